@@ -1,0 +1,37 @@
+# Every target prepares what it needs in .venv: only git, make and Python 3.11 or newer must be there.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test lint snapshots bench clean
+
+$(VENV)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --upgrade 'pip>=25.1'
+	$(BIN)/pip install --quiet --editable '.[excel]' --group test
+	touch $@
+
+$(VENV)/.linters: $(VENV)/.installed
+	$(BIN)/pip install --quiet --group lint
+	touch $@
+
+demo: $(VENV)/.installed
+	$(BIN)/proftui sample_logs/resnet50_training.nvprof.log
+
+test: $(VENV)/.installed
+	$(BIN)/python -m pytest -q -n auto
+
+lint: $(VENV)/.linters
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+# Look at every changed snapshot before you commit it.
+snapshots: $(VENV)/.installed
+	$(BIN)/python -m pytest -q -n auto tests/screens --snapshot-update
+
+bench: $(VENV)/.installed
+	$(BIN)/python -m bench
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache

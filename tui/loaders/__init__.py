@@ -1,0 +1,1 @@
+"""Readers of profiles: one format a module; each gives a `Profile`."""

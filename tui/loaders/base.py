@@ -1,0 +1,69 @@
+"""What a loader is, what it declares of its format, and how it reports progress."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from tui.loaders.source import Source
+    from tui.model.profile import Profile
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """What `proftui formats` and the README say of one format."""
+
+    name: str
+    """The value of ``sessions.format`` and of ``--format-in``, as ``nvprof-text``."""
+
+    title: str
+    """What people call it, as ``nvprof text output``."""
+
+    recognised_by: str
+    """What in the content gives it away."""
+
+    feeds: tuple[str, ...]
+    """Frames of the model that it fills."""
+
+    record_with: str
+    """A command that records it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadProgress:
+    """How far a loader has come."""
+
+    source: str
+    bytes_read: int
+    bytes_total: int | None
+    """None where the size is not known (standard input, compressed files)."""
+    rows: int
+
+
+Report = Callable[[LoadProgress], bool]
+"""Told of progress at most a few times a second; returns False to stop: the loader then keeps what it has."""
+
+
+def keep_going(_progress: LoadProgress) -> bool:
+    """A `Report` that never stops a loader."""
+    return True
+
+
+class Loader(Protocol):
+    """Reads one kind of container (a text, a database, a JSON document) into a profile."""
+
+    @property
+    def formats(self) -> tuple[Format, ...]:
+        """The formats that this loader can find in such a file."""
+
+    def probe(self, head: bytes, name: str) -> float:
+        """How sure it is, from 0 to 1, that it can read an input that begins with ``head`` (64 KiB, decompressed)."""
+
+    def load(self, source: Source, report: Report = keep_going) -> Profile:
+        """Read the input.
+
+        Raises:
+            ProftuiError: Nothing in it could be read as a profile.
+        """

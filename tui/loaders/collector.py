@@ -1,0 +1,171 @@
+"""Where the readers of a text put what they find, until the whole text is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.model.profile import Profile, profile_of
+from tui.model.schema import FRAMES, SEVERITIES, conform
+
+if TYPE_CHECKING:
+    from tui.model.profile import LogText
+
+TEXT_LIMIT: Final = 200
+"""An issue quotes at most this many characters of the line it is about."""
+
+Value = str | int | float | bool | None
+
+
+@dataclass(slots=True)
+class Session:
+    """One profiled process, while its text is read."""
+
+    number: int
+    format: str
+    first_line: int
+    pid: int | None = None
+    command: str | None = None
+    last_line: int = 0
+    start_resolution_ns: int | None = None
+    facts: dict[str, Value] = field(default_factory=dict)
+    """Further columns of the ``sessions`` frame (tool, tool_version, framework, ...)."""
+
+
+class Collector:
+    """Collects rows for every frame; `profile` makes the frames.
+
+    Small tables come as rows (`add`), large ones as whole frames (`add_frame`) with the model's columns.
+    Both get the number of the current session.
+    """
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.sessions: list[Session] = []
+        self.devices: dict[tuple[int, int], str] = {}
+        self._rows: dict[str, list[dict[str, Value]]] = {name: [] for name in FRAMES}
+        self._frames: dict[str, list[pl.DataFrame]] = {name: [] for name in FRAMES}
+        self.row_count = 0
+
+    @property
+    def session(self) -> Session | None:
+        """The session that rows now belong to."""
+        return self.sessions[-1] if self.sessions else None
+
+    def open_session(
+        self, format_name: str, line: int, *, pid: int | None = None, command: str | None = None
+    ) -> Session:
+        """Begin a new session at a line."""
+        session = Session(len(self.sessions), format_name, line, pid, command, last_line=line)
+        self.sessions.append(session)
+        return session
+
+    def session_for(self, format_name: str, line: int) -> Session:
+        """The current session, or a new one where none is open yet."""
+        return self.session or self.open_session(format_name, line)
+
+    def add(self, frame: str, row: Mapping[str, Value]) -> None:
+        """Add one row to the current session."""
+        assert self.session is not None, "rows need a session"
+        self._rows[frame].append({"session": self.session.number, **row})
+        self.row_count += 1
+        line = row.get("line")
+        if isinstance(line, int):
+            self.session.last_line = max(self.session.last_line, line)
+
+    def add_frame(self, frame: str, data: pl.DataFrame) -> None:
+        """Add many rows to the current session; ``data`` has columns of the frame (those missing become null)."""
+        assert self.session is not None, "rows need a session"
+        if data.is_empty():
+            return
+        self._frames[frame].append(
+            conform(frame, data.with_columns(pl.lit(self.session.number, pl.UInt32).alias("session")))
+        )
+        self.row_count += data.height
+        if "line" in data.columns:
+            last = data["line"].max()
+            if isinstance(last, int):
+                self.session.last_line = max(self.session.last_line, last)
+
+    def add_device(self, device: int, name: str) -> None:
+        """Remember the name of a GPU of the current session, as the input prints it."""
+        assert self.session is not None, "devices need a session"
+        self.devices.setdefault((self.session.number, device), name)
+
+    def resolution(self, step_ns: int) -> None:
+        """Note a step of the start times; a session keeps the coarsest."""
+        assert self.session is not None, "start times need a session"
+        self.session.start_resolution_ns = max(self.session.start_resolution_ns or 0, step_ns)
+
+    def issue(self, severity: str, line: int | None, text: str, reason: str, *, column: int | None = None) -> None:
+        """Note something that could not be used as it stood.
+
+        Args:
+            severity: info, warning or error.
+            line: Its line in the input, from 1, or None.
+            text: The line, or the part of it in question; cut at `TEXT_LIMIT` characters.
+            reason: What is wrong and what became of it, for a person to read.
+            column: Where in the line, from 1.
+        """
+        assert severity in SEVERITIES
+        self._rows["issues"].append(
+            {
+                "session": self.session.number if self.session else None,
+                "line": line,
+                "column": column,
+                "severity": severity,
+                "text": text[:TEXT_LIMIT],
+                "reason": reason,
+            }
+        )
+
+    def profile(self, *, text: LogText | None = None, partial: str = "") -> Profile:
+        """Everything collected, as a checked profile; activities are put in time order and numbered."""
+        frames: dict[str, pl.DataFrame] = {}
+        for name, schema in FRAMES.items():
+            parts = self._frames[name]
+            if self._rows[name]:
+                parts = [*parts, conform(name, pl.DataFrame(self._rows[name], infer_schema_length=None))]
+            frames[name] = pl.concat(parts) if parts else pl.DataFrame(schema=schema)
+        frames["activities"] = _in_time_order(frames["activities"])
+        frames["sessions"] = self._sessions_frame()
+        frames["devices"] = pl.DataFrame(
+            [{"session": session, "device": device, "name": name} for (session, device), name in self.devices.items()],
+            schema={"session": pl.UInt32, "device": pl.Int32, "name": pl.String},
+        )
+        self._frames.clear()
+        return profile_of(frames, source=self.source, text=text, partial=partial)
+
+    def _sessions_frame(self) -> pl.DataFrame:
+        return pl.DataFrame(
+            [
+                {
+                    "session": session.number,
+                    "format": session.format,
+                    "pid": session.pid,
+                    "command": session.command,
+                    "start_resolution_ns": session.start_resolution_ns,
+                    "source": self.source,
+                    "first_line": session.first_line,
+                    "last_line": session.last_line,
+                    **session.facts,
+                }
+                for session in self.sessions
+            ],
+            schema_overrides={"command": pl.String},
+            infer_schema_length=None,
+        )
+
+
+def _in_time_order(activities: pl.DataFrame) -> pl.DataFrame:
+    """Sort by session and start, line order kept where starts are equal, and number the rows."""
+    keys = activities.select(
+        in_order=(pl.col("session") > pl.col("session").shift(1)).fill_null(True)
+        | ((pl.col("session") == pl.col("session").shift(1)) & (pl.col("start_ns") >= pl.col("start_ns").shift(1)))
+    )
+    if not keys["in_order"].fill_null(False).all():
+        activities = activities.sort("session", "start_ns", nulls_last=True, maintain_order=True)
+    return activities.with_columns(pl.int_range(pl.len(), dtype=pl.UInt32).alias("activity"))

@@ -1,0 +1,111 @@
+"""What every column is called on a screen and in a report, how it is written, and what it means.
+
+One registry for all views: a column means the same wherever it appears.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+
+class ColumnKind(StrEnum):
+    """How the values of a column are written and compared."""
+
+    TEXT = "text"
+    SYMBOL = "symbol"
+    """A C++ name: can be shortened by dropping template arguments and parameters."""
+    DURATION = "duration"
+    """Nanoseconds."""
+    TIME = "time"
+    """Nanoseconds since the first record of the session."""
+    SIZE = "size"
+    """Bytes."""
+    RATE = "rate"
+    """Bytes per second."""
+    COUNT = "count"
+    """A number of things: can be summed."""
+    NUMBER = "number"
+    """An identifier or a plain quantity: is not summed."""
+    PERCENT = "percent"
+    """0 to 100."""
+    RATIO = "ratio"
+    FLAG = "flag"
+    """True, false or unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a view."""
+
+    name: str
+    """Its name in the frame and in exports."""
+    title: str
+    """Its heading."""
+    kind: ColumnKind
+    help: str
+    """Definition, unit and, where there is one, formula."""
+    priority: int = 5
+    """1 stays longest when the screen is narrow, 9 goes first."""
+    aliases: tuple[str, ...] = ()
+    """Further names in the filter language (``dur`` for ``duration_ns``)."""
+
+
+K = ColumnKind
+
+_ALL: Final = (
+    Column("name", "Name", K.SYMBOL, "Kernel, memory operation or API call, as the input names it.", 1),
+    Column("kind", "Kind", K.TEXT, "kernel, memcpy, memset or um (unified memory).", 6),
+    Column("calls", "Calls", K.COUNT, "How often it ran.", 2, ("count",)),
+    Column("total_ns", "Total", K.DURATION, "Sum of the durations of all calls.", 1, ("total", "time")),
+    Column("avg_ns", "Avg", K.DURATION, "Total divided by calls.", 3, ("avg", "mean")),
+    Column("min_ns", "Min", K.DURATION, "Shortest call.", 5, ("min",)),
+    Column("max_ns", "Max", K.DURATION, "Longest call.", 4, ("max",)),
+    Column("median_ns", "p50", K.DURATION, "Half of the calls were no longer than this.", 6, ("median", "p50")),
+    Column("p90_ns", "p90", K.DURATION, "Nine of ten calls were no longer than this.", 8, ("p90",)),
+    Column("p99_ns", "p99", K.DURATION, "99 of 100 calls were no longer than this.", 6, ("p99",)),
+    Column("std_ns", "Std", K.DURATION, "Standard deviation of the durations (n - 1).", 7, ("std",)),
+    Column(
+        "time_pct",
+        "Time%",
+        K.PERCENT,
+        "Share of the summed time of all rows of this table's kind.",
+        2,
+        ("pct", "share"),
+    ),
+    Column(
+        "uses_tensor_core", "TC", K.FLAG, "Whether the kernel uses tensor cores; ? where it cannot be told.", 6, ("tc",)
+    ),
+    Column("start_ns", "Start", K.TIME, "When it began, since the clock zero of the log.", 2, ("start",)),
+    Column("duration_ns", "Duration", K.DURATION, "How long it ran.", 1, ("dur", "duration")),
+    Column("device", "Dev", K.NUMBER, "GPU, by the number the log gives it.", 7),
+    Column("context", "Ctx", K.NUMBER, "CUDA context.", 9),
+    Column("stream", "Stream", K.NUMBER, "CUDA stream.", 5),
+    Column("registers", "Regs", K.NUMBER, "Registers per thread.", 5, ("regs",)),
+    Column("static_shared_bytes", "SSMem", K.SIZE, "Static shared memory per block.", 6, ("ssmem",)),
+    Column("dynamic_shared_bytes", "DSMem", K.SIZE, "Dynamic shared memory per block.", 6, ("dsmem",)),
+    Column("size_bytes", "Size", K.SIZE, "Bytes copied or set.", 4, ("size",)),
+    Column("throughput", "Rate", K.RATE, "Size divided by duration, as the log prints it.", 5, ("rate",)),
+    Column("copy_kind", "Copy", K.TEXT, "Direction: HtoD, DtoH, DtoD, PtoP.", 6),
+    Column("src_memory", "From", K.TEXT, "Kind of the source memory: pageable, pinned, device, array, managed.", 8),
+    Column("dst_memory", "To", K.TEXT, "Kind of the destination memory.", 8),
+    Column("correlation", "Corr", K.NUMBER, "Links a launch on the CPU to its work on the GPU.", 8, ("corr",)),
+    Column("line", "Line", K.NUMBER, "Line of the input that this row comes from (the first one).", 9),
+    Column("session", "Session", K.NUMBER, "Profiled process, numbered from 0 in the order of the input.", 7),
+    Column("severity", "Severity", K.TEXT, "info, warning or error.", 1),
+    Column("reason", "What and why", K.TEXT, "What could not be used as it stood, and what became of it.", 1),
+    Column("text", "Text", K.TEXT, "The line in question, cut at 200 characters.", 3),
+    Column("column", "Column", K.NUMBER, "Where in the line, from 1.", 8),
+)
+
+COLUMNS: Final[dict[str, Column]] = {column.name: column for column in _ALL}
+
+
+def columns(*names: str) -> tuple[Column, ...]:
+    """The columns of these names, in this order.
+
+    >>> [column.title for column in columns("name", "calls")]
+    ['Name', 'Calls']
+    """
+    return tuple(COLUMNS[name] for name in names)

@@ -1,0 +1,20 @@
+"""Errors that a person reads."""
+
+from __future__ import annotations
+
+
+class ProftuiError(Exception):
+    """Something the user can act on: bad input, a bad query, a bad command line.
+
+    Args:
+        message: One line that names the file (and line) and what was expected.
+        hint: One line that says what to do next, or empty.
+    """
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}; {self.hint}" if self.hint else self.message

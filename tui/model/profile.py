@@ -1,0 +1,89 @@
+"""A profile: the frames of one or several inputs, and the text that they came from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import polars as pl
+
+from tui.model.schema import FRAMES, conform, empty
+
+
+class LogText(Protocol):
+    """The lines of a text input, to be read again from any place."""
+
+    @property
+    def line_count(self) -> int:
+        """How many lines there are."""
+
+    def lines(self, first: int, count: int) -> list[str]:
+        """Lines ``first`` (from 1) and the ``count - 1`` after it, without line ends, as they stand in the input."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What was read, as frames of `tui.model.schema`; a frame that the input does not feed is empty."""
+
+    frames: Mapping[str, pl.DataFrame]
+    """Every frame of the model by its name."""
+
+    sources: Sequence[str]
+    """The paths as they were given (``-`` for standard input)."""
+
+    texts: Mapping[str, LogText] = field(default_factory=dict)
+    """For each source that is a text: its lines."""
+
+    partial: str = ""
+    """Why the frames do not hold all of the input (``stopped at 68%``), or empty."""
+
+    def __getitem__(self, frame: str) -> pl.DataFrame:
+        return self.frames[frame]
+
+    def only_session(self, session: int) -> Profile:
+        """The same profile with the rows of one session; issues that belong to no session stay."""
+        kept = {
+            name: data.filter(
+                pl.col("session").eq(session) | (pl.col("session").is_null() if name == "issues" else False)
+            )
+            for name, data in self.frames.items()
+        }
+        return Profile(kept, self.sources, self.texts, self.partial)
+
+
+def profile_of(
+    frames: Mapping[str, pl.DataFrame],
+    *,
+    source: str,
+    text: LogText | None = None,
+    partial: str = "",
+) -> Profile:
+    """Check the frames that a loader made against the model and complete them with empty ones."""
+    complete = {name: conform(name, frames[name]) if name in frames else empty(name) for name in FRAMES}
+    return Profile(complete, (source,), {source: text} if text is not None else {}, partial)
+
+
+def joined(profiles: Sequence[Profile]) -> Profile:
+    """Several profiles as one: sessions and row ids are renumbered in the order given."""
+    if len(profiles) == 1:
+        return profiles[0]
+    parts: dict[str, list[pl.DataFrame]] = {name: [] for name in FRAMES}
+    session_offset = activity_offset = op_offset = 0
+    for profile in profiles:
+        for name, data in profile.frames.items():
+            shifts = [(pl.col("session") + session_offset).cast(pl.UInt32)]
+            if name == "activities":
+                shifts.append((pl.col("activity") + activity_offset).cast(pl.UInt32))
+            if name in ("activities", "ops"):
+                shifts.append((pl.col("op") + op_offset).cast(pl.UInt32))
+            parts[name].append(data.with_columns(shifts))
+        session_offset += profile["sessions"].height
+        activity_offset += profile["activities"].height
+        op_offset += profile["ops"].height
+    return Profile(
+        {name: pl.concat(datas) for name, datas in parts.items()},
+        tuple(source for profile in profiles for source in profile.sources),
+        {source: text for profile in profiles for source, text in profile.texts.items()},
+        "; ".join(profile.partial for profile in profiles if profile.partial),
+    )

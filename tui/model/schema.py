@@ -1,0 +1,258 @@
+"""The frames of a profile: their columns, types and units.
+
+Every loader returns these frames with exactly these columns (`conform` sees to it), so nothing above the loaders guesses.
+Times are int64 nanoseconds (``_ns``), sizes int64 bytes (``_bytes``), rates float64 bytes per second, percentages 0 to 100.
+A value that the input does not hold is null: never 0, never a guess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+import polars as pl
+
+NAME: Final = pl.Categorical()
+"""Names repeat from launch to launch: as categories they cost four bytes a row and group ten times faster."""
+
+SESSIONS: Final = pl.Schema(
+    {
+        "session": pl.UInt32,
+        "format": pl.String,
+        "tool": pl.String,
+        "tool_version": pl.String,
+        "command": pl.String,
+        "pid": pl.Int64,
+        "rank": pl.Int32,
+        "host": pl.String,
+        "framework": pl.String,
+        "cuda_version": pl.String,
+        "cudnn_version": pl.String,
+        "driver_version": pl.String,
+        "start_resolution_ns": pl.Int64,
+        "source": pl.String,
+        "first_line": pl.UInt32,
+        "last_line": pl.UInt32,
+    }
+)
+"""One row per profiled process or rank. ``start_resolution_ns`` is the coarsest step of its start times."""
+
+DEVICES: Final = pl.Schema(
+    {
+        "session": pl.UInt32,
+        "device": pl.Int32,
+        "name": pl.String,
+        "compute_capability": pl.String,
+        "sm_count": pl.Int32,
+        "memory_bytes": pl.Int64,
+        "memory_bandwidth": pl.Float64,
+        "max_threads_per_sm": pl.Int32,
+        "registers_per_sm": pl.Int32,
+        "shared_memory_per_sm_bytes": pl.Int64,
+    }
+)
+"""One row per GPU of a session, with what the input itself says of it."""
+
+ACTIVITIES: Final = pl.Schema(
+    {
+        "session": pl.UInt32,
+        "activity": pl.UInt32,
+        "kind": NAME,
+        "name": NAME,
+        "short_name": NAME,
+        "start_ns": pl.Int64,
+        "duration_ns": pl.Int64,
+        "device": pl.Int32,
+        "context": pl.Int32,
+        "stream": pl.Int64,
+        "grid_x": pl.Int32,
+        "grid_y": pl.Int32,
+        "grid_z": pl.Int32,
+        "block_x": pl.Int32,
+        "block_y": pl.Int32,
+        "block_z": pl.Int32,
+        "registers": pl.Int32,
+        "static_shared_bytes": pl.Int64,
+        "dynamic_shared_bytes": pl.Int64,
+        "size_bytes": pl.Int64,
+        "throughput": pl.Float64,
+        "copy_kind": NAME,
+        "src_memory": NAME,
+        "dst_memory": NAME,
+        "correlation": pl.Int64,
+        "graph_node": pl.Int64,
+        "op": pl.UInt32,
+        "iteration": pl.Int32,
+        "uses_tensor_core": pl.Boolean,
+        "line": pl.UInt32,
+    }
+)
+"""One row per GPU activity, by session and start; ``kind`` is kernel, memcpy, memset or um (unified memory)."""
+
+API_CALLS: Final = pl.Schema(
+    {
+        "session": pl.UInt32,
+        "name": NAME,
+        "start_ns": pl.Int64,
+        "duration_ns": pl.Int64,
+        "pid": pl.Int64,
+        "tid": pl.Int64,
+        "correlation": pl.Int64,
+        "line": pl.UInt32,
+    }
+)
+"""One row per CUDA API call."""
+
+OPS: Final = pl.Schema(
+    {
+        "session": pl.UInt32,
+        "op": pl.UInt32,
+        "op_id": pl.String,
+        "name": NAME,
+        "op_type": NAME,
+        "direction": NAME,
+        "group": NAME,
+        "start_ns": pl.Int64,
+        "duration_ns": pl.Int64,
+        "tid": pl.Int64,
+        "dtype": NAME,
+        "input_shapes": pl.String,
+        "stack": pl.String,
+        "iteration": pl.Int32,
+        "tc_eligible": pl.Boolean,
+        "op_source": NAME,
+    }
+)
+"""One row per op instance; ``duration_ns`` is CPU time; ``op_source`` is recorded, nvtx or inferred."""
+
+RANGES: Final = pl.Schema(
+    {
+        "session": pl.UInt32,
+        "name": NAME,
+        "domain": NAME,
+        "start_ns": pl.Int64,
+        "duration_ns": pl.Int64,
+        "pid": pl.Int64,
+        "tid": pl.Int64,
+        "depth": pl.Int32,
+    }
+)
+"""One row per NVTX range or user annotation."""
+
+SUMMARY: Final = pl.Schema(
+    {
+        "session": pl.UInt32,
+        "section": NAME,
+        "name": NAME,
+        "calls": pl.Int64,
+        "total_ns": pl.Int64,
+        "avg_ns": pl.Int64,
+        "min_ns": pl.Int64,
+        "max_ns": pl.Int64,
+        "time_pct": pl.Float64,
+        "line": pl.UInt32,
+        "repaired": pl.Boolean,
+    }
+)
+"""One row per row that the input itself aggregated; ``section`` is one of `SECTIONS`.
+
+``repaired`` is true when the row had lost its shape and was put back together because its figures prove each other.
+"""
+
+METRICS: Final = pl.Schema(
+    {
+        "session": pl.UInt32,
+        "device": pl.String,
+        "kernel": NAME,
+        "invocations": pl.Int64,
+        "metric": NAME,
+        "description": NAME,
+        "min": pl.Float64,
+        "max": pl.Float64,
+        "avg": pl.Float64,
+        "unit": NAME,
+        "line": pl.UInt32,
+    }
+)
+"""One row per metric or event of a kernel; values are in base units (bytes per second, percent, counts)."""
+
+LAYERS: Final = pl.Schema(
+    {
+        "session": pl.UInt32,
+        "model": pl.String,
+        "position": pl.Int32,
+        "layer": pl.String,
+        "op_type": pl.String,
+        "phase": pl.String,
+        "output_shape": pl.String,
+        "filter_shape": pl.String,
+        "params": pl.Int64,
+        "executor": pl.String,
+        "algorithm": pl.String,
+        "workspace_bytes": pl.Int64,
+        "time_ns": pl.Int64,
+        "measured": pl.Boolean,
+        "line": pl.UInt32,
+    }
+)
+"""One row per layer, phase and executor; ``time_ns`` is measured or predicted, or null where it was not run."""
+
+ISSUES: Final = pl.Schema(
+    {
+        "session": pl.UInt32,
+        "line": pl.UInt32,
+        "column": pl.UInt32,
+        "severity": pl.String,
+        "text": pl.String,
+        "reason": pl.String,
+    }
+)
+"""One row per thing in the input that could not be used as it stood; ``severity`` is info, warning or error."""
+
+FRAMES: Final[Mapping[str, pl.Schema]] = MappingProxyType(
+    {
+        "sessions": SESSIONS,
+        "devices": DEVICES,
+        "activities": ACTIVITIES,
+        "api_calls": API_CALLS,
+        "ops": OPS,
+        "ranges": RANGES,
+        "summary": SUMMARY,
+        "metrics": METRICS,
+        "layers": LAYERS,
+        "issues": ISSUES,
+    }
+)
+
+SECTIONS: Final = ("gpu", "api", "openacc", "openmp", "nvtx", "um", "cpu", "dependency")
+"""What a summary row can belong to. Rows below an NVTX range are ``nvtx``, never ``gpu``: they repeat the main table."""
+
+SEVERITIES: Final = ("info", "warning", "error")
+
+
+def empty(frame: str) -> pl.DataFrame:
+    """An empty frame of the model.
+
+    >>> empty("issues").columns
+    ['session', 'line', 'column', 'severity', 'text', 'reason']
+    """
+    return pl.DataFrame(schema=FRAMES[frame])
+
+
+def conform(frame: str, data: pl.DataFrame) -> pl.DataFrame:
+    """Give data the exact schema of a frame: columns in order, missing ones null, types cast strictly.
+
+    Raises:
+        ValueError: A column is not one of the frame's.
+        polars.exceptions.InvalidOperationError: A value does not fit its column.
+    """
+    schema = FRAMES[frame]
+    unknown = set(data.columns) - set(schema)
+    if unknown:
+        raise ValueError(f"{frame} has no column {', '.join(sorted(unknown))}")
+    present = set(data.columns)
+    return data.select(
+        pl.col(name).cast(dtype) if name in present else pl.lit(None, dtype).alias(name)
+        for name, dtype in schema.items()
+    )

@@ -1,0 +1,1 @@
+"""The filter language: text to Polars expressions, and its completion."""

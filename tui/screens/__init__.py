@@ -1,0 +1,1 @@
+"""One screen a file, named as the view it shows."""

@@ -1,0 +1,1 @@
+"""Textual widgets that know nothing of any one screen."""
