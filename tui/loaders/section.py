@@ -1,8 +1,8 @@
 """How the formats of a text log take part in reading it.
 
-A text log is read once, top to bottom, by `tui.loaders.text_log`. Each line goes to the open `Section` (a table) until that
-declines it; then to each format's `TextReader`, which may take the line, open a section with it, or leave it: what nobody
-takes is program output, kept for the Log view only.
+A text log is read once, top to bottom, by `tui.loaders.text_log`. Each line goes to the open `Section` (a table) until
+that declines it; then to each format's `TextReader`, which may take the line, open a section with it, or leave it: what
+nobody takes is program output, kept for the Log view only.
 """
 
 from __future__ import annotations
@@ -51,7 +51,11 @@ class TextReader(Protocol):
     """One format's part in reading one text."""
 
     def begin(self, line: Line) -> Section | bool:
-        """Look at a line that no section took: a section that it opens, True where it was read, False where it is not ours."""
+        """Look at a line that no section took.
+
+        Returns:
+            The section that the line opens; True where the line was read on its own; False where it is not ours.
+        """
 
     def finish(self) -> None:
         """The text has ended, and every section is closed."""

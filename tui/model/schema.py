@@ -1,19 +1,19 @@
 """The frames of a profile: their columns, types and units.
 
-Every loader returns these frames with exactly these columns (`conform` sees to it), so nothing above the loaders guesses.
-Times are int64 nanoseconds (``_ns``), sizes int64 bytes (``_bytes``), rates float64 bytes per second, percentages 0 to 100.
-A value that the input does not hold is null: never 0, never a guess.
+Every loader returns these frames with exactly these columns (`conform` sees to it), so nothing above guesses.
+Times are int64 nanoseconds (``_ns``), sizes int64 bytes (``_bytes``), rates float64 bytes per second, percentages 0 to
+100. A value that the input does not hold is null: never 0, never a guess.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 import polars as pl
 
-NAME: Final = pl.Categorical()
+NAME: Final[Any] = pl.Categorical()
 """Names repeat from launch to launch: as categories they cost four bytes a row and group ten times faster."""
 
 SESSIONS: Final = pl.Schema(
@@ -226,7 +226,7 @@ FRAMES: Final[Mapping[str, pl.Schema]] = MappingProxyType(
 )
 
 SECTIONS: Final = ("gpu", "api", "openacc", "openmp", "nvtx", "um", "cpu", "dependency")
-"""What a summary row can belong to. Rows below an NVTX range are ``nvtx``, never ``gpu``: they repeat the main table."""
+"""What a summary row can belong to. Rows below an NVTX range are ``nvtx``, never ``gpu``: they repeat its rows."""
 
 SEVERITIES: Final = ("info", "warning", "error")
 
