@@ -1,0 +1,292 @@
+"""Every key of the program, in one table.
+
+Bindings, footer, help, command palette, ``:`` commands and the README's key table are all made from it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from textual.binding import BindingType
+
+
+class Scope(StrEnum):
+    """Where a key works."""
+
+    APP = "everywhere"
+    TABLE = "in a table"
+    BAR = "in the query bar"
+    DETAIL = "in the details"
+    LOG = "in the log"
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One thing that a key does."""
+
+    id: str
+    """Stable name, as ``table.sort``: also its name in the ``:`` command line."""
+    keys: str
+    """Textual key names, comma separated; the first is the one that is shown."""
+    method: str
+    """The ``action_`` method that does it, on the app or on the widget of its scope."""
+    label: str
+    """A word or two, for the footer."""
+    help: str
+    """A sentence, for the help and the README."""
+    scope: Scope
+    group: str
+    """The heading of the README table it stands under."""
+    footer: bool = False
+    """Shown in the footer (at most six at a time)."""
+    shown_keys: str = ""
+    """How the keys are written for people, where Textual's names would not do."""
+
+
+A, T, B, L = Scope.APP, Scope.TABLE, Scope.BAR, Scope.LOG
+MOVE, GO, FIND, WORK = "Movement", "Going in and out", "Find, filter, order", "Work"
+
+ACTIONS: Final = (
+    Action("table.down", "j,down", "cursor_down", "down", "Row down.", T, MOVE, shown_keys="j ↓"),
+    Action("table.up", "k,up", "cursor_up", "up", "Row up.", T, MOVE, shown_keys="k ↑"),
+    Action("table.left", "h,left", "cursor_left", "left", "Column left.", T, MOVE, shown_keys="h ←"),
+    Action("table.right", "l,right", "cursor_right", "right", "Column right.", T, MOVE, shown_keys="l →"),
+    Action("table.top", "g,home", "cursor_top", "top", "First row.", T, MOVE, shown_keys="g Home"),
+    Action("table.bottom", "G,end", "cursor_bottom", "bottom", "Last row.", T, MOVE, shown_keys="G End"),
+    Action(
+        "table.last-column", "dollar_sign", "cursor_last_column", "last column", "Last column.", T, MOVE, shown_keys="$"
+    ),
+    Action(
+        "table.first-column",
+        "circumflex_accent",
+        "cursor_first_column",
+        "first column",
+        "First column.",
+        T,
+        MOVE,
+        shown_keys="^",
+    ),
+    Action("table.half-down", "ctrl+d", "half_page_down", "half page down", "Half a page down.", T, MOVE),
+    Action("table.half-up", "ctrl+u", "half_page_up", "half page up", "Half a page up.", T, MOVE),
+    Action("table.page-down", "pagedown,ctrl+f", "page_down", "page down", "Page down.", T, MOVE, shown_keys="PgDn"),
+    Action("table.page-up", "pageup", "page_up", "page up", "Page up.", T, MOVE, shown_keys="PgUp"),
+    Action("app.next-pane", "tab", "focus_next", "next pane", "Next pane.", A, MOVE),
+    Action("app.previous-pane", "shift+tab", "focus_previous", "previous pane", "Previous pane.", A, MOVE),
+    Action("table.open", "enter", "open_row", "open", "Go into the row under the cursor.", T, GO, footer=True),
+    Action(
+        "app.undo",
+        "escape",
+        "undo_smallest",
+        "undo",
+        "Undo the smallest thing: input, marks, find, filter, screen. Never quits.",
+        A,
+        GO,
+        shown_keys="esc",
+    ),
+    Action(
+        "app.back",
+        "q,backspace",
+        "back",
+        "back",
+        "Back one screen; q at the first screen quits.",
+        A,
+        GO,
+        footer=True,
+        shown_keys="q ⌫",
+    ),
+    Action("app.quit", "Q,ctrl+q", "quit", "quit", "Quit now.", A, GO, shown_keys="Q"),
+    Action(
+        "app.last-view",
+        "minus",
+        "last_view",
+        "last view",
+        "The view before this one, and back again.",
+        A,
+        GO,
+        shown_keys="-",
+    ),
+    Action(
+        "app.history-back",
+        "left_square_bracket",
+        "history_back",
+        "earlier",
+        "Back through the history.",
+        A,
+        GO,
+        shown_keys="[",
+    ),
+    Action(
+        "app.history-forward",
+        "right_square_bracket",
+        "history_forward",
+        "later",
+        "Forward through the history.",
+        A,
+        GO,
+        shown_keys="]",
+    ),
+    Action(
+        "app.views",
+        "m",
+        "views_menu",
+        "views",
+        "Menu of all views; one that this input cannot feed says why.",
+        A,
+        GO,
+        footer=True,
+    ),
+    Action("table.detail", "i", "toggle_detail", "details", "Details of the row under the cursor.", T, GO),
+    Action("table.cell", "v", "view_cell", "full text", "The whole text of the cell under the cursor.", T, GO),
+    Action("table.line", "L", "source_line", "source line", "The line of the input that the row comes from.", T, GO),
+    Action(
+        "table.find",
+        "slash",
+        "find",
+        "find",
+        "Find: highlights, and goes to the first match as you type.",
+        T,
+        FIND,
+        footer=True,
+        shown_keys="/",
+    ),
+    Action("table.next-match", "n", "next_match", "next match", "Next match.", T, FIND),
+    Action("table.previous-match", "N", "previous_match", "previous match", "Previous match.", T, FIND),
+    Action(
+        "table.filter",
+        "f,ampersand",
+        "filter",
+        "filter",
+        "Filter: keeps the rows that match.",
+        T,
+        FIND,
+        footer=True,
+        shown_keys="f &",
+    ),
+    Action(
+        "table.only",
+        "asterisk",
+        "filter_equal",
+        "only this",
+        "Keep the rows with the same value in this column.",
+        T,
+        FIND,
+        shown_keys="*",
+    ),
+    Action(
+        "table.not",
+        "exclamation_mark",
+        "filter_not_equal",
+        "not this",
+        "Leave out the rows with the same value in this column.",
+        T,
+        FIND,
+        shown_keys="!",
+    ),
+    Action(
+        "table.sort",
+        "s",
+        "sort_column",
+        "sort",
+        "Sort by this column: largest first, smallest first, as it came.",
+        T,
+        FIND,
+        footer=True,
+    ),
+    Action(
+        "table.sort-left",
+        "less_than_sign",
+        "sort_left",
+        "sort left",
+        "Sort by the column to the left.",
+        T,
+        FIND,
+        shown_keys="<",
+    ),
+    Action(
+        "table.sort-right",
+        "greater_than_sign",
+        "sort_right",
+        "sort right",
+        "Sort by the column to the right.",
+        T,
+        FIND,
+        shown_keys=">",
+    ),
+    Action("table.columns", "c", "choose_columns", "columns", "Choose and order the columns.", T, FIND),
+    Action("table.names", "w", "toggle_names", "names", "Short or full names.", T, FIND),
+    Action("table.units", "u", "cycle_units", "units", "Units of time: auto, s, ms, µs, ns.", T, FIND),
+    Action(
+        "table.share",
+        "percent_sign",
+        "toggle_share",
+        "share",
+        "Durations as times or as shares of the total.",
+        T,
+        FIND,
+        shown_keys="%",
+    ),
+    Action(
+        "table.mark", "space", "toggle_mark", "mark", "Mark the row; the status line sums the marked rows.", T, WORK
+    ),
+    Action("table.copy-cell", "y", "copy_cell", "copy cell", "Copy the cell to the terminal's clipboard.", T, WORK),
+    Action(
+        "table.copy-rows",
+        "Y",
+        "copy_rows",
+        "copy rows",
+        "Copy the marked rows, or this one, as tab-separated values.",
+        T,
+        WORK,
+    ),
+    Action("table.export", "e", "export", "export", "Export what is shown.", T, WORK),
+    Action("app.reload", "r", "reload", "reload", "Read the file again and keep the place.", A, WORK),
+    Action(
+        "app.command",
+        "colon",
+        "command_line",
+        "command",
+        "Command line, as :kernels gemm dur>1ms.",
+        A,
+        WORK,
+        shown_keys=":",
+    ),
+    Action("app.palette", "ctrl+p", "command_palette", "palette", "Find any action by name.", A, WORK),
+    Action(
+        "app.help",
+        "question_mark,f1",
+        "help",
+        "help",
+        "Help for the focused pane.",
+        A,
+        WORK,
+        footer=True,
+        shown_keys="?",
+    ),
+    Action("app.redraw", "ctrl+l", "redraw", "redraw", "Redraw the screen.", A, WORK),
+)
+
+
+def actions_of(scope: Scope) -> tuple[Action, ...]:
+    """The actions that work in a scope."""
+    return tuple(action for action in ACTIONS if action.scope is scope)
+
+
+def bindings_for(scope: Scope) -> list[BindingType]:
+    """The Textual bindings of a scope."""
+    from textual.binding import Binding
+
+    return [
+        Binding(
+            action.keys,
+            action.method,
+            action.label,
+            show=action.footer,
+            key_display=action.shown_keys.split(" ")[0] or None,
+            tooltip=action.help,
+            id=action.id,
+        )
+        for action in actions_of(scope)
+    ]

@@ -1,0 +1,66 @@
+"""What a table shows and how the user has arranged it, as values: the screens, the reports and the exports share them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tui.model.columns import Column
+
+Sort = tuple[tuple[str, bool], ...]
+"""Column names, the most significant first; True sorts largest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableSpec:
+    """A table of the program: which columns of a frame it shows, in which order, and what identifies a row."""
+
+    name: str
+    """Its name on the command line and in saved settings, as ``kernels``."""
+
+    title: str
+    """Its heading."""
+
+    columns: tuple[Column, ...]
+    """In order of display. Each has a priority for narrow screens."""
+
+    key: tuple[str, ...]
+    """Columns that identify a row: the cursor and the marks are kept by it through sort, filter and reload."""
+
+    sort: Sort = ()
+    """The order of the frame as it comes, so that the heading can show it; empty: as in the input."""
+
+    weight: str = ""
+    """The column that shares are taken of (``total_ns``): the status line says how much of it is shown."""
+
+    pinned: str = "name"
+    """The column that stays in place when the table scrolls sideways, and is never hidden."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """How the user has arranged a table."""
+
+    filter: str = ""
+    """In the filter language; rows that do not match are left out."""
+
+    find: str = ""
+    """In the same language; rows that match are highlighted."""
+
+    sort: Sort | None = None
+    """None: as the table comes."""
+
+    hidden: frozenset[str] = frozenset()
+    order: tuple[str, ...] = ()
+    """Columns that the user moved, first to last; the others follow in their own order."""
+
+    cursor_key: tuple[object, ...] | None = None
+    cursor_column: str = ""
+    marks: frozenset[tuple[object, ...]] = frozenset()
+    full_names: bool = False
+    unit: str = "auto"
+    """auto, s, ms, us or ns."""
+
+    as_share: bool = False
+    """Durations as a share of the table's total."""
