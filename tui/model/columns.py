@@ -97,6 +97,11 @@ _ALL: Final = (
     Column("reason", "What and why", K.TEXT, "What could not be used as it stood, and what became of it.", 1),
     Column("text", "Text", K.TEXT, "The line in question, cut at 200 characters.", 3),
     Column("column", "Column", K.NUMBER, "Where in the line, from 1.", 8),
+    Column("grid", "Grid", K.TEXT, "Blocks of the launch, as (x y z).", 4),
+    Column("block", "Block", K.TEXT, "Threads per block, as (x y z).", 4),
+    Column("activity", "#", K.NUMBER, "Number of the GPU activity, from 0 in time order.", 9),
+    Column("pid", "PID", K.NUMBER, "Process that made the call.", 8),
+    Column("tid", "TID", K.NUMBER, "Thread that made the call.", 8),
 )
 
 COLUMNS: Final[dict[str, Column]] = {column.name: column for column in _ALL}

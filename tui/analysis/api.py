@@ -1,0 +1,76 @@
+"""CUDA API calls: by name, and call by call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.analysis.durations import figures, share
+from tui.analysis.kernels import KERNEL_EXPORT, aggregated
+from tui.model.columns import columns
+from tui.model.schema import NAME
+from tui.model.view import TableSpec
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+API: Final = TableSpec(
+    "api",
+    "API Calls",
+    columns(
+        "name",
+        "total_ns",
+        "time_pct",
+        "calls",
+        "avg_ns",
+        "max_ns",
+        "min_ns",
+        "median_ns",
+        "p90_ns",
+        "p99_ns",
+        "std_ns",
+        "session",
+        "line",
+    ),
+    key=("session", "name"),
+    sort=(("total_ns", True),),
+    weight="total_ns",
+)
+
+API_INSTANCES: Final = TableSpec(
+    "api_instances",
+    "Calls",
+    columns("start_ns", "duration_ns", "pid", "tid", "correlation", "line"),
+    key=("session", "line"),
+    weight="duration_ns",
+    pinned="start_ns",
+)
+
+
+def api(profile: Profile) -> pl.DataFrame:
+    """CUDA API calls by name: one row per session and name, largest total first.
+
+    The columns are those of `tui.analysis.kernels.kernels`; ``kind`` is api and ``uses_tensor_core`` is null.
+    ``time_pct`` is the share of the session's API time, summed over all threads.
+    """
+    calls = profile["api_calls"]
+    single = (
+        calls.lazy()
+        .group_by("session", "name")
+        .agg(*figures(), pl.lit(None, pl.Boolean).alias("uses_tensor_core"), pl.col("line").min())
+        .with_columns(share())
+        .collect()
+    )
+    recorded = aggregated(profile, "api", without=calls["session"]).drop("kind")
+    rows = pl.concat([single, recorded])
+    return (
+        rows.with_columns(pl.lit("api").cast(NAME).alias("kind"), pl.col("name").alias("short_name"))
+        .select("session", "kind", "name", "short_name", *KERNEL_EXPORT[3:], "line")
+        .sort("total_ns", "name", descending=[True, False], nulls_last=True)
+    )
+
+
+def api_instances(profile: Profile, *, session: int, name: str) -> pl.DataFrame:
+    """The single calls of one API function of one session, as the log orders them."""
+    return profile["api_calls"].filter(pl.col("session") == session, pl.col("name") == name)

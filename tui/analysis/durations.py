@@ -1,0 +1,83 @@
+"""How the durations of many calls become one row: sums, extremes, percentiles, shares."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import polars as pl
+
+FIGURES: Final = pl.Schema(
+    {
+        "calls": pl.Int64,
+        "total_ns": pl.Int64,
+        "avg_ns": pl.Int64,
+        "min_ns": pl.Int64,
+        "max_ns": pl.Int64,
+        "median_ns": pl.Int64,
+        "p90_ns": pl.Int64,
+        "p99_ns": pl.Int64,
+        "std_ns": pl.Int64,
+    }
+)
+"""What `figures` yields."""
+
+
+def total(column: str = "duration_ns") -> pl.Expr:
+    """Sum of the known values of a column; null, not 0, where none is known.
+
+    >>> pl.DataFrame({"duration_ns": [None, None]}, schema={"duration_ns": pl.Int64}).select(total()).item() is None
+    True
+    """
+    return pl.when(pl.col(column).count() > 0).then(pl.col(column).sum())
+
+
+def figures(column: str = "duration_ns") -> list[pl.Expr]:
+    """Aggregations of the durations of a group of calls, as `FIGURES`.
+
+    ``calls`` counts all rows; the rest is of the rows with a known duration, and null where there are none. Average,
+    percentiles and deviation are rounded to whole nanoseconds. Percentiles are interpolated linearly between the two
+    nearest calls (the 50th is the usual median). The deviation divides by n - 1 and is null for a single call.
+    """
+    duration = pl.col(column)
+    whole = pl.Int64
+    return [
+        pl.len().cast(whole).alias("calls"),
+        total(column).alias("total_ns"),
+        duration.mean().round().cast(whole).alias("avg_ns"),
+        duration.min().alias("min_ns"),
+        duration.max().alias("max_ns"),
+        duration.quantile(0.50, "linear").round().cast(whole).alias("median_ns"),
+        duration.quantile(0.90, "linear").round().cast(whole).alias("p90_ns"),
+        duration.quantile(0.99, "linear").round().cast(whole).alias("p99_ns"),
+        duration.std(ddof=1).round().cast(whole).alias("std_ns"),
+    ]
+
+
+def merged_figures() -> list[pl.Expr]:
+    """The same columns where rows are already aggregated (calls, total, avg, min, max) and one name has several rows.
+
+    A single row keeps the average that was printed; several get total divided by calls. Percentiles and deviation
+    cannot be known from aggregates: they are null.
+    """
+    calls = pl.when(pl.col("calls").null_count() == 0).then(pl.col("calls").sum())
+    return [
+        calls.alias("calls"),
+        total("total_ns"),
+        pl.when(pl.len() == 1)
+        .then(pl.col("avg_ns").first())
+        .otherwise((total("total_ns") / calls).round().cast(pl.Int64))
+        .alias("avg_ns"),
+        pl.col("min_ns").min(),
+        pl.col("max_ns").max(),
+        *(pl.lit(None, pl.Int64).alias(name) for name in ("median_ns", "p90_ns", "p99_ns", "std_ns")),
+    ]
+
+
+def share(column: str = "total_ns", *, of: str = "session") -> pl.Expr:
+    """Percentage of the sum of a column within each group; null where the sum is 0 or unknown.
+
+    >>> pl.DataFrame({"session": [0, 0, 1], "total_ns": [30, 10, 0]}).select(share())["time_pct"].to_list()
+    [75.0, 25.0, None]
+    """
+    whole = pl.col(column).sum().over(of)
+    return pl.when(whole > 0).then(100 * pl.col(column) / whole).alias("time_pct")

@@ -1,0 +1,185 @@
+"""What ran on the GPU: by name, and launch by launch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.analysis.durations import figures, merged_figures, share
+from tui.analysis.names import short_names
+from tui.model.columns import columns
+from tui.model.view import TableSpec
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+KERNEL_EXPORT: Final = (
+    "session",
+    "kind",
+    "name",
+    "calls",
+    "total_ns",
+    "avg_ns",
+    "min_ns",
+    "max_ns",
+    "median_ns",
+    "p90_ns",
+    "p99_ns",
+    "std_ns",
+    "time_pct",
+    "uses_tensor_core",
+)
+"""Columns of the exports of kernels and API calls, in order."""
+
+KERNELS: Final = TableSpec(
+    "kernels",
+    "Kernels",
+    columns(
+        "name",
+        "total_ns",
+        "time_pct",
+        "calls",
+        "avg_ns",
+        "max_ns",
+        "min_ns",
+        "median_ns",
+        "p90_ns",
+        "p99_ns",
+        "std_ns",
+        "kind",
+        "uses_tensor_core",
+        "session",
+        "line",
+    ),
+    key=("session", "kind", "name"),
+    sort=(("total_ns", True),),
+    weight="total_ns",
+)
+
+LAUNCHES: Final = TableSpec(
+    "launches",
+    "Launches",
+    columns(
+        "start_ns",
+        "duration_ns",
+        "grid",
+        "block",
+        "registers",
+        "static_shared_bytes",
+        "dynamic_shared_bytes",
+        "size_bytes",
+        "throughput",
+        "src_memory",
+        "dst_memory",
+        "device",
+        "context",
+        "stream",
+        "correlation",
+        "line",
+        "activity",
+    ),
+    key=("session", "activity"),
+    sort=(),
+    weight="duration_ns",
+    pinned="start_ns",
+)
+
+
+def kind_of_name() -> pl.Expr:
+    """The kind of GPU activity (kernel, memcpy, memset, um) that a name of a summary stands for."""
+    name = pl.col("name").cast(pl.String)
+    return (
+        pl.when(name.str.starts_with("[CUDA memcpy"))
+        .then(pl.lit("memcpy"))
+        .when(name.str.starts_with("[CUDA memset"))
+        .then(pl.lit("memset"))
+        .when(name.str.starts_with("[Unified Memory"))
+        .then(pl.lit("um"))
+        .otherwise(pl.lit("kernel"))
+        .alias("kind")
+    )
+
+
+def kernels(profile: Profile) -> pl.DataFrame:
+    """GPU activities by name: one row per session, kind and name, largest total first.
+
+    A session with single activities is added up from them. Of a session that holds aggregates alone, the rows are the
+    log's own, with null for what it cannot say.
+
+    Columns: session, kind, name, short_name, calls, total_ns, avg_ns, min_ns, max_ns, median_ns, p90_ns, p99_ns, std_ns
+    (`durations.figures`), time_pct, uses_tensor_core, line (first one in the input).
+    ``time_pct`` is the share of the session's GPU time: the summed durations of its kernels, copies, memsets and
+    unified memory work. Where rows are missing from the log's own table (its percentages do not add up to 100), the
+    percentages are those that the log prints, since the whole is known to it alone.
+    """
+    activities = profile["activities"]
+    single = (
+        activities.lazy()
+        .group_by("session", "kind", "name")
+        .agg(*figures(), pl.col("uses_tensor_core").drop_nulls().first(), pl.col("line").min())
+        .with_columns(share())
+        .collect()
+    )
+    rows = pl.concat([single, aggregated(profile, "gpu", without=activities["session"])])
+    return (
+        rows.join(short_names(rows["name"]), on="name", how="left")
+        .select("session", "kind", "name", "short_name", *KERNEL_EXPORT[3:], "line")
+        .sort("total_ns", "name", descending=[True, False], nulls_last=True)
+    )
+
+
+def aggregated(profile: Profile, section: str, *, without: pl.Series) -> pl.DataFrame:
+    """The rows of a section of ``summary`` by session and name, for the sessions that are not in ``without``."""
+    rows = profile["summary"].filter(pl.col("section") == section, ~pl.col("session").is_in(without.unique().implode()))
+    return (
+        rows.group_by("session", "name")
+        .agg(*merged_figures(), pl.col("time_pct").sum().alias("printed"), pl.col("line").min())
+        .with_columns(kind_of_name().cast(rows.schema["name"]), pl.lit(None, pl.Boolean).alias("uses_tensor_core"))
+        .with_columns(
+            pl.when(pl.col("printed").sum().over("session").is_between(1, 99, closed="left"))
+            .then(pl.col("printed"))
+            .otherwise(share())
+            .alias("time_pct")
+        )
+        .select(
+            "session",
+            "kind",
+            "name",
+            "calls",
+            "total_ns",
+            "avg_ns",
+            "min_ns",
+            "max_ns",
+            "median_ns",
+            "p90_ns",
+            "p99_ns",
+            "std_ns",
+            "uses_tensor_core",
+            "line",
+            "time_pct",
+        )
+    )
+
+
+def launches(profile: Profile, *, session: int, name: str, kind: str | None = None) -> pl.DataFrame:
+    """The activities of one name of one session, in time order, with grid and block as text, as ``(27848 1 1)``.
+
+    Args:
+        session: Number of the session.
+        name: The full name.
+        kind: kernel, memcpy, memset or um; any where it is left out.
+    """
+    wanted = (pl.col("session") == session) & (pl.col("name") == name)
+    if kind is not None:
+        wanted &= pl.col("kind") == kind
+    return with_shapes(profile["activities"].filter(wanted))
+
+
+def with_shapes(activities: pl.DataFrame) -> pl.DataFrame:
+    """Add ``grid`` and ``block`` as text; each distinct shape is written once, so that a million rows are cheap."""
+    for shape in ("grid", "block"):
+        axes = [f"{shape}_{axis}" for axis in "xyz"]
+        texts = activities.select(axes).unique().drop_nulls().with_columns(pl.format("({} {} {})", *axes).alias(shape))
+        activities = activities.join(texts, on=axes, how="left", maintain_order="left")
+    return activities
