@@ -1,0 +1,117 @@
+"""The numbers of nvprof's text, read exactly: decimal arithmetic, no floats, the unit in the cell or beside it."""
+
+from __future__ import annotations
+
+import re
+from decimal import ROUND_HALF_EVEN, Decimal
+from types import MappingProxyType
+from typing import Final
+
+NS_PER_UNIT: Final = MappingProxyType({"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000})
+
+_SIZE_POWER: Final = MappingProxyType({"B": 0, "KB": 1, "MB": 2, "GB": 3, "TB": 4})
+_NUMBER: Final = r"(\d+(?:\.\d*)?(?:[eE][+-]?\d+)?)"
+_TIME: Final = re.compile(_NUMBER + r"(ns|us|ms|s)?")
+_SIZE: Final = re.compile(_NUMBER + r"([KMGT]?B)?")
+_RATE: Final = re.compile(_NUMBER + r"(?:([KMGT]?B)/s)?")
+_PERCENT: Final = re.compile(_NUMBER + r"%?")
+_COUNT: Final = re.compile(r"\d{1,18}")
+
+
+def _whole(value: Decimal, text: str) -> int:
+    if value.adjusted() > 17:
+        raise ValueError(f"{text!r} is too large")
+    return int(value.to_integral_value(ROUND_HALF_EVEN))
+
+
+def time_ns(text: str, unit: str | None = None) -> int:
+    """A time in nanoseconds, rounded to a whole one.
+
+    Args:
+        text: ``2.77606s``, ``274ns``, ``2.4e+03s``; without a unit only where `unit` gives it.
+        unit: The unit of the column (``ms``), for cells that have none.
+
+    Raises:
+        ValueError: It is not a time, or nothing says its unit.
+
+    >>> time_ns("2.77606s"), time_ns("1.32e+03", "ms"), time_ns("5.251200e-05", "s")
+    (2776060000, 1320000000, 52512)
+    """
+    match = _TIME.fullmatch(text)
+    if match is None:
+        raise ValueError(f"expected a time such as 1.5ms, found {text!r}")
+    factor = NS_PER_UNIT.get(match[2] or unit or "")
+    if factor is None:
+        raise ValueError(f"expected a time with its unit (s, ms, us or ns), found {text!r}")
+    return _whole(Decimal(match[1]) * factor, text)
+
+
+def time_step_ns(text: str, unit: str | None = None) -> Decimal:
+    """The value of the last digit of a time, in nanoseconds: how precisely it is known.
+
+    >>> time_step_ns("2.77606s"), time_step_ns("2.4e+03s"), time_step_ns("274ns")
+    (Decimal('1.0E+4'), Decimal('1E+11'), Decimal('1'))
+    """
+    match = _TIME.fullmatch(text)
+    if match is None or (match[2] or unit) not in NS_PER_UNIT:
+        raise ValueError(f"expected a time with its unit (s, ms, us or ns), found {text!r}")
+    exponent = Decimal(match[1]).as_tuple().exponent
+    assert isinstance(exponent, int)
+    return Decimal((0, (1,), exponent)) * NS_PER_UNIT[match[2] or unit or ""]
+
+
+def size_bytes(text: str, unit: str | None = None, base: int = 1024) -> int:
+    """A size in bytes.
+
+    Args:
+        text: ``512B``, ``4.0000KB``; without a unit only where `unit` gives it.
+        unit: The unit of the column, for cells that have none.
+        base: 1024, or 1000 for the oldest versions of nvprof.
+
+    Raises:
+        ValueError: It is not a size, or nothing says its unit.
+
+    >>> size_bytes("4.0000KB"), size_bytes("14.00000", "KB"), size_bytes("4.1943MB", base=1000)
+    (4096, 14336, 4194300)
+    """
+    match = _SIZE.fullmatch(text)
+    power = _SIZE_POWER.get((match[2] or unit or "") if match else "")
+    if match is None or power is None:
+        raise ValueError(f"expected a size with its unit (B, KB, MB or GB), found {text!r}")
+    return _whole(Decimal(match[1]) * base**power, text)
+
+
+def rate(text: str, unit: str | None = None, base: int = 1024) -> float:
+    """A rate in bytes per second; arguments as those of `size_bytes`, with ``/s``.
+
+    >>> rate("1.0000KB/s"), rate("2.5", "GB/s", base=1000)
+    (1024.0, 2500000000.0)
+    """
+    match = _RATE.fullmatch(text)
+    power = _SIZE_POWER.get((match[2] or (unit or "").removesuffix("/s")) if match else "")
+    if match is None or power is None:
+        raise ValueError(f"expected a rate with its unit (such as GB/s), found {text!r}")
+    return float(Decimal(match[1]) * base**power)
+
+
+def percent(text: str) -> float:
+    """A percentage, with or without its sign.
+
+    >>> percent("52.28%"), percent("49.52")
+    (52.28, 49.52)
+    """
+    match = _PERCENT.fullmatch(text)
+    if match is None:
+        raise ValueError(f"expected a percentage such as 12.5%, found {text!r}")
+    return float(match[1])
+
+
+def count(text: str) -> int:
+    """A whole number.
+
+    >>> count("1678")
+    1678
+    """
+    if _COUNT.fullmatch(text) is None:
+        raise ValueError(f"expected a whole number, found {text!r}")
+    return int(text)
