@@ -1,0 +1,383 @@
+"""How values are written for people: durations, sizes, rates, counts, shares, and names cut to a width.
+
+Pure functions, shared by the screens and the text reports, so that both write the same value the same way.
+A value that is not 0 is never written as 0, an unknown value never as a number.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from tui.analysis.names import short_name
+from tui.model.columns import ColumnKind
+
+NULL: Final = "–"
+"""What is written for an unknown value."""
+
+ELLIPSIS: Final = "…"
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """The unit that a column of values, or a single value, is written in."""
+
+    symbol: str
+    """As written behind a value or in a heading: ``ms``, ``%``; empty for plain numbers."""
+    scale: float = 1.0
+    """Base units (nanoseconds, bytes) in one of it."""
+    decimals: int = 0
+
+    def ascii(self) -> Unit:
+        """The same unit in ASCII characters."""
+        return Unit(self.symbol.replace("µ", "u").replace("×", "x"), self.scale, self.decimals)
+
+
+NANOSECONDS: Final = Unit("ns", 1.0, 0)
+MICROSECONDS: Final = Unit("µs", 1e3, 3)
+MILLISECONDS: Final = Unit("ms", 1e6, 3)
+SECONDS: Final = Unit("s", 1e9, 3)
+_TIMES: Final = (SECONDS, MILLISECONDS, MICROSECONDS, NANOSECONDS)
+_TIMES_BY_NAME: Final = {"s": SECONDS, "ms": MILLISECONDS, "us": MICROSECONDS, "µs": MICROSECONDS, "ns": NANOSECONDS}
+
+UNITS: Final = ("auto", "s", "ms", "us", "ns")
+"""The choices of a unit of time."""
+
+PERCENT: Final = Unit("%", 1.0, 2)
+RATIO: Final = Unit("×", 1.0, 2)
+NUMBER: Final = Unit("")
+
+_SIZES: Final = ((2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"))
+_TIME_KINDS: Final = (ColumnKind.DURATION, ColumnKind.TIME)
+_SECONDS_FROM_NS: Final = 10e9
+"""Columns whose largest value is below 10 s are written in ms: the small values keep more digits."""
+
+_SMALLEST_DECIMALS: Final = 4
+"""A value too small for the decimals of its column is written with up to so many."""
+
+
+def column_unit(kind: ColumnKind, largest: float | None, *, unit: str = "auto") -> Unit | None:
+    """The one unit that all values of a column are written in, so that they compare at a glance.
+
+    Args:
+        kind: What the column holds.
+        largest: Its largest absolute value in base units; None where it has no value.
+        unit: For times, one of `UNITS`.
+
+    Returns:
+        None where each value has a unit of its own: sizes and rates, which range from bytes to gigabytes in one column.
+
+    >>> column_unit(ColumnKind.DURATION, 353_980_000).symbol
+    'ms'
+    """
+    if kind in _TIME_KINDS:
+        magnitude = abs(largest or 0)
+        if unit != "auto":
+            chosen = _TIMES_BY_NAME[unit]
+        elif magnitude >= _SECONDS_FROM_NS:
+            chosen = SECONDS
+        else:
+            chosen = next((time for time in _TIMES[1:] if magnitude >= time.scale), NANOSECONDS)
+        if kind is ColumnKind.TIME:
+            # Start times tell rows apart: they keep microseconds even where they are written in seconds.
+            return Unit(chosen.symbol, chosen.scale, 6) if chosen is SECONDS else chosen
+        # Five significant digits are what profilers measure.
+        return Unit(chosen.symbol, chosen.scale, 2) if chosen.decimals and magnitude >= 100 * chosen.scale else chosen
+    if kind in (ColumnKind.SIZE, ColumnKind.RATE):
+        return None
+    return {ColumnKind.PERCENT: PERCENT, ColumnKind.RATIO: RATIO}.get(kind, NUMBER)
+
+
+def format_value(
+    kind: ColumnKind,
+    value: object,
+    *,
+    unit: Unit | None = None,
+    suffix: bool = True,
+    ascii_only: bool = False,
+) -> str:
+    """Write one value.
+
+    Args:
+        kind: What it is.
+        value: In base units; None where it is unknown.
+        unit: From `column_unit`; None chooses one for this value.
+        suffix: Write the unit of times, shares and ratios behind the value; off where the heading says it.
+        ascii_only: Use ASCII characters only.
+
+    >>> format_value(ColumnKind.DURATION, 753_580_086), format_value(ColumnKind.DURATION, 24)
+    ('753.58 ms', '24 ns')
+    >>> format_value(ColumnKind.SIZE, 684_392_448), format_value(ColumnKind.COUNT, 4096)
+    ('652.69 MiB', '4,096')
+    >>> format_value(ColumnKind.DURATION, 1_025, unit=column_unit(ColumnKind.DURATION, 353_980_000), suffix=False)
+    '0.0010'
+    """
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "?" if kind is ColumnKind.FLAG else "-" if ascii_only else NULL
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if not isinstance(value, int | float):
+        return str(value)
+    written = _number(kind, value, unit, suffix)
+    return written.replace("µ", "u").replace("×", "x") if ascii_only else written
+
+
+def format_column(
+    kind: ColumnKind, values: Iterable[object], *, unit: str = "auto", ascii_only: bool = False
+) -> tuple[str, list[str]]:
+    """Write the values of a column in their common unit.
+
+    Returns:
+        The unit for the heading (empty where the values carry their own or need none), and the values.
+
+    >>> format_column(ColumnKind.DURATION, [2_776_060_000, 1_500_000, 1_025, None])
+    ('ms', ['2,776.06', '1.50', '0.0010', '–'])
+    """
+    held = list(values)
+    numbers = [abs(value) for value in held if isinstance(value, int | float)]
+    common = column_unit(kind, max(numbers, default=None), unit=unit)
+    heading = common.symbol if common is not None else ""
+    if ascii_only and common is not None:
+        heading = common.ascii().symbol
+    return heading, [format_value(kind, value, unit=common, suffix=False, ascii_only=ascii_only) for value in held]
+
+
+def heading(title: str, symbol: str) -> str:
+    """A column's heading with its unit.
+
+    >>> heading("Total", "ms"), heading("Time%", "%"), heading("Calls", "")
+    ('Total ms', 'Time%', 'Calls')
+    """
+    return title if not symbol or title.endswith(symbol) else f"{title} {symbol}"
+
+
+def duration(value_ns: float | None, *, unit: str = "auto", ascii_only: bool = False) -> str:
+    """A single duration with its unit, five significant digits.
+
+    >>> duration(2_723_649_313), duration(1_025), duration(0), duration(None)
+    ('2.7236 s', '1.025 µs', '0 ns', '–')
+    """
+    chosen = None if unit == "auto" else column_unit(ColumnKind.DURATION, value_ns, unit=unit)
+    return format_value(ColumnKind.DURATION, value_ns, unit=chosen, ascii_only=ascii_only)
+
+
+def size(value_bytes: float | None, *, ascii_only: bool = False) -> str:
+    """A size in bytes or powers of 1024.
+
+    >>> size(16_384), size(4), size(38_535)
+    ('16 KiB', '4 B', '37.632 KiB')
+    """
+    return format_value(ColumnKind.SIZE, value_bytes, ascii_only=ascii_only)
+
+
+def rate(bytes_per_second: float | None, *, ascii_only: bool = False) -> str:
+    """A throughput in bytes or powers of 1024 per second.
+
+    >>> rate(187.33 * 2**30)
+    '187.33 GiB/s'
+    """
+    return format_value(ColumnKind.RATE, bytes_per_second, ascii_only=ascii_only)
+
+
+def count(value: float | None, *, ascii_only: bool = False) -> str:
+    """A number of things with thousands separators.
+
+    >>> count(1_000_000)
+    '1,000,000'
+    """
+    return format_value(ColumnKind.COUNT, value, ascii_only=ascii_only)
+
+
+def percent(value: float | None, *, ascii_only: bool = False) -> str:
+    """A share of 0 to 100 with its sign; only what is exactly nothing or all is written as 0 or 100.
+
+    >>> percent(35.186), percent(0.0004), percent(99.9999), percent(100)
+    ('35.19%', '<0.01%', '>99.99%', '100.00%')
+    """
+    return format_value(ColumnKind.PERCENT, value, ascii_only=ascii_only)
+
+
+def _number(kind: ColumnKind, value: float, unit: Unit | None, suffix: bool) -> str:
+    """Write a known number."""
+    if math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    if kind in (ColumnKind.SIZE, ColumnKind.RATE):
+        return _bytes(value) + ("/s" if kind is ColumnKind.RATE else "")
+    if kind in _TIME_KINDS:
+        chosen = unit or _own_unit(value)
+        return _scaled(value, chosen) + (f" {chosen.symbol}" if suffix else "")
+    if kind is ColumnKind.PERCENT:
+        return _percent(value) + ("%" if suffix else "")
+    if kind is ColumnKind.RATIO:
+        return _scaled(value, unit or RATIO) + ("×" if suffix else "")
+    if isinstance(value, int):
+        return f"{value:,}" if kind is ColumnKind.COUNT else str(value)
+    return _plain_number(value, separators=kind is ColumnKind.COUNT)
+
+
+def _own_unit(value_ns: float) -> Unit:
+    """The unit of a duration that stands alone, with decimals for five significant digits."""
+    magnitude = abs(value_ns)
+    chosen = next((time for time in _TIMES if magnitude >= time.scale), NANOSECONDS)
+    # 999.996 ms would be rounded to 1000.00 ms.
+    for larger, smaller in pairwise(_TIMES):
+        if chosen is smaller and round(magnitude / smaller.scale, 2) >= 1000:
+            chosen = larger
+    if chosen is NANOSECONDS:
+        return NANOSECONDS
+    digits = len(str(int(magnitude / chosen.scale))) if magnitude else 1
+    # A microsecond has three decimals: times are whole nanoseconds.
+    most = 3 if chosen is MICROSECONDS else 4
+    return Unit(chosen.symbol, chosen.scale, max(1, min(most, 5 - digits)))
+
+
+def _scaled(value: float, unit: Unit) -> str:
+    """Write a value in a unit; one too small for the unit's decimals gets two significant digits, or a bound."""
+    scaled = value / unit.scale
+    if value == 0 and unit.scale != 1:
+        return "0"
+    if value == 0 or round(abs(scaled), unit.decimals) >= 10 ** (1 - unit.decimals) or float(scaled).is_integer():
+        return f"{scaled:,.{unit.decimals}f}"
+    sign = "-" if scaled < 0 else ""
+    if abs(scaled) < 10**-_SMALLEST_DECIMALS:
+        return f"{sign}<{10**-_SMALLEST_DECIMALS:.{_SMALLEST_DECIMALS}f}"
+    decimals = min(max(unit.decimals, 1 - math.floor(math.log10(abs(scaled)))), _SMALLEST_DECIMALS)
+    return f"{scaled:,.{decimals}f}"
+
+
+def _percent(value: float) -> str:
+    if 0 < value < 0.005:
+        return "<0.01"
+    if 99.995 <= value < 100:
+        return ">99.99"
+    return f"{value:,.2f}"
+
+
+def _bytes(value: float) -> str:
+    """Bytes in the largest unit that leaves a number of 1 or more; exact sizes without decimals."""
+    magnitude = abs(value)
+    for scale, symbol in _SIZES:
+        # 1023.999 KiB would be rounded to 1,024 KiB.
+        if magnitude >= scale * (1 - 5e-6):
+            return f"{_significant(value / scale)} {symbol}"
+    return f"{value if isinstance(value, int) else _plain_number(value)} B"
+
+
+def _significant(value: float) -> str:
+    """Five significant digits, without trailing zeros."""
+    digits = len(str(int(abs(value))))
+    text = f"{value:,.{max(0, 5 - digits)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _plain_number(value: float, *, separators: bool = True) -> str:
+    """A number of unknown range: five significant digits, or all digits of a whole number."""
+    if value.is_integer() and abs(value) < 1e15:
+        return f"{int(value):,}" if separators else str(int(value))
+    if abs(value) >= 1e15 or abs(value) < 1e-4:
+        return f"{value:.4e}"
+    return f"{value:,.{max(0, 4 - math.floor(math.log10(abs(value))))}f}".rstrip("0").rstrip(".")
+
+
+def cell_width(text: str) -> int:
+    r"""How many cells of a terminal a text takes.
+
+    >>> cell_width("sgemm"), cell_width("行列"), cell_width("e\u0301")
+    (5, 4, 1)
+    """
+    if text.isascii():
+        return len(text)
+    return sum(map(_character_width, text))
+
+
+def _character_width(character: str) -> int:
+    if unicodedata.category(character) in ("Mn", "Me", "Cf", "Cc"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def _fitting(text: str, width: int) -> str:
+    """The longest beginning of a text that fits into so many cells."""
+    if text.isascii():
+        return text[:width]
+    used = 0
+    for index, character in enumerate(text):
+        used += _character_width(character)
+        if used > width:
+            return text[:index]
+    return text
+
+
+def clip(text: str, width: int, *, ascii_only: bool = False) -> str:
+    """The text cut at the end to a width in cells, with an ellipsis.
+
+    >>> clip("convolution", 6), clip("short", 6)
+    ('convo…', 'short')
+    """
+    if cell_width(text) <= width:
+        return text
+    if width <= 0:
+        return ""
+    mark = "~" if ascii_only else ELLIPSIS
+    return _fitting(text, width - 1) + mark
+
+
+def clip_middle(text: str, width: int, *, ascii_only: bool = False) -> str:
+    """The text cut in the middle to a width in cells, with an ellipsis.
+
+    >>> clip_middle("maxwell_scudnn_128x64_relu_small_nn_v1", 17)
+    'maxwell_…ll_nn_v1'
+    """
+    if cell_width(text) <= width:
+        return text
+    if width <= 2:
+        return clip(text, width, ascii_only=ascii_only)
+    mark = "~" if ascii_only else ELLIPSIS
+    tail = (width - 1) // 2
+    end = _fitting(text[::-1], tail)[::-1]
+    return _fitting(text, width - 1 - cell_width(end)) + mark + end
+
+
+def shorten_symbol(name: str, width: int, *, ascii_only: bool = False) -> str:
+    """A C++ name in at most so many cells.
+
+    Whole where it fits, else without return type, template arguments and parameters, else cut in the middle too.
+
+    >>> shorten_symbol("void cudnn::detail::dgrad_engine<float, int=128>(int, float const *)", 30)
+    'dgrad_engine'
+    """
+    if cell_width(name) <= width:
+        return name
+    return clip_middle(short_name(name), width, ascii_only=ascii_only)
+
+
+def pad(text: str, width: int, *, right: bool = False) -> str:
+    """The text filled with blanks to a width in cells; ``right`` aligns it to the right.
+
+    >>> pad("7", 3, right=True), pad("行", 3)
+    ('  7', '行 ')
+    """
+    blanks = " " * max(0, width - cell_width(text))
+    return blanks + text if right else text + blanks
+
+
+_EIGHTHS: Final = " ▏▎▍▌▋▊▉"
+
+
+def bar(share: float, width: int, *, ascii_only: bool = False) -> str:
+    """A bar for a share of 0 to 1, in eighths of a cell; a share above 0 is never empty.
+
+    >>> bar(0.5, 4), bar(0.0001, 4), bar(0.5, 4, ascii_only=True)
+    ('██', '▏', '##')
+    """
+    share = min(max(share, 0.0), 1.0)
+    if share == 0:
+        return ""
+    if ascii_only:
+        return "#" * max(1, round(share * width))
+    eighths = max(1, round(share * width * 8))
+    return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
