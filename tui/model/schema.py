@@ -171,11 +171,16 @@ METRICS: Final = pl.Schema(
         "min": pl.Float64,
         "max": pl.Float64,
         "avg": pl.Float64,
+        "total": pl.Float64,
         "unit": NAME,
         "line": pl.UInt32,
     }
 )
-"""One row per metric or event of a kernel; values are in base units (bytes per second, percent, counts)."""
+"""One row per metric or event of a kernel; values are in base units (bytes per second, percent, counts).
+
+``unit`` is ``%`` (0 to 100), ``B/s``, ``B``, ``level`` (0 idle to 10 max) or null for counts and ratios; ``total`` is over
+all invocations, where the input prints it (events of newer versions).
+"""
 
 LAYERS: Final = pl.Schema(
     {
@@ -193,10 +198,17 @@ LAYERS: Final = pl.Schema(
         "workspace_bytes": pl.Int64,
         "time_ns": pl.Int64,
         "measured": pl.Boolean,
+        "predicted_ns": pl.Int64,
+        "predicted_algorithm": pl.String,
         "line": pl.UInt32,
     }
 )
-"""One row per layer, phase and executor; ``time_ns`` is measured or predicted, or null where it was not run."""
+"""One row per layer, phase and executor; ``time_ns`` is null where the executor did not run the layer.
+
+``executor`` is what ran the layers (caffe, cudnn, tensorflow) or, in a table of predictions alone, paleo: ``measured`` is
+then false and ``time_ns`` the prediction. A prediction made for a run stands beside its measurement, in
+``predicted_ns`` and ``predicted_algorithm``. ``workspace_bytes`` is what the predicted algorithm needs.
+"""
 
 ISSUES: Final = pl.Schema(
     {
