@@ -1,0 +1,392 @@
+"""Reads what Paleo prints: the static summary of a network, the full pass, and the tables of layer times.
+
+Paleo (github.com/TalwalkarLab/paleo) predicts how long each layer of a network takes and can run the layers through
+cuDNN or TensorFlow beside it. A run prints one table: the prediction (``ours``), a column for each executor, and the
+algorithms. One file often holds several runs one after another, each for one direction and one executor.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import TYPE_CHECKING, Final
+
+from tui.loaders.base import Format
+
+if TYPE_CHECKING:
+    from tui.loaders.collector import Collector
+    from tui.loaders.section import Line, Section, TextReader
+
+NS_PER_MS: Final = 1_000_000
+BYTES_PER_MB: Final = 1_000_000
+"""Paleo divides bytes by 10^6."""
+
+SIGNIFICANT_DIGITS: Final = 12
+"""How many digits Python 2, which Paleo needs, prints of a float."""
+
+EXECUTORS: Final = ("cudnn", "tensorflow")
+"""What can run the layers: a column of each table."""
+
+FORMAT: Final = Format(
+    name="paleo",
+    title="Paleo's layer tables",
+    recognised_by="the line 'layer ours cudnn tensorflow ours_alg cu_alg', or 'A summary of static characteristics'",
+    feeds=("sessions", "layers", "issues"),
+    record_with="./paleo.sh profile NET.json --direction=forward --executor=cudnn > run.txt",
+)
+
+_SUMMARY_START: Final = "A summary of static characteristics of network."
+_SUMMARY_ROW: Final = re.compile(r"\s+(?P<layer>\S+)\s+\[(?P<outputs>[\d, ]+)\]\s*(?P<rest>.*)")
+_FILTERS: Final = re.compile(r"Filters: \[([\d, ]+)\]")
+_PARAMS: Final = re.compile(r"Params: ([\d,]+)")
+_PARAMS_TOTAL: Final = re.compile(r"Number of params: ([\d,]+)")
+_HEADER: Final = re.compile(r"layer\s+ours\s+cudnn\s+tensorflow\s+ours_alg\s+cu_alg\s*")
+_CONTEXT: Final = re.compile(r"(?P<key>Network|Direction|Gradient wrt): *(?P<value>.*)")
+_FULL_PASS: Final = re.compile(r"(?P<phase>Forward|Backward|Softmax) time\s+(?P<ms>\S+)\s*")
+_FULL_PASS_START: Final = "Fullpass profiling with Tensorflow"
+_FOREIGN: Final = re.compile(r"\s*$|==\d+==|={8}|layer\s+ours\s|A summary of static|Fullpass profiling|[A-Z][a-z ]+: ")
+"""What ends a table at once, beside its sums."""
+
+MAX_STRAY_LINES: Final = 3
+"""So many lines in a row can stand between the rows of a table before it counts as ended."""
+
+_NUMBER: Final = re.compile(r"\d+(?:\.\d*)?(?:[eE][+-]?\d+)?")
+_ROW: Final = re.compile(r"(?P<layer>\S+)\s+(?P<ours>\S+)\s+(?P<cudnn>\S+)\s+(?P<tensorflow>\S+)(?P<rest>.*)")
+_ALGORITHMS: Final = re.compile(
+    r"\s*(?P<ours>Heuristic disabled\.|GEMM 1x1|\S+ [\d.]+ MB|)\s*(?P<cudnn>[A-Z][A-Z0-9_]*)?\s*"
+)
+_WORKSPACE: Final = re.compile(r"(?P<name>\S+) (?P<mb>[\d.]+) MB")
+
+_TYPE_BY_DETAIL: Final = (
+    ("Filters:", "conv2d"),
+    ("Kernel:", "pool2d"),
+    ("Keep prob:", "dropout"),
+    ("Classes:", "softmax"),
+)
+"""Each kind of layer prints its own details: they tell the type, by Paleo's names."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Static:
+    """A layer as the static summary describes it; shapes are batch, height, width, channels."""
+
+    op_type: str | None
+    output_shape: str
+    filter_shape: str | None
+    params: int | None
+
+
+@dataclass(slots=True)
+class _Context:
+    """What the lines above a table say of it."""
+
+    network: str | None = None
+    direction: str | None = None
+    gradient: str | None = None
+    first_line: int | None = None
+    """Where the first summary or full pass began."""
+    network_line: int | None = None
+    statics: dict[str, _Static] = field(default_factory=dict)
+
+    @property
+    def phase(self) -> str | None:
+        """As the ``phase`` column of ``layers``: forward, backward data, backward filter."""
+        if self.direction == "backward" and self.gradient:
+            return f"backward {self.gradient}"
+        return self.direction
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A line of a table; times as printed, in milliseconds, null where Paleo ran or modelled nothing."""
+
+    layer: str
+    times: dict[str, Decimal | None]
+    algorithm: str | None
+    predicted_algorithm: str | None
+    workspace_bytes: int | None
+    line: int
+
+
+def _ensure_session(collector: Collector, context: _Context, line: int) -> None:
+    """Paleo is a program of its own: its session is never another program's."""
+    if collector.session is None or collector.session.format != FORMAT.name:
+        collector.open_session(FORMAT.name, context.first_line or context.network_line or line)
+
+
+def _shape(text: str) -> str:
+    return "x".join(part.strip() for part in text.split(","))
+
+
+def _whole(text: str) -> int:
+    return int(text.replace(",", ""))
+
+
+def _time_ms(text: str) -> Decimal | None:
+    """A time as Paleo prints it.
+
+    A bare ``0`` is the value that Paleo starts with and prints for a layer that it did not run or model; whatever it
+    has measured or estimated is a float and has a decimal point.
+    """
+    if not _NUMBER.fullmatch(text):
+        raise ValueError(f"expected a time in milliseconds, found {text!r}")
+    return None if text == "0" else Decimal(text)
+
+
+def _step(value: Decimal, decimals: int) -> Decimal:
+    """The value of the last digit printed of a number, where the numbers of its column have so many decimals."""
+    return max(Decimal(1).scaleb(value.adjusted() + 1 - SIGNIFICANT_DIGITS), Decimal(1).scaleb(-decimals))
+
+
+def _decimals(value: Decimal) -> int:
+    exponent = value.as_tuple().exponent
+    return max(0, -exponent) if isinstance(exponent, int) else 0
+
+
+def _ns(ms: Decimal | None) -> int | None:
+    return None if ms is None else int((ms * NS_PER_MS).to_integral_value())
+
+
+class _Summary:
+    """The static summary: one line a layer."""
+
+    def __init__(self, collector: Collector, context: _Context) -> None:
+        self._collector = collector
+        self._context = context
+        self._params = 0
+        context.statics = {}
+
+    def take(self, line: Line) -> bool:
+        text = line.text
+        if row := _SUMMARY_ROW.fullmatch(text):
+            self._layer(row["layer"], row["outputs"], row["rest"])
+            return True
+        if total := _PARAMS_TOTAL.match(text):
+            if _whole(total[1]) != self._params:
+                reason = f"the layers above have {self._params:,} parameters, the summary says {total[1]}"
+                self._collector.issue("warning", line.number, text, reason)
+            return True
+        return text.strip().startswith(("LAYER", "Activation:"))
+
+    def _layer(self, name: str, outputs: str, rest: str) -> None:
+        filters = _FILTERS.search(rest)
+        params = _PARAMS.search(rest)
+        op_type = next((op_type for detail, op_type in _TYPE_BY_DETAIL if rest.startswith(detail)), None)
+        if op_type == "conv2d" and "Pad:" not in rest:
+            op_type = "deconv2d"
+        static = _Static(
+            op_type, _shape(outputs), _shape(filters[1]) if filters else None, _whole(params[1]) if params else None
+        )
+        self._params += static.params or 0
+        self._context.statics[name] = static
+
+    def close(self) -> None:
+        """The layers wait in the context for the tables."""
+
+
+class _FullPass:
+    """The times of whole passes, which belong to no layer."""
+
+    def __init__(self, collector: Collector, context: _Context, line: Line) -> None:
+        self._collector = collector
+        self._context = context
+        self._line = line
+        self._times: list[str] = []
+
+    def take(self, line: Line) -> bool:
+        match = _FULL_PASS.fullmatch(line.text)
+        if match is None:
+            return False
+        self._times.append(f"{match['phase'].lower()} {match['ms']} ms")
+        return True
+
+    def close(self) -> None:
+        if self._times:
+            _ensure_session(self._collector, self._context, self._line.number)
+            reason = f"full pass with TensorFlow: {', '.join(self._times)}; not part of any layer's time"
+            self._collector.issue("info", self._line.number, self._line.text, reason)
+
+
+class _Table:
+    """A table of layer times, from its header to its sums."""
+
+    def __init__(self, collector: Collector, context: _Context, line: Line) -> None:
+        self._collector = collector
+        self._context = context
+        self._header = line
+        self._rows: list[_Row] = []
+        self._damaged = False
+        self._ended = False
+        self._stray = 0
+        _ensure_session(collector, context, line.number)
+
+    def take(self, line: Line) -> bool:
+        if self._ended or _FOREIGN.match(line.text) or self._stray == MAX_STRAY_LINES:
+            return False
+        match = _ROW.fullmatch(line.text)
+        if match is None or not (_NUMBER.fullmatch(match["ours"]) or _NUMBER.fullmatch(match["cudnn"])):
+            self._stray += 1
+            self._damaged = True
+            reason = "expected a layer with three times inside this table; the line is left out"
+            self._collector.issue("warning", line.number, line.text, reason)
+            return True
+        self._stray = 0
+        if match["layer"] == "Sum":
+            self._ended = True
+            self._check_sums(match, line)
+            return True
+        try:
+            self._rows.append(self._row(match, line))
+        except ValueError as error:
+            self._damaged = True
+            self._collector.issue("warning", line.number, line.text, f"{error}; this layer is left out")
+        return True
+
+    def _row(self, match: re.Match[str], line: Line) -> _Row:
+        times = {column: _time_ms(match[column]) for column in ("ours", *EXECUTORS)}
+        algorithms = _ALGORITHMS.fullmatch(match["rest"])
+        if algorithms is None:
+            raise ValueError(f"expected the algorithms ours_alg and cu_alg, found {match['rest'].strip()!r}")
+        predicted: str | None = algorithms["ours"] or None
+        workspace_bytes = None
+        if predicted and (workspace := _WORKSPACE.fullmatch(predicted)):
+            predicted = workspace["name"]
+            workspace_bytes = int(Decimal(workspace["mb"]) * BYTES_PER_MB)
+        elif predicted == "Heuristic disabled.":
+            predicted = None
+        return _Row(match["layer"], times, algorithms["cudnn"], predicted, workspace_bytes, line.number)
+
+    def _check_sums(self, match: re.Match[str], line: Line) -> None:
+        if self._damaged:
+            return
+        for column in ("ours", *EXECUTORS):
+            printed = match[column]
+            if not _NUMBER.fullmatch(printed):
+                self._collector.issue("warning", line.number, line.text, f"the sum of {column} is not a number")
+                continue
+            values = [value for row in self._rows if (value := row.times[column]) is not None]
+            decimals = max(map(_decimals, values), default=0)
+            total = Decimal(printed)
+            step = sum((_step(value, decimals) for value in (*values, total)), Decimal(0))
+            if abs(sum(values, Decimal(0)) - total) > step / 2:
+                reason = f"the layers above add up to {sum(values, Decimal(0))} ms of {column}, not to {printed} ms"
+                self._collector.issue("warning", line.number, line.text, reason)
+
+    def close(self) -> None:
+        if not self._ended:
+            reason = "the table ends without its sums: layers may be missing"
+            self._collector.issue("warning", self._header.number, self._header.text, reason)
+        ran = [column for column in EXECUTORS if any(row.times[column] is not None for row in self._rows)]
+        statics = self._statics()
+        for position, row in enumerate(self._rows):
+            static = statics.get(row.layer)
+            shared = {
+                "model": self._context.network,
+                "position": position,
+                "layer": row.layer,
+                "op_type": static.op_type if static else None,
+                "phase": self._context.phase,
+                "output_shape": static.output_shape if static else None,
+                "filter_shape": static.filter_shape if static else None,
+                "params": static.params if static else None,
+                "workspace_bytes": row.workspace_bytes,
+                "line": row.line,
+            }
+            prediction = _ns(row.times["ours"])
+            for executor in ran:
+                self._collector.add(
+                    "layers",
+                    {
+                        **shared,
+                        "executor": executor,
+                        "algorithm": row.algorithm if executor == "cudnn" else None,
+                        "time_ns": _ns(row.times[executor]),
+                        "measured": True,
+                        "predicted_ns": prediction,
+                        "predicted_algorithm": row.predicted_algorithm,
+                    },
+                )
+            if not ran:
+                self._collector.add(
+                    "layers",
+                    {
+                        **shared,
+                        "executor": "paleo",
+                        "algorithm": row.predicted_algorithm,
+                        "time_ns": prediction,
+                        "measured": False,
+                    },
+                )
+
+    def _statics(self) -> dict[str, _Static]:
+        """What the static summary says of the layers; nothing where it is of another network."""
+        statics = self._context.statics
+        if not statics or all(row.layer in statics for row in self._rows):
+            return statics
+        reason = "the static summary above has other layers: shapes and parameters of this table stay unknown"
+        self._collector.issue("info", self._header.number, self._header.text, reason)
+        return {}
+
+
+class _Reader:
+    """Paleo's part in one text."""
+
+    def __init__(self, collector: Collector) -> None:
+        self._collector = collector
+        self._context = _Context()
+
+    def begin(self, line: Line) -> Section | bool:
+        """A summary, a full pass, a table, or a line that says what the next table is about."""
+        text = line.text
+        if text.startswith(_SUMMARY_START):
+            self._context.first_line = self._context.first_line or line.number
+            return _Summary(self._collector, self._context)
+        if text.startswith(_FULL_PASS_START):
+            self._context.first_line = self._context.first_line or line.number
+            return _FullPass(self._collector, self._context, line)
+        if _HEADER.fullmatch(text):
+            if self._context.direction is None:
+                reason = "no line 'Direction: …' above this table: the phase of its layers is unknown"
+                self._collector.issue("info", line.number, text, reason)
+            return _Table(self._collector, self._context, line)
+        if match := _CONTEXT.fullmatch(text):
+            self._note(match["key"], match["value"].strip() or None, line.number)
+            return True
+        return False
+
+    def _note(self, key: str, value: str | None, number: int) -> None:
+        context = self._context
+        if key == "Network":
+            context.network, context.direction, context.gradient = value, None, None
+            context.network_line = number
+        elif key == "Direction":
+            context.direction, context.gradient = value, None
+        else:
+            context.gradient = value
+
+    def finish(self) -> None:
+        """Tables end with their section."""
+
+
+@dataclass(frozen=True, slots=True)
+class _PaleoFormat:
+    """Paleo's output as a format of text logs."""
+
+    format: Format = FORMAT
+    cue: bytes = (
+        rb"^(?:A summary of static characteristics of network\.|Fullpass profiling with Tensorflow"
+        rb"|layer\s+ours\s+cudnn\s|Network: |Direction: |Gradient wrt: )"
+    )
+
+    def reader(self, collector: Collector) -> TextReader:
+        return _Reader(collector)
+
+
+PALEO: Final = _PaleoFormat()
+"""The format, for the list of text formats.
+
+Rows of ``layers``: one for each line of a table and executor that ran, the executor's time in ``time_ns`` and Paleo's
+prediction beside it in ``predicted_ns``. A table that ran nothing gives rows of the executor ``paleo``, the prediction
+in ``time_ns`` and ``measured`` false.
+"""
