@@ -1,0 +1,189 @@
+"""Frames as files: CSV, TSV, JSON, NDJSON, Parquet, Excel and Markdown.
+
+Values are written in base units (nanoseconds, bytes) under the names of the model's columns, as plain numbers with full
+precision; names are strings; an unknown value is empty (null in JSON and Parquet).
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import os
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Final, cast
+
+import polars as pl
+
+from tui.model.errors import ProftuiError
+from tui.text import plain
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+_MARKUP: Final = re.compile(r"[\\|`*<\[~]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
+"""Underscores within a word are no markup."""
+
+EXCEL_ROWS: Final = 1_048_575
+"""Rows of an Excel sheet, less the heading."""
+
+EXCEL_CHARACTERS: Final = 32_767
+"""Characters of an Excel cell."""
+
+
+def write(frame: pl.DataFrame, target: Path | IO[bytes], format_name: str, *, overwrite: bool = False) -> None:
+    """Write a frame to a file or a stream.
+
+    A file is written under a temporary name beside its place and renamed when it is complete: it is whole or absent.
+
+    Args:
+        frame: What to write.
+        target: A path, or a binary stream.
+        format_name: One of `FORMATS`.
+        overwrite: Replace a file that is there.
+
+    Raises:
+        ProftuiError: The format is not known, a package is missing, or the file cannot be written.
+    """
+    if format_name not in FORMATS:
+        raise ProftuiError(f"cannot export {format_name}", f"formats: {', '.join(FORMATS)}")
+    writer = FORMATS[format_name]
+    plain_frame = _plain_types(frame)
+    if isinstance(target, Path):
+        _write_file(lambda stream: writer(plain_frame, stream), target, overwrite=overwrite)
+    else:
+        writer(plain_frame, target)
+
+
+def format_of(path: str) -> str | None:
+    """The format that a path's ending stands for, or None.
+
+    >>> format_of("kernels.parquet"), format_of("kernels.md"), format_of("kernels.xyz")
+    ('parquet', 'markdown', None)
+    """
+    ending = Path(path).suffix.lower().lstrip(".")
+    ending = {"md": "markdown", "jsonl": "ndjson"}.get(ending, ending)
+    return ending if ending in FORMATS else None
+
+
+def markdown_cell(text: str) -> str:
+    r"""A text as the cell of a Markdown table: nothing in it is markup.
+
+    >>> markdown_cell("a_b|c <float> __x")
+    'a_b\\|c \\<float> \\_\\_x'
+    """
+    return _MARKUP.sub(r"\\\g<0>", plain(text)).replace("&", "&amp;")
+
+
+def markdown_table(headings: list[str], rows: list[list[str]], right: list[bool]) -> str:
+    """A Markdown table of texts.
+
+    Args:
+        headings: Of the columns.
+        rows: Texts, as many in each row as there are columns.
+        right: For each column whether it is aligned to the right.
+    """
+    lines = [
+        "| " + " | ".join(markdown_cell(heading) for heading in headings) + " |",
+        "|" + "|".join(" ---: " if aligned else " --- " for aligned in right) + "|",
+    ]
+    lines += ["| " + " | ".join(markdown_cell(cell) for cell in row) + " |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def _plain_types(frame: pl.DataFrame) -> pl.DataFrame:
+    """Categories as strings: readers of the file need know nothing of them."""
+    return frame.with_columns(pl.col(pl.Categorical).cast(pl.String))
+
+
+def _write_file(write_to: Callable[[IO[bytes]], None], path: Path, *, overwrite: bool) -> None:
+    path = path.resolve()
+    if path.is_dir():
+        raise ProftuiError(f"{path} is a directory", "name a file in it")
+    if path.exists() and not path.is_file():
+        # A device or a pipe, as /dev/null: there is nothing to replace.
+        with path.open("wb") as stream:
+            write_to(stream)
+        return
+    if path.exists() and not overwrite:
+        raise ProftuiError(f"{path} exists", "choose another name, or replace it with --overwrite")
+    temporary = path.with_name(f".{path.name[:200]}.{os.getpid()}.part")
+    try:
+        with temporary.open("xb") as stream:
+            write_to(stream)
+        temporary.replace(path)
+    except OSError as error:
+        raise ProftuiError(f"{path} cannot be written: {error.strerror or error}") from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def _write_csv(frame: pl.DataFrame, stream: IO[bytes]) -> None:
+    frame.write_csv(stream)
+
+
+def _write_tsv(frame: pl.DataFrame, stream: IO[bytes]) -> None:
+    frame.write_csv(stream, separator="\t")
+
+
+def _write_json(frame: pl.DataFrame, stream: IO[bytes]) -> None:
+    frame.write_json(cast("io.IOBase", stream))
+    stream.write(b"\n")
+
+
+def _write_ndjson(frame: pl.DataFrame, stream: IO[bytes]) -> None:
+    frame.write_ndjson(stream)
+
+
+def _write_parquet(frame: pl.DataFrame, stream: IO[bytes]) -> None:
+    # Through memory: Parquet needs a position in the stream, which a pipe has not.
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer)
+    stream.write(buffer.getbuffer())
+
+
+def _write_markdown(frame: pl.DataFrame, stream: IO[bytes]) -> None:
+    texts = frame.select(pl.all().cast(pl.String).fill_null(""))
+    right = [dtype.is_numeric() for dtype in frame.dtypes]
+    table = markdown_table(frame.columns, [list(row) for row in texts.iter_rows()], right)
+    stream.write(table.encode("utf-8", "replace"))
+
+
+def _write_xlsx(frame: pl.DataFrame, stream: IO[bytes]) -> None:
+    xlsxwriter = _xlsxwriter()
+    if frame.height > EXCEL_ROWS:
+        raise ProftuiError(
+            f"an Excel sheet holds {EXCEL_ROWS:,} rows, this has {frame.height:,}", "export csv or parquet"
+        )
+    # Texts stay texts: a kernel name that begins with = must not become a formula, nor one with :// a link.
+    options = {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": False, "nan_inf_to_errors": True}
+    # Numbers as they are: polars would show thousands separators and round to three decimals.
+    number_formats: Any = {dtype: "0" if dtype.is_integer() else "General" for dtype in set(frame.dtypes)}
+    buffer = io.BytesIO()
+    with xlsxwriter.Workbook(buffer, options) as workbook:
+        frame.with_columns(pl.col(pl.String).str.slice(0, EXCEL_CHARACTERS)).write_excel(
+            workbook, worksheet="proftui", dtype_formats=number_formats, freeze_panes=(1, 0)
+        )
+    stream.write(buffer.getbuffer())
+
+
+def _xlsxwriter() -> ModuleType:
+    try:
+        return importlib.import_module("xlsxwriter")
+    except ImportError:
+        raise ProftuiError("Excel files need the package xlsxwriter", "pip install 'proftui[excel]'") from None
+
+
+FORMATS: Final[dict[str, Callable[[pl.DataFrame, IO[bytes]], None]]] = {
+    "csv": _write_csv,
+    "tsv": _write_tsv,
+    "json": _write_json,
+    "ndjson": _write_ndjson,
+    "parquet": _write_parquet,
+    "xlsx": _write_xlsx,
+    "markdown": _write_markdown,
+}
+"""What can be written, by the name of the format."""
