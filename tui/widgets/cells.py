@@ -1,0 +1,147 @@
+"""What the cells of a table say: values as text that fits, in units that fit, and how wide they become."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import polars as pl
+
+from tui.fmt import PERCENT, cell_width, clip, column_unit, format_value, heading, shorten_symbol
+from tui.model.columns import Column, ColumnKind
+from tui.model.view import TableState
+from tui.text import plain
+
+TEXT_WIDEST: Final = 28
+"""A text column that is not pinned never takes more cells: the whole text can be had on demand."""
+SYMBOL_WIDEST: Final = 240
+TIME_LEAST: Final = 7
+"""Cells of ``<0.0001``, the longest way to write a value that is small for its column."""
+BYTES_WIDEST: Final = 11
+"""Cells of ``1,023.9 KiB``, the longest way to write a size."""
+SIZES_SAMPLED: Final = 256
+CHARACTERS_KEPT: Final = 4_096
+"""A text is cut here before it is measured and shortened: names of megabytes must not cost time on every paint."""
+
+_TEXTS: Final = (ColumnKind.TEXT, ColumnKind.SYMBOL)
+_TIMES: Final = (ColumnKind.DURATION, ColumnKind.TIME)
+_BYTES: Final = (ColumnKind.SIZE, ColumnKind.RATE)
+
+
+class CellWriter:
+    """Writes the values of one column of one frame.
+
+    Args:
+        column: The column.
+        series: Its values: the unit and the width come from them.
+        state: Units, shares and names as the user wants them.
+        total_ns: What shares of durations are taken of, or None where there is no total.
+        ascii_only: Write ASCII characters alone.
+    """
+
+    def __init__(
+        self,
+        column: Column,
+        series: pl.Series,
+        state: TableState,
+        *,
+        total_ns: float | None = None,
+        ascii_only: bool = False,
+    ) -> None:
+        self.column = column
+        self._ascii_only = ascii_only
+        self._full_names = state.full_names
+        self._share_of = total_ns if state.as_share and column.kind is ColumnKind.DURATION else None
+        self.is_text = column.kind in _TEXTS
+        smallest, largest = (None, None) if self.is_text else _extent(series)
+        magnitude = None if smallest is None or largest is None else max(abs(smallest), abs(largest))
+        self._unit = column_unit(column.kind, magnitude, unit=state.unit)
+        if self._share_of is not None:
+            self._unit = PERCENT
+        symbol = self._unit.symbol if self._unit is not None else ""
+        if ascii_only and self._unit is not None:
+            symbol = self._unit.ascii().symbol
+        self.title = heading(column.title, symbol)
+        """The heading with the unit that all values of the column share."""
+        self.unit_symbol = self._unit.symbol if self._unit is not None and column.kind in _TIMES else ""
+        """For a time: the unit that a bare number in a filter is read in."""
+        self.width = max(cell_width(self.title) + 1, self._width_of_values(series, smallest, largest))
+        """Cells that the values and the heading with its sort marker need."""
+
+    def _width_of_values(self, series: pl.Series, smallest: float | None, largest: float | None) -> int:
+        kind = self.column.kind
+        if self.is_text:
+            return min(SYMBOL_WIDEST if kind is ColumnKind.SYMBOL else TEXT_WIDEST, _text_width(series))
+        if kind in _BYTES:
+            distinct = series.drop_nulls().unique()
+            if len(distinct) > SIZES_SAMPLED:
+                return BYTES_WIDEST + (2 if kind is ColumnKind.RATE else 0)
+            return self._widest(distinct.to_list())
+        if not series.dtype.is_numeric():
+            return self._widest(series.unique().to_list())
+        least = TIME_LEAST if kind in _TIMES or self._share_of is not None else 1
+        return max(least, self._widest(value for value in (smallest, largest) if value is not None))
+
+    def _widest(self, values: Iterable[object]) -> int:
+        return max((cell_width(self.whole(value)) for value in values), default=1)
+
+    def whole(self, value: object) -> str:
+        """A value without regard to room, harmless to a terminal."""
+        if self.is_text and value is not None:
+            return plain(str(value), ascii_only=self._ascii_only)
+        if self._share_of is not None and isinstance(value, (int, float)):
+            value = 100 * value / self._share_of if self._share_of else None
+            return format_value(ColumnKind.PERCENT, value, unit=PERCENT, suffix=False, ascii_only=self._ascii_only)
+        return format_value(self.column.kind, value, unit=self._unit, suffix=False, ascii_only=self._ascii_only)
+
+    def fitted(self, value: object, width: int) -> str:
+        """A value in at most ``width`` cells; a number that lacks the room is shown as ``#``, never cut."""
+        if not self.is_text or value is None:
+            text = self.whole(value)
+            return text if cell_width(text) <= width else "#" * width
+        text = plain(str(value)[:CHARACTERS_KEPT], ascii_only=self._ascii_only)
+        if self.column.kind is ColumnKind.SYMBOL and not self._full_names:
+            return shorten_symbol(text, width, ascii_only=self._ascii_only)
+        return clip(text, width, ascii_only=self._ascii_only)
+
+
+def _extent(series: pl.Series) -> tuple[float | None, float | None]:
+    if not series.dtype.is_numeric():
+        return None, None
+    smallest, largest = series.min(), series.max()
+    if isinstance(smallest, (int, float)) and isinstance(largest, (int, float)):
+        return smallest, largest
+    return None, None
+
+
+def _text_width(series: pl.Series) -> int:
+    distinct = series.unique() if series.dtype == pl.Categorical else series
+    texts = distinct.cast(pl.String)
+    # A character outside ASCII takes three bytes and at most two cells: bytes are never too few.
+    longest = texts.str.len_bytes().max()
+    return longest if isinstance(longest, int) else 1
+
+
+def writers(
+    columns: Iterable[Column],
+    frame: pl.DataFrame,
+    state: TableState,
+    *,
+    weight: str = "",
+    ascii_only: bool = False,
+) -> dict[str, CellWriter]:
+    """A writer for each column of a frame, by name.
+
+    Args:
+        columns: The columns; the frame has them all.
+        frame: The rows.
+        state: Units, shares and names as the user wants them.
+        weight: The column whose sum shares are taken of.
+        ascii_only: Write ASCII characters alone.
+    """
+    total = frame[weight].sum() if weight and weight in frame.columns else None
+    total_ns = float(total) if isinstance(total, (int, float)) else None
+    return {
+        column.name: CellWriter(column, frame[column.name], state, total_ns=total_ns, ascii_only=ascii_only)
+        for column in columns
+    }

@@ -1,0 +1,396 @@
+"""The table that every view stands on: a data frame drawn line by line, so that a million rows cost a screenful."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar, Final
+
+import polars as pl
+from rich.style import Style
+from textual import events
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from tui.keys import Scope, actions_of, bindings_for
+from tui.model.columns import Column, ColumnKind
+from tui.model.view import Sort, TableSpec, TableState
+from tui.widgets.cells import CellWriter, writers
+from tui.widgets.table_layout import TableLayout, lay_out
+from tui.widgets.table_painter import RowLook, TablePainter, TableStyles
+from tui.widgets.table_rows import TableRows
+
+HEADER: Final = 1
+"""Lines that do not scroll."""
+STRIPS_KEPT: Final = 2_000
+MOVE_IDS: Final = frozenset(action.id for action in actions_of(Scope.TABLE) if action.group == "Movement")
+
+
+class FrameTable(ScrollView, can_focus=True):
+    """A table over a frame, with a cell cursor.
+
+    Only the rows on the screen become Python values, and only the lines that change are drawn again.
+    """
+
+    BINDINGS: ClassVar = [binding for binding in bindings_for(Scope.TABLE) if getattr(binding, "id", "") in MOVE_IDS]
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "frametable--header",
+        "frametable--header-cursor",
+        "frametable--cursor",
+        "frametable--cursor-cell",
+        "frametable--blurred",
+        "frametable--blurred-cell",
+        "frametable--mark",
+        "frametable--unknown",
+        "frametable--bar",
+        "frametable--hit",
+    }
+    DEFAULT_CSS = """
+    FrameTable {
+        height: 1fr;
+        overflow-x: hidden;
+        scrollbar-size-vertical: 1;
+        & > .frametable--header { background: $panel; text-style: bold; }
+        & > .frametable--header-cursor { background: $panel; text-style: bold underline; }
+        & > .frametable--cursor { color: $primary; text-style: reverse; }
+        & > .frametable--cursor-cell { color: $accent; text-style: reverse bold underline; }
+        & > .frametable--blurred { background: $panel; text-style: bold; }
+        & > .frametable--blurred-cell { background: $panel; text-style: bold underline; }
+        & > .frametable--mark { color: $warning; text-style: bold; }
+        & > .frametable--unknown { color: $text-muted; text-style: dim; }
+        & > .frametable--bar { color: $accent; }
+        & > .frametable--hit { color: $accent; text-style: bold underline; }
+    }
+    """
+
+    class CursorMoved(Message):
+        """The cursor stands on another row or column."""
+
+        def __init__(self, table: FrameTable) -> None:
+            super().__init__()
+            self.table = table
+
+        @property
+        def control(self) -> FrameTable:
+            """The table."""
+            return self.table
+
+    class RowClicked(CursorMoved):
+        """A row was clicked twice."""
+
+    class HeaderClicked(CursorMoved):
+        """A heading was clicked."""
+
+        def __init__(self, table: FrameTable, column: str) -> None:
+            super().__init__(table)
+            self.column = column
+
+    class LayoutChanged(CursorMoved):
+        """Other columns fit on the line than before."""
+
+    def __init__(self, spec: TableSpec, *, id: str | None = None) -> None:  # noqa: A002 (Textual's name)
+        super().__init__(id=id)
+        self.spec = spec
+        self.arrangement = TableState()
+        """Order, hidden columns, units and names; filter and cursor are not taken from it."""
+        self.rows = TableRows(pl.DataFrame())
+        self.marks: set[int] = set()
+        """Marked rows, as row numbers of the frame."""
+        self.found: frozenset[int] = frozenset()
+        """Rows that the search found, as shown."""
+        self.empty_text = ""
+        self.cursor_row = 0
+        self.cursor_column = ""
+        self._first_column = 0
+        self._writers: dict[str, CellWriter] = {}
+        self._painter: TablePainter | None = None
+        self._strips: dict[tuple[int, RowLook], Strip] = {}
+
+    # --- data --------------------------------------------------------------------------------------------------------
+
+    def set_rows(self, rows: TableRows, *, cursor_row: int = 0) -> None:
+        """Show these rows, with the cursor on one of them."""
+        if rows.frame is not self.rows.frame:
+            self._writers.clear()
+        self.rows = rows
+        self.cursor_row = max(0, min(cursor_row, len(rows) - 1))
+        self.virtual_size = Size(self.size.width, len(rows) + HEADER)
+        self._redraw()
+        self._scroll_to_cursor()
+        self.post_message(self.CursorMoved(self))
+
+    def arrange(self, state: TableState) -> None:
+        """Take over order, hidden columns, sort markers, units and names."""
+        if (state.unit, state.as_share, state.full_names) != (
+            self.arrangement.unit,
+            self.arrangement.as_share,
+            self.arrangement.full_names,
+        ):
+            self._writers.clear()
+        self.arrangement = state
+        self._redraw()
+
+    def columns(self) -> tuple[Column, ...]:
+        """The columns of the table that the frame has and the user has not hidden, in the user's order."""
+        order = {name: place for place, name in enumerate(self.arrangement.order)}
+        present = [
+            column
+            for column in self.spec.columns
+            if column.name in self.rows.frame.columns
+            and (column.name not in self.arrangement.hidden or column.name == self.spec.pinned)
+        ]
+        return tuple(sorted(present, key=lambda column: order.get(column.name, len(order))))
+
+    @property
+    def sort(self) -> Sort:
+        """The order of the rows, for the headings."""
+        return self.spec.sort if self.arrangement.sort is None else self.arrangement.sort
+
+    def current_column(self) -> Column | None:
+        """The column under the cursor."""
+        return next((column for column in self.columns() if column.name == self.cursor_column), None)
+
+    def writer(self, name: str) -> CellWriter:
+        """How a column's values are written."""
+        self._ensure_writers()
+        return self._writers[name]
+
+    def mark(self, source_rows: Iterable[int]) -> None:
+        """Set the marked rows."""
+        self.marks = set(source_rows)
+        self._strips.clear()
+        self.refresh()
+
+    def show_found(self, shown_rows: frozenset[int]) -> None:
+        """Highlight the rows that a search found."""
+        self.found = shown_rows
+        self._strips.clear()
+        self.refresh()
+
+    # --- layout ------------------------------------------------------------------------------------------------------
+
+    @property
+    def _ascii_only(self) -> bool:
+        return bool(getattr(self.app, "ascii_only", False))
+
+    def _ensure_writers(self) -> None:
+        if not self._writers:
+            self._writers = writers(
+                self.columns(),
+                self.rows.frame,
+                self.arrangement,
+                weight=self.spec.weight,
+                ascii_only=self._ascii_only,
+            )
+
+    def _ensure_painter(self) -> TablePainter:
+        if self._painter is None:
+            self._ensure_writers()
+            columns = self.columns()
+            shares = [column.name for column in columns if column.kind is ColumnKind.PERCENT]
+            width = self.scrollable_content_region.width
+            layout = lay_out(
+                columns,
+                {column.name: self._writers[column.name].width for column in columns},
+                width,
+                pinned=self.spec.pinned,
+                first=self._first_column,
+                bar_column=shares[0] if shares else "",
+            )
+            self._first_column = layout.before
+            if self.cursor_column not in layout.sequence and layout.sequence:
+                self.cursor_column = layout.sequence[0]
+            positions = {name: position for position, name in enumerate(self.rows.frame.columns)}
+            self._painter = TablePainter(
+                layout, self._writers, positions, self._styles(), width, ascii_only=self._ascii_only
+            )
+            self.post_message(self.LayoutChanged(self))
+        return self._painter
+
+    @property
+    def table_layout(self) -> TableLayout:
+        """The columns on the line, and how many lack the room."""
+        return self._ensure_painter().layout
+
+    def _styles(self) -> TableStyles:
+        base = self.rich_style
+
+        def component(name: str) -> Style:
+            return base + self.get_component_rich_style(f"frametable--{name}", partial=True)
+
+        return TableStyles(
+            row=base,
+            header=component("header"),
+            header_cursor=component("header-cursor"),
+            cursor_row=component("cursor"),
+            cursor_cell=component("cursor-cell"),
+            blurred_row=component("blurred"),
+            blurred_cell=component("blurred-cell"),
+            mark=component("mark"),
+            unknown=component("unknown"),
+            bar=component("bar"),
+            hit=component("hit"),
+        )
+
+    def _redraw(self) -> None:
+        self._painter = None
+        self._strips.clear()
+        self.refresh()
+
+    def notify_style_update(self) -> None:
+        """Look the component styles up again after a change of theme or focus."""
+        super().notify_style_update()
+        self._redraw()
+
+    def on_resize(self) -> None:
+        """Fit the columns to the new width."""
+        self._redraw()
+        self._scroll_to_cursor()
+
+    # --- drawing -----------------------------------------------------------------------------------------------------
+
+    def render_line(self, y: int) -> Strip:
+        """Draw one line of the screen."""
+        painter = self._ensure_painter()
+        if y < HEADER:
+            return painter.header(self.sort, self.cursor_column)
+        row = self.scroll_offset.y + y - HEADER
+        if row >= len(self.rows):
+            return painter.message(self.empty_text if not len(self.rows) else "", y - HEADER)
+        look = RowLook(
+            self.cursor_column if row == self.cursor_row else None,
+            self.has_focus and row == self.cursor_row,
+            bool(self.marks) and self.rows.source_row(row) in self.marks,
+            row in self.found,
+        )
+        strip = self._strips.get((row, look))
+        if strip is None:
+            if len(self._strips) >= STRIPS_KEPT:
+                self._strips.clear()
+            strip = self._strips[row, look] = painter.row(self.rows.row(row), look)
+        return strip
+
+    def _refresh_row(self, row: int) -> None:
+        line = row - self.scroll_offset.y + HEADER
+        if HEADER <= line < self.size.height:
+            self.refresh(Region(0, line, self.size.width, 1))
+
+    # --- cursor ------------------------------------------------------------------------------------------------------
+
+    @property
+    def page_rows(self) -> int:
+        """Rows on the screen."""
+        return max(1, self.scrollable_content_region.height - HEADER)
+
+    def move_to(self, row: int) -> None:
+        """Put the cursor on a row and bring it onto the screen."""
+        row = max(0, min(row, len(self.rows) - 1))
+        if row == self.cursor_row:
+            self._scroll_to_cursor()
+            return
+        previous, self.cursor_row = self.cursor_row, row
+        self._refresh_row(previous)
+        self._refresh_row(row)
+        self._scroll_to_cursor()
+        self.post_message(self.CursorMoved(self))
+
+    def move_to_column(self, name: str) -> None:
+        """Put the cursor on a column and bring it onto the screen."""
+        layout = self.table_layout
+        if name not in layout.sequence:
+            return
+        self.cursor_column = name
+        if layout.find(name) is None:
+            place = layout.sequence.index(name) - (1 if self.spec.pinned in layout.sequence else 0)
+            if place < layout.before:
+                self._first_column = max(0, place)
+                self._redraw()
+            while self.table_layout.find(name) is None and self._first_column < place:
+                self._first_column += 1
+                self._redraw()
+        self._refresh_row(self.cursor_row)
+        self.refresh(Region(0, 0, self.size.width, HEADER))
+        self.post_message(self.CursorMoved(self))
+
+    def _scroll_to_cursor(self) -> None:
+        top = self.scroll_offset.y
+        if self.cursor_row < top:
+            self.scroll_to(y=self.cursor_row, animate=False, immediate=True)
+        elif self.cursor_row >= top + self.page_rows:
+            self.scroll_to(y=self.cursor_row - self.page_rows + 1, animate=False, immediate=True)
+
+    def _step_column(self, step: int) -> None:
+        sequence = self.table_layout.sequence
+        if sequence:
+            place = sequence.index(self.cursor_column) + step
+            self.move_to_column(sequence[max(0, min(place, len(sequence) - 1))])
+
+    def action_cursor_down(self) -> None:
+        """Row down."""
+        self.move_to(self.cursor_row + 1)
+
+    def action_cursor_up(self) -> None:
+        """Row up."""
+        self.move_to(self.cursor_row - 1)
+
+    def action_cursor_left(self) -> None:
+        """Column left."""
+        self._step_column(-1)
+
+    def action_cursor_right(self) -> None:
+        """Column right."""
+        self._step_column(1)
+
+    def action_cursor_top(self) -> None:
+        """First row."""
+        self.move_to(0)
+
+    def action_cursor_bottom(self) -> None:
+        """Last row."""
+        self.move_to(len(self.rows) - 1)
+
+    def action_cursor_first_column(self) -> None:
+        """First column."""
+        self._step_column(-len(self.table_layout.sequence))
+
+    def action_cursor_last_column(self) -> None:
+        """Last column."""
+        self._step_column(len(self.table_layout.sequence))
+
+    def _page(self, rows: int) -> None:
+        top = self.scroll_offset.y
+        self.scroll_to(y=max(0, min(top + rows, self.max_scroll_y)), animate=False, immediate=True)
+        self.move_to(self.cursor_row + rows)
+
+    def action_half_page_down(self) -> None:
+        """Half a page down."""
+        self._page(max(1, self.page_rows // 2))
+
+    def action_half_page_up(self) -> None:
+        """Half a page up."""
+        self._page(-max(1, self.page_rows // 2))
+
+    def action_page_down(self) -> None:
+        """Page down."""
+        self._page(self.page_rows)
+
+    def action_page_up(self) -> None:
+        """Page up."""
+        self._page(-self.page_rows)
+
+    def on_click(self, event: events.Click) -> None:
+        """Select the cell, sort by the heading, or open the row on a double click."""
+        placed = self.table_layout.column_at(event.x)
+        if placed is None:
+            return
+        if event.y < HEADER:
+            self.post_message(self.HeaderClicked(self, placed.column.name))
+            return
+        row = self.scroll_offset.y + event.y - HEADER
+        if row >= len(self.rows):
+            return
+        self.move_to_column(placed.column.name)
+        self.move_to(row)
+        if event.chain == 2:
+            self.post_message(self.RowClicked(self))

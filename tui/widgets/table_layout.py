@@ -1,0 +1,146 @@
+"""Which columns of a table fit on a line, and how wide each becomes; no drawing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from tui.model.columns import ColumnKind
+
+if TYPE_CHECKING:
+    from tui.model.columns import Column
+
+GUTTER: Final = 2
+"""Cells before the first column: the mark of a marked row, and a blank."""
+GAP: Final = 2
+"""Blank cells between two columns."""
+PINNED_MIN: Final = 24
+"""The pinned column keeps this many cells, if its texts are that long, before any other column is shown."""
+PINNED_COMFORT: Final = 32
+"""The pinned column gives nothing to the share bar below this."""
+BAR_MIN: Final = 8
+BAR_MAX: Final = 20
+
+LEFT_ALIGNED: Final = frozenset({ColumnKind.TEXT, ColumnKind.SYMBOL, ColumnKind.FLAG})
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedColumn:
+    """A column where it stands on the line."""
+
+    column: Column
+    x: int
+    """First cell, counted from the left edge of the table."""
+    width: int
+    bar: int = 0
+    """Cells of the share bar drawn after the value, or 0."""
+
+    @property
+    def end(self) -> int:
+        """The cell after the last one."""
+        return self.x + self.width + (self.bar + 1 if self.bar else 0)
+
+    @property
+    def is_left_aligned(self) -> bool:
+        """Texts start at the left; numbers end at the right, so that their digits line up."""
+        return self.column.kind in LEFT_ALIGNED
+
+
+@dataclass(frozen=True, slots=True)
+class TableLayout:
+    """The columns on the line, and those that have no room."""
+
+    placed: tuple[PlacedColumn, ...]
+    sequence: tuple[str, ...]
+    """All columns that the cursor can reach, left to right: first those that fit, then those that lack the room."""
+    before: int
+    """How many columns are scrolled out at the left."""
+    after: int
+    """How many columns have no room at the right."""
+
+    def column_at(self, x: int) -> PlacedColumn | None:
+        """The column that covers a cell of the line, or the last one that starts before it."""
+        candidates = [placed for placed in self.placed if placed.x <= x]
+        return candidates[-1] if candidates else (self.placed[0] if self.placed else None)
+
+    def find(self, name: str) -> PlacedColumn | None:
+        """Where a column stands, or None when it is not on the line."""
+        return next((placed for placed in self.placed if placed.column.name == name), None)
+
+
+def _columns_that_fit(columns: Sequence[Column], widths: Mapping[str, int], room: int) -> set[str]:
+    kept: set[str] = set()
+    by_importance = sorted(range(len(columns)), key=lambda position: (columns[position].priority, position))
+    for position in by_importance:
+        name = columns[position].name
+        room -= widths[name] + GAP
+        if room < 0:
+            break
+        kept.add(name)
+    return kept
+
+
+def lay_out(
+    columns: Sequence[Column],
+    widths: Mapping[str, int],
+    width: int,
+    *,
+    pinned: str = "",
+    first: int = 0,
+    bar_column: str = "",
+) -> TableLayout:
+    """Place columns on a line of ``width`` cells.
+
+    The pinned column stands first and takes what the others leave. Where there is not room for all, the least
+    important ones (the largest ``priority``) move behind the others, out of sight, until the table is scrolled.
+
+    Args:
+        columns: The columns to show, in order.
+        widths: Cells that the contents and the heading of each column need.
+        width: Cells of the line.
+        pinned: The column that never scrolls.
+        first: How many columns of the sequence, not counting the pinned one, are scrolled out at the left.
+        bar_column: The column that a share bar follows where there is room.
+    """
+    head = next((column for column in columns if column.name == pinned), None)
+    rest = [column for column in columns if column is not head]
+    by_name = {column.name: column for column in rest}
+    head_least = min(widths[pinned], PINNED_MIN) if head else 0
+    room = width - GUTTER - head_least + (0 if head else GAP)
+
+    fitting = _columns_that_fit(rest, widths, room)
+    ordered = [column.name for column in rest if column.name in fitting]
+    ordered += [column.name for column in rest if column.name not in fitting]
+    first = max(0, min(first, len(ordered) - 1))
+    shown: list[str] = []
+    used = 0
+    for name in ordered[first:] if first else ordered[: len(fitting)]:
+        used += widths[name] + GAP
+        if used > room and (shown or not first):
+            used -= widths[name] + GAP
+            break
+        shown.append(name)
+
+    head_width = 0
+    bar = 0
+    spare = room + head_least - used
+    if bar_column in shown and spare - BAR_MIN - 1 >= min(PINNED_COMFORT, widths.get(pinned, 0)):
+        bar = min(BAR_MAX, max(BAR_MIN, spare - widths.get(pinned, 0) - 1))
+        spare -= bar + 1
+    if head:
+        head_width = min(widths[pinned], max(1, min(spare, width - GUTTER)))
+
+    placed: list[PlacedColumn] = []
+    x = GUTTER
+    if head:
+        placed.append(PlacedColumn(head, x, head_width))
+        x += head_width + GAP
+    for name in shown:
+        column_width = max(1, min(widths[name], width - x)) if x < width else 0
+        if not column_width:
+            break
+        placed.append(PlacedColumn(by_name[name], x, column_width, bar if name == bar_column else 0))
+        x = placed[-1].end + GAP
+    sequence = ((head.name,) if head else ()) + tuple(ordered)
+    return TableLayout(tuple(placed), sequence, first, len(ordered) - first - len(shown))

@@ -1,0 +1,172 @@
+"""Draws the lines of a table: values in, one strip out; it knows nothing of the cursor's movement or of Textual's events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from textwrap import wrap
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
+
+from tui.fmt import bar, cell_width, clip, pad
+from tui.model.view import Sort
+from tui.widgets.cells import CellWriter
+from tui.widgets.table_layout import GAP, GUTTER, PlacedColumn, TableLayout
+
+
+@dataclass(frozen=True, slots=True)
+class TableStyles:
+    """The component styles of a table, looked up once and not for every line."""
+
+    row: Style
+    header: Style
+    header_cursor: Style
+    cursor_row: Style
+    cursor_cell: Style
+    blurred_row: Style
+    blurred_cell: Style
+    mark: Style
+    unknown: Style
+    bar: Style
+    hit: Style
+
+
+@dataclass(frozen=True, slots=True)
+class RowLook:
+    """All that changes how a row looks, apart from its values and the layout: part of the cache key."""
+
+    cursor_column: str | None = None
+    """The column under the cursor when the cursor is on this row."""
+    is_focused: bool = False
+    is_marked: bool = False
+    is_found: bool = False
+
+
+class TablePainter:
+    """Draws header and rows for one layout.
+
+    Args:
+        layout: The columns on the line.
+        writers: How the values of each column are written.
+        positions: Where each column stands in a row of values.
+        styles: The component styles.
+        width: Cells of the line.
+        ascii_only: Draw with ASCII characters alone.
+    """
+
+    def __init__(
+        self,
+        layout: TableLayout,
+        writers: Mapping[str, CellWriter],
+        positions: Mapping[str, int],
+        styles: TableStyles,
+        width: int,
+        *,
+        ascii_only: bool = False,
+    ) -> None:
+        self.layout = layout
+        self.writers = writers
+        self.styles = styles
+        self.width = width
+        self.ascii_only = ascii_only
+        self._cells = [(placed, writers[placed.column.name], positions[placed.column.name]) for placed in layout.placed]
+
+    def header(self, sort: Sort, cursor_column: str) -> Strip:
+        """The line of headings, with the sort order and the column under the cursor."""
+        directions = {name: descending for name, descending in sort}
+        order = {name: number for number, (name, _) in enumerate(sort, 1)}
+        down, up = ("v", "^") if self.ascii_only else ("▼", "▲")
+        runs = _Runs(self.styles.header)
+        runs.add(" " * GUTTER)
+        for placed in self.layout.placed:
+            name = placed.column.name
+            title = self.writers[name].title
+            if name in directions:
+                number = str(order[name]) if len(sort) > 1 else ""
+                title = f"{title}{down if directions[name] else up}{number}"
+            title = clip(title, placed.width, ascii_only=self.ascii_only)
+            style = self.styles.header_cursor if name == cursor_column else None
+            blank = " " * (placed.width - cell_width(title))
+            if not placed.is_left_aligned:
+                runs.add(blank)
+            runs.add(title, style)
+            if placed.is_left_aligned:
+                runs.add(blank)
+            runs.add(" " * (placed.end - placed.x - placed.width + GAP))
+        return runs.strip(self.width)
+
+    def row(self, values: Sequence[object], look: RowLook) -> Strip:
+        """One row."""
+        styles = self.styles
+        on_cursor = look.cursor_column is not None
+        if on_cursor:
+            base = styles.cursor_row if look.is_focused else styles.blurred_row
+        else:
+            base = styles.row
+        runs = _Runs(base)
+        if look.is_marked:
+            runs.add("*" if self.ascii_only else "•", None if on_cursor else styles.mark)
+            runs.add(" " * (GUTTER - 1))
+        else:
+            runs.add(" " * GUTTER)
+        for placed, writer, position in self._cells:
+            value = values[position]
+            text = writer.fitted(value, placed.width)
+            style: Style | None = None
+            if on_cursor and look.cursor_column == placed.column.name:
+                style = styles.cursor_cell if look.is_focused else styles.blurred_cell
+                runs.add(_aligned(text, placed), style)
+            elif on_cursor:
+                runs.add(_aligned(text, placed))
+            elif value is None:
+                runs.add(_aligned(text, placed), styles.unknown)
+            else:
+                runs.add(_aligned(text, placed))
+            if placed.bar:
+                share = value / 100 if isinstance(value, (int, float)) else 0.0
+                drawn = bar(share, placed.bar, ascii_only=self.ascii_only)
+                runs.add(" ")
+                runs.add(drawn.ljust(placed.bar), None if on_cursor else styles.bar)
+            runs.add(" " * GAP)
+        return runs.strip(self.width)
+
+    def message(self, text: str, line: int) -> Strip:
+        """A line of the words that stand where there are no rows, wrapped; line 0 stays blank."""
+        lines = ["", *wrap(text, max(8, self.width - 2 * GUTTER))]
+        runs = _Runs(self.styles.row)
+        if line < len(lines):
+            runs.add(" " * GUTTER + lines[line], self.styles.unknown)
+        return runs.strip(self.width)
+
+
+def _aligned(text: str, placed: PlacedColumn) -> str:
+    return pad(text, placed.width, right=not placed.is_left_aligned)
+
+
+class _Runs:
+    """Collects texts and joins neighbours of one style: every segment more costs time and bytes to the terminal."""
+
+    def __init__(self, base: Style) -> None:
+        self._base = base
+        self._segments: list[Segment] = []
+        self._texts: list[str] = []
+        self._style = base
+
+    def add(self, text: str, style: Style | None = None) -> None:
+        wanted = self._base if style is None else style
+        if wanted is not self._style:
+            self._flush()
+            self._style = wanted
+        self._texts.append(text)
+
+    def _flush(self) -> None:
+        text = "".join(self._texts)
+        if text:
+            self._segments.append(Segment(text, self._style))
+        self._texts.clear()
+
+    def strip(self, width: int) -> Strip:
+        self._flush()
+        return Strip(self._segments).adjust_cell_length(width, self._base)
