@@ -49,11 +49,8 @@ class Collector:
         self._rows: dict[str, list[dict[str, Value]]] = {name: [] for name in FRAMES}
         self._frames: dict[str, list[pl.DataFrame]] = {name: [] for name in FRAMES}
         self.row_count = 0
-
-    @property
-    def session(self) -> Session | None:
+        self.session: Session | None = None
         """The session that rows now belong to."""
-        return self.sessions[-1] if self.sessions else None
 
     def open_session(
         self, format_name: str, line: int, *, pid: int | None = None, command: str | None = None
@@ -61,7 +58,12 @@ class Collector:
         """Begin a new session at a line."""
         session = Session(len(self.sessions), format_name, line, pid, command, last_line=line)
         self.sessions.append(session)
+        self.session = session
         return session
+
+    def resume_session(self, session: Session) -> None:
+        """Let rows belong to an earlier session again: the lines of several processes can alternate."""
+        self.session = session
 
     def session_for(self, format_name: str, line: int) -> Session:
         """The current session, or a new one where none is open yet."""

@@ -153,9 +153,13 @@ SUMMARY: Final = pl.Schema(
         "time_pct": pl.Float64,
         "line": pl.UInt32,
         "repaired": pl.Boolean,
+        "range": NAME,
     }
 )
 """One row per row that the input itself aggregated; ``section`` is one of `SECTIONS`.
+
+``range`` names the NVTX range that a row of section ``nvtx`` lies in; it is null on the row of the range itself (so the
+rows of section ``nvtx`` with a null ``range`` are the ranges, and no figure of those is in another of them twice).
 
 ``repaired`` is true when the row had lost its shape and was put back together because its figures prove each other.
 """
