@@ -62,7 +62,7 @@ def merged_figures() -> list[pl.Expr]:
     calls = pl.when(pl.col("calls").null_count() == 0).then(pl.col("calls").sum())
     return [
         calls.alias("calls"),
-        total("total_ns"),
+        total("total_ns").alias("total_ns"),
         pl.when(pl.len() == 1)
         .then(pl.col("avg_ns").first())
         .otherwise((total("total_ns") / calls).round().cast(pl.Int64))

@@ -102,6 +102,13 @@ _ALL: Final = (
     Column("activity", "#", K.NUMBER, "Number of the GPU activity, from 0 in time order.", 9),
     Column("pid", "PID", K.NUMBER, "Process that made the call.", 8),
     Column("tid", "TID", K.NUMBER, "Thread that made the call.", 8),
+    Column("op", "Op", K.TEXT, "Op type and direction, as convolution backward filter.", 1),
+    Column("op_type", "Type", K.TEXT, "What the kernels do: convolution, gemm, pooling, ...", 5),
+    Column("direction", "Dir", K.TEXT, "fprop or bprop; ? where it cannot be told.", 7),
+    Column("group", "Group", K.TEXT, "The kind of work that the op type counts as: convolution, gemm, memory, ...", 7),
+    Column("kernels", "Kernels", K.COUNT, "Distinct kernels and memory operations by name.", 5),
+    Column("op_source", "From", K.TEXT, "recorded, nvtx, or inferred: told from the names of the kernels.", 7),
+    Column("rule", "Rule", K.TEXT, "The pattern of op_types.toml that told the op type from the name.", 9),
 )
 
 COLUMNS: Final[dict[str, Column]] = {column.name: column for column in _ALL}

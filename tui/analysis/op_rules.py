@@ -1,0 +1,173 @@
+"""The rules that tell an op type from the name of a kernel: read from data files, checked, and applied to names."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Final
+
+import polars as pl
+from platformdirs import user_config_dir
+
+from tui.model.errors import ProftuiError
+from tui.model.schema import NAME
+
+UNKNOWN: Final = "unknown"
+"""The op type of a kernel that no rule knows."""
+
+NAME_LIMIT: Final = 4096
+"""Rules look at this many characters of a name."""
+
+DIRECTIONS: Final = ("fprop", "bprop", "")
+
+CLASSES: Final = pl.Schema({"name": NAME, "op_type": NAME, "direction": NAME, "rule": pl.String})
+"""What `classify` yields."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Kernels whose name matches a pattern are of an op type."""
+
+    op_type: str
+    direction: str
+    """fprop, bprop, or empty where the name does not say."""
+    pattern: str
+    """A regular expression in Rust syntax; upper and lower case are the same."""
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """All rules in the order they are tried, and which op types a group sums."""
+
+    rules: tuple[Rule, ...]
+    groups: Mapping[str, str]
+    """For an op type its group."""
+
+    def group_of(self, op_type: str) -> str:
+        """The group that sums an op type; its own name where no group does."""
+        return self.groups.get(op_type, op_type)
+
+
+def user_rules_path() -> Path:
+    """Where a user's own rules are looked for."""
+    return Path(user_config_dir("proftui", appauthor=False)) / "op_types.toml"
+
+
+def op_rules() -> Rules:
+    """The user's rules, where there are any, then those that come with the program.
+
+    Raises:
+        ProftuiError: The user's file cannot be read, or has a rule that cannot be used.
+    """
+    path = user_rules_path()
+    stamp = (str(path), path.stat().st_mtime_ns) if path.is_file() else None
+    return _rules(stamp)
+
+
+@cache
+def _rules(user: tuple[str, int] | None) -> Rules:
+    shipped = parse_rules(files("tui.data").joinpath("op_types.toml").read_text("utf-8"), "op_types.toml")
+    if user is None:
+        return shipped
+    path = user[0]
+    try:
+        text = Path(path).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ProftuiError(f"{path}: cannot be read: {error}", "correct the file or move it away") from error
+    own = parse_rules(text, path)
+    return Rules((*own.rules, *shipped.rules), {**shipped.groups, **own.groups})
+
+
+def parse_rules(text: str, source: str) -> Rules:
+    """Read rules from TOML.
+
+    Args:
+        text: The TOML document: an array of tables ``rule`` and, optionally, a table ``groups``.
+        source: What to call it in errors.
+
+    Raises:
+        ProftuiError: It is not TOML, or a rule lacks a key, has a wrong value or a pattern that is no regular
+            expression.
+    """
+    hint = "correct the file or move it away"
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ProftuiError(f"{source}: not TOML: {error}", hint) from error
+    entries = document.get("rule", [])
+    if not isinstance(entries, list):
+        raise ProftuiError(f"{source}: expected [[rule]] tables, found a single value called rule", hint)
+    rules = tuple(_rule(entry, f"{source}: rule {number}", hint) for number, entry in enumerate(entries, 1))
+    groups = document.get("groups", {})
+    if not isinstance(groups, dict) or not all(
+        isinstance(members, list) and all(isinstance(member, str) for member in members) for members in groups.values()
+    ):
+        raise ProftuiError(f"{source}: expected [groups] with lists of op types", hint)
+    return Rules(rules, {member: group for group, members in groups.items() for member in members})
+
+
+def _rule(entry: object, where: str, hint: str) -> Rule:
+    if not isinstance(entry, dict):
+        raise ProftuiError(f"{where}: expected a table", hint)
+    unknown = entry.keys() - {"op_type", "direction", "pattern", "note"}
+    if unknown:
+        raise ProftuiError(f"{where}: has no key {', '.join(sorted(unknown))}", hint)
+    values = {key: entry.get(key, "") for key in ("op_type", "direction", "pattern", "note")}
+    for key, value in values.items():
+        if not isinstance(value, str) or (key in ("op_type", "pattern") and not value):
+            raise ProftuiError(f"{where}: {key} must be a text", hint)
+    if values["direction"] not in DIRECTIONS:
+        raise ProftuiError(f"{where}: direction must be fprop, bprop or empty, not {values['direction']}", hint)
+    try:
+        pl.Series([""]).str.contains(_regex(values["pattern"]))
+    except pl.exceptions.PolarsError as error:
+        problem = str(error).strip().splitlines()[-1]
+        raise ProftuiError(f"{where}: pattern is not a regular expression: {problem}", hint) from error
+    return Rule(**values)
+
+
+def _regex(pattern: str) -> str:
+    return f"(?i){pattern}"
+
+
+def classify(names: pl.Series, rules: Sequence[Rule] | None = None) -> pl.DataFrame:
+    """What each distinct name does, told from the name alone: `CLASSES`, in no particular order.
+
+    ``direction`` is null where the name does not say; ``rule`` is the pattern that decided, null for ``unknown``.
+
+    >>> classify(pl.Series(["volta_sgemm_128x32_nn"])).row(0)[1:3]
+    ('gemm', None)
+    """
+    chosen = op_rules().rules if rules is None else rules
+    distinct = names.drop_nulls().unique()
+    texts = distinct.cast(pl.String).str.slice(0, NAME_LIMIT)
+    left = pl.DataFrame({"row": pl.int_range(len(texts), dtype=pl.UInt32, eager=True), "text": texts})
+    found: list[pl.DataFrame] = []
+    for number, rule in enumerate(chosen):
+        if left.is_empty():
+            break
+        hit = left["text"].str.contains(_regex(rule.pattern))
+        if hit.any():
+            found.append(left.filter(hit).select("row", pl.lit(number, pl.Int64).alias("number")))
+            left = left.filter(~hit)
+    rows = pl.concat([*found, left.select("row", pl.lit(None, pl.Int64).alias("number"))]).sort("row")
+    table = pl.DataFrame(
+        [(number, rule.op_type, rule.direction or None, rule.pattern) for number, rule in enumerate(chosen)],
+        schema={"number": pl.Int64, "op_type": NAME, "direction": NAME, "rule": pl.String},
+        orient="row",
+    )
+    return (
+        rows.join(table, on="number", how="left", maintain_order="left")
+        .select(
+            distinct.alias("name"),
+            pl.col("op_type").fill_null(UNKNOWN),
+            "direction",
+            "rule",
+        )
+        .cast({"name": names.dtype})
+    )

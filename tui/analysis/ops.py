@@ -1,0 +1,144 @@
+"""Ops: what the GPU's time went into, told from the names of the kernels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.analysis.durations import share, total
+from tui.analysis.kernels import KERNELS, kernels
+from tui.analysis.op_rules import classify, op_rules
+from tui.model.columns import columns
+from tui.model.schema import NAME
+from tui.model.view import TableSpec
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+OPS: Final = TableSpec(
+    "ops",
+    "Ops",
+    columns(
+        "op",
+        "total_ns",
+        "time_pct",
+        "calls",
+        "avg_ns",
+        "kernels",
+        "max_ns",
+        "min_ns",
+        "op_type",
+        "direction",
+        "group",
+        "op_source",
+        "session",
+    ),
+    key=("session", "op_type", "direction"),
+    sort=(("total_ns", True),),
+    weight="total_ns",
+    pinned="op",
+)
+
+OP_KERNELS: Final = TableSpec(
+    "op_kernels",
+    "Kernels of the op",
+    (*KERNELS.columns, *columns("rule")),
+    key=KERNELS.key,
+    sort=KERNELS.sort,
+    weight="total_ns",
+)
+
+_WORD: Final = {"fprop": "forward", "bprop": "backward"}
+
+
+def op_name() -> pl.Expr:
+    """Op type and direction as one phrase; a type that names its own direction stays as it is.
+
+    >>> frame = pl.DataFrame({"op_type": ["pooling", "convolution backward data"], "direction": ["bprop", "bprop"]})
+    >>> frame.select(op_name())["op"].to_list()
+    ['pooling backward', 'convolution backward data']
+    """
+    op_type = pl.col("op_type").cast(pl.String)
+    word = pl.col("direction").cast(pl.String).replace_strict(_WORD, default=None, return_dtype=pl.String)
+    named = op_type.str.contains("(?:forward|backward)")
+    return pl.when(word.is_null() | named).then(op_type).otherwise(op_type + " " + word).alias("op")
+
+
+def classified_kernels(profile: Profile) -> pl.DataFrame:
+    """The rows of `tui.analysis.kernels.kernels` with op, op_type, direction, group and rule."""
+    rows = kernels(profile)
+    rules = op_rules()
+    classes = classify(rows["name"], rules.rules)
+    types = classes["op_type"].unique().cast(pl.String).to_list()
+    groups = pl.DataFrame(
+        {"op_type": types, "group": [rules.group_of(op_type) for op_type in types]},
+        schema={"op_type": NAME, "group": NAME},
+    )
+    return (
+        rows.join(classes, on="name", how="left", maintain_order="left")
+        .join(groups, on="op_type", how="left", maintain_order="left")
+        .with_columns(op_name())
+    )
+
+
+def ops(profile: Profile) -> pl.DataFrame:
+    """GPU time by op: one row per session, op type and direction, largest total first.
+
+    Columns: session, op, op_type, direction, group, kernels (distinct names), calls, total_ns, avg_ns, min_ns, max_ns,
+    time_pct (as in `kernels`), op_source. The rows add up to those of `tui.analysis.kernels.kernels` exactly. All are
+    ``inferred``: nothing in the input names an op, the names of the kernels do.
+    """
+    calls = total("calls")
+    return (
+        classified_kernels(profile)
+        .group_by("session", "op_type", "direction")
+        .agg(
+            pl.col("op").first(),
+            pl.col("group").first(),
+            pl.len().cast(pl.Int64).alias("kernels"),
+            calls.alias("calls"),
+            total("total_ns").alias("total_ns"),
+            (total("total_ns") / calls).round().cast(pl.Int64).alias("avg_ns"),
+            pl.col("min_ns").min(),
+            pl.col("max_ns").max(),
+            pl.when(pl.col("time_pct").count() > 0).then(pl.col("time_pct").sum()).alias("time_pct"),
+            pl.lit("inferred").cast(NAME).alias("op_source"),
+        )
+        .select(
+            "session",
+            "op",
+            "op_type",
+            "direction",
+            "group",
+            "kernels",
+            "calls",
+            "total_ns",
+            "avg_ns",
+            "min_ns",
+            "max_ns",
+            "time_pct",
+            "op_source",
+        )
+        .sort("total_ns", "op", descending=[True, False], nulls_last=True)
+    )
+
+
+def kernels_of_op(profile: Profile, *, session: int, op_type: str, direction: str | None) -> pl.DataFrame:
+    """The kernels that an op of a session is made of, with the rule that says so."""
+    return classified_kernels(profile).filter(
+        pl.col("session") == session,
+        pl.col("op_type").cast(pl.String) == op_type,
+        pl.col("direction").cast(pl.String).eq_missing(pl.lit(direction, pl.String)),
+    )
+
+
+def op_groups(profile: Profile) -> pl.DataFrame:
+    """GPU time by kind of work: one row per session and group, largest first: session, group, calls, total_ns, time_pct."""
+    return (
+        ops(profile)
+        .group_by("session", "group")
+        .agg(total("calls").alias("calls"), total("total_ns").alias("total_ns"))
+        .with_columns(share())
+        .sort("total_ns", "group", descending=[True, False], nulls_last=True)
+    )

@@ -1,0 +1,1 @@
+"""Tables that people can read and extend: op types, GPUs, compute capabilities."""
