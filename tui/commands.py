@@ -1,0 +1,168 @@
+"""The ``:`` command line and the command palette: the same actions as the keys, by name."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from textual.command import DiscoveryHit, Hit, Hits, Provider
+
+from tui.keys import ACTIONS, Scope
+from tui.theme import theme_name
+from tui.views import VIEWS, find_view
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tui.app import ProftuiApp
+    from tui.screens.base import ViewScreen
+
+
+class CommandError(Exception):
+    """A command that cannot be carried out; its text says why."""
+
+
+def _with_table(app: ProftuiApp, do: Callable[[ViewScreen], None]) -> None:
+    screen = app.view_screen
+    if screen is None or screen.table is None:
+        raise CommandError("there is no table here")
+    do(screen)
+
+
+def _filter(app: ProftuiApp, rest: str) -> None:
+    _with_table(app, lambda screen: screen.filter_table(rest))
+
+
+def _find(app: ProftuiApp, rest: str) -> None:
+    _with_table(app, lambda screen: screen.find_in_table(rest))
+
+
+def _sort(app: ProftuiApp, rest: str) -> None:
+    if not rest:
+        raise CommandError("sort needs a column, as in :sort -total (largest first)")
+    _with_table(app, lambda screen: screen.sort_table(rest))
+
+
+def _session(app: ProftuiApp, rest: str) -> None:
+    if rest in ("", "all"):
+        app.choose_session(None)
+    elif rest.isdecimal():
+        app.choose_session(int(rest))
+    else:
+        raise CommandError(f"a session is a number or all, not {rest}")
+
+
+def _theme(app: ProftuiApp, rest: str) -> None:
+    if rest not in ("dark", "light"):
+        raise CommandError("the themes are dark and light")
+    app.theme = theme_name(rest, app.options.color)
+
+
+def _line(app: ProftuiApp, rest: str) -> None:
+    if not rest.isdecimal():
+        raise CommandError(f"a line is a number, not {rest}")
+    app.go_to_line(int(rest))
+
+
+def _quit(app: ProftuiApp, _rest: str) -> None:
+    app.exit()
+
+
+COMMANDS: Final[dict[str, tuple[Callable[[ProftuiApp, str], None], str]]] = {
+    "filter": (_filter, "keep the rows that match"),
+    "find": (_find, "highlight the rows that match"),
+    "sort": (_sort, "by a column; -column: largest first; several with commas"),
+    "session": (_session, "show one session by its number, or all"),
+    "theme": (_theme, "dark or light"),
+    "line": (_line, "go to a line of the log"),
+    "q": (_quit, "quit"),
+    "quit": (_quit, "quit"),
+}
+"""Commands that take words of their own. Besides these: every view's name, and every key's."""
+
+
+def command_words() -> list[str]:
+    """First words that the command line knows, for its completion."""
+    views = [view.name for view in VIEWS if view.screen]
+    actions = [action.id.partition(".")[2] for action in ACTIONS if action.group not in ("Movement",)]
+    return sorted({*COMMANDS, *views, *actions})
+
+
+def run_command(app: ProftuiApp, line: str) -> None:
+    """Carry out one line.
+
+    ``:kernels gemm dur>1ms`` goes to a view and filters it; ``:120`` goes to line 120 of the log; ``:reload`` does what
+    the key of that name does.
+
+    Raises:
+        CommandError: It is not known, or cannot be done here.
+    """
+    word, _, rest = line.strip().removeprefix(":").partition(" ")
+    rest = rest.strip()
+    if not word:
+        return
+    if word.isdecimal():
+        _line(app, word)
+        return
+    if word in COMMANDS:
+        COMMANDS[word][0](app, rest)
+        return
+    target = find_view(word)
+    if target is not None:
+        app.go(target.name, (lambda screen: screen.filter_table(rest)) if rest else None)
+        return
+    for action in ACTIONS:
+        if action.id.partition(".")[2] == word:
+            _run_action(app, action.scope, action.method)
+            return
+    raise CommandError(f"no command or view is called {word}; ? lists the keys, m the views")
+
+
+def _run_action(app: ProftuiApp, scope: Scope, method: str) -> None:
+    if scope is Scope.APP:
+        app.call_later(app.run_action, method, app)
+        return
+    screen = app.view_screen
+    target = screen.action_target(method) if screen is not None else None
+    if target is None:
+        raise CommandError("that needs a table, and there is none here")
+    app.call_later(app.run_action, method, target)
+
+
+class ProftuiProvider(Provider):
+    """Every view and every key of the present screen, for the command palette."""
+
+    def _entries(self) -> list[tuple[str, Callable[[], None], str]]:
+        from tui.app import ProftuiApp
+
+        app = self.app
+        assert isinstance(app, ProftuiApp)
+        entries: list[tuple[str, Callable[[], None], str]] = [
+            (f"Go to {view.title}", partial(app.go, view.name), view.about) for view in VIEWS if view.screen
+        ]
+        screen = app.view_screen
+        for action in ACTIONS:
+            here = action.scope is Scope.APP or (screen is not None and screen.action_target(action.method) is not None)
+            if here and action.group != "Movement":
+                entries.append(
+                    (
+                        f"{action.label.capitalize()}  ({action.shown_keys or action.keys.split(',')[0]})",
+                        partial(_run_action, app, action.scope, action.method),
+                        action.help,
+                    )
+                )
+        entries += [(f"Theme: {name}", partial(_theme, app, name), "") for name in ("dark", "light")]
+        return entries
+
+    async def discover(self) -> Hits:
+        """Everything there is, before anything is typed."""
+        for title, callback, about in self._entries():
+            yield DiscoveryHit(title, callback, help=about)
+
+    async def search(self, query: str) -> Hits:
+        """What matches the words typed."""
+        matcher = self.matcher(query)
+        for title, callback, about in self._entries():
+            score = max(matcher.match(title), matcher.match(about) * 0.6 if about else 0)
+            if score > 0:
+                yield Hit(score, matcher.highlight(title), callback, help=about)

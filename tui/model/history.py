@@ -1,0 +1,68 @@
+"""Where the user is, where they came from, and how to get back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tui.model.view import TableState
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A view with everything that is needed to return to it as it was left."""
+
+    view: str
+    level: str = ""
+    """The part of the view that has the focus, as ``kernels``."""
+    states: tuple[tuple[str, TableState], ...] = ()
+    """How each of its tables was arranged."""
+    line: int | None = None
+    """For the log: the line that is shown."""
+
+    def is_same_spot(self, other: Place) -> bool:
+        """Whether both show the same thing, however arranged."""
+        return (self.view, self.level, self.line) == (other.view, other.level, other.line)
+
+
+@dataclass(slots=True)
+class History:
+    """The places visited, as a browser keeps them, and the view before this one."""
+
+    places: list[Place] = field(default_factory=list)
+    index: int = -1
+    previous: Place | None = None
+
+    @property
+    def current(self) -> Place | None:
+        """The place where the user is."""
+        return self.places[self.index] if self.places else None
+
+    def visit(self, place: Place) -> None:
+        """Go to a place; what lay ahead is forgotten."""
+        here = self.current
+        if here is not None and here.view != place.view:
+            self.previous = here
+        if here is not None and here.is_same_spot(place):
+            self.places[self.index] = place
+            return
+        del self.places[self.index + 1 :]
+        self.places.append(place)
+        self.index += 1
+
+    def keep(self, place: Place) -> None:
+        """Remember how the current place looks now."""
+        if self.places and self.places[self.index].view == place.view:
+            self.places[self.index] = replace(place)
+
+    def step(self, by: int) -> Place | None:
+        """Go back (-1) or forward (1); None where there is nothing in that direction."""
+        if not 0 <= self.index + by < len(self.places):
+            return None
+        here = self.places[self.index]
+        self.index += by
+        there = self.places[self.index]
+        if there.view != here.view:
+            self.previous = here
+        return there

@@ -1,0 +1,232 @@
+"""What all views have in common: crumbs, details of a row, the command line, and how they are left and returned to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+from textual import on
+from textual.containers import Container
+from textual.content import Content
+from textual.screen import Screen
+from textual.widgets import Footer
+
+from tui.commands import CommandError, command_words
+from tui.model.history import Place
+from tui.model.profile import Profile
+from tui.text import plain
+from tui.views import view
+from tui.widgets.command_bar import CommandBar
+from tui.widgets.crumbs import Crumbs
+from tui.widgets.detail_pane import DetailPane
+from tui.widgets.details import row_details
+from tui.widgets.table_pane import TablePane
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from textual.app import ComposeResult
+    from textual.dom import DOMNode
+    from textual.widget import Widget
+
+    from tui.app import ProftuiApp
+
+
+class ViewScreen(Screen[None]):
+    """A view of the profile.
+
+    A subclass composes its body, fills it in `populate`, and names what the help should say of it.
+    """
+
+    VIEW: ClassVar[str]
+    """Its name in `tui.views`."""
+
+    HELP: ClassVar[str] = ""
+    """Three lines for the help: what the view shows and where its numbers come from."""
+
+    def compose(self) -> ComposeResult:
+        """Crumbs above, the body with the details beside or below it, the command line and the footer at the foot."""
+        yield Crumbs(id="crumbs")
+        with Container(id="work"):
+            with Container(id="body"):
+                yield from self.compose_body()
+            yield DetailPane(id="detail")
+        yield CommandBar(command_words(), id="command-bar")
+        yield Footer(show_command_palette=False, compact=True)
+
+    def compose_body(self) -> Iterable[Widget]:
+        """The widgets of the view."""
+        raise NotImplementedError
+
+    def populate(self) -> None:
+        """Fill the widgets from `profile`."""
+        raise NotImplementedError
+
+    @property
+    def program(self) -> ProftuiApp:
+        """The application, by its own type."""
+        return cast("ProftuiApp", self.app)
+
+    @property
+    def profile(self) -> Profile:
+        """What to show."""
+        return self.program.profile
+
+    def on_mount(self) -> None:
+        """Fill the view as soon as it is there."""
+        self.populate()
+        self.show_crumbs()
+
+    def profile_changed(self) -> None:
+        """The file was read again, or another session was chosen."""
+        if self.is_attached:
+            self.populate()
+            self.show_crumbs()
+
+    # --- where the user is -------------------------------------------------------------------------------------------
+
+    def path(self) -> list[str]:
+        """Crumbs below the view's own."""
+        return []
+
+    def show_crumbs(self) -> None:
+        """Write the first line anew."""
+        whole = self.program.whole_profile
+        if whole is None:
+            return
+        source = whole.sources[0].rsplit("/", 1)[-1] if len(whole.sources) == 1 else f"{len(whole.sources)} files"
+        source = "standard input" if source == "-" else source
+        self.query_one(Crumbs).show([source, view(self.VIEW).title, *self.path()], self._facts(whole))
+
+    def _facts(self, whole: Profile) -> list[str]:
+        sessions, session = whole["sessions"].height, self.program.session
+        issues = whole["issues"].filter(whole["issues"]["severity"] != "info").height
+        return [
+            "m views  ? help",
+            "partial" if whole.partial else "",
+            f"{issues} issue{'s' if issues != 1 else ''}" if issues else "",
+            "" if sessions == 1 else f"all {sessions} sessions" if session is None else f"session {session} of {sessions}",
+        ]
+
+    def place(self) -> Place:
+        """Where the user is in this view, to be returned to."""
+        return Place(self.VIEW, states=tuple((pane.id or "", pane.state) for pane in self.query(TablePane)))
+
+    def restore(self, place: Place) -> None:
+        """Return to a place as it was left."""
+        for pane_id, state in place.states:
+            self.query_one(f"#{pane_id}", TablePane).state = state
+
+    def leave_level(self) -> bool:
+        """Go up one level within the view; False where it is left altogether."""
+        detail = self.query_one(DetailPane)
+        if detail.is_open:
+            detail.close()
+            self.focus_table()
+            return True
+        return False
+
+    def undo_smallest(self) -> bool:
+        """Undo the smallest thing within the view; False where there is nothing."""
+        if self.query_one("#command-bar").has_class("-open"):
+            self.query_one(CommandBar).action_close()
+            return True
+        pane = self.table
+        return pane is not None and pane.undo_smallest()
+
+    # --- tables ------------------------------------------------------------------------------------------------------
+
+    @property
+    def table(self) -> TablePane | None:
+        """The table that keys and commands are for: the focused one, or the first that is shown."""
+        focused: DOMNode | None = self.focused
+        while focused is not None:
+            if isinstance(focused, TablePane):
+                return focused
+            focused = focused.parent
+        return next((pane for pane in self.query(TablePane) if pane.display), None)
+
+    def focus_table(self) -> None:
+        """Give the focus to the table that keys are for."""
+        if self.table is not None:
+            self.table.focus()
+
+    def action_target(self, method: str) -> DOMNode | None:
+        """The widget here that has an action of this name: from the focused one outwards, else in the main table."""
+        focused = self.focused
+        chain = list(focused.ancestors_with_self) if focused is not None else []
+        inside = list(self.table.walk_children(with_self=True)) if self.table is not None else []
+        return next((node for node in [*chain, *inside] if hasattr(node, f"action_{method}") and node is not self.app), None)
+
+    def _main_table(self) -> TablePane:
+        if self.table is None:
+            raise CommandError("there is no table here")
+        return self.table
+
+    def filter_table(self, text: str) -> None:
+        """Filter the main table."""
+        pane = self._main_table()
+        pane.state = replace(pane.state, filter=text)
+
+    def find_in_table(self, text: str) -> None:
+        """Find in the main table."""
+        pane = self._main_table()
+        pane.state = replace(pane.state, find=text)
+
+    def sort_table(self, text: str) -> None:
+        """Sort the main table: column names with commas between, ``-`` in front for largest first."""
+        pane = self._main_table()
+        by = []
+        for word in text.replace(",", " ").split():
+            wanted = word.lstrip("-").lower()
+            match = [c.name for c in pane.spec.columns if wanted in (c.name, c.title.lower(), *c.aliases)]
+            if not match:
+                raise CommandError(f"this table has no column {wanted}; it has {', '.join(c.name for c in pane.spec.columns)}")
+            by.append((match[0], word.startswith("-")))
+        pane.state = replace(pane.state, sort=tuple(by))
+
+    # --- details and source lines ------------------------------------------------------------------------------------
+
+    def details(self, pane: TablePane, row: dict[str, Any]) -> Content:
+        """What the details pane says of a row: every value of it, whole."""
+        return row_details(pane.spec, row, frame_columns=pane.frame.columns)
+
+    @on(TablePane.DetailRequested)
+    def _toggle_detail(self, event: TablePane.DetailRequested) -> None:
+        detail = self.query_one(DetailPane)
+        if detail.is_open:
+            detail.close()
+        elif event.row is not None:
+            detail.open(self.details(event.pane, event.row))
+
+    @on(TablePane.RowHighlighted)
+    def _follow_row(self, event: TablePane.RowHighlighted) -> None:
+        detail = self.query_one(DetailPane)
+        if detail.is_open and event.row is not None and event.pane is self.table:
+            detail.show(self.details(event.pane, event.row))
+
+    @on(TablePane.SourceLineRequested)
+    def _go_to_source(self, event: TablePane.SourceLineRequested) -> None:
+        if event.line is None:
+            self.program.say("this row does not come from one line of the input", severity="warning")
+            return
+        session = (event.row or {}).get("session")
+        self.program.go_to_line(int(event.line), session if isinstance(session, int) else None)
+
+    # --- the command line --------------------------------------------------------------------------------------------
+
+    def open_command_line(self) -> None:
+        """Open the ``:`` line."""
+        self.query_one(CommandBar).open()
+
+    @on(CommandBar.Entered)
+    def _run_line(self, event: CommandBar.Entered) -> None:
+        self.program.run_line(event.line)
+
+    @on(CommandBar.Closed)
+    def _bar_closed(self) -> None:
+        self.focus_table()
+
+    def help_lines(self) -> str:
+        """What the help says of this view."""
+        return plain(self.HELP)

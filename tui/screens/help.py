@@ -1,0 +1,177 @@
+"""Help: the keys that work here and everywhere, what the view means, and what each column is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Input, Static
+
+from tui.keys import ACTIONS, Action, Scope
+from tui.text import plain
+from tui.views import NOT_IN_THIS_VERSION, VIEWS, view
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from textual.app import ComposeResult
+    from textual.binding import BindingType
+
+    from tui.screens.base import ViewScreen
+
+TERMINAL_NOTES = (
+    "Hold shift (or option on a Mac) while dragging to select with the terminal itself; --no-mouse leaves the mouse to it.",
+    "esc feels slow in tmux until `set -sg escape-time 10` is in its configuration; q and backspace go back as well.",
+    "Copying goes through the terminal (OSC 52); tmux needs `set -g set-clipboard on`.",
+)
+
+
+class HelpScreen(ModalScreen[None]):
+    """What can be done here; ``/`` narrows it to lines that hold a text.
+
+    Args:
+        below: The view that the help is for.
+        availability: For each view ``ok``, or why this input cannot feed it.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        ("escape,q,question_mark,f1", "leave", "Leave"),
+        ("slash", "search", "Find"),
+        ("j,down", "scroll(1)", "Down"),
+        ("k,up", "scroll(-1)", "Up"),
+        ("ctrl+d,pagedown", "scroll(12)", "Half a page down"),
+        ("ctrl+u,pageup", "scroll(-12)", "Half a page up"),
+        ("g,home", "edge(True)", "Top"),
+        ("G,end", "edge(False)", "Bottom"),
+    ]
+    DEFAULT_CSS = """
+    HelpScreen {
+        align: center middle;
+        background: $background 60%;
+        #help { width: 100%; max-width: 150; height: 100%; max-height: 60; background: $surface; border: round $primary; }
+        #help-title { padding: 0 1; color: $accent; text-style: bold; }
+        #help-body { height: 1fr; padding: 0 1; }
+        #columns { height: auto; }
+        .column { width: 1fr; height: auto; padding-right: 2; }
+        Input { display: none; height: 1; border: none; padding: 0 1; }
+        Input.-open { display: block; }
+    }
+    .-narrow HelpScreen #columns, HelpScreen.-narrow #columns { layout: vertical; }
+    """
+
+    def __init__(self, below: ViewScreen, availability: Mapping[str, str]) -> None:
+        super().__init__()
+        self._below = below
+        self._availability = availability
+        focused = below.focused
+        scopes = {type(action.scope)(action.scope) for action in ACTIONS if below.action_target(action.method) is not None}
+        is_log = below.VIEW == "log"
+        self._here = Scope.LOG if is_log else Scope.TABLE
+        self._has_here = is_log or (focused is not None and bool(scopes & {Scope.TABLE, Scope.DETAIL}))
+
+    def compose(self) -> ComposeResult:
+        """A title, two columns of keys, what the view means, and a line to search in."""
+        with Vertical(id="help"):
+            yield Static(Content(f"{view(self._below.VIEW).title}: help    / find   esc close"), id="help-title")
+            with VerticalScroll(id="help-body"):
+                yield Static(id="about")
+                with Horizontal(id="columns"):
+                    yield Static(id="here", classes="column")
+                    yield Static(id="everywhere", classes="column")
+                yield Static(id="notes")
+            yield Input(placeholder="text to find", compact=True)
+
+    def on_mount(self) -> None:
+        """Write everything."""
+        self._write("")
+        self.query_one("#help-body").focus()
+
+    def _write(self, needle: str) -> None:
+        here = [action for action in ACTIONS if action.scope is self._here] if self._has_here else []
+        everywhere = [action for action in ACTIONS if action.scope is Scope.APP]
+        self.query_one("#about", Static).update(_paragraphs(self._below.help_lines().splitlines(), needle))
+        self.query_one("#here", Static).update(Content("\n").join(_key_lines("Here", here, needle)))
+        self.query_one("#everywhere", Static).update(
+            Content("\n").join([*_key_lines("Everywhere", everywhere, needle), *self._view_lines(needle)])
+        )
+        columns = self._below.table.spec.columns if self._below.table is not None else ()
+        about_columns = [
+            Content.assemble((f"{column.title:<10}", "bold"), f" {plain(column.help)}")
+            for column in columns
+            if _holds(needle, column.title, column.help)
+        ]
+        notes = [Content(note) for note in TERMINAL_NOTES if _holds(needle, note)]
+        self.query_one("#notes", Static).update(
+            Content("\n").join([*_headed("Columns", about_columns), *_headed("Terminal", notes)])
+        )
+
+    def _view_lines(self, needle: str) -> list[Content]:
+        lines = []
+        for target in VIEWS:
+            if not target.key:
+                continue
+            reason = self._availability.get(target.name, "ok") if target.screen else NOT_IN_THIS_VERSION
+            if _holds(needle, target.title, reason):
+                fed = reason == "ok"
+                text = target.title if fed else f"{target.title}: {reason}"
+                lines.append(
+                    Content.assemble((f"{target.key:<9}", "bold $accent" if fed else "$text-muted"), (text, "" if fed else "$text-muted"))
+                )
+        return _headed("Views", lines)
+
+    def action_leave(self) -> None:
+        """Close the search, then the help."""
+        line = self.query_one(Input)
+        if line.has_class("-open"):
+            line.remove_class("-open")
+            line.value = ""
+            self._write("")
+            self.query_one("#help-body").focus()
+            return
+        self.dismiss(None)
+
+    def action_search(self) -> None:
+        """Type a text to narrow the help to."""
+        line = self.query_one(Input)
+        line.add_class("-open")
+        line.focus()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Narrow as it is typed."""
+        self._write(event.value)
+
+    def on_input_submitted(self) -> None:
+        """Keep it narrow, and scroll again."""
+        self.query_one("#help-body").focus()
+
+    def action_scroll(self, lines: int) -> None:
+        """Some lines down, or up where negative."""
+        self.query_one("#help-body").scroll_relative(y=lines, animate=False)
+
+    def action_edge(self, top: bool) -> None:
+        """To the top or the bottom."""
+        body = self.query_one("#help-body")
+        body.scroll_home(animate=False) if top else body.scroll_end(animate=False)
+
+
+def _holds(needle: str, *texts: str) -> bool:
+    return not needle or any(needle.lower() in text.lower() for text in texts)
+
+
+def _headed(heading: str, lines: Sequence[Content]) -> list[Content]:
+    return [Content(), Content.styled(heading, "bold $accent"), *lines] if lines else []
+
+
+def _paragraphs(lines: Iterable[str], needle: str) -> Content:
+    return Content("\n").join([Content(line) for line in lines if _holds(needle, line)])
+
+
+def _key_lines(heading: str, actions: Sequence[Action], needle: str) -> list[Content]:
+    lines = []
+    for action in actions:
+        keys = action.shown_keys or action.keys.split(",")[0]
+        if _holds(needle, keys, action.label, action.help):
+            lines.append(Content.assemble((f"{keys:<9}", "bold $accent"), action.help))
+    return _headed(heading, lines)

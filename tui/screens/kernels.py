@@ -1,0 +1,73 @@
+"""Kernels: every kernel and memory operation by name, its launches, and the configuration of each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tui.analysis.kernels import KERNELS, LAUNCHES, kernels, launches
+from tui.analysis.occupancy import launch_config
+from tui.fmt import shorten_symbol
+from tui.screens.linked import Level, LinkedTablesScreen, Row
+from tui.widgets.launch_details import launch_details
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import polars as pl
+    from textual.content import Content
+
+    from tui.model.profile import Profile
+    from tui.widgets.table_pane import TablePane
+
+
+def launches_of_kernel(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+    """The launches of the selected kernel; none where no kernel is selected."""
+    row = above.get("kernels")
+    if row is None:
+        return launches(profile, session=-1, name="", kind="")
+    return launches(profile, session=row["session"], name=row["name"], kind=row["kind"])
+
+
+def no_launches(profile: Profile) -> str:
+    """Why there are no launches to show."""
+    if profile["activities"].is_empty():
+        return "This log holds totals, not launches: record with  nvprof --print-gpu-trace --log-file run.nvprof.log ./app"
+    return "no kernel is selected"
+
+
+def no_kernels(profile: Profile) -> str:
+    """Why there are no kernels to show."""
+    if profile["api_calls"].height or "api" in profile["summary"]["section"].cast(str).unique().to_list():
+        return "no kernels in this log: it holds API calls only: press 0"
+    return "no kernels in this log: record with  nvprof --print-gpu-trace --log-file run.nvprof.log ./app"
+
+
+KERNEL_LEVEL = Level("kernels", KERNELS, lambda profile, _above: kernels(profile), lambda row: short(row), no_kernels, 2)
+LAUNCH_LEVEL = Level("launches", LAUNCHES, launches_of_kernel, lambda row: f"launch {row['activity']}", no_launches, 2)
+
+
+def short(row: Row) -> str:
+    """The name of a row, short enough for the path."""
+    return shorten_symbol(str(row["name"]), 40)
+
+
+class LaunchScreen(LinkedTablesScreen):
+    """Linked tables that end in launches: their details are the launch config."""
+
+    def details(self, pane: TablePane, row: dict[str, Any]) -> Content:
+        """The launch config of a launch; every value of any other row."""
+        if pane.id != "launches":
+            return super().details(pane, row)
+        return launch_details(launch_config(self.profile, row["activity"], gpu=self.program.options.gpu))
+
+
+class KernelsScreen(LaunchScreen):
+    """Kernels, and the launches of the one under the cursor."""
+
+    VIEW = "kernels"
+    LEVELS: ClassVar = (KERNEL_LEVEL, LAUNCH_LEVEL)
+    HELP: ClassVar = (
+        "Kernels, copies and sets by name; below, the launches of the one under the cursor.\n"
+        "Time% is the share of all GPU time of the session; durations of different streams can overlap in time.\n"
+        "enter on a launch shows its configuration and theoretical occupancy; L shows its line of the log."
+    )

@@ -1,0 +1,150 @@
+"""Views made of linked tables: what is selected in one decides what the next one shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from textual import on
+
+from tui.screens.base import ViewScreen
+from tui.widgets.table_pane import TablePane
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    import polars as pl
+    from textual.widget import Widget
+
+    from tui.model.history import Place
+    from tui.model.profile import Profile
+    from tui.model.view import TableSpec
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One of the tables."""
+
+    name: str
+    """Its id, as ``kernels``."""
+
+    spec: TableSpec
+
+    rows: Callable[[Profile, Mapping[str, Row]], pl.DataFrame]
+    """Its rows, from the profile and the selected row of every level above it (by level name)."""
+
+    crumb: Callable[[Row], str]
+    """What the path says once a row of it has been gone into."""
+
+    empty: Callable[[Profile], str]
+    """What to say where there are no rows: why, and what would record them."""
+
+    share: int = 1
+    """Its share of the height, where several levels are shown."""
+
+
+class LinkedTablesScreen(ViewScreen):
+    """Tables below each other; on a narrow screen the focused one alone.
+
+    ``enter`` goes one level deeper, ``q`` and ``esc`` one up; the tables below follow the cursor.
+    """
+
+    LEVELS: ClassVar[tuple[Level, ...]]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._selected: dict[str, Row] = {}
+        self._level = 0
+
+    def compose_body(self) -> Iterable[Widget]:
+        """One pane a level."""
+        for level in self.LEVELS:
+            pane = TablePane(level.spec, id=level.name, title=level.spec.title)
+            pane.styles.height = f"{level.share}fr"
+            pane.add_class("linked")
+            yield pane
+
+    def populate(self) -> None:
+        """Fill the first table; the others follow from its cursor."""
+        self._selected.clear()
+        self._fill(0)
+        self._show_level(min(self._level, len(self.LEVELS) - 1))
+
+    def pane(self, index: int) -> TablePane:
+        """The table of a level."""
+        return self.query_one(f"#{self.LEVELS[index].name}", TablePane)
+
+    def _fill(self, index: int) -> None:
+        level = self.LEVELS[index]
+        rows = level.rows(self.profile, self._selected)
+        self.pane(index).show(rows, empty=level.empty(self.profile) if rows.is_empty() else "")
+
+    @on(TablePane.RowHighlighted)
+    def _follow_selection(self, event: TablePane.RowHighlighted) -> None:
+        index = self._index_of(event.pane)
+        name = self.LEVELS[index].name
+        if event.row is None or event.row == self._selected.get(name):
+            return
+        for below in self.LEVELS[index:]:
+            self._selected.pop(below.name, None)
+        self._selected[name] = event.row
+        if index + 1 < len(self.LEVELS):
+            self._fill(index + 1)
+        self.show_crumbs()
+
+    @on(TablePane.RowOpened)
+    def _go_deeper(self, event: TablePane.RowOpened) -> None:
+        index = self._index_of(event.pane)
+        if index + 1 == len(self.LEVELS):
+            event.pane.post_message(TablePane.DetailRequested(event.pane, event.row))
+            return
+        if event.row != self._selected.get(self.LEVELS[index].name):
+            self._selected[self.LEVELS[index].name] = event.row
+            self._fill(index + 1)
+        self._show_level(index + 1)
+        self.program.visit(self.place())
+
+    def _index_of(self, pane: TablePane) -> int:
+        return next(index for index, level in enumerate(self.LEVELS) if level.name == pane.id)
+
+    def _show_level(self, index: int) -> None:
+        self._level = index
+        for position in range(len(self.LEVELS)):
+            self.pane(position).set_class(position == index, "-current")
+        self.pane(index).focus()
+        self.show_crumbs()
+
+    def on_descendant_focus(self) -> None:
+        """The focused table is the level that the user is on."""
+        focused = self.table
+        if focused is not None and focused.id in {level.name for level in self.LEVELS}:
+            index = self._index_of(focused)
+            if index != self._level:
+                self._show_level(index)
+
+    def leave_level(self) -> bool:
+        """Close the details, or go one level up."""
+        if super().leave_level():
+            return True
+        if self._level == 0:
+            return False
+        self._show_level(self._level - 1)
+        return True
+
+    def path(self) -> list[str]:
+        """The rows that have been gone into."""
+        above = self.LEVELS[: self._level]
+        crumbs = [level.crumb(self._selected[level.name]) for level in above if level.name in self._selected]
+        return [*crumbs, self.LEVELS[self._level].spec.title.lower()] if self._level else []
+
+    def place(self) -> Place:
+        """The level, and how every table is arranged."""
+        return replace(super().place(), level=self.LEVELS[self._level].name)
+
+    def restore(self, place: Place) -> None:
+        """Return to a level with its tables as they were."""
+        super().restore(place)
+        names = [level.name for level in self.LEVELS]
+        self._show_level(names.index(place.level) if place.level in names else 0)

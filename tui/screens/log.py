@@ -1,0 +1,254 @@
+"""Log: the input itself, with the lines marked that rows came from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import numpy as np
+import polars as pl
+from textual import on, work
+from textual.content import Content
+from textual.widgets import Static
+from textual.worker import get_current_worker
+
+from tui.clipboard import copy
+from tui.fmt import format_value
+from tui.model.columns import COLUMNS, ColumnKind
+from tui.model.history import Place
+from tui.model.schema import FRAMES
+from tui.screens.base import ViewScreen
+from tui.widgets.detail_pane import DetailPane
+from tui.widgets.details import Line, sections
+from tui.widgets.find_bar import FindBar
+from tui.widgets.log_view import LogView
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from textual.widget import Widget
+
+ROW_FRAMES: Final = tuple(name for name, schema in FRAMES.items() if "line" in schema and name != "issues")
+SEARCH_PAGE: Final = 5_000
+"""Lines that are searched before the thread looks whether it should stop."""
+
+
+class LogScreen(ViewScreen):
+    """The lines of a text input; of several inputs, the one that was asked for last."""
+
+    VIEW = "log"
+    HELP: ClassVar = (
+        "The input as it stands, read again from where it lies.\n"
+        "• marks a line that a row came from, ! one that is in the list of issues; dim lines are other output.\n"
+        "i tells what was read from the line under the cursor."
+    )
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._source = ""
+        self._needle = ""
+
+    def compose_body(self) -> Iterable[Widget]:
+        """The lines, and a bar to find in them."""
+        yield LogView(id="log")
+        yield Static(id="log-status")
+        yield FindBar(id="find-bar")
+
+    @property
+    def log_view(self) -> LogView:
+        """The lines."""
+        return self.query_one(LogView)
+
+    def populate(self) -> None:
+        """Show the text of the chosen session's source, or the first text there is."""
+        texts = self.profile.texts
+        sources = self.profile["sessions"]["source"].to_list()
+        if self._source not in texts:
+            self._source = next((source for source in sources if source in texts), "")
+        if not self._source:
+            self.query_one("#log-status", Static).update(Content("this input is not a text: there are no lines to show"))
+            return
+        whole = self.program.whole_profile or self.profile
+        mine = pl.col("session").is_in(whole["sessions"].filter(pl.col("source") == self._source)["session"].implode())
+        parsed = [whole[name].filter(mine)["line"].drop_nulls().to_numpy() for name in ROW_FRAMES]
+        issues = whole["issues"].filter(mine | pl.col("session").is_null())["line"].drop_nulls().to_numpy()
+        self.log_view.show(texts[self._source], np.unique(np.concatenate(parsed)), np.unique(issues))
+        self.log_view.focus()
+        self._show_status(self.log_view.cursor_line)
+
+    def show_line(self, line: int, session: int | None) -> None:
+        """Go to a line of the source that a session came from."""
+        whole = self.program.whole_profile
+        if session is not None and whole is not None:
+            source = whole["sessions"].filter(pl.col("session") == session)["source"].item()
+            if source != self._source:
+                self._source = source
+                self.populate()
+        self.log_view.go_to(line)
+        self.log_view.focus()
+
+    def focus_table(self) -> None:
+        """The lines take the keys."""
+        self.log_view.focus()
+
+    def path(self) -> list[str]:
+        """The name of the text, where there are several."""
+        return [self._source] if len(self.profile.texts) > 1 else []
+
+    # --- the line under the cursor -----------------------------------------------------------------------------------
+
+    @on(LogView.LineHighlighted)
+    def _line_highlighted(self, event: LogView.LineHighlighted) -> None:
+        self._show_status(event.line)
+        detail = self.query_one(DetailPane)
+        if detail.is_open:
+            detail.show(self._read_from(event.line))
+
+    def _show_status(self, line: int, note: str = "") -> None:
+        count = self.log_view.line_count
+        text = f"line {line:,} of {count:,}"
+        self.query_one("#log-status", Static).update(Content(f"{text} · {note}" if note else text))
+
+    def action_toggle_line_detail(self) -> None:
+        """Tell, or stop telling, what was read from the line."""
+        detail = self.query_one(DetailPane)
+        if detail.is_open:
+            detail.close()
+            self.log_view.focus()
+        else:
+            detail.open(self._read_from(self.log_view.cursor_line))
+
+    def _read_from(self, line: int) -> Content:
+        """Every row that came from a line, and every issue about it."""
+        whole = self.program.whole_profile or self.profile
+        mine = whole["sessions"].filter(pl.col("source") == self._source)["session"].implode()
+        blocks: list[tuple[str, list[Line]]] = []
+        for name in (*ROW_FRAMES, "issues"):
+            rows = whole[name].filter((pl.col("line") == line) & (pl.col("session").is_in(mine) | pl.col("session").is_null()))
+            for row in rows.head(5).iter_rows(named=True):
+                lines: list[Line] = []
+                for column, value in row.items():
+                    if value is None:
+                        continue
+                    known = COLUMNS.get(column)
+                    kind = known.kind if known else ColumnKind.TEXT
+                    lines.append((known.title if known else column, format_value(kind, value), ""))
+                blocks.append((f"{name}", lines))
+        if not blocks:
+            return Content.styled("nothing was read from this line", "$text-muted")
+        return sections(blocks)
+
+    def action_copy_line(self) -> None:
+        """Copy the line to the terminal's clipboard."""
+        text = self.profile.texts.get(self._source)
+        if text is not None:
+            lines = text.lines(self.log_view.cursor_line, 1)
+            self.program.say(copy("".join(lines)))
+
+    # --- finding -----------------------------------------------------------------------------------------------------
+
+    def action_find(self) -> None:
+        """Type a text to find."""
+        self.query_one(FindBar).open(self._needle)
+
+    def find_in_table(self, text: str) -> None:
+        """Find a text from the cursor on."""
+        self._needle = text
+        self.log_view.highlight_matches(text if text != text.lower() else text.lower())
+        if text:
+            self._search(self.log_view.cursor_line, 1, include_start=True)
+
+    @on(FindBar.Entered)
+    def _find_entered(self, event: FindBar.Entered) -> None:
+        self.log_view.focus()
+        self.find_in_table(event.text)
+
+    @on(FindBar.Closed)
+    def _find_closed(self) -> None:
+        self.log_view.focus()
+
+    def action_next_match(self, direction: int) -> None:
+        """Go to the next match, or the previous one."""
+        if not self._needle:
+            self.program.say("nothing to find yet: / begins")
+            return
+        self._search(self.log_view.cursor_line, direction, include_start=False)
+
+    @work(thread=True, exclusive=True, group="log-search")
+    def _search(self, start: int, direction: int, *, include_start: bool) -> None:
+        """Look for the text in a thread, a page at a time, round the end to where it began."""
+        worker = get_current_worker()
+        text, needle = self.profile.texts[self._source], self._needle
+        fold = needle == needle.lower()
+        count = text.line_count
+        offset = 0 if include_start else direction
+        for first, last in _pages(start + offset, direction, count):
+            if worker.is_cancelled:
+                return
+            page = text.lines(first, last - first + 1)
+            hits = [index for index, line in enumerate(page) if needle in (line.lower() if fold else line)]
+            if hits:
+                found = first + (hits[0] if direction > 0 else hits[-1])
+                wrapped = found < start if direction > 0 else found > start
+                self.app.call_from_thread(self._found, found, wrapped)
+                return
+        self.app.call_from_thread(self._show_status, start, f"{needle!r} stands nowhere in this text")
+
+    def _found(self, line: int, wrapped: bool) -> None:
+        self.log_view.go_to(line)
+        self._show_status(line, "went round the end" if wrapped else "")
+
+    def action_next_issue(self) -> None:
+        """Go to the next line that an issue is about."""
+        self._go_to_next(self.log_view.issue_lines, "no issue is about a line of this text")
+
+    def action_next_parsed(self) -> None:
+        """Go to the next line that a row came from and that follows other text."""
+        lines = self.log_view.parsed_lines
+        firsts = lines[np.flatnonzero(np.diff(lines, prepend=np.uint32(0)) > 1)] if len(lines) else lines
+        if len(lines) and not len(firsts):
+            firsts = lines[:1]
+        self._go_to_next(firsts, "no row came from this text")
+
+    def _go_to_next(self, lines: Any, nothing: str) -> None:
+        if not len(lines):
+            self.program.say(nothing)
+            return
+        index = int(np.searchsorted(lines, self.log_view.cursor_line, side="right"))
+        self.log_view.go_to(int(lines[index % len(lines)]))
+
+    # --- place -------------------------------------------------------------------------------------------------------
+
+    def undo_smallest(self) -> bool:
+        """Close the bar, then forget the text to find."""
+        if super().undo_smallest():
+            return True
+        bar = self.query_one(FindBar)
+        if bar.is_open:
+            bar.close()
+            return True
+        if self._needle:
+            self._needle = ""
+            self.log_view.highlight_matches("")
+            return True
+        return False
+
+    def place(self) -> Place:
+        """The line under the cursor."""
+        return Place(self.VIEW, line=self.log_view.cursor_line if self.is_mounted else None)
+
+    def restore(self, place: Place) -> None:
+        """Return to a line."""
+        if place.line is not None:
+            self.log_view.go_to(place.line)
+
+
+def _pages(start: int, direction: int, count: int) -> Iterable[tuple[int, int]]:
+    """First and last lines of the pages to search: from the start to the end, then round to the start again."""
+    if direction > 0:
+        for begin, end in ((start, count), (1, min(start - 1, count))):
+            for first in range(begin, end + 1, SEARCH_PAGE):
+                yield first, min(first + SEARCH_PAGE - 1, end)
+    else:
+        for begin, end in ((min(start, count), 1), (count, max(1, start + 1))):
+            for last in range(begin, end - 1, -SEARCH_PAGE):
+                yield max(last - SEARCH_PAGE + 1, end), last

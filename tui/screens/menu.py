@@ -1,0 +1,92 @@
+"""A menu in a dialog: lines to choose one of, some of them dim with the reason."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import OptionList, Static
+from textual.widgets.option_list import Option
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from textual.app import ComposeResult
+    from textual.binding import BindingType
+
+
+class MenuScreen(ModalScreen[str | None]):
+    """Choose one line with ``enter``, or leave with ``esc`` or ``q``.
+
+    Args:
+        title: What is chosen.
+        options: Id and text of every line.
+        disabled: Ids that cannot be chosen.
+        current: The id that the cursor begins on.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        ("escape,q,m", "leave", "Leave"),
+        ("j", "down", "Down"),
+        ("k", "up", "Up"),
+        ("g", "first", "First"),
+        ("G", "last", "Last"),
+    ]
+    DEFAULT_CSS = """
+    MenuScreen {
+        align: center middle;
+        background: $background 60%;
+        #menu { width: 90%; max-width: 100; height: auto; max-height: 90%; background: $surface; border: round $primary; }
+        #menu-title { padding: 0 1; text-style: bold; color: $accent; }
+        OptionList { height: auto; max-height: 100%; border: none; background: $surface; padding: 0; }
+    }
+    """
+
+    def __init__(
+        self,
+        title: str,
+        options: Sequence[tuple[str, Content]],
+        *,
+        disabled: frozenset[str] = frozenset(),
+        current: str = "",
+    ) -> None:
+        super().__init__()
+        self._title, self._lines, self._dim, self._current = title, options, disabled, current
+
+    def compose(self) -> ComposeResult:
+        """A title and the lines."""
+        with Vertical(id="menu"):
+            yield Static(Content(self._title), id="menu-title")
+            yield OptionList(*(Option(text, id=name, disabled=name in self._dim) for name, text in self._lines))
+
+    def on_mount(self) -> None:
+        """Begin on the current line."""
+        names = [name for name, _ in self._lines]
+        if self._current in names:
+            self.query_one(OptionList).highlighted = names.index(self._current)
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """A line was chosen."""
+        self.dismiss(event.option_id)
+
+    def action_leave(self) -> None:
+        """Choose nothing."""
+        self.dismiss(None)
+
+    def action_down(self) -> None:
+        """A line down."""
+        self.query_one(OptionList).action_cursor_down()
+
+    def action_up(self) -> None:
+        """A line up."""
+        self.query_one(OptionList).action_cursor_up()
+
+    def action_first(self) -> None:
+        """The first line."""
+        self.query_one(OptionList).action_first()
+
+    def action_last(self) -> None:
+        """The last line."""
+        self.query_one(OptionList).action_last()

@@ -1,0 +1,28 @@
+"""Metrics: hardware metrics and events by kernel."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from tui.analysis.metrics import METRICS, metrics
+from tui.screens.single import TableScreen
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+class MetricsScreen(TableScreen):
+    """One row per kernel and metric."""
+
+    VIEW = "metrics"
+    SPEC: ClassVar = METRICS
+    EMPTY: ClassVar = "no metrics in this log: record with  nvprof --metrics achieved_occupancy,dram_utilization --log-file run.nvprof.log ./app"
+    HELP: ClassVar = (
+        "Metrics and events as the profiler measured them, by kernel, over all its invocations.\n"
+        "A level is the profiler's scale from 0 (idle) to 10 (max).\n"
+        "Collecting metrics replays kernels: times of such a run mean nothing."
+    )
+
+    def rows(self) -> pl.DataFrame:
+        """Every metric of every kernel."""
+        return metrics(self.profile)

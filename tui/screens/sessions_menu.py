@@ -1,0 +1,35 @@
+"""The menu of sessions: all of them, or the one that every view shows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from textual.content import Content
+
+from tui.screens.menu import MenuScreen
+from tui.text import plain
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+ALL: Final = "all"
+
+
+def sessions_menu(profile: Profile, current: int | None) -> MenuScreen:
+    """The menu; it gives ``all`` or the number of a session as text."""
+    lines = [(ALL, Content.assemble((" all ", "bold $accent"), f" {profile['sessions'].height} sessions together"))]
+    for row in profile["sessions"].iter_rows(named=True):
+        what = plain(str(row["command"] or row["format"]))
+        pid = f"pid {row['pid']}" if row["pid"] is not None else ""
+        where = f"lines {row['first_line']:,} to {row['last_line']:,}" if row["first_line"] is not None else ""
+        lines.append(
+            (
+                str(row["session"]),
+                Content.assemble(
+                    (f" {row['session']:>3} ", "bold $accent"),
+                    f" {what}",
+                    ("  " + "  ".join(part for part in (pid, where) if part), "$text-muted"),
+                ),
+            )
+        )
+    return MenuScreen("Sessions", lines, current=ALL if current is None else str(current))

@@ -1,0 +1,45 @@
+"""What is shown where the terminal is too small for anything else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+    from textual.events import Resize
+
+
+class TooSmallScreen(ModalScreen[None]):
+    """One centred line that asks for room; it goes when there is enough.
+
+    Args:
+        width: Cells that are needed.
+        height: Lines that are needed.
+    """
+
+    DEFAULT_CSS = """
+    TooSmallScreen {
+        align: center middle;
+        background: $background;
+        Static { width: auto; max-width: 100%; text-align: center; }
+    }
+    """
+
+    def __init__(self, width: int, height: int) -> None:
+        super().__init__()
+        self._needed = f"{width}×{height}"
+
+    def compose(self) -> ComposeResult:
+        """The line."""
+        yield Static(self._line())
+
+    def _line(self) -> Content:
+        return Content(f"needs {self._needed}, is {self.app.size.width}×{self.app.size.height}")
+
+    def on_resize(self, _event: Resize) -> None:
+        """Keep the figures true."""
+        self.query_one(Static).update(self._line())

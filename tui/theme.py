@@ -1,0 +1,61 @@
+"""The colours of the program: the only place where a literal colour stands."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from textual.theme import Theme
+
+DARK: Final = Theme(
+    name="proftui-dark",
+    primary="#76b900",
+    secondary="#4fb3bf",
+    accent="#8fd14f",
+    foreground="#d6d9d2",
+    background="#14171a",
+    surface="#1a1e22",
+    panel="#242a30",
+    success="#76b900",
+    warning="#e0a63a",
+    error="#e5655e",
+    dark=True,
+    variables={
+        "footer-key-foreground": "#8fd14f",
+        "block-cursor-background": "#76b900",
+        "block-cursor-foreground": "#101214",
+        "input-selection-background": "#4fb3bf 40%",
+    },
+)
+
+LIGHT: Final = Theme(
+    name="proftui-light",
+    primary="#3f7300",
+    secondary="#1d6f7a",
+    accent="#3f7300",
+    foreground="#22261f",
+    background="#f7f7f4",
+    surface="#f0f0ec",
+    panel="#e2e4dd",
+    success="#3f7300",
+    warning="#8a5a00",
+    error="#b3261e",
+    dark=False,
+    variables={
+        "footer-key-foreground": "#3f7300",
+        "block-cursor-background": "#3f7300",
+        "block-cursor-foreground": "#ffffff",
+    },
+)
+
+
+def theme_name(choice: str, colors: str) -> str:
+    """The theme for what the user chose and what the terminal can show.
+
+    Args:
+        choice: dark or light.
+        colors: truecolor, 256, 16 or none.
+
+    >>> theme_name("dark", "truecolor"), theme_name("light", "16")
+    ('proftui-dark', 'ansi-light')
+    """
+    return f"ansi-{choice}" if colors in ("16", "none") else f"proftui-{choice}"

@@ -1,0 +1,73 @@
+"""Every view of the program: its name, title, key, and the screen that shows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A view that can be gone to."""
+
+    name: str
+    """Its name on the command line, as ``api-calls``."""
+    title: str
+    key: str = ""
+    """The digit that goes to it, or empty."""
+    screen: str = ""
+    """Module and class of its screen, or empty where this version has none."""
+    about: str = ""
+    """What it answers, in a few words."""
+
+
+VIEWS: Final = (
+    View("dashboard", "Dashboard", "1", "tui.screens.dashboard:DashboardScreen", "where the time went, at a glance"),
+    View("op-types", "Op Type Summary", "2", "", "time by type of operation"),
+    View("group-ops", "Group Ops", "3", "", "the tree of modules, ranges or layers"),
+    View(
+        "ops-and-kernels",
+        "Ops and Kernels",
+        "4",
+        "tui.screens.ops_and_kernels:OpsAndKernelsScreen",
+        "from op to kernel to launch config",
+    ),
+    View("kernels", "Kernels", "", "tui.screens.kernels:KernelsScreen", "every kernel, its launches, their configuration"),
+    View("kernels-by-iteration", "Kernels by Iteration", "5", "", "the kernels of one iteration"),
+    View("kernels-by-op", "Kernels by Op", "6", "", "iteration, op, kernel"),
+    View("iterations", "Iterations", "7", "", "how long each iteration took"),
+    View("gpus", "GPUs", "8", "", "utilisation and properties of each GPU"),
+    View("expert-systems", "Expert Systems", "9", "", "what is wrong and what to do"),
+    View("api-calls", "API Calls", "0", "tui.screens.api_calls:ApiCallsScreen", "what the CPU spent in CUDA calls"),
+    View("timeline", "Timeline", "", "", "streams and threads over time"),
+    View("memory", "Memory", "", "", "copies by direction, kind and size"),
+    View("ranges", "Ranges", "", "", "NVTX ranges and annotations"),
+    View("metrics", "Metrics", "", "tui.screens.metrics:MetricsScreen", "hardware metrics and events by kernel"),
+    View("layers", "Layers", "", "tui.screens.layers:LayersScreen", "measured and predicted times of a model's layers"),
+    View("log", "Log", "", "tui.screens.log:LogScreen", "the file itself, parsed lines marked"),
+    View("issues", "Issues", "", "tui.screens.issues:IssuesScreen", "what could not be used as it stood"),
+    View("compare", "Compare", "", "", "two profiles side by side"),
+)
+
+NOT_IN_THIS_VERSION: Final = "not in this version of proftui"
+
+
+def view(name: str) -> View:
+    """The view of a name.
+
+    >>> view("dashboard").key
+    '1'
+    """
+    return next(candidate for candidate in VIEWS if candidate.name == name)
+
+
+def find_view(text: str) -> View | None:
+    """The view that a person means by its name, title or an unambiguous beginning of one.
+
+    >>> find_view("api").name, find_view("kernels").name, find_view("kernels-by") is None
+    ('api-calls', 'kernels', True)
+    """
+    wanted = text.strip().lower().replace(" ", "-").replace("_", "-")
+    exact = [candidate for candidate in VIEWS if candidate.name == wanted]
+    starts = exact or [candidate for candidate in VIEWS if wanted and candidate.name.startswith(wanted)]
+    return starts[0] if len(starts) == 1 else None

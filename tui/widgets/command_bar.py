@@ -1,0 +1,92 @@
+"""The ``:`` line at the foot of a view."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.containers import Horizontal
+from textual.content import Content
+from textual.message import Message
+from textual.suggester import SuggestFromList
+from textual.widgets import Input, Static
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from textual import events
+    from textual.app import ComposeResult
+    from textual.binding import BindingType
+
+
+class CommandBar(Horizontal):
+    """One line to type a command in; hidden until it is opened, gone when it is entered or left.
+
+    Args:
+        words: First words to complete.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [("escape", "close", "Close"), ("up", "recall(-1)", ""), ("down", "recall(1)", "")]
+    DEFAULT_CSS = """
+    CommandBar {
+        height: 1; dock: bottom; display: none; background: $panel;
+        &.-open { display: block; }
+        #prompt { width: 1; color: $accent; text-style: bold; }
+        Input { border: none; height: 1; padding: 0; background: $panel; width: 1fr; }
+        Input:focus { border: none; background: $panel; }
+    }
+    """
+
+    class Entered(Message):
+        """A command was typed."""
+
+        def __init__(self, line: str) -> None:
+            super().__init__()
+            self.line = line
+
+    class Closed(Message):
+        """The bar was left, with or without a command."""
+
+    def __init__(self, words: Sequence[str], *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self._words = words
+        self._lines: list[str] = []
+        self._recalled = 0
+
+    def compose(self) -> ComposeResult:
+        """A colon and an input."""
+        yield Static(Content(":"), id="prompt")
+        yield Input(suggester=SuggestFromList(self._words), compact=True, select_on_focus=False)
+
+    def open(self) -> None:
+        """Show the bar, empty, and type into it."""
+        self._recalled = len(self._lines)
+        self.add_class("-open")
+        line = self.query_one(Input)
+        line.value = ""
+        line.focus()
+
+    def action_close(self) -> None:
+        """Leave without a command."""
+        self.remove_class("-open")
+        self.post_message(self.Closed())
+
+    def action_recall(self, by: int) -> None:
+        """A command typed earlier."""
+        if self._lines:
+            self._recalled = max(0, min(len(self._lines) - 1, self._recalled + by))
+            line = self.query_one(Input)
+            line.value = self._lines[self._recalled]
+            line.cursor_position = len(line.value)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Hand the command on."""
+        event.stop()
+        line = event.value.strip()
+        self.action_close()
+        if line:
+            self._lines.append(line)
+            self.post_message(self.Entered(line))
+
+    def on_descendant_blur(self, _event: events.DescendantBlur) -> None:
+        """Focus went elsewhere: the bar goes."""
+        self.remove_class("-open")

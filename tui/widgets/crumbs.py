@@ -1,0 +1,74 @@
+"""The first line of every view: where the user is, and in what."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.cells import cell_len, set_cell_size
+from textual.content import Content
+from textual.widget import Widget
+
+from tui.text import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Crumbs(Widget):
+    """The path to what is shown, and facts of the profile at the right.
+
+    The last crumb is never cut; where room is short, the oldest give way first, then the facts.
+    """
+
+    DEFAULT_CSS = """
+    Crumbs { height: 1; dock: top; background: $panel; color: $foreground; padding: 0 1; }
+    """
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self._path: tuple[str, ...] = ()
+        self._facts: tuple[str, ...] = ()
+
+    def show(self, path: Sequence[str], facts: Sequence[str]) -> None:
+        """Show a path (outermost first) and facts (the most important first)."""
+        self._path = tuple(plain(crumb) for crumb in path)
+        self._facts = tuple(plain(fact) for fact in facts if fact)
+        self.refresh()
+
+    def render(self) -> Content:
+        """Fit both into the line."""
+        width = self.content_size.width
+        arrow = " > " if getattr(self.app, "ascii_only", False) else " ▸ "
+        path, facts = fit(self._path, self._facts, width, arrow)
+        before, last = path[:-1], path[-1:] or [""]
+        left = Content.assemble((arrow.join([*before, ""]), "$text-muted"), (last[0], "bold"))
+        right = " · ".join(facts)
+        gap = max(0, width - left.cell_length - cell_len(right))
+        return Content.assemble(left, " " * gap, (right, "$text-muted"))
+
+
+def fit(path: Sequence[str], facts: Sequence[str], width: int, arrow: str = " ▸ ") -> tuple[list[str], list[str]]:
+    """Shorten a path and drop facts until both fit into a line.
+
+    >>> fit(["run.log", "Ops", "gemm"], ["A100", "4 sessions"], 26)
+    (['run.log', 'Ops', 'gemm'], ['A100'])
+    >>> fit(["a_very_long_name.log", "Ops", "gemm"], [], 20)
+    (['a_ver…', 'Ops', 'gemm'], [])
+    """
+    crumbs, kept = list(path), list(facts)
+
+    def needed() -> int:
+        return cell_len(arrow.join(crumbs)) + (3 + cell_len(" · ".join(kept)) if kept else 0)
+
+    while kept and needed() > width:
+        kept.pop()
+    for index in range(len(crumbs) - 1):
+        over = needed() - width
+        if over <= 0:
+            break
+        room = max(6, cell_len(crumbs[index]) - over)
+        if room < cell_len(crumbs[index]):
+            crumbs[index] = set_cell_size(crumbs[index], room - 1).rstrip() + "…"
+    while len(crumbs) > 1 and needed() > width:
+        crumbs.pop(0)
+    return crumbs, kept

@@ -1,0 +1,57 @@
+"""The pane that tells everything about the row under the cursor."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.containers import VerticalScroll
+from textual.widgets import Static
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+    from textual.binding import BindingType
+    from textual.content import Content
+
+
+class DetailPane(VerticalScroll):
+    """Beside the table on a wide screen, below it on a normal one, instead of it on a narrow one."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        ("j", "scroll_down", ""),
+        ("k", "scroll_up", ""),
+        ("g", "scroll_home", ""),
+        ("G", "scroll_end", ""),
+        ("i", "app.undo_smallest", ""),
+    ]
+
+    DEFAULT_CSS = """
+    DetailPane { display: none; padding: 0 1; background: $surface; }
+    DetailPane.-open { display: block; }
+    """
+
+    def compose(self) -> ComposeResult:
+        """One block of text."""
+        yield Static(id="detail-text")
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is shown."""
+        return self.has_class("-open")
+
+    def open(self, content: Content) -> None:
+        """Show the pane."""
+        self.show(content)
+        self.add_class("-open")
+        self.screen.add_class("-detail")
+        self.scroll_home(animate=False)
+        if self.screen.has_class("-narrow"):
+            self.focus()
+
+    def show(self, content: Content) -> None:
+        """Show another text."""
+        self.query_one("#detail-text", Static).update(content)
+
+    def close(self) -> None:
+        """Hide the pane."""
+        self.remove_class("-open")
+        self.screen.remove_class("-detail")

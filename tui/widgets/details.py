@@ -1,0 +1,51 @@
+"""Details of things as text: labels at the left, values at the right."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual.content import Content
+
+from tui.fmt import format_value
+from tui.model.columns import COLUMNS, ColumnKind
+from tui.text import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from tui.model.view import TableSpec
+
+Line = tuple[str, str, str]
+"""Label, value, note (dim)."""
+
+
+def sections(parts: Iterable[tuple[str, Sequence[Line]]]) -> Content:
+    """Headed blocks of lines, labels aligned throughout."""
+    blocks = [(heading, list(lines)) for heading, lines in parts if lines]
+    width = max((len(label) for _, lines in blocks for label, _, _ in lines), default=0)
+    pieces: list[Content | str | tuple[str, str]] = []
+    for number, (heading, lines) in enumerate(blocks):
+        if heading:
+            pieces.append((("\n\n" if number else "") + plain(heading), "bold $accent"))
+        for position, (label, value, note) in enumerate(lines):
+            if heading or number or position:
+                pieces.append("\n")
+            pieces += [(label.ljust(width + 2), "$text-muted"), plain(value)]
+            if note:
+                pieces.append((f"  {plain(note)}", "$text-muted"))
+    return Content.assemble(*pieces)
+
+
+def row_details(spec: TableSpec, row: Mapping[str, object], *, frame_columns: Sequence[str]) -> Content:
+    """Every value of a row, whole, with the columns that the table does not show after those that it does."""
+    shown = [column.name for column in spec.columns]
+    others = [name for name in frame_columns if name not in shown and not name.startswith("_")]
+    lines: list[Line] = []
+    for name in [*shown, *others]:
+        column = COLUMNS.get(name)
+        value = row.get(name)
+        if name in others and value is None:
+            continue
+        kind = column.kind if column is not None else ColumnKind.TEXT
+        lines.append((column.title if column is not None else name, format_value(kind, value), ""))
+    return sections([("", lines)])
