@@ -1,0 +1,252 @@
+"""Reads what `caffe time` logs: the network, and how long each layer takes forward and backward.
+
+Newer versions print averages over the iterations (``conv1  forward: 4.6583 ms.``); the oldest print the time of all
+iterations together (``conv1  forward: 46.583 milliseconds.``), which is divided by their number here.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import TYPE_CHECKING, Final
+
+from tui.loaders.base import Format
+from tui.loaders.caffe_net import NetText, Network
+
+if TYPE_CHECKING:
+    from tui.loaders.collector import Collector, Session
+    from tui.loaders.section import Line, Section, TextReader
+
+NS_PER_MS: Final = 1_000_000
+
+SIGNIFICANT_DIGITS: Final = 6
+"""How many digits C++ streams print of a float."""
+
+FORMAT: Final = Format(
+    name="caffe",
+    title="caffe time",
+    recognised_by="lines of Caffe's log with a time per layer: 'caffe.cpp:369] conv1 forward: 4.6583 ms.'",
+    feeds=("sessions", "layers", "issues"),
+    record_with="caffe time -model net.prototxt -gpu 0 -iterations 10 2> run.log",
+)
+
+_PREFIX: Final = r"[ \t]*[IWEF]\d{4}(?:\d{4})? \d\d:\d\d:\d\d\.\d+\s+(?P<tid>\d+) [\w./-]+:\d+\] "
+_LOG: Final = re.compile(_PREFIX + r"(?P<message>.*)")
+_NUMBER: Final = r"(?P<ms>\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|-?nan|-?inf)"
+_UNIT: Final = r" (?P<unit>ms|milli ?seconds)\.?\s*"
+
+_CREATING: Final = re.compile(r"Creating Layer (?P<layer>.+)")
+_SETTING_UP: Final = re.compile(r"Setting up (?P<layer>.+)")
+_BOTTOM: Final = re.compile(r"(?P<layer>.+) <- (?P<blob>\S+)")
+_TOP: Final = re.compile(r"(?P<layer>.+) -> (?P<blob>\S+)(?: \(in-place\))?")
+_TOP_SHAPE: Final = re.compile(r"Top shape: (?P<dims>\d+(?: \d+)*) \(\d+\)\s*")
+_ITERATIONS: Final = re.compile(r"Testing for (?P<count>\d+) iterations\.\s*")
+_LAYER_TIME: Final = re.compile(r"\s*(?P<layer>\S.*?)\s+(?P<phase>forward|backward): " + _NUMBER + _UNIT)
+_PASS: Final = re.compile(r"(?:Average )?(?P<phase>Forward pass|Backward pass|Forward-Backward): " + _NUMBER + _UNIT)
+_KNOWN: Final = re.compile(
+    r"\*\*\* Benchmark (?:begins|ends) \*\*\*|Average time per layer: *|Total Time: .*"
+    r"|Iteration: \d+ forward-backward time: .*"
+)
+
+_PHASES: Final = {"Forward pass": "forward", "Backward pass": "backward"}
+
+
+def _size(shape: tuple[int, ...] | None) -> str | None:
+    return "x".join(map(str, shape)) if shape else None
+
+
+def _half_step(value: Decimal) -> Decimal:
+    """How far a printed number can be from the true one."""
+    return Decimal(5).scaleb(value.adjusted() - SIGNIFICANT_DIGITS)
+
+
+def _written(ms: Decimal) -> str:
+    """Without an exponent and to the nanosecond."""
+    return f"{round(ms, 6).normalize():f}"
+
+
+@dataclass(slots=True)
+class _Benchmark:
+    """One run of the timing loop."""
+
+    iterations: int | None = None
+    positions: dict[str, int] = field(default_factory=dict)
+    """Place of each layer in the network: they are timed in that order."""
+    times: dict[str, list[Decimal]] = field(default_factory=dict)
+    """The times of each phase as printed, in milliseconds."""
+    ended: bool = False
+    last_line: int = 0
+
+
+class _Dump:
+    """The network definition that Caffe logs before it builds the network."""
+
+    def __init__(self, network: Network) -> None:
+        self._network = network
+        self._text = NetText()
+
+    def take(self, line: Line) -> bool:
+        return self._text.take(line.text)
+
+    def close(self) -> None:
+        self._network.define(self._text)
+
+
+class _Reader:
+    """Caffe's part in one text."""
+
+    def __init__(self, collector: Collector) -> None:
+        self._collector = collector
+        self._network = Network()
+        self._layer: str | None = None
+        self._benchmark = _Benchmark()
+        self._session: Session | None = None
+
+    def begin(self, line: Line) -> Section | bool:
+        """A line of Caffe's log: the network, its set-up, or a time."""
+        log = _LOG.fullmatch(line.text)
+        if log is None:
+            return False
+        message = log["message"]
+        if message.startswith("Initializing net from parameters"):
+            self._network, self._layer = Network(), None
+            return _Dump(self._network)
+        if match := _LAYER_TIME.fullmatch(message):
+            self._layer_time(match, line, int(log["tid"]))
+            return True
+        if match := _PASS.fullmatch(message):
+            self._pass_time(match, line)
+            return True
+        if match := _ITERATIONS.fullmatch(message):
+            self._end(line.number)
+            self._benchmark = _Benchmark(int(match["count"]))
+            return True
+        return self._set_up(message) or _KNOWN.fullmatch(message) is not None
+
+    def _set_up(self, message: str) -> bool:
+        network = self._network
+        if match := _CREATING.fullmatch(message):
+            self._layer = match["layer"].strip()
+            network.begin_layer(self._layer)
+        elif match := _SETTING_UP.fullmatch(message):
+            self._layer = match["layer"].strip()
+        elif match := _TOP_SHAPE.fullmatch(message):
+            if self._layer is not None:
+                network.top_shape(self._layer, tuple(map(int, match["dims"].split())))
+        elif (match := _BOTTOM.fullmatch(message)) and match["layer"] in network.bottoms:
+            network.bottoms[match["layer"]].append(match["blob"])
+        elif (match := _TOP.fullmatch(message)) and match["layer"] in network.tops:
+            network.tops[match["layer"]].append(match["blob"])
+        else:
+            return False
+        return True
+
+    def _layer_time(self, match: re.Match[str], line: Line, tid: int) -> None:
+        if self._benchmark.ended:
+            self._benchmark = _Benchmark()
+        benchmark = self._benchmark
+        self._ensure_session(line.number, tid)
+        benchmark.last_line = line.number
+        layer, phase, ms = match["layer"], match["phase"], self._milliseconds(match, line)
+        position = benchmark.positions.setdefault(layer, len(benchmark.positions))
+        if ms is not None:
+            benchmark.times.setdefault(phase, []).append(ms)
+        network = self._network
+        weights = network.filter(layer)
+        self._collector.add(
+            "layers",
+            {
+                "model": network.name,
+                "position": position,
+                "layer": layer,
+                "op_type": network.op_type(layer),
+                "phase": phase,
+                "output_shape": _size(network.output_shape(layer)),
+                "filter_shape": _size(weights.shape) if weights else None,
+                "params": weights.params if weights else None,
+                "executor": "caffe",
+                "time_ns": None if ms is None else int((ms * NS_PER_MS).to_integral_value()),
+                "measured": True,
+                "line": line.number,
+            },
+        )
+
+    def _milliseconds(self, match: re.Match[str], line: Line) -> Decimal | None:
+        """The time of one iteration; null, with an issue, where the log does not say it."""
+        if "n" in match["ms"]:
+            reason = "the time is not a number: it stays unknown"
+        elif match["unit"] == "ms":
+            return Decimal(match["ms"])
+        elif self._benchmark.iterations:
+            return Decimal(match["ms"]) / self._benchmark.iterations
+        else:
+            reason = "the time of all iterations together, and nothing above says how many: the time of one is unknown"
+        self._collector.issue("warning", line.number, line.text, reason)
+        return None
+
+    def _pass_time(self, match: re.Match[str], line: Line) -> None:
+        """A whole pass, measured around its layers: what the layers leave over is Caffe's own."""
+        benchmark = self._benchmark
+        if self._session is None or not benchmark.positions or "n" in match["ms"]:
+            return
+        whole = self._milliseconds(match, line)
+        if whole is None:
+            return
+        last = "Forward-Backward" if match["unit"] == "ms" else "Backward pass"
+        benchmark.ended = match["phase"] == last
+        phases = (_PHASES[match["phase"]],) if match["phase"] in _PHASES else ("forward", "backward")
+        times = [time for phase in phases for time in benchmark.times.get(phase, ())]
+        rest = whole - sum(times, Decimal(0))
+        over = f"an average of {benchmark.iterations} iterations" if benchmark.iterations else "an average"
+        if rest < -sum((_half_step(time) for time in (*times, whole)), Decimal(0)):
+            reason = f"the layers above add up to {_written(-rest)} ms more than this {' and '.join(phases)} pass"
+            self._collector.issue("warning", line.number, line.text, reason)
+            return
+        share = f"{_written(max(rest, Decimal(0)))} ms of it are outside the layers"
+        reason = f"{_written(whole)} ms {' and '.join(phases)}, {over}; {share}"
+        self._collector.issue("info", line.number, line.text, reason)
+
+    def _ensure_session(self, line: int, tid: int) -> None:
+        """The run that nvprof is profiling, where there is one; a further benchmark is a session of its own."""
+        session = self._collector.session
+        if session is None or (self._benchmark.positions == {} and not self._fits(session, tid)):
+            session = self._collector.open_session(FORMAT.name, line, pid=tid)
+        if "framework" not in session.facts:
+            session.facts["framework"] = "Caffe"
+        self._session = session
+
+    def _fits(self, session: Session, tid: int) -> bool:
+        """Whether a benchmark that begins now is part of the session; Caffe's main thread has the process's number."""
+        return session is not self._session and session.pid in (None, tid)
+
+    def _end(self, line: int) -> None:
+        benchmark = self._benchmark
+        if benchmark.positions and not benchmark.ended:
+            reason = "the log of this benchmark ends without its averages: layers may be missing"
+            self._collector.issue("warning", benchmark.last_line, "", reason)
+            benchmark.ended = True
+
+    def finish(self) -> None:
+        """A benchmark that was cut short is said to be."""
+        self._end(0)
+
+
+@dataclass(frozen=True, slots=True)
+class _CaffeFormat:
+    """Caffe's log as a format of text logs."""
+
+    format: Format = FORMAT
+    cue: bytes = (
+        rb"^[ \t]*[IWEF]\d{4}(?:\d{4})? \d\d:\d\d:\d\d\.\d+ +\d+ [\w./-]+:\d+\] +"
+        rb"(?:Initializing net from|Creating Layer |Setting up |Top shape: |Testing for \d|Average |Total Time: "
+        rb"|Iteration: \d|\*\*\* Benchmark |Forward pass: |Backward pass: "
+        rb"|\S.* (?:<-|->) |\S.*\s(?:forward|backward): )"
+    )
+
+    def reader(self, collector: Collector) -> TextReader:
+        return _Reader(collector)
+
+
+CAFFE: Final = _CaffeFormat()
+"""The format, for the list of text formats."""
