@@ -268,6 +268,8 @@ def conform(frame: str, data: pl.DataFrame) -> pl.DataFrame:
     if unknown:
         raise ValueError(f"{frame} has no column {', '.join(sorted(unknown))}")
     present = set(data.columns)
+    if not present:
+        return empty(frame)
     return data.select(
         pl.col(name).cast(dtype) if name in present else pl.lit(None, dtype).alias(name)
         for name, dtype in schema.items()
