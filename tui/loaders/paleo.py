@@ -275,6 +275,7 @@ class _Table:
 
     def close(self) -> None:
         if not self._ended:
+            self._damaged = True
             reason = "the table ends without its sums: layers may be missing"
             self._collector.issue("warning", self._header.number, self._header.text, reason)
         ran = [column for column in EXECUTORS if any(row.times[column] is not None for row in self._rows)]
@@ -320,9 +321,14 @@ class _Table:
                 )
 
     def _statics(self) -> dict[str, _Static]:
-        """What the static summary says of the layers; nothing where it is of another network."""
+        """What the static summary says of the layers; nothing where it is of another network.
+
+        The tables leave out the input, which is called ``data``.
+        """
         statics = self._context.statics
-        if not statics or all(row.layer in statics for row in self._rows):
+        expected = [layer for layer in statics if layer != "data"]
+        layers = [row.layer for row in self._rows]
+        if not statics or layers == expected or (self._damaged and set(layers) <= set(expected)):
             return statics
         reason = "the static summary above has other layers: shapes and parameters of this table stay unknown"
         self._collector.issue("info", self._header.number, self._header.text, reason)
