@@ -166,6 +166,7 @@ def launches(profile: Profile, *, session: int, name: str, kind: str | None = No
     """The activities of one name of one session, in time order, with grid and block as text, as ``(27848 1 1)``.
 
     Args:
+        profile: Where to look.
         session: Number of the session.
         name: The full name.
         kind: kernel, memcpy, memset or um; any where it is left out.

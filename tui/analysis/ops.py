@@ -134,7 +134,7 @@ def kernels_of_op(profile: Profile, *, session: int, op_type: str, direction: st
 
 
 def op_groups(profile: Profile) -> pl.DataFrame:
-    """GPU time by kind of work: one row per session and group, largest first: session, group, calls, total_ns, time_pct."""
+    """GPU time by kind of work, largest first: session, group, calls, total_ns, time_pct."""
     return (
         ops(profile)
         .group_by("session", "group")
