@@ -1,0 +1,66 @@
+"""Files that are no text, told by their first bytes, so that an error can say what a file is and what to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class FileKind:
+    """A kind of file that this version does not open."""
+
+    title: str
+    """With its article, as ``a PNG image``."""
+    hint: str = ""
+    """What to do to see the profile in it, where it can hold one."""
+
+
+_UNPACK: Final = "unpack it and open the log in it"
+_TYPED: Final = "open the log as text: figures in an image can't be read"
+_AS_TEXT: Final = "save its text first, with: pdftotext -layout"
+_NVPROF_DATABASE: Final = (
+    "print it as text first; what nvprof -o wrote: nvprof -i FILE --print-gpu-trace 2> run.log; "
+    "of Nsight Systems: nsys stats FILE"
+)
+
+_MAGIC: Final[tuple[tuple[int, bytes, FileKind], ...]] = (
+    (0, b"SQLite format 3\0", FileKind("an SQLite database (as nvprof -o and Nsight Systems write)", _NVPROF_DATABASE)),
+    (0, b"\x89PNG\r\n\x1a\n", FileKind("a PNG image", _TYPED)),
+    (0, b"\xff\xd8\xff", FileKind("a JPEG image", _TYPED)),
+    (0, b"GIF8", FileKind("a GIF image", _TYPED)),
+    (8, b"WEBP", FileKind("a WebP image", _TYPED)),
+    (0, b"II*\0", FileKind("a TIFF image", _TYPED)),
+    (0, b"MM\0*", FileKind("a TIFF image", _TYPED)),
+    (0, b"%PDF-", FileKind("a PDF document", _AS_TEXT)),
+    (
+        0,
+        b"\x7fELF",
+        FileKind("an ELF program or library", "profile it: nvprof --print-gpu-trace --log-file run.log FILE"),
+    ),
+    (0, b"MZ", FileKind("a Windows program", "profile it: nvprof --print-gpu-trace --log-file run.log FILE")),
+    (0, b"\xcf\xfa\xed\xfe", FileKind("a macOS program")),
+    (0, b"!<arch>\n", FileKind("a static library")),
+    (0, b"PK\x03\x04", FileKind("a ZIP archive (or an Office document)", _UNPACK)),
+    (0, b"PK\x05\x06", FileKind("an empty ZIP archive")),
+    (0, b"7z\xbc\xaf\x27\x1c", FileKind("a 7z archive", _UNPACK)),
+    (0, b"Rar!\x1a\x07", FileKind("a RAR archive", _UNPACK)),
+    (0, b"\x1f\x9d", FileKind("a file packed by compress", _UNPACK)),
+    (0, b"\x04\x22\x4d\x18", FileKind("a file packed by lz4", _UNPACK)),
+    (257, b"ustar", FileKind("a tar archive", _UNPACK)),
+    (0, b"\x89HDF\r\n\x1a\n", FileKind("an HDF5 file")),
+    (0, b"\x93NUMPY", FileKind("a NumPy array")),
+    (0, b"PAR1", FileKind("a Parquet file")),
+    (0, b"ARROW1", FileKind("an Arrow file")),
+    (0, b"NVR\0", FileKind("an Nsight Compute report", "print it as text first: ncu --import FILE --csv")),
+    *((0, bytes([0x80, protocol]), FileKind("a Python pickle")) for protocol in range(2, 6)),
+)
+
+
+def file_kind(head: bytes) -> FileKind | None:
+    """What an input that begins with ``head`` is, where its first bytes tell.
+
+    >>> file_kind(b"GIF89a").title
+    'a GIF image'
+    """
+    return next((kind for offset, magic, kind in _MAGIC if head.startswith(magic, offset)), None)

@@ -1,0 +1,92 @@
+"""Cutting a stream of bytes into pieces of whole lines, without ever holding an endless one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some whole lines; all end with a newline, also the last of a stream that has none there."""
+
+    data: bytes
+    covered: int
+    """How many bytes of the stream it stands for: not those of `data` where a line was cut or a newline added."""
+    cut_line_size: int = 0
+    """The true size of its last line where that was too long and only its beginning is in `data`; else 0."""
+
+
+def whole_lines(chunks: Iterable[bytes], *, piece_size: int, line_limit: int) -> Iterator[Piece]:
+    """Put a stream together as pieces of about ``piece_size`` bytes.
+
+    Of a line longer than ``line_limit`` bytes only so many are kept, and its piece ends with it. While the rest of such
+    a line is passed over, a piece of nothing comes for every chunk.
+    """
+    pending: list[bytes] = []
+    held = 0
+    beginning = b""  # of a line that is too long and whose end has not come yet
+    passed = 0  # bytes of that line
+    for chunk in chunks:
+        rest = chunk
+        if beginning:
+            end = chunk.find(b"\n")
+            if end < 0:
+                passed += len(chunk)
+                yield Piece(b"", 0)
+                continue
+            passed += end
+            yield Piece(beginning + b"\n", passed + 1, passed)
+            beginning, rest = b"", chunk[end + 1 :]
+        pending.append(rest)
+        held += len(rest)
+        if held < piece_size:
+            continue
+        data, rest = _split(pending)
+        yield from _with_lines_cut(data, line_limit)
+        if len(rest) > line_limit:
+            beginning, passed, rest = _beginning(rest, line_limit), len(rest), b""
+        pending, held = [rest], len(rest)
+    if beginning:
+        yield Piece(beginning + b"\n", passed, passed)
+        return
+    data, rest = _split(pending) if pending else (b"", b"")
+    yield from _with_lines_cut(data, line_limit)
+    if len(rest) > line_limit:
+        yield Piece(_beginning(rest, line_limit) + b"\n", len(rest), len(rest))
+    elif rest:
+        yield Piece(rest + b"\n", len(rest))
+
+
+def _split(parts: list[bytes]) -> tuple[bytes, bytes]:
+    """The whole lines in some parts, copied once, and what is left after the last newline."""
+    end = parts[-1].rfind(b"\n") + 1
+    if end:
+        return b"".join((*parts[:-1], memoryview(parts[-1])[:end])), parts[-1][end:]
+    whole = b"".join(parts)
+    end = whole.rfind(b"\n") + 1
+    return whole[:end], whole[end:]
+
+
+def _with_lines_cut(data: bytes, limit: int) -> Iterator[Piece]:
+    """Whole lines as pieces, every line that is too long at the end of one."""
+    start = position = 0
+    while len(data) - position > limit + 1:
+        newline = data.rfind(b"\n", position, position + limit + 1)
+        if newline >= 0:
+            position = newline + 1
+            continue
+        end = data.index(b"\n", position + limit)
+        kept = data[start:position] + _beginning(data[position:end], limit) + b"\n"
+        yield Piece(kept, end + 1 - start, end - position)
+        start = position = end + 1
+    if start < len(data):
+        yield Piece(data[start:], len(data) - start)
+
+
+def _beginning(line: bytes, limit: int) -> bytes:
+    """The first bytes of a line, no character cut in two."""
+    end = limit
+    while limit - end < 3 and line[end] & 0xC0 == 0x80:
+        end -= 1
+    return line[:end]

@@ -1,0 +1,80 @@
+"""Which loader reads an input: the one that is surest of its content."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import BinaryIO, Final
+
+from tui.loaders.base import Format, Loader, Report, keep_going
+from tui.loaders.caffe import CAFFE
+from tui.loaders.file_kinds import file_kind
+from tui.loaders.paleo import PALEO
+from tui.loaders.source import Source
+from tui.loaders.text_log import TextLogLoader
+from tui.model.errors import ProftuiError
+from tui.model.profile import Profile, joined
+
+LOADERS: Final[tuple[Loader, ...]] = (TextLogLoader((CAFFE, PALEO)),)
+
+
+def formats() -> tuple[Format, ...]:
+    """Every format that can be opened."""
+    return tuple(one for loader in LOADERS for one in loader.formats)
+
+
+def load(
+    paths: Sequence[str],
+    *,
+    format_in: str | None = None,
+    report: Report = keep_going,
+    stream: BinaryIO | None = None,
+) -> Profile:
+    """Read inputs into one profile, sessions in the order of the paths.
+
+    Args:
+        paths: Files; ``-`` is standard input.
+        format_in: The name of a format (`formats`) to read them as, instead of looking at the content.
+        report: Told of progress; its False stops the reading, and what has been read is kept.
+        stream: What ``-`` reads instead of standard input.
+
+    Raises:
+        ProftuiError: An input cannot be opened or holds nothing that can be read.
+    """
+    return joined(
+        [load_one(path, format_in=format_in, report=report, stream=stream if path == "-" else None) for path in paths]
+    )
+
+
+def load_one(
+    path: str,
+    *,
+    format_in: str | None = None,
+    report: Report = keep_going,
+    stream: BinaryIO | None = None,
+) -> Profile:
+    """Read one input; arguments and errors as for `load`."""
+    named = None if format_in is None else _named(format_in)
+    source = Source.open(path, stream=stream, report=report)
+    return (named or _surest(source)).load(source, report)
+
+
+def _named(format_in: str) -> Loader:
+    for loader in LOADERS:
+        if any(one.name == format_in for one in loader.formats):
+            return loader
+    raise ProftuiError(f"no format is called {format_in}", f"there are {', '.join(one.name for one in formats())}")
+
+
+def _surest(source: Source) -> Loader:
+    kind = file_kind(source.head)
+    if kind is not None:
+        raise ProftuiError(f"{source.called}: is {kind.title}, which this version does not open", kind.hint)
+    chances = [(loader.probe(source.head, source.name), loader) for loader in LOADERS]
+    chance, loader = max(chances, key=lambda pair: pair[0])
+    if chance <= 0:
+        looked_for = ", ".join(one.title for one in formats())
+        raise ProftuiError(
+            f"{source.called}: no profile found: it is a binary file (it begins with {source.head[:8].hex(' ')}); "
+            f"looked for {looked_for}"
+        )
+    return loader

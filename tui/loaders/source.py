@@ -1,0 +1,324 @@
+"""Opening an input: a file or a pipe, plain or compressed, in UTF-8 or UTF-16, as blocks of whole lines."""
+
+from __future__ import annotations
+
+import io
+import os
+import select
+import stat
+import sys
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from tui.loaders.base import LoadProgress, Report, keep_going
+from tui.loaders.block import Block as Block
+from tui.loaders.cleaning import clean_bytes, clean_line
+from tui.loaders.decompress import DamagedStreamError, compression_of, decompressed
+from tui.loaders.encoding import Encoding, as_utf8, encoding_of
+from tui.loaders.lines import whole_lines
+from tui.loaders.stored_text import StoredText
+from tui.model.errors import ProftuiError
+
+HEAD_SIZE: Final = 1 << 16
+BLOCK_SIZE: Final = 4 << 20
+LINE_LIMIT: Final = 1 << 20
+"""Of a longer line only so many bytes are read, whatever its length."""
+
+STANDARD_INPUT: Final = "-"
+
+_REPORT_EVERY: Final = 0.1
+_SNIFF_SIZE: Final = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something about the input itself that the user should know; a loader makes it an issue."""
+
+    severity: str
+    line: int | None
+    text: str
+    reason: str
+
+
+class Source:
+    """One input, opened. Its content can be read once, from the beginning, as `blocks` or as `chunks`."""
+
+    name: str
+    """The path as given."""
+    size: int | None
+    """Bytes of the file as it lies on the disk; None for a pipe."""
+    bytes_read: int
+    """How many of them have been read."""
+    compression: str | None
+    """gzip, bzip2, xz, zstd or None."""
+    encoding: str
+    """The encoding of its text, where it is one: utf-8, utf-16-le or utf-16-be."""
+    head: bytes
+    """Its first 64 KiB, decompressed; of a text in UTF-16 as UTF-8; without byte order mark."""
+    notes: list[Note]
+    """What is odd about the input, complete when it has been read."""
+    cut_short: str
+    """Why the input could not be read to its end, or empty."""
+    stopped: bool
+    """Whether a report has asked to stop."""
+
+    def __init__(
+        self, name: str, read: Callable[[int], bytes], *, fd: int | None = None, report: Report = keep_going
+    ) -> None:
+        """Begin to read; `Source.open` is the way to get one.
+
+        Args:
+            name: What it is called.
+            read: Gives up to so many bytes, none at the end.
+            fd: The file or pipe that ``read`` reads; this object closes it.
+            report: As for `open`.
+        """
+        self.name = name
+        self.size = None
+        self.bytes_read = 0
+        self.notes = []
+        self.cut_short = ""
+        self.stopped = False
+        self._report = report
+        self._reported = time.monotonic()
+        self._read = read
+        self._fd = fd
+        self._pipe: select.poll | None = None
+        self._begin_at = 0
+        self._status: os.stat_result | None = None
+        if fd is not None:
+            weakref.finalize(self, os.close, fd)
+            self._see_what_it_is(fd)
+        self._pushed_back = b""
+        self._pushed_back = self._sniff()
+        self.compression = compression_of(self._pushed_back)
+        self._chunks = self._content()
+        content = self._first_of_content()
+        self._chunks = chain([content], self._chunks)
+        self._encoding: Encoding = encoding_of(content)
+        self.encoding = self._encoding.name
+        self.head = b"".join(as_utf8(self._encoding, [content[:HEAD_SIZE]]))
+        self._text = self._new_text()
+
+    @classmethod
+    def open(cls, path: str, *, stream: BinaryIO | None = None, report: Report = keep_going) -> Source:
+        """Open an input and look at its beginning.
+
+        Args:
+            path: A path, or ``-`` for standard input.
+            stream: What to read instead; ``path`` then only names it.
+            report: Told of progress, also while a pipe has nothing to say; its False stops the reading.
+
+        Raises:
+            ProftuiError: It is missing, unreadable, a directory or empty, or a damaged compressed file from the start.
+        """
+        if stream is None and path == STANDARD_INPUT:
+            stream = sys.stdin.buffer
+            if stream.isatty():
+                raise ProftuiError(
+                    "standard input is a terminal: it holds no profile",
+                    "pipe a log into it: nvprof --print-gpu-trace ./app 2>&1 | proftui -",
+                )
+        fd = _opened(path) if stream is None else _number_of(stream)
+        if fd is None:
+            assert stream is not None
+            return cls(path, getattr(stream, "read1", stream.read), report=report)
+        return cls(path, lambda size: os.read(fd, size), fd=fd, report=report)
+
+    @property
+    def called(self) -> str:
+        """What messages call it."""
+        return "standard input" if self.name == STANDARD_INPUT else self.name
+
+    def report_to(self, report: Report) -> None:
+        """Tell another of progress from now on."""
+        self._report = report
+
+    def keep_going(self, rows: int = 0) -> bool:
+        """Report progress, at most ten times a second; False once a report has asked to stop."""
+        now = time.monotonic()
+        if not self.stopped and now - self._reported >= _REPORT_EVERY:
+            self._reported = now
+            self.stopped = not self._report(LoadProgress(self.name, self.bytes_read, self.size, rows))
+        return not self.stopped
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Read the input as it lies on the disk: at most ``size`` bytes; none at its end, or when stopped."""
+        size = HEAD_SIZE if size < 0 else size
+        if self._pushed_back:
+            data, self._pushed_back = self._pushed_back[:size], self._pushed_back[size:]
+            return data
+        while self._pipe is not None and not self._pipe.poll(1000 * _REPORT_EVERY):
+            if not self.keep_going():
+                return b""
+        data = self._read(size)
+        self.bytes_read += len(data)
+        return data
+
+    def text(self) -> StoredText:
+        """The lines of the input, as far as `blocks` has come."""
+        return self._text
+
+    def chunks(self) -> Iterator[bytes]:
+        """What the input holds, decompressed, in pieces of any size."""
+        yield from self._chunks
+        self._note_change()
+
+    def blocks(self, *, block_size: int = BLOCK_SIZE, line_limit: int = LINE_LIMIT) -> Iterator[Block]:
+        """The text of the input as whole lines.
+
+        A block may be empty, so that the reader can look up from its work while an endless line is passed over.
+        """
+        line = 1
+        offset = self._begin_at + self._encoding.mark_size
+        chunks = as_utf8(self._encoding, self.chunks())
+        for piece in whole_lines(chunks, piece_size=block_size, line_limit=line_limit):
+            block = Block(piece.data, line)
+            self._text.add(piece.data, block.line_count, offset)
+            offset += piece.covered
+            line += block.line_count
+            if piece.cut_line_size:
+                self._note_cut(block, piece.cut_line_size, line_limit)
+            clean = clean_bytes(piece.data)
+            yield block if clean is piece.data else Block(clean, block.first_line)
+        self._text.complete()
+        if self._text.not_kept:
+            self.notes.append(Note("info", None, "", f"the text {self._text.not_kept}; the figures are complete"))
+
+    def _see_what_it_is(self, fd: int) -> None:
+        status = os.fstat(fd)
+        if stat.S_ISDIR(status.st_mode):
+            raise ProftuiError(f"{self.called}: is a directory", "name the files in it")
+        if stat.S_ISREG(status.st_mode):
+            self._status = status
+            self._begin_at = os.lseek(fd, 0, os.SEEK_CUR)
+            self.size = status.st_size - self._begin_at
+        else:
+            self._pipe = select.poll()
+            self._pipe.register(fd, select.POLLIN)
+
+    def _sniff(self) -> bytes:
+        sniffed = b""
+        try:
+            while len(sniffed) < _SNIFF_SIZE and (data := self.read(BLOCK_SIZE)):
+                sniffed += data
+        except OSError as error:
+            raise _unreadable(self.called, error) from error
+        if not sniffed:
+            raise ProftuiError(
+                f"{self.called}: {'stopped before it said anything' if self.stopped else 'is empty'}",
+                "nvprof writes to standard error: record with --log-file FILE, or redirect with 2>&1",
+            )
+        return sniffed
+
+    def _content(self) -> Iterator[bytes]:
+        """The input, decompressed; what ends it early is noted."""
+        try:
+            if self.compression is None:
+                while data := self.read(BLOCK_SIZE):
+                    yield data
+            else:
+                yield from decompressed(self.compression, self)
+        except DamagedStreamError as error:
+            if not self.stopped:
+                self._end_early(str(error))
+        except OSError as error:
+            self._end_early(f"reading failed ({error.strerror or error})")
+
+    def _end_early(self, reason: str) -> None:
+        self.cut_short = reason
+        where = f"{size_in_words(self.bytes_read)} of {size_in_words(self.size) if self.size else 'the input'}"
+        self.notes.append(Note("error", None, "", f"{reason}, at about {where}; what came before is shown"))
+
+    def _first_of_content(self) -> bytes:
+        parts: list[bytes] = []
+        size = 0
+        while size < HEAD_SIZE and (chunk := next(self._chunks, b"")):
+            parts.append(chunk)
+            size += len(chunk)
+        if not size:
+            raise ProftuiError(f"{self.called}: {self.cut_short or f'holds nothing but an empty {self.compression}'}")
+        return b"".join(parts)
+
+    def _new_text(self) -> StoredText:
+        is_plain = self._status is not None and self.compression is None and self.encoding == "utf-8"
+        return StoredText(self.called, os.dup(self._fd) if is_plain and self._fd is not None else None)
+
+    def _note_cut(self, block: Block, size: int, limit: int) -> None:
+        last = block.line_count - 1
+        self.notes.append(
+            Note(
+                "warning",
+                block.first_line + last,
+                clean_line(clean_bytes(block.raw(last)[:1000])),
+                f"the line is {size_in_words(size)} long; only its first {size_in_words(limit)} was read",
+            )
+        )
+
+    def _note_change(self) -> None:
+        if self._status is None or self._fd is None:
+            return
+        before, after = self._status, os.fstat(self._fd)
+        changed = (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns)
+        if changed or self._is_replaced(before):
+            self.notes.append(
+                Note(
+                    "warning",
+                    None,
+                    "",
+                    "the file changed while it was read, so figures may be missing or not belong together; "
+                    "open it again when nothing writes to it",
+                )
+            )
+
+    def _is_replaced(self, before: os.stat_result) -> bool:
+        if self.name == STANDARD_INPUT:
+            return False
+        try:
+            now = Path(self.name).stat()
+        except OSError:
+            return True
+        return (now.st_dev, now.st_ino) != (before.st_dev, before.st_ino)
+
+
+def size_in_words(size: int) -> str:
+    """A size for a message, in powers of 1024.
+
+    >>> size_in_words(1), size_in_words(1 << 20), size_in_words(1_288_490_189)
+    ('1 byte', '1 MB', '1.2 GB')
+    """
+    if size < 1024:
+        return f"{size} byte" if size == 1 else f"{size} bytes"
+    value, unit = float(size), 0
+    while value >= 1024 and unit < 4:
+        value, unit = value / 1024, unit + 1
+    return f"{value:.1f}".removesuffix(".0") + f" {' KMGT'[unit]}B"
+
+
+def _opened(path: str) -> int:
+    try:
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError as error:
+        raise ProftuiError(f"{path}: no such file") from error
+    except PermissionError as error:
+        raise ProftuiError(f"{path}: may not be read (permission denied)", f"try: ls -l {path}") from error
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, error) from error
+
+
+def _number_of(stream: BinaryIO) -> int | None:
+    """A file descriptor of its own for a stream that has one, so that nobody else's use of it matters."""
+    try:
+        return os.dup(stream.fileno())
+    except (io.UnsupportedOperation, AttributeError):
+        return None
+
+
+def _unreadable(name: str, error: OSError | ValueError) -> ProftuiError:
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return ProftuiError(f"{name}: cannot be read ({reason.lower()})")
