@@ -1,1 +1,1 @@
-"""The filter language: text to Polars expressions, and its completion."""
+"""The filter language, and what it does to a table."""

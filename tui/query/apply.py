@@ -1,0 +1,159 @@
+"""A table as the user has arranged it: which rows of its frame are shown, and in which order.
+
+The frame is never copied: what comes out is a list of row numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from tui.query.compile import Query, compile_query
+from tui.query.errors import QueryError
+
+if TYPE_CHECKING:
+    from tui.model.view import Sort, TableSpec, TableState
+
+
+def _no_rows() -> pl.Series:
+    return pl.Series([], dtype=pl.UInt32)
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What a table shows."""
+
+    rows: pl.Series | None
+    """Row numbers in the frame (UInt32), in the order shown; None: all rows, as the frame has them."""
+
+    total: int
+    """Rows of the frame."""
+
+    shown: int
+    """Rows that pass the filter."""
+
+    weight_shown_pct: float | None = None
+    """Share of the total of the table's weight that the shown rows hold; None where there is no weight or no total."""
+
+    matches: pl.Series = field(default_factory=_no_rows)
+    """Where the find's hits are among the shown rows: positions from 0 (UInt32), ascending."""
+
+    sort: Sort = ()
+    """The order in force: columns that the frame does not have are left out."""
+
+    reading: str = ""
+    """How the filter was understood."""
+
+    find_reading: str = ""
+    error: QueryError | None = None
+    """Why the filter is not applied."""
+
+    find_error: QueryError | None = None
+
+    def take(self, frame: pl.DataFrame, start: int = 0, length: int | None = None) -> pl.DataFrame:
+        """The shown rows of the frame from a position on, in the order shown."""
+        return frame.slice(start, length) if self.rows is None else frame[self.rows.slice(start, length)]
+
+
+def apply(
+    frame: pl.DataFrame, spec: TableSpec, state: TableState, *, units: Mapping[str, str] | None = None
+) -> Applied:
+    """Filter and sort the rows of a table, and find in them.
+
+    Args:
+        frame: The rows of the table, in the order that the table comes in.
+        spec: What the table is.
+        state: The filter, the find and the order that the user chose. Where the filter cannot be understood, it is
+            not applied and ``error`` says why.
+        units: For columns by name, the unit that bare numbers of a query are in.
+
+    Sorting keeps rows of equal value in the order of the frame, puts unknown values last in either direction, and
+    texts in alphabetical order without regard to case.
+    """
+    query, error = _understood(state.filter, frame, spec, state, units)
+    find, find_error = _understood(state.find, frame, spec, state, units)
+    mask = query.mask(frame) if query else None
+    rows = mask.arg_true() if mask is not None else None
+    sort = tuple((name, descending) for name, descending in state.sort or () if name in frame.columns)
+    rows = _sorted(frame, rows, sort)
+    return Applied(
+        rows=rows,
+        total=frame.height,
+        shown=frame.height if rows is None else len(rows),
+        weight_shown_pct=_weight_pct(frame, spec, mask),
+        matches=_matches(frame, find, rows),
+        sort=sort if state.sort is not None else spec.sort,
+        reading=query.reading if query else "",
+        find_reading=find.reading if find else "",
+        error=error,
+        find_error=find_error,
+    )
+
+
+def _understood(
+    text: str, frame: pl.DataFrame, spec: TableSpec, state: TableState, units: Mapping[str, str] | None
+) -> tuple[Query | None, QueryError | None]:
+    if not text.strip():
+        return None, None
+    visible = [column.name for column in spec.columns if column.name not in state.hidden]
+    try:
+        query = compile_query(
+            text, columns=spec.columns, frame=frame, units=units, weight=spec.weight, searched=visible
+        )
+    except QueryError as error:
+        return None, error
+    return query, None
+
+
+def _sorted(frame: pl.DataFrame, rows: pl.Series | None, sort: Sort) -> pl.Series | None:
+    # Stable sorts from the least significant column to the most take half the time of one sort by all of them.
+    for name, descending in reversed(sort):
+        key = _sort_key(frame[name])
+        order = pl.select(
+            pl.arg_sort_by(
+                key if rows is None else key.gather(rows),
+                descending=descending,
+                nulls_last=True,
+                maintain_order=True,
+            )
+        ).to_series()
+        rows = order if rows is None else rows.gather(order)
+    return rows
+
+
+def _sort_key(values: pl.Series) -> pl.Series:
+    """Values that sort as the column should: texts without regard to case, NaN as unknown."""
+    if isinstance(values.dtype, (pl.Categorical, pl.Enum)):
+        categories = values.unique().drop_nulls()
+        names = categories.cast(pl.String)
+        alphabetical = pl.DataFrame({"lower": names.str.to_lowercase(), "name": names})
+        order = alphabetical.select(pl.arg_sort_by("lower", "name")).to_series().to_numpy()
+        codes = categories.to_physical().to_numpy()
+        rank_by_code = np.zeros(int(codes.max(initial=0)) + 1, dtype=np.uint32)
+        rank_by_code[codes[order]] = np.arange(len(order), dtype=np.uint32)
+        return pl.Series(rank_by_code).gather(values.to_physical().cast(pl.UInt32))
+    if isinstance(values.dtype, pl.String):
+        return values.str.to_lowercase()
+    return values.fill_nan(None) if values.dtype.is_float() else values
+
+
+def _weight_pct(frame: pl.DataFrame, spec: TableSpec, mask: pl.Series | None) -> float | None:
+    if spec.weight not in frame.columns:
+        return None
+    weights = frame[spec.weight]
+    total = weights.sum()
+    shown = total if mask is None else weights.filter(mask).sum()
+    if not isinstance(total, (int, float)) or not isinstance(shown, (int, float)) or not total:
+        return None
+    return 100.0 * shown / total
+
+
+def _matches(frame: pl.DataFrame, find: Query | None, rows: pl.Series | None) -> pl.Series:
+    if find is None:
+        return _no_rows()
+    mask = find.mask(frame)
+    return (mask if rows is None else mask.gather(rows)).arg_true()

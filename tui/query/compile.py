@@ -1,0 +1,312 @@
+"""From a query and a set of columns to the rows that match."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from itertools import chain
+from operator import and_, or_
+from typing import Final
+
+import polars as pl
+
+from tui.model.columns import Column, ColumnKind
+from tui.query import texts
+from tui.query.compare import Interval, unknown
+from tui.query.errors import QueryError
+from tui.query.nodes import Both, Compare, Contains, Either, Everything, Fuzzy, Node, Not, Operator, Regex, Span
+from tui.query.parse import parse
+from tui.query.values import BASE_UNIT, NO, UNKNOWN, YES, Quantity, Share, quantity, unit_of
+
+Predicate = Callable[[texts.Rows], pl.Series]
+"""From a frame to one boolean for each of its rows, never null."""
+
+_SIGNS: Final = {
+    Operator.CONTAINS: "=",
+    Operator.EQUAL: "=",
+    Operator.NOT_EQUAL: "≠",
+    Operator.LESS: "<",
+    Operator.AT_MOST: "≤",
+    Operator.MORE: ">",
+    Operator.AT_LEAST: "≥",
+}
+_ORDERS: Final = (Operator.LESS, Operator.AT_MOST, Operator.MORE, Operator.AT_LEAST)
+_TOTALLED: Final = (ColumnKind.DURATION, ColumnKind.SIZE, ColumnKind.COUNT)
+"""Kinds that have a total, of which ``%`` is a share."""
+
+_SHOWN_NAME: Final = 40
+"""Characters of a mistaken column name that an error repeats."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query that has been understood."""
+
+    text: str
+    node: Node
+    reading: str
+    """How it was understood, in words: ``Duration > 1 ms``; empty for the empty query."""
+
+    columns: frozenset[str]
+    """The columns that it looks at."""
+
+    _predicate: Predicate = field(repr=False, compare=False)
+
+    @property
+    def everything(self) -> bool:
+        """Whether it is the empty query, which every row matches."""
+        return isinstance(self.node, Everything)
+
+    def mask(self, frame: pl.DataFrame) -> pl.Series:
+        """One boolean for each row of the frame, which has the schema that the query was compiled for; never null."""
+        return self._predicate(texts.Rows(frame))
+
+
+def compile_query(
+    text: str,
+    *,
+    columns: Sequence[Column],
+    frame: pl.DataFrame,
+    units: Mapping[str, str] | None = None,
+    weight: str = "",
+    searched: Collection[str] | None = None,
+) -> Query:
+    """Understand a query for a table.
+
+    Args:
+        text: In the filter language; empty matches every row.
+        columns: What a query can name, by the name in the frame, the title (in any case) or an alias.
+        frame: The rows of the table: their types, and the totals that ``%`` is taken of.
+        units: For columns by name, the unit of a bare number (the one that the column is displayed in).
+        weight: The column whose total ``%`` is taken of, for columns of its kind; others use their own.
+        searched: The columns that bare words look in, of those that hold text; None for all.
+
+    Raises:
+        QueryError: It cannot be understood; says where.
+    """
+    compiler = _Compiler(columns, frame, units or {}, weight, searched)
+    node = parse(text)
+    predicate, reading = compiler.compile(node)
+    return Query(text, node, reading, frozenset(compiler.used), predicate)
+
+
+class _Compiler:
+    """Turns nodes into predicates and readings."""
+
+    def __init__(
+        self,
+        columns: Sequence[Column],
+        frame: pl.DataFrame,
+        units: Mapping[str, str],
+        weight: str,
+        searched: Collection[str] | None,
+    ) -> None:
+        self._columns = [column for column in columns if column.name in frame.columns]
+        self._frame = frame
+        self._units = units
+        self._weight = next((column for column in self._columns if column.name == weight), None)
+        self._searched = [
+            column.name
+            for column in self._columns
+            if texts.is_text(frame.schema[column.name]) and (searched is None or column.name in searched)
+        ]
+        self.used: set[str] = set()
+
+    def compile(self, node: Node) -> tuple[Predicate, str]:
+        match node:
+            case Everything():
+                return (lambda rows: rows.all(True)), ""
+            case Contains():
+                return self._anywhere(texts.contains(node.text), node.span), f"contains {_quoted(node.text)}"
+            case Fuzzy():
+                test = texts.fuzzy(node.text, node.span)
+                return self._anywhere(test, node.span), f"holds the letters {_quoted(node.text)} in order"
+            case Regex():
+                return self._regex(node)
+            case Compare():
+                return self._compare(node)
+            case Not():
+                inner, reading = self.compile(node.term)
+                return (lambda rows: ~inner(rows)), f"not {_grouped(node.term, reading)}"
+            case Both():
+                return self._joined(node.terms, and_, " and ")
+            case Either():
+                return self._joined(node.terms, or_, " or ")
+
+    def _joined(
+        self, terms: tuple[Node, ...], combine: Callable[[pl.Series, pl.Series], pl.Series], word: str
+    ) -> tuple[Predicate, str]:
+        parts = [self.compile(term) for term in terms]
+        reading = word.join(_grouped(term, reading) for term, (_, reading) in zip(terms, parts, strict=True))
+        return (lambda rows: reduce(combine, (predicate(rows) for predicate, _ in parts))), reading
+
+    def _anywhere(self, test: texts.TextTest, span: Span) -> Predicate:
+        searched = self._searched
+        if not searched:
+            raise QueryError("this table shows no text to search", *span, hint="name a column, as in calls>10")
+        self.used.update(searched)
+        return lambda rows: reduce(or_, (rows.texts(column, test) for column in searched))
+
+    def _regex(self, node: Regex) -> tuple[Predicate, str]:
+        test = texts.regex(node.pattern, node.span)
+        if not node.column:
+            return self._anywhere(test, node.span), f"matches /{node.pattern}/"
+        column = self._column(node.column, node.column_span)
+        if not self._is_text(column):
+            hint = f"use {column.title} with = or !=, < or >"
+            raise QueryError(f"{column.title} is not text: ~ does not search it", *node.column_span, hint=hint)
+        return (lambda rows: rows.texts(column.name, test)), f"{column.title} matches /{node.pattern}/"
+
+    def _compare(self, node: Compare) -> tuple[Predicate, str]:
+        column = self._column(node.column, node.column_span)
+        text = self._is_text(column)
+        typed = node.value.strip().lower()
+        of_unknown = typed in UNKNOWN if not text else typed == "?" and node.operator is not Operator.CONTAINS
+        if of_unknown and not node.quoted:
+            return self._unknown(column, node)
+        if text:
+            return self._compare_text(column, node)
+        if self._frame.schema[column.name] == pl.Boolean:
+            return self._compare_flag(column, node, typed)
+        return self._compare_number(column, node)
+
+    def _unknown(self, column: Column, node: Compare) -> tuple[Predicate, str]:
+        if node.operator in _ORDERS:
+            raise QueryError(f"{node.operator} compares numbers; ? is none", *node.span, hint="use =? or !=?")
+        if node.operator is Operator.NOT_EQUAL:
+            return (lambda rows: ~unknown(rows.frame[column.name])), f"{column.title} is known"
+        return (lambda rows: unknown(rows.frame[column.name])), f"{column.title} is unknown"
+
+    def _compare_text(self, column: Column, node: Compare) -> tuple[Predicate, str]:
+        name, title, shown = column.name, column.title, _quoted(node.value)
+        if node.operator in _ORDERS:
+            message = f"{title} is text: {node.operator} compares numbers"
+            raise QueryError(message, *node.column_span, hint='use : = != or ~, or put the whole text into "quotes"')
+        if node.operator is Operator.CONTAINS:
+            inside = texts.contains(node.value)
+            return (lambda rows: rows.texts(name, inside)), f"{title} contains {shown}"
+        same = texts.equals(node.value, exact=node.quoted)
+        if node.operator is Operator.NOT_EQUAL:
+            reading = f"{title} ≠ {shown}"
+            return (lambda rows: rows.frame[name].is_not_null() & ~rows.texts(name, same)), reading
+        return (lambda rows: rows.texts(name, same)), f"{title} = {shown}"
+
+    def _compare_flag(self, column: Column, node: Compare, typed: str) -> tuple[Predicate, str]:
+        if typed not in YES | NO or node.operator in _ORDERS:
+            span = node.span if typed not in YES | NO else node.column_span
+            raise QueryError(f"{column.title} is yes, no or ? (unknown)", *span, hint=f"as in {node.column}=yes")
+        wanted = (typed in YES) is not (node.operator is Operator.NOT_EQUAL)
+        reading = f"{column.title} is {'yes' if wanted else 'no'}"
+        return (lambda rows: (rows.frame[column.name] == wanted).fill_null(False)), reading
+
+    def _compare_number(self, column: Column, node: Compare) -> tuple[Predicate, str]:
+        dtype = self._frame.schema[column.name]
+        if not dtype.is_numeric() and dtype != pl.Null:
+            raise QueryError(f"{column.title} cannot be compared", *node.column_span)
+        interval, reading = self._interval(column, node)
+        name = column.name
+        if node.operator is Operator.NOT_EQUAL:
+            return (lambda rows: ~(unknown(rows.frame[name]) | interval.holds(rows.frame[name]))), reading
+        return (lambda rows: interval.holds(rows.frame[name])), reading
+
+    def _interval(self, column: Column, node: Compare) -> tuple[Interval, str]:
+        title, sign = column.title, _SIGNS[node.operator]
+        if ".." in node.value and node.operator not in _ORDERS:
+            return self._range(column, node)
+        found = self._quantity(column, node.value, node.span)
+        value = found.value
+        interval = {
+            Operator.LESS: Interval(high=value, high_open=True),
+            Operator.AT_MOST: Interval(high=value),
+            Operator.MORE: Interval(low=value, low_open=True),
+            Operator.AT_LEAST: Interval(low=value),
+        }.get(node.operator, Interval(low=value, high=value))
+        return interval, f"{title} {sign} {found.reading}"
+
+    def _range(self, column: Column, node: Compare) -> tuple[Interval, str]:
+        first, _, last = node.value.partition("..")
+        start, end = node.span
+        low_span, high_span = (start, start + len(first)), (end - len(last), end)
+        if not first.strip() and not last.strip():
+            raise QueryError("a range needs a bound", *node.span, hint="as in 10us..2ms, 10us.. or ..2ms")
+        # In 10..20ms both are milliseconds.
+        unit = unit_of(last)
+        low = self._quantity(column, first, low_span, unit=unit) if first.strip() else None
+        high = self._quantity(column, last, high_span) if last.strip() else None
+        if low and high and low.value > high.value:
+            raise QueryError(f"the range is empty: {low.reading} is more than {high.reading}", *node.span)
+        outside = "not " if node.operator is Operator.NOT_EQUAL else ""
+        limits = f"from {low.reading} to {high.reading}" if low and high else ""
+        if not limits:
+            limits = f"at least {low.reading}" if low else f"at most {high.reading}" if high else ""
+        interval = Interval(low=low.value if low else None, high=high.value if high else None)
+        return interval, f"{column.title} {outside}{limits}"
+
+    def _quantity(self, column: Column, text: str, span: Span, *, unit: str = "") -> Quantity:
+        kind = _number_kind(column)
+        share = self._share(column) if text.rstrip().endswith("%") or unit == "%" else None
+        return quantity(
+            text, kind, span, unit=unit or self._units.get(column.name, ""), share=share, title=column.title
+        )
+
+    def _share(self, column: Column) -> Share | None:
+        if column.kind not in _TOTALLED:
+            return None
+        whole = self._weight if self._weight and self._weight.kind is column.kind else column
+        total = self._frame[whole.name].sum()
+        return Share(total, BASE_UNIT.get(column.kind, "")) if isinstance(total, (int, float)) and total else None
+
+    def _column(self, name: str, span: Span) -> Column:
+        found = find_column(name, self._columns, weight=self._weight)
+        if found is None:
+            raise _no_column(name, span, self._columns)
+        self.used.add(found.name)
+        return found
+
+    def _is_text(self, column: Column) -> bool:
+        return texts.is_text(self._frame.schema[column.name])
+
+
+def find_column(name: str, columns: Sequence[Column], *, weight: Column | None = None) -> Column | None:
+    """The column that a query calls so: by its name, its title in any case, or an alias.
+
+    ``time`` is the column that shares are taken of, where no column has that name.
+    """
+    lower = name.lower()
+    exact = (column for column in columns if column.name == name)
+    titled = (column for column in columns if lower in (column.title.lower(), column.name.lower()))
+    aliased = (column for column in columns if lower in column.aliases)
+    found = next(chain(exact, titled, aliased), None)
+    if found is None and lower == "time":
+        return weight
+    return found
+
+
+def _no_column(name: str, span: Span, columns: Sequence[Column]) -> QueryError:
+    names = {spelling.lower(): spelling for column in columns for spelling in spellings(column)}
+    nearest = difflib.get_close_matches(name[:_SHOWN_NAME].lower(), names, n=1, cutoff=0.6)
+    shown = name if len(name) <= _SHOWN_NAME else name[: _SHOWN_NAME - 1] + "…"
+    hint = f"did you mean {names[nearest[0]]}?" if nearest else 'text that holds : = < > or ~ goes into "quotes"'
+    return QueryError(f"there is no column {shown}", *span, hint=hint)
+
+
+def spellings(column: Column) -> tuple[str, ...]:
+    """What a query can call a column, the shortest way of typing it first."""
+    return (*column.aliases, column.title, column.name)
+
+
+def _number_kind(column: Column) -> ColumnKind:
+    """The kind by which a number is read; a number in a column that should be text is just a number."""
+    return (
+        column.kind if column.kind not in (ColumnKind.TEXT, ColumnKind.SYMBOL, ColumnKind.FLAG) else ColumnKind.NUMBER
+    )
+
+
+def _grouped(node: Node, reading: str) -> str:
+    return f"({reading})" if isinstance(node, (Both, Either)) else reading
+
+
+def _quoted(text: str) -> str:
+    return f'"{text}"{" (this case)" if texts.smart_case(text) else ""}'

@@ -1,0 +1,247 @@
+"""From the text of a query to its tree, with errors that name the place."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final
+
+from lark import Lark, Token, Transformer, UnexpectedInput, UnexpectedToken, v_args
+
+from tui.query.errors import QueryError
+from tui.query.nodes import Both, Compare, Contains, Either, Everything, Fuzzy, Node, Not, Operator, Regex, Span
+
+MAX_LENGTH: Final = 1_000_000
+"""In characters: the name of a kernel, which a filter may hold, can have some 100,000."""
+
+MAX_TOKENS: Final = 4_000
+MAX_DEPTH: Final = 50
+"""Of parentheses and ``!`` inside each other."""
+
+_ESCAPE: Final = re.compile(r'\\(["\\nrt]|u\{[0-9a-fA-F]{1,6}\})')
+_ESCAPED: Final = {'"': '"', "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
+
+
+def parse(text: str) -> Node:
+    """The tree of a query.
+
+    Raises:
+        QueryError: The text is not a query, or is too long or too deep to be one.
+
+    >>> parse("gemm !stream=7")
+    Both(terms=(Contains(text='gemm', span=(0, 4)), Not(term=Compare(column='stream', operator=<Operator.EQUAL: '='>, \
+value='7', quoted=False, span=(13, 14), column_span=(6, 12)))))
+    """
+    _, node, error = read(text)
+    if error is not None:
+        raise error
+    return node
+
+
+def read(text: str) -> tuple[list[Token], Node, QueryError | None]:
+    """The tokens as far as the text is understood, the tree, and what is wrong.
+
+    The tree is `Everything` where there is an error.
+    """
+    if len(text) > MAX_LENGTH:
+        message = f"the query has {len(text):,} characters; {MAX_LENGTH:,} is the most"
+        return [], Everything(), QueryError(message, MAX_LENGTH, len(text))
+    tokens: list[Token] = []
+    depth = _Depth()
+    parser = _parser().parse_interactive(text)
+    try:
+        for token in parser.lexer_thread.lex(parser.parser_state):  # type: ignore[no-untyped-call]
+            parser.feed_token(token)
+            tokens.append(token)
+            depth.add(token)
+            if len(tokens) > MAX_TOKENS:
+                start, end = _span(token)
+                raise QueryError("the query has too many terms", start, end)
+        # The end is placed behind the last token, wherever that is.
+        node: Node = parser.feed_eof(tokens[-1] if tokens else None)  # type: ignore[no-untyped-call]
+    except QueryError as error:
+        return tokens, Everything(), error
+    except UnexpectedInput as error:
+        return tokens, Everything(), _explained(error, text, tokens)
+    return tokens, node, None
+
+
+def unquoted(quoted: str) -> str:
+    r"""The text of a lexeme in quotes. A backslash before any other character is a backslash.
+
+    >>> unquoted('"a \\"b\\" \\\\d"')
+    'a "b" \\d'
+    """
+    return _ESCAPE.sub(_unescaped, quoted[1:-1])
+
+
+def plain_pattern(pattern: str) -> str:
+    r"""A pattern in which slashes are not escaped.
+
+    >>> plain_pattern(r"a\/b\\/")
+    'a/b\\\\/'
+    """
+    return re.sub(r"(?s)\\(.)", lambda pair: "/" if pair[1] == "/" else pair[0], pattern)
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    code = match[1]
+    if code in _ESCAPED:
+        return _ESCAPED[code]
+    number = int(code[2:-1], 16)
+    return chr(number) if number <= 0x10FFFF and not 0xD800 <= number <= 0xDFFF else match[0]
+
+
+def _span(token: Token) -> Span:
+    start = token.start_pos or 0
+    return start, token.end_pos if token.end_pos is not None else start + len(token)
+
+
+class _Depth:
+    """How deep the term that comes next is nested."""
+
+    def __init__(self) -> None:
+        self._groups: list[int] = []
+        self._depth = 0
+        self._nots = 0
+
+    def add(self, token: Token) -> None:
+        if token.type == "_NOT":
+            self._nots += 1
+        elif token.type == "_OPEN":
+            self._groups.append(self._nots + 1)
+            self._depth += self._nots + 1
+            self._nots = 0
+        else:
+            if token.type == "_CLOSE":
+                self._depth -= self._groups.pop()
+            self._nots = 0
+        if self._depth + self._nots > MAX_DEPTH:
+            start, end = _span(token)
+            raise QueryError(f"more than {MAX_DEPTH} parentheses or ! inside each other", start, end)
+
+
+@v_args(inline=True)
+class _Builder(Transformer[Token, Node]):
+    """Makes the nodes while the parser runs, so that no tree is walked."""
+
+    def start(self, node: Node | None) -> Node:
+        return node or Everything()
+
+    def either(self, *terms: Node) -> Node:
+        return Either(terms)
+
+    def both(self, *terms: Node) -> Node:
+        return Both(terms)
+
+    def negated(self, term: Node) -> Node:
+        return Not(term)
+
+    def group(self, node: Node) -> Node:
+        return node
+
+    def column(self, token: Token) -> tuple[str, Span]:
+        return unquoted(token) if token.type == "QUOTED_COLUMN" else str(token), _span(token)
+
+    def word(self, token: Token) -> Node:
+        return Contains(str(token), _span(token))
+
+    def phrase(self, token: Token) -> Node:
+        return Contains(unquoted(token), _span(token))
+
+    def regex(self, token: Token) -> Node:
+        return Regex(plain_pattern(token[1:-1]), "", _inside(token))
+
+    def fuzzy_word(self, token: Token) -> Node:
+        return Fuzzy(str(token), _span(token))
+
+    def fuzzy_phrase(self, token: Token) -> Node:
+        return Fuzzy(unquoted(token), _span(token))
+
+    def compared(self, column: tuple[str, Span], operator: Token, value: Token) -> Node:
+        return Compare(column[0], _operator(operator), str(value), False, _span(value), column[1])
+
+    def compared_quoted(self, column: tuple[str, Span], operator: Token, value: Token) -> Node:
+        return Compare(column[0], _operator(operator), unquoted(value), True, _span(value), column[1])
+
+    def matched(self, column: tuple[str, Span], pattern: Token) -> Node:
+        return Regex(plain_pattern(pattern[1:-1]), column[0], _inside(pattern), column[1])
+
+    def matched_quoted(self, column: tuple[str, Span], pattern: Token) -> Node:
+        # Only the quote is escaped here: \d must stay what it means in a pattern.
+        raw = re.sub(r"(?s)\\(.)", lambda pair: '"' if pair[1] == '"' else pair[0], pattern[1:-1])
+        return Regex(plain_pattern(raw), column[0], _inside(pattern), column[1])
+
+    def matched_bare(self, column: tuple[str, Span], pattern: Token) -> Node:
+        return Regex(plain_pattern(pattern), column[0], _span(pattern), column[1])
+
+
+def _inside(token: Token) -> Span:
+    start, end = _span(token)
+    return start + 1, end - 1
+
+
+def _operator(token: Token) -> Operator:
+    return Operator.EQUAL if token == "==" else Operator(str(token))
+
+
+@lru_cache(maxsize=1)
+def _parser() -> Lark:
+    return Lark.open(
+        "grammar.lark",
+        rel_to=__file__,
+        parser="lalr",
+        lexer="contextual",
+        transformer=_Builder(),
+        maybe_placeholders=True,
+    )
+
+
+def _explained(error: UnexpectedInput, text: str, tokens: list[Token]) -> QueryError:
+    """The parser's complaint in the words of someone who writes a filter."""
+    ended = isinstance(error, UnexpectedToken) and error.token.type == "$END"
+    at = len(text.rstrip()) if ended else error.pos_in_stream or 0
+    last = tokens[-1].type if tokens else ""
+    if last == "OPERATOR" and (ended or text[at] != '"'):
+        return QueryError(f"{tokens[-1]} needs a value after it", *_from(tokens[-1], at))
+    if ended or text[at] in "|)":
+        if last == "_NOT":
+            return QueryError("! needs a term after it", *_from(tokens[-1], at))
+        if last == "_TILDE":
+            return QueryError("~ needs a text after it", *_from(tokens[-1], at))
+        if last == "_OR":
+            return QueryError("| needs a term on both sides", *_from(tokens[-1], at))
+    if ended:
+        start = _open_group(tokens)
+        return QueryError("( is not closed", start, start + 1)
+    found = text[at]
+    if found == ")":
+        message = "() holds no term" if last == "_OPEN" else ") closes nothing"
+    elif found == "|":
+        message = "| needs a term on both sides"
+    elif found == '"':
+        return QueryError("the quote is not closed", at, len(text))
+    elif found == "/":
+        return QueryError('the regex has no closing /; text that starts with / goes into "quotes"', at, len(text))
+    elif found == "(":
+        return QueryError("( is not closed", at, at + 1)
+    elif found in "<>=":
+        message = f"{found} needs a column before it"
+    else:
+        message = f"{found} is not expected here"
+    return QueryError(message, at, at + 1)
+
+
+def _from(token: Token, at: int) -> Span:
+    start, end = _span(token)
+    return start, max(end, at)
+
+
+def _open_group(tokens: list[Token]) -> int:
+    groups: list[int] = []
+    for token in tokens:
+        if token.type == "_OPEN":
+            groups.append(token.start_pos or 0)
+        elif token.type == "_CLOSE":
+            groups.pop()
+    return groups[-1] if groups else 0

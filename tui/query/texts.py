@@ -1,0 +1,128 @@
+"""Searching the texts of a frame: once for each distinct category, never for each of a million rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from tui.query.errors import QueryError
+
+if TYPE_CHECKING:
+    from tui.query.nodes import Span
+
+TextTest = Callable[[pl.Series], pl.Series]
+"""From strings to booleans of the same length; null where the string is."""
+
+_MAX_FUZZY: Final = 200
+"""Characters: each costs a loop of the automaton."""
+
+_CAPITAL_OUTSIDE_ESCAPES: Final = re.compile(r"\\[pP]\{[^}]*\}|\\.|(?P<other>[^\\])", re.DOTALL)
+_REGEX_FAULT: Final = re.compile(
+    r"regex parse error:\n    (?P<pattern>[^\n]*)\n    (?P<place> *\^+)\nerror: (?P<message>[^\n]*)"
+)
+_REGEX_MESSAGE: Final = re.compile(r"(?:error|regex error): (?P<message>[^\n]*?)\.?(?:\n|$)")
+
+
+def is_text(dtype: pl.DataType) -> bool:
+    """Whether a column of this type holds text."""
+    return isinstance(dtype, (pl.String, pl.Categorical, pl.Enum))
+
+
+def smart_case(text: str) -> bool:
+    """Whether upper and lower case are told apart: a capital in the text makes it so.
+
+    >>> smart_case("gemm"), smart_case("Gemm")
+    (False, True)
+    """
+    return text != text.lower()
+
+
+def contains(text: str) -> TextTest:
+    """Strings that contain the text, in smart case."""
+    if smart_case(text):
+        return lambda strings: strings.str.contains(text, literal=True)
+    return lambda strings: strings.str.to_lowercase().str.contains(text, literal=True)
+
+
+def equals(text: str, *, exact: bool) -> TextTest:
+    """Strings that are the text: in smart case, or exactly."""
+    if exact or smart_case(text):
+        return lambda strings: strings == text
+    return lambda strings: strings.str.to_lowercase() == text
+
+
+def fuzzy(text: str, span: Span) -> TextTest:
+    """Strings that hold the characters of the text in this order, in smart case.
+
+    Raises:
+        QueryError: The text is too long for that.
+    """
+    if len(text) > _MAX_FUZZY:
+        raise QueryError(f"~ takes at most {_MAX_FUZZY} characters", *span)
+    flags = "(?s)" if smart_case(text) else "(?si)"
+    pattern = flags + ".*?".join(pl.escape_regex(character) for character in text)
+    return lambda strings: strings.str.contains(pattern)
+
+
+def regex(pattern: str, span: Span) -> TextTest:
+    """Strings in which a regular expression of Rust's syntax is found, in smart case.
+
+    Raises:
+        QueryError: It is not one; says where.
+    """
+    try:
+        pl.Series([], dtype=pl.String).str.contains(pattern)
+    except pl.exceptions.ComputeError as error:
+        raise _regex_error(str(error), span) from None
+    # A capital counts where it stands for itself: \W, \S or \p{Lu} do not make the case matter.
+    letters = "".join(found["other"] or "" for found in _CAPITAL_OUTSIDE_ESCAPES.finditer(pattern))
+    used = pattern if smart_case(letters) else f"(?i){pattern}"
+    return lambda strings: strings.str.contains(used)
+
+
+def _regex_error(text: str, span: Span) -> QueryError:
+    start, end = span
+    fault = _REGEX_FAULT.search(text)
+    if fault:
+        at = start + len(fault["place"]) - fault["place"].count("^")
+        start, end = min(at, max(end - 1, start)), min(at + fault["place"].count("^"), end)
+        return QueryError(f"regex: {fault['message']}", start, end)
+    messages = [found["message"] for found in _REGEX_MESSAGE.finditer(text)]
+    message = next((message for message in reversed(messages) if "parse error" not in message), "not understood")
+    return QueryError(f"regex: {message[:1].lower()}{message[1:]}", start, end)
+
+
+class Rows:
+    """A frame that is being searched. It remembers the distinct texts of its columns."""
+
+    def __init__(self, frame: pl.DataFrame) -> None:
+        self.frame = frame
+        self._distinct: dict[str, tuple[pl.Series, pl.Series]] = {}
+
+    def all(self, value: bool) -> pl.Series:
+        """The same answer for every row."""
+        return pl.Series(np.full(self.frame.height, value))
+
+    def texts(self, column: str, test: TextTest) -> pl.Series:
+        """Which rows pass the test in this column; unknown texts do not."""
+        values = self.frame[column]
+        if not isinstance(values.dtype, (pl.Categorical, pl.Enum)):
+            return test(values.cast(pl.String)).fill_null(False)
+        codes, categories = self.distinct(column)
+        hits = test(categories).to_numpy()
+        if not hits.any():
+            return self.all(False)
+        by_code = np.zeros(int(codes.to_numpy().max()) + 1, dtype=np.bool_)
+        by_code[codes.to_numpy()] = hits
+        return pl.Series(by_code).gather(values.to_physical().cast(pl.UInt32)).fill_null(False)
+
+    def distinct(self, column: str) -> tuple[pl.Series, pl.Series]:
+        """The codes of the categories that occur in a categorical column, and their texts."""
+        if column not in self._distinct:
+            categories = self.frame[column].unique().drop_nulls()
+            self._distinct[column] = categories.to_physical(), categories.cast(pl.String)
+        return self._distinct[column]
