@@ -113,13 +113,9 @@ def _sorted(frame: pl.DataFrame, rows: pl.Series | None, sort: Sort) -> pl.Serie
     # Stable sorts from the least significant column to the most take half the time of one sort by all of them.
     for name, descending in reversed(sort):
         key = _sort_key(frame[name])
-        order = pl.select(
-            pl.arg_sort_by(
-                key if rows is None else key.gather(rows),
-                descending=descending,
-                nulls_last=True,
-                maintain_order=True,
-            )
+        by = pl.DataFrame({"key": key if rows is None else key.gather(rows)})
+        order = by.select(
+            pl.arg_sort_by("key", descending=descending, nulls_last=True, maintain_order=True)
         ).to_series()
         rows = order if rows is None else rows.gather(order)
     return rows
