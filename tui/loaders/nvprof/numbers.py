@@ -49,8 +49,8 @@ def time_ns(text: str, unit: str | None = None) -> int:
 def time_step_ns(text: str, unit: str | None = None) -> Decimal:
     """The value of the last digit of a time, in nanoseconds: how precisely it is known.
 
-    >>> time_step_ns("2.77606s"), time_step_ns("2.4e+03s"), time_step_ns("274ns")
-    (Decimal('1.0E+4'), Decimal('1E+11'), Decimal('1'))
+    >>> [int(time_step_ns(text)) for text in ("2.77606s", "2.4e+03s", "274ns")]
+    [10000, 100000000000, 1]
     """
     match = _TIME.fullmatch(text)
     if match is None or (match[2] or unit) not in NS_PER_UNIT:

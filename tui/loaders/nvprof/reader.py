@@ -2,17 +2,226 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from typing import Final
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 
-from tui.loaders.base import Format
-from tui.loaders.collector import Collector
+from tui.loaders.nvprof.cpu import open_cpu, open_dependency
+from tui.loaders.nvprof.messages import MISSING_EVENT, nothing_profiled, notice
 from tui.loaders.nvprof.metrics import open_metrics
-from tui.loaders.nvprof.state import NvprofState
+from tui.loaders.nvprof.others import open_other_tool
+from tui.loaders.nvprof.state import MESSAGE, NvprofState
+from tui.loaders.nvprof.summary import open_summary
+from tui.loaders.nvprof.summary_csv import open_summary_csv
 from tui.loaders.nvprof.trace import open_trace
+from tui.loaders.nvprof.unified_memory import open_unified_memory
 from tui.loaders.section import Line, Section
+
+if TYPE_CHECKING:
+    from tui.loaders.collector import Collector, Session
 
 Opener = Callable[[Line, NvprofState], Section | None]
 """Looks at a line; returns the section that it opens, or None where the line is not the beginning of one."""
 
-TABLES: Final[tuple[Opener, ...]] = (open_trace, open_metrics)
+TABLES: Final[tuple[Opener, ...]] = (
+    open_summary,
+    open_trace,
+    open_metrics,
+    open_summary_csv,
+    open_unified_memory,
+    open_cpu,
+    open_dependency,
+)
+
+CUE: Final = b"|".join(
+    (
+        rb"==\d+==|={8} |==PROF==",
+        rb"Profiling (?:application|result):",
+        rb"Time ?\(%\)|Critical path\(%\)",
+        rb"^[ \t]*No (?:kernels|API activities|events/metrics) were profiled",
+        # Rows that stand without a header: percent and time, three times, start and duration before a grid.
+        rb"\d%[ \t|]+\d[\d.e+]*[num]?s[ \t|]",
+        rb"\d[num]?s[ \t]+\d[\d.]*[num]?s[ \t]+(?:\(|-[ \t]|\d[\d.]*[num]?s[ \t])",
+        rb"^[ \t]*\d{1,3}\.\d\d[ \t]+\d\S*[ \t]+\d+[ \t]+\d\S*[ \t]+\d\S*[ \t]+\d\S*[ \t]+\S",
+        rb'Start"?[ \t,]+"?Duration',
+        rb'Invocations[ \t]+(?:Metric|Event) Name|"Device","(?:Kernel|Context|Count)|^[ \t]*Device "',
+        rb"Count[ \t]+Avg Size|Total (?:CPU Page faults|CPU thrashes|remote mappings)",
+    )
+)
+"""Finds a place in every line that `NvprofReader.begin` could take."""
+
+_HEADINGS: Final = MappingProxyType(
+    {
+        "API calls:": "api",
+        "Unified Memory profiling result:": "um",
+        "NVTX result:": "nvtx",
+        "Metric result:": "metric",
+        "Event result:": "event",
+        "Dependency Analysis:": "dependency",
+        "CPU profiling result (bottom up):": "cpu",
+        "CPU profiling result (top down):": "cpu",
+        "CPU profiling result (flat):": "cpu",
+        "OpenACC (excl):": "openacc",
+        "OpenACC (incl):": "openacc",
+        "OpenMP (excl):": "openmp",
+        "OpenMP (incl):": "openmp",
+    }
+)
+_ANCHORS: Final = (
+    r"NVPROF is profiling|Profiling application:|Profiling result:|(?:API calls|Metric result|Event result):"
+)
+_WITHIN_A_LINE: Final = re.compile(rf"==(?P<pid>\d+)== (?P<text>(?:{_ANCHORS}).*)")
+"""One of nvprof's lines that begins behind program output, because both were written at the same time."""
+
+_WITHOUT_PREFIX: Final = re.compile(r"\s*(?P<text>Profiling (?:application: .+|result:))\s*")
+"""One of nvprof's lines whose prefix went to the line above, with program output behind it."""
+
+_PROFILING: Final = re.compile(
+    r"NVPROF is profiling(?: process (?P<pid>\d+), command: (?P<command>.*)| (?P<program>.*))"
+)
+_RANGE: Final = re.compile(r'\s*Range "(?P<name>.*)"')
+
+_STARTED, _APPLICATION, _RESULT = 1, 2, 3
+
+
+@dataclass(slots=True)
+class _Process:
+    """A profiled process and how far its output has come."""
+
+    session: Session
+    stage: int
+    sections: set[str] = field(default_factory=set)
+
+
+class NvprofReader:
+    """nvprof's part in reading one text.
+
+    The lines "NVPROF is profiling", "Profiling application" and "Profiling result" of one process make one session,
+    in whatever order and however many of them there are; the second of a kind begins another. Lines of several
+    processes may alternate: each goes to the session of its process.
+    """
+
+    def __init__(self, collector: Collector) -> None:
+        self.state = NvprofState(collector)
+        self._processes: dict[int, _Process] = {}
+        self._current: _Process | None = None
+        self._missing_events: list[int] = []
+        self._other_tools: set[str] = set()
+
+    def begin(self, line: Line) -> Section | bool:
+        """Read one of nvprof's own lines, or open the table that begins here."""
+        message = MESSAGE.match(line.text) or _WITHIN_A_LINE.search(line.text)
+        if message is not None:
+            start = message.start("pid") - 2 if message["pid"] else line.text.find("========")
+            self.state.note_lead(line.text, start if message.re is MESSAGE else 0)
+            return self._read_message(line, message["text"] or "", int(message["pid"]) if message["pid"] else None)
+        torn = _WITHOUT_PREFIX.fullmatch(self.state.bare(line.text))
+        if torn is not None and self._current is not None:
+            return self._read_message(line, torn["text"], None)
+        nothing = nothing_profiled(self.state.bare(line.text))
+        if nothing is not None:
+            self.state.ensure_session(line.number)
+            self.state.collector.issue(nothing.severity, line.number, line.text.strip(), nothing.reason)
+            return True
+        section = next((section for opener in TABLES if (section := opener(line, self.state)) is not None), None)
+        if section is not None:
+            return section
+        return open_other_tool(line, self.state, self._other_tools)
+
+    def finish(self) -> None:
+        """Tell what was counted."""
+        self._report_missing_events()
+
+    def _read_message(self, line: Line, text: str, pid: int | None) -> bool:
+        text = text.rstrip()
+        profiling = _PROFILING.match(text)
+        if profiling is not None:
+            pid = int(profiling["pid"]) if profiling["pid"] and pid is None else pid
+            self._begin_process(line, pid, profiling["command"] or profiling["program"], _STARTED)
+        elif text.startswith("Profiling application:"):
+            self._reach(line, pid, _APPLICATION, text.removeprefix("Profiling application:").strip())
+        elif text.startswith("Profiling result:"):
+            self._reach(line, pid, _RESULT, None)
+            self.state.forget_tables()
+        elif text in _HEADINGS:
+            self._resume(line, pid)
+            self.state.set_heading(_HEADINGS[text])
+        elif (named := _RANGE.match(text)) is not None and self.state.heading == "nvtx":
+            self.state.range_name = named["name"]
+        elif text.startswith("Command: ") and self._current is not None and self._current.session.command is None:
+            self._current.session.command = text.removeprefix("Command: ")
+        else:
+            return self._read_notice(line, text, pid)
+        session = self.state.collector.session
+        if session is not None:
+            session.last_line = max(session.last_line, line.number)
+        return True
+
+    def _begin_process(self, line: Line, pid: int | None, command: str | None, stage: int) -> None:
+        self._report_missing_events()
+        session = self.state.open_session(line.number, pid=pid, command=command)
+        self._current = _Process(session, stage)
+        self.state.sections_seen = self._current.sections
+        if pid is not None:
+            self._processes[pid] = self._current
+
+    def _reach(self, line: Line, pid: int | None, stage: int, command: str | None) -> None:
+        """A process came to its next line; one that was there already is another run."""
+        current = self._current
+        process = current if pid is None else self._processes.get(pid)
+        if process is None and current is not None and current.stage < stage and command == current.session.command:
+            # A process number that was mistyped: the command is the same, and its process has not come so far.
+            process = current if command is not None else None
+        if process is None or process.stage >= stage:
+            self._begin_process(line, pid, command, stage)
+            return
+        process.stage = stage
+        if process.session.command is None:
+            process.session.command = command
+        if pid is not None:
+            self._processes[pid] = process
+        self._switch_to(process)
+
+    def _resume(self, line: Line, pid: int | None) -> None:
+        """Let tables belong to the process that a line is about."""
+        process = self._processes.get(pid) if pid is not None else self._current
+        if process is not None:
+            self._switch_to(process)
+        elif pid is not None and self.state.collector.session is None:
+            self._begin_process(line, pid, None, _RESULT)
+        else:
+            self.state.ensure_session(line.number)
+
+    def _switch_to(self, process: _Process) -> None:
+        if self._current is not process:
+            self.state.collector.resume_session(process.session)
+            self._current = process
+            self.state.sections_seen = process.sections
+
+    def _read_notice(self, line: Line, text: str, pid: int | None) -> bool:
+        """A warning or error: an issue of the session that it is about."""
+        if MISSING_EVENT.match(text):
+            self._resume(line, pid)
+            self._missing_events.append(line.number)
+            return True
+        found = notice(text)
+        if found is None:
+            return False
+        if found.general and self.state.collector.session is None:
+            return False
+        self._resume(line, pid)
+        self.state.collector.issue(found.severity, line.number, text, found.reason)
+        return True
+
+    def _report_missing_events(self) -> None:
+        if self._missing_events:
+            self.state.collector.issue(
+                "warning",
+                self._missing_events[0],
+                "",
+                f"{len(self._missing_events)} events or metrics do not exist on the GPU and were not recorded: "
+                "nvprof --query-events --query-metrics lists those that do",
+            )
+            self._missing_events.clear()

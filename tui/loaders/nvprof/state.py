@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from tui.loaders.collector import Collector, Session
+from tui.loaders.nvprof.figures import Units
+
+if TYPE_CHECKING:
+    from tui.loaders.collector import Collector, Session
 
 FORMAT_NAME: Final = "nvprof-text"
 
@@ -15,8 +19,6 @@ LEAD: Final = r"(?:[ \t]*(?:\d+,|(?:[#*>|%]|//)+)?[ \t]*)"
 
 MESSAGE: Final = re.compile(LEAD + r"(?:==(?P<pid>\d+)==|={8})(?: (?P<text>.*)|$)")
 """A line that nvprof itself wrote, with the process it is about; rulers of nine and more ``=`` are not."""
-
-_LEAD: Final = re.compile(LEAD)
 
 
 @dataclass(slots=True)
@@ -27,19 +29,20 @@ class NvprofState:
     heading: str = "gpu"
     """What the next table without a label of its own is about: gpu, api, um, nvtx, metric, event, openacc, cpu or
     dependency."""
+    heading_known: bool = False
+    """A line of nvprof's has said so; else the names in the table have to."""
     range_name: str | None = None
     """The NVTX range whose table comes next."""
+    label: str = ""
+    """The last label of a Type column, for rows that go on below program output."""
+    units: Units = field(default_factory=Units)
+    """The units of the last summary table, for the same."""
     lead: str = ""
-    """What stands in front of every line of the current paste beside blanks (``# ``, ``131072,``)."""
-    implicit: bool = True
-    """No line of nvprof's own has begun the current session: it was only inferred from a table."""
+    """What stands in front of every line of the current paste beside blanks (``#``, ``131072,``)."""
     sections_seen: set[str] = field(default_factory=set)
-    """Sections of the current session that already have a table."""
-
-    @property
-    def session(self) -> Session | None:
-        """The session that rows now belong to, or None."""
-        return self.collector.session
+    """Sections of which the current result already has a table."""
+    identifiers: set[str] = field(default_factory=set)
+    """Identifiers with underscores in the names read so far."""
 
     def ensure_session(self, line_number: int) -> Session:
         """The current session, or a new one at this line: a table pasted without nvprof's own lines is one too."""
@@ -50,22 +53,43 @@ class NvprofState:
 
     def open_session(self, line_number: int, *, pid: int | None = None, command: str | None = None) -> Session:
         """Begin a new session; what is known of tables begins anew."""
-        self.heading = "gpu"
-        self.range_name = None
-        self.sections_seen.clear()
+        self.forget_tables()
         return self.collector.open_session(FORMAT_NAME, line_number, pid=pid, command=command)
+
+    def forget_tables(self) -> None:
+        """What follows is another result: its tables say anew what they are about."""
+        self.heading, self.heading_known = "gpu", False
+        self.range_name = None
+        self.label = ""
+        self.units = Units()
+        self.sections_seen.clear()
+
+    def set_heading(self, heading: str) -> None:
+        """A line of nvprof's says what the next table is about."""
+        self.heading, self.heading_known = heading, True
+        self.range_name = None
+        self.label = ""
+
+    def begin_table(self, line_number: int, sections: AbstractSet[str]) -> Session:
+        """The session for a table with a header; another one of the same kind in one result is another run's."""
+        session = self.ensure_session(line_number)
+        if self.sections_seen & sections & {"gpu", "api"}:
+            session = self.open_session(line_number)
+        self.sections_seen |= sections
+        return session
 
     def note_lead(self, text: str, start: int) -> None:
         """Remember what stands before index `start`, where a header or a message of nvprof's begins."""
-        self.lead = text[:start].rstrip(" \t") if text[:start].strip(" \t") else ""
+        self.lead = text[:start].strip(" \t")
 
     def bare(self, text: str) -> str:
         """The line without the lead of the paste; its indentation stays, so that columns keep their places."""
         if not self.lead:
             return text
-        if text.startswith(self.lead):
-            return text[len(self.lead) :]
-        return "" if text.rstrip(" \t") == self.lead.rstrip(" \t") else text
+        start = text.find(self.lead)
+        if start < 0 or text[:start].strip(" \t"):
+            return text
+        return text[:start] + text[start + len(self.lead) :]
 
 
 def is_message(text: str) -> bool:
@@ -75,9 +99,3 @@ def is_message(text: str) -> bool:
     (True, True, False)
     """
     return MESSAGE.match(text) is not None
-
-
-def lead_length(text: str) -> int:
-    """How many characters of a line are lead."""
-    match = _LEAD.match(text)
-    return match.end() if match else 0

@@ -1,0 +1,122 @@
+"""Reads the CPU samples and the dependency analysis of nvprof's text."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from tui.loaders.nvprof.numbers import percent, time_ns
+from tui.loaders.nvprof.state import NvprofState, is_message
+
+if TYPE_CHECKING:
+    from tui.loaders.section import Line
+
+_CPU_HEADER: Final = re.compile(r"\s*Time\(%\)(?:\s+Time)?\s+Name\s*")
+_CPU_ROW: Final = re.compile(
+    r"\s*(?P<time_pct>\d+(?:\.\d+)?%)(?:\s+(?P<time>\d[\d.e+-]*[num]?s))?(?P<gap> {1,2}|\t)(?P<name>\S.*|[ |].*\S)\s*"
+)
+_DEPENDENCY_HEADER: Final = re.compile(r"\s*Critical path\(%\)\s+Critical path\s+Waiting time\s+Name\s*")
+_DEPENDENCY_ROW: Final = re.compile(
+    r"\s*(?P<time_pct>\d+(?:\.\d+)?%)\s+(?P<time>\d[\d.e+-]*[num]?s)\s+(?P<waiting>\d[\d.e+-]*[num]?s)\s+(?P<name>\S.*?)\s*"
+)
+_LEFT_OUT: Final = re.compile(r"[\s.]*|\s*\[\.\.\.\]\s*")
+
+
+def open_cpu(line: Line, state: NvprofState) -> CpuSection | None:
+    """Begin with the header of the CPU samples."""
+    if _CPU_HEADER.fullmatch(state.bare(line.text)):
+        return CpuSection(line, state)
+    return None
+
+
+class CpuSection:
+    """The functions in which the CPU was sampled.
+
+    Only the functions at the root of the tree become rows of the ``summary`` frame, section ``cpu``: the lines below
+    one divide its time among callers (bottom up) or callees (top down), and to add them would count it again.
+    """
+
+    def __init__(self, line: Line, state: NvprofState) -> None:
+        self._state = state
+        self._below = 0
+        self._first_line = line.number
+        state.ensure_session(line.number)
+
+    def take(self, line: Line) -> bool:
+        """Read a line of the tree."""
+        text = self._state.bare(line.text)
+        if is_message(line.text):
+            return False
+        if _LEFT_OUT.fullmatch(text):
+            return True
+        match = _CPU_ROW.fullmatch(text)
+        if match is None:
+            return False
+        name = match["name"]
+        if name[0] in " |":
+            self._below += 1
+            return True
+        self._state.collector.add(
+            "summary",
+            {
+                "section": "cpu",
+                "name": name.strip(),
+                "total_ns": time_ns(match["time"]) if match["time"] else None,
+                "time_pct": percent(match["time_pct"]),
+                "line": line.number,
+                "repaired": False,
+            },
+        )
+        return True
+
+    def close(self) -> None:
+        """Say that the tree holds more than the rows."""
+        if self._below:
+            self._state.collector.issue(
+                "info",
+                self._first_line,
+                "CPU profiling result",
+                f"{self._below} lines below the functions of the CPU samples divide their time among callers or "
+                "callees: they are in the text only, as their times are in the rows above them already",
+            )
+
+
+def open_dependency(line: Line, state: NvprofState) -> DependencySection | None:
+    """Begin with the header of the dependency analysis."""
+    if _DEPENDENCY_HEADER.fullmatch(state.bare(line.text)):
+        return DependencySection(line, state)
+    return None
+
+
+class DependencySection:
+    """The time that each function has on the critical path, as rows of section ``dependency``."""
+
+    def __init__(self, line: Line, state: NvprofState) -> None:
+        self._state = state
+        state.ensure_session(line.number)
+
+    def take(self, line: Line) -> bool:
+        """Read a row."""
+        text = self._state.bare(line.text)
+        if is_message(line.text):
+            return False
+        if _LEFT_OUT.fullmatch(text):
+            return True
+        match = _DEPENDENCY_ROW.fullmatch(text)
+        if match is None:
+            return False
+        self._state.collector.add(
+            "summary",
+            {
+                "section": "dependency",
+                "name": match["name"],
+                "total_ns": time_ns(match["time"]),
+                "time_pct": percent(match["time_pct"]),
+                "line": line.number,
+                "repaired": False,
+            },
+        )
+        return True
+
+    def close(self) -> None:
+        """Every line was handed over as it came."""

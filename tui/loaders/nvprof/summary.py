@@ -1,0 +1,269 @@
+"""Reads the summary tables of nvprof's text: old and new layout, with or without a row of units, whole or torn."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from tui.loaders.nvprof.figures import LABELS, ROW, Row, Units, is_api_name, row_of
+from tui.loaders.nvprof.names import depth, identifiers, is_cut, joined_name, may_continue, with_underscores
+from tui.loaders.nvprof.repair import Piece, piece_of, rows_from
+from tui.loaders.nvprof.state import NvprofState, is_message
+
+if TYPE_CHECKING:
+    from tui.loaders.section import Line
+
+_HEADER: Final = ("Time(%)", "Time", "Calls", "Avg", "Min", "Max", "Name")
+_MISREAD: Final = {"Ava": "Avg", "Avq": "Avg", "Aug": "Avg"}
+"""What text recognition makes of a heading."""
+
+_HEADER_START: Final = re.compile(r"(?:Type\s+)?Time\(%\)(?=\s|$|\|)")
+_UNITS: Final = re.compile(r"\s*(?:%\s+)?([num]?s)\s+([num]?s)\s+([num]?s)\s+([num]?s)\s*")
+_NEUTRAL: Final = re.compile(r"[\s|:+-]*|\s*(?:```|~~~)\w*\s*|[\s.]*\.\.\.[\s.]*|.{0,8}< ?snip ?>.*|\s*\[\.\.\.\]\s*")
+"""Lines within a table that say nothing: blank, fences of Markdown, rules, marks of what an author left out."""
+
+_NOTHING: Final = re.compile(r"\s*No (?:kernels|API activities|events/metrics) were profiled")
+_MAX_NAME_LINES: Final = 60
+_HARD_WIDTH: Final = 60
+"""Lines shorter than this are not cut by the width of a terminal."""
+
+
+def header_words(text: str) -> Sequence[str] | None:
+    """The words of a summary's header that are still to come after this line; None where it is not such a header.
+
+    >>> header_words("Time(%)      Time     Calls       Avg       Min       Max  Name")
+    ()
+    >>> header_words("Time(%) Time Calls"), header_words("Time(%)   Total Time   Instances")
+    (('Avg', 'Min', 'Max', 'Name'), None)
+    """
+    words = text.replace("|", " ").split()
+    if words[:1] == ["Type"]:
+        words = words[1:]
+    return _rest_of_header(words, _HEADER) if words[:1] == ["Time(%)"] else None
+
+
+def _rest_of_header(words: Sequence[str], expected: Sequence[str]) -> Sequence[str] | None:
+    words = [_MISREAD.get(word, word) for word in words]
+    return expected[len(words) :] if words == list(expected[: len(words)]) else None
+
+
+def open_summary(line: Line, state: NvprofState) -> SummarySection | None:
+    """Begin a table with its header, or with a row whose figures prove that it is one."""
+    text = state.bare(line.text)
+    header = _HEADER_START.search(text)
+    if header is not None and header_words(text[header.start() :]) is not None:
+        state.note_lead(line.text, len(line.text) - len(text) + header.start())
+        return SummarySection(line, state, header_words(text[header.start() :]))
+    match = ROW.fullmatch(text)
+    if match is not None and row_of(match, line.number).proven(state.units):
+        section = SummarySection(line, state, None)
+        section.take(line)
+        return section
+    return None
+
+
+class SummarySection:
+    """One table; its rows go to the ``summary`` frame when it ends.
+
+    Rows whose cells or names were torn apart are kept as pieces and put back together at the end, when all of the
+    table is known. Rows in a range of an NVTX result get section ``nvtx`` and the name of the range; the row of the
+    range itself has none, so that no figure is counted twice.
+    """
+
+    def __init__(self, line: Line, state: NvprofState, header: Sequence[str] | None) -> None:
+        self._state = state
+        self._first_line = line.number
+        self._has_header = header is not None
+        self._header_left: Sequence[str] = header or ()
+        self._misread = header is not None and any(word in _MISREAD for word in line.text.split())
+        self._piped = line.text.count("|") > 2
+        self._rows: list[Row] = []
+        self._pieces: list[Piece] = []
+        self._named: Row | Piece | None = None
+        self._parts: list[Line] = []
+        self._wraps: list[tuple[Row | Piece, list[Line]]] = []
+        self._label = state.label
+        if self._has_header:
+            self._label = ""
+            self._state.units = Units()
+
+    def take(self, line: Line) -> bool:
+        """Read a line of the table."""
+        text = self._state.bare(line.text)
+        if is_message(line.text) or _NOTHING.match(text):
+            return False
+        if self._piped:
+            text = text.replace("|", " ")
+        if _NEUTRAL.fullmatch(text):
+            self._end_name()
+            return True
+        if self._header_left:
+            rest = _rest_of_header(text.split(), self._header_left)
+            if rest is not None:
+                self._misread = self._misread or any(word in _MISREAD for word in text.split())
+                self._header_left = rest
+                return True
+        if _HEADER_START.search(text):
+            return False
+        return self._take_units(text) or self._take_row(text, line) or self._take_name(line) or self._take_piece(line)
+
+    def _take_units(self, text: str) -> bool:
+        match = _UNITS.fullmatch(text)
+        if match is None or self._rows:
+            return False
+        self._state.units = Units(*match.groups())
+        return True
+
+    def _take_row(self, text: str, line: Line) -> bool:
+        match = ROW.fullmatch(text)
+        if match is None:
+            return False
+        row = row_of(match, line.number)
+        if not row.time_pct.endswith("%") and not (self._has_header or row.proven(self._state.units)):
+            return False
+        if match["label"]:
+            self._label = match["label"]
+        row.section = self._label
+        self._rows.append(row)
+        self._begin_name(row, line)
+        return True
+
+    def _take_piece(self, line: Line) -> bool:
+        text = self._state.bare(line.text)
+        piece = piece_of(text, line.number)
+        if piece is None or (piece.kinds == "N" and not self._pieces):
+            return False
+        self._pieces.append(piece)
+        if piece.name:
+            self._begin_name(piece, line)
+        return True
+
+    def _begin_name(self, named: Row | Piece, line: Line) -> None:
+        self._end_name()
+        if is_cut(named.name):
+            self._named, self._parts = named, [line]
+
+    def _take_name(self, line: Line) -> bool:
+        """A line that goes on with the name of a row above, because brackets of that are open."""
+        named = self._named
+        if named is None or piece_of(line.text, line.number) is not None or not may_continue(line.text):
+            return False
+        self._parts.append(line)
+        so_far = joined_name([named.name, *(part.text for part in self._parts[1:])], hard=False)
+        if depth(so_far) < 0 or len(self._parts) > _MAX_NAME_LINES:
+            self._parts.pop()
+            self._end_name()
+            return False
+        if not is_cut(so_far):
+            self._end_name()
+        return True
+
+    def _end_name(self) -> None:
+        """Note the lines of a name once it is complete; what went on without an end was not part of it."""
+        if self._named is not None and len(self._parts) > 1:
+            self._wraps.append((self._named, self._parts))
+        self._named, self._parts = None, []
+
+    def close(self) -> None:
+        """Put together what was torn, and hand over the rows."""
+        self._end_name()
+        self._join_names()
+        repaired = rows_from(self._pieces)
+        for row in repaired.rows:
+            above = [other.section for other in self._rows if other.line < row.line]
+            row.section = above[-1] if above else ""
+        rows = sorted([*self._rows, *repaired.rows], key=lambda row: row.line)
+        if self._misread or repaired.rows or any(not self._is_hard(parts) for _, parts in self._wraps):
+            self._restore_underscores(rows)
+        self._name_sections(rows)
+        self._hand_over(rows)
+        self._report(repaired.left)
+        self._state.label = self._label
+
+    def _is_hard(self, parts: Sequence[Line]) -> bool:
+        """Whether the lines of a name were cut at the width of a terminal: all but the last are equally long."""
+        widths = {len(part.text) for part in parts[:-1]}
+        others = {len(part.text) for _, other in self._wraps for part in other[:-1]}
+        return len(others) == 1 and widths == others and max(widths) >= _HARD_WIDTH
+
+    def _join_names(self) -> None:
+        for named, parts in self._wraps:
+            texts = [self._state.bare(part.text) for part in parts[1:]]
+            name = joined_name([named.name, *texts], hard=self._is_hard(parts))
+            if is_cut(name):
+                self._state.collector.issue(
+                    "warning",
+                    parts[0].number,
+                    parts[0].text.strip(),
+                    "the name of this row is cut, and the lines below do not complete it; it is kept as it stands",
+                )
+                continue
+            named.name = name
+            if isinstance(named, Row):
+                named.repairs.append(f"name joined from lines {parts[0].number} to {parts[-1].number}")
+            else:
+                named.joined = True
+
+    def _restore_underscores(self, rows: Sequence[Row]) -> None:
+        known = self._state.identifiers.union(*(identifiers(row.name) for row in rows))
+        for row in rows:
+            name = with_underscores(row.name, known)
+            if name != row.name:
+                row.name = name
+                row.repairs.append("underscores restored in the name, where C++ lets no blank stand")
+
+    def _name_sections(self, rows: Sequence[Row]) -> None:
+        """Say what each row is about: its label, else the heading above the table, else what the names prove."""
+        state = self._state
+        for row in rows:
+            row.section = LABELS[row.section] if row.section else state.heading
+        if state.heading_known or any(row.section != state.heading for row in rows):
+            return
+        names = [row.name for row in rows if row.name]
+        if names and all(is_api_name(name) for name in names):
+            for row in rows:
+                row.section = "api"
+
+    def _hand_over(self, rows: Sequence[Row]) -> None:
+        state = self._state
+        if not rows:
+            return
+        sections = {row.section for row in rows}
+        if self._has_header and state.range_name is None:
+            state.begin_table(self._first_line, sections)
+        else:
+            state.ensure_session(self._first_line)
+            state.sections_seen |= sections
+        for row in rows:
+            try:
+                values = row.values(state.units)
+            except ValueError as error:
+                state.collector.issue("warning", row.line, row.name, f"this row was left out: {error}")
+                continue
+            if state.heading == "nvtx" and row.section != "nvtx":
+                values["section"] = "nvtx"
+                values["range"] = state.range_name
+            state.collector.add("summary", values)
+            state.identifiers |= identifiers(row.name)
+            if row.repairs:
+                state.collector.issue("info", row.line, row.name, f"row {'; '.join(row.repairs)}")
+
+    def _report(self, left: Sequence[Sequence[Piece]]) -> None:
+        """Tell of the pieces of rows that nothing proves."""
+        for pieces in left:
+            if all(piece.kinds in ("N", "T") and not piece.name for piece in pieces):
+                continue
+            first, last = pieces[0], pieces[-1]
+            where = "this line" if first is last else f"lines {first.line} to {last.line}"
+            self._state.ensure_session(first.line)
+            self._state.collector.issue(
+                "warning",
+                first.line,
+                " ".join(" ".join(piece.text.split()) for piece in pieces),
+                f"{where} seems to be part of a row of a summary, but its figures do not prove a whole row "
+                "(calls x average = total); it was left out"
+                if first is last
+                else f"{where} seem to be parts of rows of a summary, but their figures do not prove whole rows "
+                "(calls x average = total); they were left out",
+            )

@@ -1,0 +1,158 @@
+"""Reads the summaries and the unified memory result that nvprof writes with ``--csv``."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from tui.loaders.nvprof.figures import LABELS, Row, Units
+from tui.loaders.nvprof.numbers import NS_PER_UNIT, count, time_ns
+from tui.loaders.nvprof.state import NvprofState, is_message
+
+if TYPE_CHECKING:
+    from tui.loaders.section import Line
+
+_SUMMARY: Final = ("Time(%)", "Time", "Calls", "Avg", "Min", "Max", "Name")
+_MEMORY: Final = ("Device", "Count", "Avg Size", "Min Size", "Max Size", "Total Size", "Total Time", "")
+
+
+def cells_of(text: str) -> Sequence[str]:
+    """The cells of a line of CSV."""
+    return next(csv.reader([text], skipinitialspace=True), [])
+
+
+def open_summary_csv(line: Line, state: NvprofState) -> SummaryCsvSection | MemoryCsvSection | None:
+    """Begin a table with its header, quoted as nvprof writes it or not."""
+    text = state.bare(line.text)
+    start = min((at for at in (text.find('"'), text.find("Time(%)"), text.find("Type,")) if at >= 0), default=-1)
+    if start < 0 or "," not in text:
+        return None
+    columns = tuple(cell.strip() for cell in cells_of(text[start:]))
+    if columns not in (_SUMMARY, ("Type", *_SUMMARY), _MEMORY):
+        return None
+    state.note_lead(line.text, len(line.text) - len(text) + start)
+    return MemoryCsvSection(line, state) if columns == _MEMORY else SummaryCsvSection(line, state, columns)
+
+
+class SummaryCsvSection:
+    """One summary table in CSV; the second line gives a unit for each column."""
+
+    def __init__(self, line: Line, state: NvprofState, columns: Sequence[str]) -> None:
+        self._state = state
+        self._first_line = line.number
+        self._columns = columns
+        self._units: Units | None = None
+        self._rows: list[Row] = []
+
+    def take(self, line: Line) -> bool:
+        """Read a row."""
+        text = self._state.bare(line.text).strip()
+        if is_message(line.text):
+            return False
+        if not text:
+            return True
+        cells = list(cells_of(text))
+        width = len(self._columns)
+        if len(cells) > width:
+            # Names that were not quoted are cut at their commas; the name is the last column.
+            cells[width - 1 :] = [",".join(text.split(",")[width - 1 :])]
+        if len(cells) != width:
+            return False
+        cell = dict(zip(self._columns, cells, strict=True))
+        if self._units is None and not self._rows and not cell["Name"] and cell["Time"] in NS_PER_UNIT:
+            self._units = Units(cell["Time"], *(cell[column] or None for column in ("Avg", "Min", "Max")))
+            return True
+        if not (cell["Calls"].isdigit() and cell["Time"][:1].isdigit()):
+            return False
+        label = LABELS.get(cell.get("Type", ""), "")
+        self._rows.append(
+            Row(
+                cell["Time(%)"],
+                cell["Time"],
+                cell["Calls"],
+                cell["Avg"],
+                cell["Min"],
+                cell["Max"],
+                cell["Name"],
+                line.number,
+                label or self._state.heading,
+            )
+        )
+        return True
+
+    def close(self) -> None:
+        """Hand over the rows."""
+        state = self._state
+        if not self._rows:
+            return
+        if state.heading == "nvtx":
+            state.ensure_session(self._first_line)
+        else:
+            state.begin_table(self._first_line, {row.section for row in self._rows})
+        for row in self._rows:
+            try:
+                values = row.values(self._units or Units())
+            except ValueError as error:
+                state.collector.issue("warning", row.line, row.name, f"this row was left out: {error}")
+                continue
+            if state.heading == "nvtx" and row.section != "nvtx":
+                values["section"], values["range"] = "nvtx", state.range_name
+            state.collector.add("summary", values)
+
+
+class MemoryCsvSection:
+    """The unified memory result in CSV: sizes carry units, and the total time has lost its own.
+
+    nvprof prints 0.000000 for every total time here: that is not a time, so it is unknown. It also prints the number
+    of page fault groups as a size; their count is unknown.
+    """
+
+    def __init__(self, line: Line, state: NvprofState) -> None:
+        self._state = state
+        self._times_lost = 0
+        self._first_line = line.number
+        state.ensure_session(line.number)
+
+    def take(self, line: Line) -> bool:
+        """Read a row."""
+        text = self._state.bare(line.text).strip()
+        if is_message(line.text):
+            return False
+        if not text:
+            return True
+        cells = cells_of(text)
+        if len(cells) != len(_MEMORY) or not cells[-1]:
+            return False
+        device, calls, total = cells[0], cells[1], cells[-2]
+        name, _, number = device.removesuffix(")").rpartition(" (")
+        if number.isdigit() and name:
+            self._state.collector.add_device(int(number), name)
+        try:
+            total_ns = time_ns(total)
+        except ValueError:
+            total_ns = None
+            self._times_lost += 1
+        self._state.collector.add(
+            "summary",
+            {
+                "section": "um",
+                "name": cells[-1],
+                "calls": count(calls) if calls.isdigit() else None,
+                "total_ns": total_ns,
+                "line": line.number,
+                "repaired": False,
+            },
+        )
+        return True
+
+    def close(self) -> None:
+        """Say that the times are missing."""
+        if self._times_lost:
+            self._state.collector.issue(
+                "info",
+                self._first_line,
+                "Unified Memory profiling result",
+                "nvprof's CSV gives no unit for the total time of unified memory and prints 0.000000: it is unknown. "
+                "Record without --csv to see it",
+            )

@@ -1,0 +1,85 @@
+"""Reads the unified memory result of nvprof's text: what was moved, how often, and how long it took."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from tui.loaders.nvprof.numbers import count, size_bytes, time_ns
+from tui.loaders.nvprof.state import NvprofState, is_message
+
+if TYPE_CHECKING:
+    from tui.loaders.section import Line
+
+_HEADER: Final = re.compile(r"\s*Count\s+Avg Size\s+Min Size\s+Max Size\s+Total Size\s+Total Time\s+Name\s*")
+_DEVICE: Final = re.compile(r'\s*Device "(?P<name>[^"]*?)(?: \((?P<device>\d+)\))?"\s*')
+_ROW: Final = re.compile(r"\s*(?P<count>\d+|-)" + r"\s+(\S+)" * 4 + r"\s+(?P<time>\S+)\s+(?P<name>[A-Za-z].*?)\s*")
+_FOOTER: Final = re.compile(r"\s*Total (?P<name>[A-Za-z][\w ]*?): (?P<count>\d+)\s*")
+
+
+def open_unified_memory(line: Line, state: NvprofState) -> UnifiedMemorySection | None:
+    """Begin with the header, with the device above it, or with a total below a table that is missing."""
+    text = state.bare(line.text)
+    if _HEADER.fullmatch(text) or (state.heading == "um" and (_DEVICE.fullmatch(text) or _FOOTER.fullmatch(text))):
+        section = UnifiedMemorySection(line, state)
+        section.take(line)
+        return section
+    return None
+
+
+class UnifiedMemorySection:
+    """One result, with a table for each GPU and totals below.
+
+    Rows go to the ``summary`` frame with section ``um``: ``calls`` is the count, ``total_ns`` the total time. The sizes
+    have no column there; they are checked, and stay in the text.
+    """
+
+    def __init__(self, line: Line, state: NvprofState) -> None:
+        self._state = state
+        state.ensure_session(line.number)
+
+    def take(self, line: Line) -> bool:
+        """Read a line of the result."""
+        text = self._state.bare(line.text)
+        if is_message(line.text):
+            return False
+        if not text.strip() or _HEADER.fullmatch(text):
+            return True
+        device = _DEVICE.fullmatch(text)
+        if device is not None:
+            if device["device"]:
+                self._state.collector.add_device(int(device["device"]), device["name"])
+            return True
+        footer = _FOOTER.fullmatch(text)
+        if footer is not None:
+            self._add(line, footer["name"], count(footer["count"]), None)
+            return True
+        match = _ROW.fullmatch(text)
+        if match is None:
+            return False
+        try:
+            for cell in match.group(2, 3, 4, 5):
+                if cell != "-":
+                    size_bytes(cell)
+            calls = None if match["count"] == "-" else count(match["count"])
+            total = None if match["time"] == "-" else time_ns(match["time"])
+        except ValueError:
+            return False
+        self._add(line, match["name"], calls, total)
+        return True
+
+    def _add(self, line: Line, name: str, calls: int | None, total_ns: int | None) -> None:
+        self._state.collector.add(
+            "summary",
+            {
+                "section": "um",
+                "name": name,
+                "calls": calls,
+                "total_ns": total_ns,
+                "line": line.number,
+                "repaired": False,
+            },
+        )
+
+    def close(self) -> None:
+        """Every line was handed over as it came."""
