@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 NS_PER_MS: Final = 1_000_000
 
+MAX_MS: Final = 10**12
+"""More than 30 years; whatever is longer is damage."""
+
 SIGNIFICANT_DIGITS: Final = 6
 """How many digits C++ streams print of a float."""
 
@@ -31,18 +34,18 @@ FORMAT: Final = Format(
     record_with="caffe time -model net.prototxt -gpu 0 -iterations 10 2> run.log",
 )
 
-_PREFIX: Final = r"[ \t]*[IWEF]\d{4}(?:\d{4})? \d\d:\d\d:\d\d\.\d+\s+(?P<tid>\d+) [\w./-]+:\d+\] "
+_PREFIX: Final = r"[ \t]*[IWEF]\d{4}(?:\d{4})? \d\d:\d\d:\d\d\.\d+\s+(?P<tid>\d{1,18}) [\w./-]+:\d+\] "
 _LOG: Final = re.compile(_PREFIX + r"(?P<message>.*)")
-_NUMBER: Final = r"(?P<ms>\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|-?nan|-?inf)"
+_NUMBER: Final = r"(?P<ms>\d{1,12}(?:\.\d{0,18})?(?:[eE][+-]?\d{1,3})?|-?nan|-?inf)"
 _UNIT: Final = r" (?P<unit>ms|milli ?seconds)\.?\s*"
 
 _CREATING: Final = re.compile(r"Creating Layer (?P<layer>.+)")
 _SETTING_UP: Final = re.compile(r"Setting up (?P<layer>.+)")
 _BOTTOM: Final = re.compile(r"(?P<layer>.+) <- (?P<blob>\S+)")
 _TOP: Final = re.compile(r"(?P<layer>.+) -> (?P<blob>\S+)(?: \(in-place\))?")
-_TOP_SHAPE: Final = re.compile(r"Top shape: (?P<dims>\d+(?: \d+)*) \(\d+\)\s*")
-_ITERATIONS: Final = re.compile(r"Testing for (?P<count>\d+) iterations\.\s*")
-_LAYER_TIME: Final = re.compile(r"\s*(?P<layer>\S.*?)\s+(?P<phase>forward|backward): " + _NUMBER + _UNIT)
+_TOP_SHAPE: Final = re.compile(r"Top shape: (?P<dims>\d{1,10}(?: \d{1,10}){0,31}) \(\d+\)\s*")
+_ITERATIONS: Final = re.compile(r"Testing for (?P<count>\d{1,10}) iterations\.\s*")
+_LAYER_TIME: Final = re.compile(r"\s*(?P<layer>\S+(?: \S+)*?)\s+(?P<phase>forward|backward): " + _NUMBER + _UNIT)
 _PASS: Final = re.compile(r"(?:Average )?(?P<phase>Forward pass|Backward pass|Forward-Backward): " + _NUMBER + _UNIT)
 _KNOWN: Final = re.compile(
     r"\*\*\* Benchmark (?:begins|ends) \*\*\*|Average time per layer: *|Total Time: .*"
@@ -174,8 +177,8 @@ class _Reader:
 
     def _milliseconds(self, match: re.Match[str], line: Line) -> Decimal | None:
         """The time of one iteration; null, with an issue, where the log does not say it."""
-        if "n" in match["ms"]:
-            reason = "the time is not a number: it stays unknown"
+        if "n" in match["ms"] or Decimal(match["ms"]) > MAX_MS:
+            reason = "that is no time a pass can take: it stays unknown"
         elif match["unit"] == "ms":
             return Decimal(match["ms"])
         elif self._benchmark.iterations:

@@ -15,6 +15,10 @@ Value = str | Message
 _FIELD: Final = re.compile(r"\s*(?P<key>\w+)\s*:\s*(?P<value>\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|[^\s{}]+)\s*")
 _OPEN: Final = re.compile(r"\s*(?P<key>\w+)\s*:?\s*\{\s*")
 _CLOSE: Final = re.compile(r"\s*\}\s*")
+_COUNT: Final = re.compile(r"\d{1,10}")
+_MAX_LINE: Final = 4_000
+"""Characters: no line of a dump that says anything of a layer is longer."""
+
 _ESCAPE: Final = re.compile(r"\\(.)")
 
 
@@ -27,6 +31,8 @@ class NetText:
 
     def take(self, text: str) -> bool:
         """Read a line; False where it is no line of such a dump."""
+        if len(text) > _MAX_LINE:
+            return False
         if match := _FIELD.fullmatch(text):
             value = match["value"]
             if value[0] in "\"'":
@@ -50,7 +56,7 @@ def _text(message: Message, key: str) -> str | None:
 
 
 def _numbers(message: Message, key: str) -> tuple[int, ...]:
-    return tuple(int(value) for value in message.get(key, ()) if isinstance(value, str) and value.isdigit())
+    return tuple(int(value) for value in message.get(key, ()) if isinstance(value, str) and _COUNT.fullmatch(value))
 
 
 def _number(message: Message, key: str) -> int | None:
@@ -60,6 +66,9 @@ def _number(message: Message, key: str) -> int | None:
 
 def _messages(message: Message, key: str) -> list[Message]:
     return [value for value in message.get(key, ()) if isinstance(value, dict)]
+
+
+_MAX_PARAMS: Final = 10**15
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +154,7 @@ def _convolution(definition: Message, inputs: tuple[int, ...], *, transposed: bo
         kernel *= len(inputs) - 2
     channels = inputs[1]
     first, second = (channels, outputs // group) if transposed else (outputs, channels // group)
-    shape = (first, second, *kernel)
-    return Filter(shape, prod(shape) + (outputs if _text(params, "bias_term") != "false" else 0))
+    return _filter(params, outputs, (first, second, *kernel))
 
 
 def _inner_product(definition: Message, inputs: tuple[int, ...]) -> Filter | None:
@@ -155,5 +163,10 @@ def _inner_product(definition: Message, inputs: tuple[int, ...]) -> Filter | Non
     outputs = _number(params, "num_output")
     if outputs is None or "axis" in params or "transpose" in params or len(inputs) < 2:
         return None
-    shape = (outputs, prod(inputs[1:]))
-    return Filter(shape, prod(shape) + (outputs if _text(params, "bias_term") != "false" else 0))
+    return _filter(params, outputs, (outputs, prod(inputs[1:])))
+
+
+def _filter(params: Message, outputs: int, shape: tuple[int, ...]) -> Filter | None:
+    """With a bias for each output, unless the layer has none; more parameters than memory are damage."""
+    count = prod(shape) + (outputs if _text(params, "bias_term") != "false" else 0)
+    return Filter(shape, count) if count < _MAX_PARAMS else None

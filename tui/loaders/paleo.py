@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from tui.loaders.section import Line, Section, TextReader
 
 NS_PER_MS: Final = 1_000_000
+MAX_MS: Final = 10**12
+"""More than 30 years; whatever is longer is damage."""
+
 BYTES_PER_MB: Final = 1_000_000
 """Paleo divides bytes by 10^6."""
 
@@ -51,10 +54,10 @@ _FOREIGN: Final = re.compile(r"\s*$|==\d+==|={8}|layer\s+ours\s|A summary of sta
 MAX_STRAY_LINES: Final = 3
 """So many lines in a row can stand between the rows of a table before it counts as ended."""
 
-_NUMBER: Final = re.compile(r"\d+(?:\.\d*)?(?:[eE][+-]?\d+)?")
+_NUMBER: Final = re.compile(r"\d{1,12}(?:\.\d{0,40})?(?:[eE][+-]?\d{1,3})?")
 _ROW: Final = re.compile(r"(?P<layer>\S+)\s+(?P<ours>\S+)\s+(?P<cudnn>\S+)\s+(?P<tensorflow>\S+)(?P<rest>.*)")
 _ALGORITHMS: Final = re.compile(
-    r"\s*(?P<ours>Heuristic disabled\.|GEMM 1x1|\S+ [\d.]+ MB|)\s*(?P<cudnn>[A-Z][A-Z0-9_]*)?\s*"
+    r"(?P<ours>Heuristic disabled\.|GEMM 1x1|\S+ \d{1,9}(?:\.\d{1,12})? MB|) ?(?P<cudnn>[A-Z][A-Z0-9_]*)?"
 )
 _WORKSPACE: Final = re.compile(r"(?P<name>\S+) (?P<mb>[\d.]+) MB")
 
@@ -120,7 +123,10 @@ def _shape(text: str) -> str:
 
 
 def _whole(text: str) -> int:
-    return int(text.replace(",", ""))
+    digits = text.replace(",", "")
+    if len(digits) > 15:
+        raise ValueError(f"{text} is too large a number")
+    return int(digits)
 
 
 def _time_ms(text: str) -> Decimal | None:
@@ -131,6 +137,8 @@ def _time_ms(text: str) -> Decimal | None:
     """
     if not _NUMBER.fullmatch(text):
         raise ValueError(f"expected a time in milliseconds, found {text!r}")
+    if Decimal(text) > MAX_MS:
+        raise ValueError(f"{text} ms is no time a layer can take")
     return None if text == "0" else Decimal(text)
 
 
@@ -159,13 +167,17 @@ class _Summary:
 
     def take(self, line: Line) -> bool:
         text = line.text
-        if row := _SUMMARY_ROW.fullmatch(text):
-            self._layer(row["layer"], row["outputs"], row["rest"])
-            return True
-        if total := _PARAMS_TOTAL.match(text):
-            if _whole(total[1]) != self._params:
-                reason = f"the layers above have {self._params:,} parameters, the summary says {total[1]}"
-                self._collector.issue("warning", line.number, text, reason)
+        try:
+            if row := _SUMMARY_ROW.fullmatch(text):
+                self._layer(row["layer"], row["outputs"], row["rest"])
+                return True
+            if total := _PARAMS_TOTAL.match(text):
+                if _whole(total[1]) != self._params:
+                    reason = f"the layers above have {self._params:,} parameters, the summary says {total[1]}"
+                    self._collector.issue("warning", line.number, text, reason)
+                return True
+        except ValueError as error:
+            self._collector.issue("warning", line.number, text, f"{error}; this line of the summary is left out")
             return True
         return text.strip().startswith(("LAYER", "Activation:"))
 
@@ -245,7 +257,7 @@ class _Table:
 
     def _row(self, match: re.Match[str], line: Line) -> _Row:
         times = {column: _time_ms(match[column]) for column in ("ours", *EXECUTORS)}
-        algorithms = _ALGORITHMS.fullmatch(match["rest"])
+        algorithms = _ALGORITHMS.fullmatch(" ".join(match["rest"].split()))
         if algorithms is None:
             raise ValueError(f"expected the algorithms ours_alg and cu_alg, found {match['rest'].strip()!r}")
         predicted: str | None = algorithms["ours"] or None
