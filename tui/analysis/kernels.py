@@ -8,6 +8,8 @@ import polars as pl
 
 from tui.analysis.durations import figures, merged_figures, share
 from tui.analysis.names import short_names
+from tui.analysis.occupancy import with_occupancy
+from tui.analysis.shapes import with_shapes
 from tui.model.columns import columns
 from tui.model.view import TableSpec
 
@@ -68,6 +70,9 @@ LAUNCHES: Final = TableSpec(
         "registers",
         "static_shared_bytes",
         "dynamic_shared_bytes",
+        "occupancy_pct",
+        "limiter",
+        "waves",
         "size_bytes",
         "throughput",
         "src_memory",
@@ -162,25 +167,22 @@ def aggregated(profile: Profile, section: str, *, without: pl.Series) -> pl.Data
     )
 
 
-def launches(profile: Profile, *, session: int, name: str, kind: str | None = None) -> pl.DataFrame:
-    """The activities of one name of one session, in time order, with grid and block as text, as ``(27848 1 1)``.
+def launches(
+    profile: Profile, *, session: int, name: str, kind: str | None = None, gpu: str | None = None
+) -> pl.DataFrame:
+    """The activities of one name of one session, in time order.
+
+    Their own columns, with ``grid`` and ``block`` as text, as ``(27848 1 1)``, and the occupancy of each launch
+    (`tui.analysis.occupancy.with_occupancy`).
 
     Args:
         profile: Where to look.
         session: Number of the session.
         name: The full name.
         kind: kernel, memcpy, memset or um; any where it is left out.
+        gpu: The name of the GPU, as the user gives it, where the input does not say enough.
     """
     wanted = (pl.col("session") == session) & (pl.col("name") == name)
     if kind is not None:
         wanted &= pl.col("kind") == kind
-    return with_shapes(profile["activities"].filter(wanted))
-
-
-def with_shapes(activities: pl.DataFrame) -> pl.DataFrame:
-    """Add ``grid`` and ``block`` as text; each distinct shape is written once, so that a million rows are cheap."""
-    for shape in ("grid", "block"):
-        axes = [f"{shape}_{axis}" for axis in "xyz"]
-        texts = activities.select(axes).unique().drop_nulls().with_columns(pl.format("({} {} {})", *axes).alias(shape))
-        activities = activities.join(texts, on=axes, how="left", maintain_order="left")
-    return activities
+    return with_occupancy(profile, with_shapes(profile["activities"].filter(wanted)), gpu=gpu)
