@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import importlib
 import io
+import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final, cast
@@ -18,13 +19,15 @@ from typing import IO, TYPE_CHECKING, Any, Final, cast
 import polars as pl
 
 from tui.model.errors import ProftuiError
-from tui.text import plain
+from tui.text import MARK, plain
 
 if TYPE_CHECKING:
     from types import ModuleType
 
 _MARKUP: Final = re.compile(r"[\\|`*<\[~]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 """Underscores within a word are no markup."""
+
+_UNPRINTABLE: Final = r"[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]"
 
 EXCEL_ROWS: Final = 1_048_575
 """Rows of an Excel sheet, less the heading."""
@@ -57,6 +60,11 @@ def write(frame: pl.DataFrame, target: Path | IO[bytes], format_name: str, *, ov
         writer(plain_frame, target)
 
 
+def for_terminal(frame: pl.DataFrame) -> pl.DataFrame:
+    """The frame with every control and direction character of its texts shown as ``·``, as in `tui.text.plain`."""
+    return _plain_types(frame).with_columns(pl.col(pl.String).str.replace_all(_UNPRINTABLE, MARK))
+
+
 def format_of(path: str) -> str | None:
     """The format that a path's ending stands for, or None.
 
@@ -66,6 +74,11 @@ def format_of(path: str) -> str | None:
     ending = Path(path).suffix.lower().lstrip(".")
     ending = {"md": "markdown", "jsonl": "ndjson"}.get(ending, ending)
     return ending if ending in FORMATS else None
+
+
+def json_line(content: Mapping[str, Any]) -> str:
+    """An object as one line of JSON in printable ASCII: nothing in it can act on a terminal."""
+    return json.dumps(content).replace("\x7f", "\\u007f") + "\n"
 
 
 def markdown_cell(text: str) -> str:

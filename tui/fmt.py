@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from tui.analysis.names import short_name
 from tui.model.columns import ColumnKind
+from tui.model.names import short_name
 
 NULL: Final = "–"
 """What is written for an unknown value."""
@@ -345,14 +345,24 @@ def clip_middle(text: str, width: int, *, ascii_only: bool = False) -> str:
 def shorten_symbol(name: str, width: int, *, ascii_only: bool = False) -> str:
     """A C++ name in at most so many cells.
 
-    Whole where it fits, else without return type, template arguments and parameters, else cut in the middle too.
+    Whole where it fits, else without return type, template arguments and parameters, then without the outer
+    namespaces, else cut in the middle.
 
     >>> shorten_symbol("void cudnn::detail::dgrad_engine<float, int=128>(int, float const *)", 30)
-    'dgrad_engine'
+    'cudnn::detail::dgrad_engine'
+    >>> shorten_symbol("void cudnn::detail::dgrad_engine<float, int=128>(int, float const *)", 20)
+    'detail::dgrad_engine'
     """
     if cell_width(name) <= width:
         return name
-    return clip_middle(short_name(name), width, ascii_only=ascii_only)
+    short = short_name(name)
+    inner = short
+    while cell_width(inner) > width:
+        _namespace, separator, inner = inner.partition("::")
+        # A lambda or an operator says nothing without the function that it is in.
+        if not separator or inner.startswith(("{", "operator")):
+            return clip_middle(short, width, ascii_only=ascii_only)
+    return inner
 
 
 def pad(text: str, width: int, *, right: bool = False) -> str:

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+import pytest
+
+from tui.clipboard import LIMIT, TMUX_HINT, Clipboard, sequences
+
+XTERM = {"TERM": "xterm-256color"}
+
+
+def test_a_terminal_gets_one_sequence(tmp_path: Path) -> None:
+    sent: list[str] = []
+    text = "a\tµ\n" * 78
+    assert Clipboard(sent.append, XTERM, tmp_path).copy(text) == "sent 312 characters to the terminal clipboard"
+    assert sent == ["\x1b]52;c;" + base64.b64encode(text.encode()).decode() + "\x07"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_tmux_gets_both_forms_and_the_hint_once(tmp_path: Path) -> None:
+    sent: list[str] = []
+    clipboard = Clipboard(sent.append, {**XTERM, "TMUX": "/tmp/tmux,1,0"}, tmp_path)
+    assert clipboard.copy("x") == f"sent 1 character to the terminal clipboard ({TMUX_HINT})"
+    assert clipboard.copy("x") == "sent 1 character to the terminal clipboard"
+    assert sent[0] == "\x1b]52;c;eA==\x07\x1bPtmux;\x1b\x1b]52;c;eA==\x07\x1b\\"
+
+
+def test_screen_gets_strings_that_it_lets_through() -> None:
+    encoded = base64.b64encode(b"k" * 3000).decode()
+    wrapped = sequences(encoded, "screen")
+    parts = wrapped.split("\x1bP")
+    assert parts[0] == ""
+    assert all(part.endswith("\x1b\\") and len(part) <= 256 for part in parts[1:])
+    assert "".join(part.removesuffix("\x1b\\") for part in parts[1:]) == f"\x1b]52;c;{encoded}\x07"
+
+
+def test_a_text_at_the_limit_is_sent_and_one_beyond_goes_to_a_file(tmp_path: Path) -> None:
+    sent: list[str] = []
+    clipboard = Clipboard(sent.append, XTERM, tmp_path)
+    longest = LIMIT // 4 * 3
+    clipboard.copy("x" * longest)
+    assert len(sent) == 1
+    said = clipboard.copy("x" * (longest + 3))
+    assert len(sent) == 1
+    assert said == f"wrote 56,247 characters to {tmp_path / 'proftui-copy-1.tsv'}: too long for a terminal clipboard"
+    assert (tmp_path / "proftui-copy-1.tsv").read_text() == "x" * (longest + 3)
+
+
+def test_files_are_never_replaced(tmp_path: Path) -> None:
+    (tmp_path / "proftui-copy-1.tsv").write_text("mine")
+    clipboard = Clipboard(None, XTERM, tmp_path)
+    assert "proftui-copy-2.tsv: this terminal has no clipboard" in clipboard.copy("a\tb\r\n")
+    assert (tmp_path / "proftui-copy-1.tsv").read_text() == "mine"
+    assert (tmp_path / "proftui-copy-2.tsv").read_bytes() == b"a\tb\r\n"
+
+
+@pytest.mark.parametrize("term", ["dumb", ""])
+def test_a_terminal_without_sequences_gets_none(term: str, tmp_path: Path) -> None:
+    sent: list[str] = []
+    assert Clipboard(sent.append, {"TERM": term}, tmp_path).copy("x").startswith("wrote 1 character to ")
+    assert sent == []
+
+
+def test_where_the_directory_cannot_be_written_the_temporary_one_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    said = Clipboard(None, XTERM, tmp_path / "gone").copy("x")
+    assert str(tmp_path / "proftui-copy-1.tsv") in said

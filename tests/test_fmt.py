@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from tui import fmt
+from tui.fmt import bar, cell_width, clip, clip_middle, column_unit, format_column, format_value, shorten_symbol
+from tui.model.columns import ColumnKind
+
+K = ColumnKind
+
+
+@pytest.mark.parametrize(
+    ("value_ns", "text"),
+    [
+        (0, "0 ns"),
+        (1, "1 ns"),
+        (999, "999 ns"),
+        (1_000, "1.000 µs"),
+        (1_025, "1.025 µs"),
+        (24_576, "24.576 µs"),
+        (999_994, "999.99 µs"),
+        (999_996, "1.0000 ms"),
+        (3_402_500, "3.4025 ms"),
+        (35_898_400, "35.898 ms"),
+        (353_980_000, "353.98 ms"),
+        (753_580_086, "753.58 ms"),
+        (999_999_999, "1.0000 s"),
+        (2_723_649_313, "2.7236 s"),
+        (12_345_678_900_000, "12,345.7 s"),
+        (-1_500, "-1.500 µs"),
+        (None, "–"),
+    ],
+)
+def test_a_duration_alone_has_five_significant_digits_and_its_own_unit(value_ns: int | None, text: str) -> None:
+    assert fmt.duration(value_ns) == text
+
+
+@pytest.mark.parametrize(
+    ("unit", "text"),
+    [("s", "0.754 s"), ("ms", "753.58 ms"), ("us", "753,580.09 µs"), ("ns", "753,580,086 ns")],
+)
+def test_a_duration_in_a_fixed_unit(unit: str, text: str) -> None:
+    assert fmt.duration(753_580_086, unit=unit) == text
+
+
+def test_a_column_has_one_unit_and_its_points_stand_below_each_other() -> None:
+    # The GPU summary of a Caffe run: from a gradient of 354 ms to a memset of 1 µs.
+    values = [353_980_000, 84_561_000, 3_402_500, 24_576, 1_440, 1_025, None]
+    assert format_column(K.DURATION, values) == ("ms", ["353.98", "84.56", "3.40", "0.025", "0.0014", "0.0010", "–"])
+
+
+def test_a_column_of_start_times_keeps_microseconds() -> None:
+    assert format_column(K.TIME, [0, 331_630_000, 331_631_000]) == ("ms", ["0", "331.630", "331.631"])
+    assert format_column(K.TIME, [12_776_061_000])[1] == ["12.776061"]
+
+
+@pytest.mark.parametrize(
+    ("largest", "symbol"),
+    [(None, "ns"), (0, "ns"), (999, "ns"), (1_000, "µs"), (1_000_000, "ms"), (9_999_000_000, "ms"), (10**10, "s")],
+)
+def test_the_unit_of_a_column_follows_its_largest_value(largest: int | None, symbol: str) -> None:
+    unit = column_unit(K.DURATION, largest)
+    assert unit is not None
+    assert unit.symbol == symbol
+
+
+def test_the_user_chooses_the_unit_of_a_column() -> None:
+    assert format_column(K.DURATION, [1_025, 24], unit="us") == ("µs", ["1.025", "0.024"])
+    assert format_column(K.DURATION, [1_025, 24], unit="us", ascii_only=True)[0] == "us"
+    assert format_column(K.DURATION, [2_723_649_313], unit="ns") == ("ns", ["2,723,649,313"])
+
+
+@given(st.integers(1, 10**15), st.integers(1, 10**15), st.sampled_from(fmt.UNITS))
+def test_what_is_not_nothing_is_never_written_as_nothing(value: int, largest: int, unit: str) -> None:
+    common = column_unit(K.DURATION, max(value, largest), unit=unit)
+    text = format_value(K.DURATION, value, unit=common, suffix=False)
+    assert any(digit in text for digit in "123456789")
+
+
+@given(st.integers(1, 10**15))
+def test_a_duration_alone_is_true_to_five_digits(value_ns: int) -> None:
+    number, unit = fmt.duration(value_ns).split(" ")
+    scale = {"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9}[unit]
+    assert float(number.replace(",", "")) * scale == pytest.approx(value_ns, rel=5.1e-5)
+
+
+@given(st.lists(st.integers(1, 10**13), min_size=2, max_size=8))
+def test_a_column_is_true_to_its_last_digit_or_says_less_than(values: list[int]) -> None:
+    symbol, texts = format_column(K.DURATION, values)
+    scale = {"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9}[symbol]
+    for value, text in zip(values, texts, strict=True):
+        if text.startswith("<"):
+            assert value / scale < float(text[1:])
+        else:
+            step = 10.0 ** -len(text.partition(".")[2])
+            assert abs(float(text.replace(",", "")) - value / scale) <= step / 2 * 1.0001
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0 B"),
+        (4, "4 B"),
+        (1_023, "1023 B"),
+        (1_024, "1 KiB"),
+        (38_535, "37.632 KiB"),
+        (49_152, "48 KiB"),
+        (1_048_575, "1 MiB"),
+        (684_392_448, "652.69 MiB"),
+        (80 * 2**30, "80 GiB"),
+        (None, "–"),
+    ],
+)
+def test_sizes_are_powers_of_1024(value: int | None, text: str) -> None:
+    assert fmt.size(value) == text
+
+
+def test_a_rate_has_the_digits_that_nvprof_prints() -> None:
+    # 652.69 MB in 3.4025 ms is printed as 187.33GB/s.
+    assert fmt.rate(684_392_448 / 3.4025e-3) == "187.33 GiB/s"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.0, "0.00%"), (0.0049, "<0.01%"), (46.98, "46.98%"), (99.99, "99.99%"), (99.996, ">99.99%"), (100.0, "100.00%")],
+)
+def test_only_nothing_is_0_percent_and_only_all_is_100(value: float, text: str) -> None:
+    assert fmt.percent(value) == text
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "text"),
+    [
+        (K.COUNT, 1_000_000, "1,000,000"),
+        (K.NUMBER, 20_482, "20482"),
+        (K.NUMBER, 1.5, "1.5"),
+        (K.NUMBER, 0.000012345, "1.2345e-05"),
+        (K.COUNT, 12_345.678, "12,346"),
+        (K.RATIO, 1.0836, "1.08×"),
+        (K.RATIO, 0.0123, "0.012×"),
+        (K.FLAG, True, "yes"),
+        (K.FLAG, False, "no"),
+        (K.FLAG, None, "?"),
+        (K.TEXT, None, "–"),
+        (K.DURATION, math.nan, "–"),
+        (K.NUMBER, math.inf, "inf"),
+        (K.TEXT, "HtoD", "HtoD"),
+    ],
+)
+def test_values_of_other_kinds(kind: ColumnKind, value: object, text: str) -> None:
+    assert format_value(kind, value) == text
+
+
+@pytest.mark.parametrize("kind", list(ColumnKind))
+@pytest.mark.parametrize("value", [None, 0, 1_025, 753_580_086, 0.5])
+def test_ascii_is_ascii(kind: ColumnKind, value: float | None) -> None:
+    assert format_value(kind, value, ascii_only=True).isascii()
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Mc", "Lo"))))
+def test_widths_agree_with_those_that_screens_are_drawn_with(text: str) -> None:
+    bases = "".join(character for character in text if cell_width(character) == cell_len(character))
+    assert cell_width(bases) == sum(cell_len(character) for character in bases)
+
+
+@pytest.mark.parametrize("text", ["sgemm", "行列乗算", "größe", "µs", "…–×█▏", "ｆｕｌｌ"])
+def test_widths_of_what_is_drawn(text: str) -> None:
+    assert cell_width(text) == cell_len(text)
+
+
+@given(st.text("aß行列e\u0301_<>", max_size=30), st.integers(0, 20))
+def test_cut_texts_fit(text: str, width: int) -> None:
+    for cut in (clip(text, width), clip_middle(text, width), shorten_symbol(text, width)):
+        assert cell_width(cut) <= width
+        assert cut == text or cell_width(text) > width
+
+
+@pytest.mark.parametrize(
+    ("width", "text"),
+    [
+        (200, "void cudnn::detail::dgrad_engine<float, int=128, int=6>(int, int, float const *)"),
+        (30, "cudnn::detail::dgrad_engine"),
+        (20, "detail::dgrad_engine"),
+        (12, "dgrad_engine"),
+        (9, "cudn…gine"),
+        (1, "…"),
+        (0, ""),
+    ],
+)
+def test_a_symbol_loses_its_decoration_before_its_letters(width: int, text: str) -> None:
+    name = "void cudnn::detail::dgrad_engine<float, int=128, int=6>(int, int, float const *)"
+    assert shorten_symbol(name, width) == text
+
+
+def test_an_operator_keeps_the_function_that_it_is_in() -> None:
+    name = "void at::native::sum::{lambda(float)#1}::operator()(float) const"
+    assert shorten_symbol(name, 30) == "at::native::sum…1}::operator()"
+
+
+@given(st.floats(0, 1), st.integers(1, 40))
+def test_a_bar_is_as_long_as_its_share(share: float, width: int) -> None:
+    drawn = bar(share, width)
+    assert len(drawn) <= width
+    assert (drawn == "") == (share == 0)
+    assert abs(len(bar(share, width, ascii_only=True)) - share * width) <= 1

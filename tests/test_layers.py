@@ -1,0 +1,128 @@
+"""The architecture: which parts may import which."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "tui"
+
+LAYERS = (
+    ("model",),
+    ("data", "loaders"),
+    ("analysis",),
+    ("query",),
+    ("widgets",),
+    ("screens",),
+    ("app",),
+)
+"""From the bottom up: a layer imports itself and what is below it."""
+
+HEADLESS = (
+    "cli",
+    "clipboard",
+    "export",
+    "exportable",
+    "fmt",
+    "listing",
+    "options",
+    "report",
+    "report_dashboard",
+    "terminal",
+    "text",
+    "text_table",
+)
+"""Modules without a screen, beside the layers."""
+
+BELOW_THE_SCREEN = (*HEADLESS, *(name for layer in LAYERS[:4] for name in layer))
+
+
+def modules(part: str) -> list[Path]:
+    """The files of a subpackage or module."""
+    folder = PACKAGE / part
+    return sorted(folder.rglob("*.py")) if folder.is_dir() else [PACKAGE / f"{part}.py"]
+
+
+def dotted(path: Path) -> str:
+    """The name that a file is imported by."""
+    name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    return name.removesuffix(".__init__")
+
+
+def imports(path: Path) -> set[str]:
+    """What a file imports, for types as well."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            assert node.level == 0, f"{path} imports relatively"
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return found
+
+
+def run_python(code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    return done.stdout
+
+
+@pytest.mark.parametrize("position", range(len(LAYERS)))
+def test_layers_import_downwards(position: int) -> None:
+    above = {name for layer in LAYERS[position + 1 :] for name in layer}
+    for part in LAYERS[position]:
+        for path in modules(part):
+            wrong = {name for name in imports(path) if name.startswith("tui.") and name.split(".")[1] in above}
+            # The app's type is named where screens call it, and never imported when the program runs.
+            if part in ("widgets", "screens"):
+                wrong -= only_for_types(path)
+            assert not wrong, f"{dotted(path)} imports {sorted(wrong)} from above it"
+
+
+def only_for_types(path: Path) -> set[str]:
+    """What a file imports under ``if TYPE_CHECKING``."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            for inner in node.body:
+                if isinstance(inner, ast.ImportFrom) and inner.module:
+                    found |= {inner.module, *(f"{inner.module}.{alias.name}" for alias in inner.names)}
+    return found
+
+
+@pytest.mark.parametrize("part", BELOW_THE_SCREEN)
+def test_nothing_below_the_screen_names_its_libraries(part: str) -> None:
+    for path in modules(part):
+        wrong = {name for name in imports(path) if name.partition(".")[0] in ("textual", "rich")}
+        assert not wrong, f"{dotted(path)} imports {sorted(wrong)}"
+
+
+def test_every_module_is_in_a_layer() -> None:
+    known = {name for layer in LAYERS for name in layer} | set(HEADLESS)
+    of_the_app = {"__init__", "__main__", "commands", "keys", "theme", "views"}
+    present = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py"}
+    present |= {path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert present == known | of_the_app
+
+
+def test_importing_all_that_is_headless_loads_no_screen() -> None:
+    names = [dotted(path) for part in BELOW_THE_SCREEN for path in modules(part)]
+    loaded = run_python(
+        f"import importlib, sys\nfor name in {names!r}: importlib.import_module(name)\n"
+        "print(sorted({name.partition('.')[0] for name in sys.modules} & {'textual', 'rich', 'polars'}))"
+    )
+    assert loaded == "['polars']\n"
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["report", "--help"], ["export", "--help"]])
+def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
+    loaded = run_python(
+        "import sys\nfrom tui.cli import main\n"
+        f"try: main({arguments!r})\nexcept SystemExit as end: assert not end.code\n"
+        "print(sorted({'textual', 'rich', 'polars', 'numpy'} & set(sys.modules)), file=sys.stdout)"
+    )
+    assert loaded.splitlines()[-1] == "[]"

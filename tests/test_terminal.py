@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import pytest
+
+from tui.terminal import color_tier, environment_changes, is_utf8, multiplexer, obstacle, terminal
+
+
+@pytest.mark.parametrize(
+    ("env", "tty", "reason"),
+    [
+        ({"TERM": "xterm-256color"}, True, ""),
+        ({"TERM": "linux"}, True, ""),
+        ({"TERM": "xterm-256color"}, False, "standard output is not a terminal"),
+        ({"TERM": "dumb"}, True, "TERM is dumb"),
+        ({"TERM": "unknown"}, True, "TERM is dumb"),
+        ({"TERM": ""}, True, "TERM is not set"),
+        ({}, True, "TERM is not set"),
+    ],
+)
+def test_where_a_screen_cannot_be_drawn(env: dict[str, str], tty: bool, reason: str) -> None:
+    assert obstacle(env, stdout_is_tty=tty) == reason
+
+
+@pytest.mark.parametrize(
+    ("env", "choice", "tier"),
+    [
+        ({"TERM": "xterm-256color", "COLORTERM": "truecolor"}, "auto", "truecolor"),
+        ({"TERM": "tmux-256color", "COLORTERM": "24bit"}, "auto", "truecolor"),
+        ({"TERM": "xterm-kitty"}, "auto", "truecolor"),
+        ({"TERM": "alacritty"}, "auto", "truecolor"),
+        ({"TERM": "xterm-direct"}, "auto", "truecolor"),
+        ({"TERM": "xterm-256color"}, "auto", "256"),
+        ({"TERM": "screen-256color"}, "auto", "256"),
+        ({"TERM": "xterm"}, "auto", "16"),
+        ({"TERM": "linux"}, "auto", "16"),
+        ({"TERM": "vt100"}, "auto", "none"),
+        ({"TERM": "vt220"}, "always", "16"),
+        ({"TERM": "xterm-256color", "NO_COLOR": "1"}, "auto", "none"),
+        ({"TERM": "xterm-256color", "NO_COLOR": ""}, "auto", "256"),
+        ({"TERM": "xterm-256color", "NO_COLOR": "1"}, "always", "256"),
+        ({"TERM": "xterm-256color", "COLORTERM": "truecolor"}, "16", "16"),
+        ({"TERM": "xterm-256color", "NO_COLOR": "1"}, "16", "16"),
+        ({"TERM": "xterm-256color", "COLORTERM": "truecolor"}, "never", "none"),
+    ],
+)
+def test_colors(env: dict[str, str], choice: str, tier: str) -> None:
+    assert color_tier(env, choice) == tier
+
+
+@pytest.mark.parametrize(
+    ("env", "utf8"),
+    [
+        ({"LANG": "de_DE.UTF-8"}, True),
+        ({"LANG": "en_US.utf8@euro"}, True),
+        ({"LC_CTYPE": "C.UTF-8", "LANG": "C"}, True),
+        ({"LC_ALL": "POSIX", "LANG": "en_US.UTF-8"}, False),
+        ({"LC_ALL": "", "LANG": "en_US.UTF-8"}, True),
+        ({"LANG": "en_US.ISO-8859-1"}, False),
+        ({}, False),
+    ],
+)
+def test_locales(env: dict[str, str], utf8: bool) -> None:
+    assert is_utf8(env) is utf8
+
+
+@pytest.mark.parametrize(
+    ("env", "program"),
+    [
+        ({"TMUX": "/tmp/tmux-1000/default,1,0", "TERM": "screen"}, "tmux"),
+        ({"TERM": "tmux-256color"}, "tmux"),
+        ({"STY": "1234.pts-0.host", "TERM": "screen.xterm"}, "screen"),
+        ({"TERM": "screen"}, "screen"),
+        ({"TERM": "xterm"}, ""),
+    ],
+)
+def test_multiplexers(env: dict[str, str], program: str) -> None:
+    assert multiplexer(env) == program
+
+
+def test_over_ssh_little_is_sent() -> None:
+    env = {"TERM": "xterm-256color", "SSH_CONNECTION": "10.0.0.1 50000 10.0.0.2 22", "LANG": "C.UTF-8"}
+    known = terminal(env, stdout_is_tty=True)
+    assert known.ssh
+    assert environment_changes(known, env) == {
+        "NO_COLOR": None,
+        "TEXTUAL_COLOR_SYSTEM": "256",
+        "TEXTUAL_ANIMATIONS": "none",
+        "TEXTUAL_SMOOTH_SCROLL": "0",
+        "TEXTUAL_FPS": "30",
+    }
+
+
+def test_what_the_user_sets_for_textual_stays() -> None:
+    env = {"TERM": "xterm", "SSH_TTY": "/dev/pts/1", "TEXTUAL_FPS": "10", "TEXTUAL_COLOR_SYSTEM": "truecolor"}
+    changes = environment_changes(terminal(env, stdout_is_tty=True), env)
+    assert changes == {"NO_COLOR": None, "TEXTUAL_ANIMATIONS": "none", "TEXTUAL_SMOOTH_SCROLL": "0"}
+
+
+@pytest.mark.parametrize(
+    ("choice", "changes"),
+    [
+        ("never", {"NO_COLOR": "1"}),
+        ("16", {"NO_COLOR": None, "TEXTUAL_COLOR_SYSTEM": "standard"}),
+        ("always", {"NO_COLOR": None, "TEXTUAL_COLOR_SYSTEM": "truecolor"}),
+    ],
+)
+def test_the_choice_of_colors_reaches_textual(choice: str, changes: dict[str, str | None]) -> None:
+    env = {"TERM": "xterm", "COLORTERM": "truecolor", "NO_COLOR": "1"}
+    assert environment_changes(terminal(env, stdout_is_tty=True, color=choice), env) == changes

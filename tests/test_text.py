@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui.text import MARK, plain
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("maxwell_sgemm_128x64_nn", "maxwell_sgemm_128x64_nn"),
+        ("\x1b[2J\x1b]52;c;aGk=\x07", "·[2J·]52;c;aGk=·"),
+        ("a\tb\r\nc\x00", "a·b··c·"),
+        ("\x9b31m", "·31m"),
+        ("abc\u202edef\u2066", "abc·def·"),
+        ("a\u200bb\ufeff", "a·b·"),
+        ("one\u2028two\u2029", "one·two·"),
+        ("\udc80", "·"),
+        ("[bold]kernel<float>[/x]", "[bold]kernel<float>[/x]"),
+        ("größe 行列 no\u00a0break", "größe 行列 no\u00a0break"),
+    ],
+)
+def test_what_a_terminal_acts_upon_is_shown_as_a_dot(text: str, shown: str) -> None:
+    assert plain(text) == shown
+
+
+@given(st.text(st.characters(), max_size=50))
+def test_nothing_that_acts_is_left(text: str) -> None:
+    safe = plain(text)
+    assert len(safe) == len(text)
+    assert not [c for c in safe if unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") or 0x202A <= ord(c) <= 0x202E]
+    assert all(a == b or b == MARK for a, b in zip(text, safe, strict=True))
+    safe.encode("utf-8")
+
+
+@given(st.text(st.characters(), max_size=50))
+def test_ascii_only_is_printable_ascii(text: str) -> None:
+    assert all(" " <= character <= "~" for character in plain(text, ascii_only=True))

@@ -1,0 +1,371 @@
+"""The command line: ``proftui FILE...`` opens the explorer, its commands do the same work without a screen.
+
+Standard output carries data alone; everything said to the person goes to standard error. Exit status: 0 fine, 2 the
+input or the command line is wrong, 130 interrupted; 1 is a fault of the program itself.
+
+Nothing heavy is imported before the arguments are read: ``--help`` and ``--version`` answer at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from tui import __version__
+from tui.model.errors import ProftuiError
+from tui.options import OpenOptions
+from tui.terminal import COLORS, NO_COLOR, Terminal, environment_changes, terminal
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+BAD_INPUT: Final = 2
+INTERRUPTED: Final = 130
+
+VIEWS: Final = ("dashboard", "ops", "kernels", "api", "layers", "metrics", "issues")
+"""What `report` prints."""
+
+EXPORT_FORMATS: Final = ("csv", "tsv", "json", "ndjson", "parquet", "xlsx", "markdown")
+"""What `export` writes; the writers are `tui.export.FORMATS`."""
+
+BINARY_FORMATS: Final = ("parquet", "xlsx")
+
+PIPE_WIDTH: Final = 100
+"""Columns of a text report where no terminal says how wide it is."""
+
+COMMANDS: Final = {
+    "report": "print what a view shows, as text, Markdown or JSON",
+    "export": "write one frame as csv, tsv, json, ndjson, parquet, xlsx or markdown",
+    "inspect": "tell what a file holds, which views it feeds, and why it cannot feed the others",
+    "formats": "list what can be opened, how it is recognised and how to record it",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command line.
+
+    Args:
+        argv: The arguments without the program's name; None takes those of the process.
+
+    Returns:
+        The exit status.
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        status = _run(arguments)
+        sys.stdout.flush()
+        return status
+    except ProftuiError as error:
+        _complain(error)
+        return BAD_INPUT
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Who read our output has had enough; the interpreter would complain of it once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except MemoryError:
+        _complain(ProftuiError("not enough memory for this input", "open a part of it, or a larger machine"))
+        return BAD_INPUT
+    except OSError as error:
+        if error.filename is None:
+            raise
+        _complain(ProftuiError(f"{os.fsdecode(error.filename)}: {error.strerror}"))
+        return BAD_INPUT
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says one line about a wrong command line, not the whole usage."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ProftuiError(message, f"{self.prog} --help")
+
+
+def _common(parser: argparse.ArgumentParser) -> None:
+    """The options that every command has."""
+    parser.add_argument("--session", type=int, metavar="N", help="only this session of the input, from 0")
+    parser.add_argument("--format-in", metavar="NAME", help="read it as this format, without recognising it")
+    parser.add_argument("--gpu", metavar="NAME", help="the GPU's model, where the input does not say it")
+    parser.add_argument("--color", choices=COLORS, default="auto", help="default: what the terminal can show")
+
+
+def _files(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("files", nargs="+", metavar="FILE", help="a profile; - reads standard input")
+
+
+def _open_parser() -> argparse.ArgumentParser:
+    width = max(map(len, COMMANDS))
+    commands = "\n".join(f"  {name:{width}}  {text}" for name, text in COMMANDS.items())
+    parser = _Parser(
+        prog="proftui",
+        usage="proftui [options] FILE...\n       proftui COMMAND [options] FILE...",
+        description="Explore GPU profiles in the terminal.",
+        epilog=f"commands:\n{commands}\n\n"
+        "Several files are several sessions. A file that is named as a command is opened as ./report.\n"
+        "`proftui COMMAND --help` tells more of a command.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("files", nargs="*", metavar="FILE", help="a profile; - reads standard input")
+    _common(parser)
+    parser.add_argument("--theme", choices=("dark", "light"), default="dark")
+    parser.add_argument("--no-mouse", action="store_true", help="leave the mouse to the terminal")
+    parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters alone")
+    parser.add_argument("--keys", action="store_true", help="print the keys and exit")
+    parser.add_argument("--version", action="version", version=f"proftui {__version__}")
+    return parser
+
+
+def _command_parser(command: str) -> argparse.ArgumentParser:
+    parser = _Parser(prog=f"proftui {command}", description=f"{COMMANDS[command][0].upper()}{COMMANDS[command][1:]}.")
+    if command == "formats":
+        return parser
+    _files(parser)
+    if command == "report":
+        parser.add_argument("--view", choices=VIEWS, default="dashboard")
+        parser.add_argument("--format", choices=("text", "markdown", "json"), default="text")
+    elif command == "inspect":
+        parser.add_argument("--format", choices=("text", "json"), default="text")
+    else:
+        from tui.exportable import NAMES
+
+        parser.add_argument("--frame", required=True, choices=NAMES, metavar="FRAME", help=", ".join(NAMES))
+        parser.add_argument("--format", choices=EXPORT_FORMATS, help="default: as the ending of PATH says, or csv")
+        parser.add_argument("-o", "--output", metavar="PATH", default="-", help="default: - (standard output)")
+        parser.add_argument("--overwrite", action="store_true", help="replace PATH where it exists")
+    _common(parser)
+    return parser
+
+
+def _run(arguments: list[str]) -> int:
+    command = arguments[0] if arguments and arguments[0] in COMMANDS else None
+    if command is None:
+        return _open(_open_parser().parse_intermixed_args(arguments))
+    options = _command_parser(command).parse_intermixed_args(arguments[1:])
+    if command == "formats":
+        from tui.listing import formats_text
+        from tui.loaders.registry import formats
+
+        _say(formats_text(formats(), width=_width()))
+        return 0
+    return {"report": _report, "export": _export, "inspect": _inspect}[command](options)
+
+
+# --- opening ---------------------------------------------------------------------------------------------------------
+
+
+def _open(options: argparse.Namespace) -> int:
+    known = _terminal(options.color)
+    if options.keys:
+        from tui.listing import keys_text
+
+        _say(keys_text(width=_width()))
+        return 0
+    if not options.files:
+        raise ProftuiError("name a file to open", "as: proftui run.nvprof.log; proftui --help tells more")
+    if known.obstacle:
+        _tell(f"{known.obstacle}: this is the text report; open the file in a terminal to explore it")
+        options.view, options.format = "dashboard", "text"
+        return _report(options)
+    _check_input(options.files)
+    if "-" in options.files or not sys.stdin.isatty():
+        _take_keys_from_terminal()
+    for name, value in environment_changes(known, os.environ).items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+    from tui.app import run_app
+
+    return run_app(
+        OpenOptions(
+            paths=tuple(options.files),
+            format_in=options.format_in,
+            session=options.session,
+            gpu=options.gpu,
+            theme=options.theme,
+            color=known.color,
+            ascii_only=options.ascii or not known.utf8,
+            mouse=not options.no_mouse,
+        )
+    )
+
+
+def _take_keys_from_terminal() -> None:
+    """Let file descriptor 0, which keys are read from, be the terminal, and `sys.stdin` the data that came through it.
+
+    Raises:
+        ProftuiError: The process has no terminal of its own.
+    """
+    try:
+        keys = os.open("/dev/tty", os.O_RDWR)
+    except OSError:
+        raise ProftuiError(
+            "there is no terminal to read keys from: standard input is not one, and /dev/tty cannot be opened",
+            "proftui report FILE prints the same without a screen",
+        ) from None
+    data = os.dup(0)
+    os.dup2(keys, 0)
+    os.close(keys)
+    sys.stdin = open(data, encoding="utf-8", errors="replace")  # noqa: PTH123, SIM115
+
+
+def _check_input(files: Sequence[str]) -> None:
+    """Refuse to wait for a person to type a profile, and to read standard input twice."""
+    if files.count("-") > 1:
+        raise ProftuiError("standard input (-) can be read once only")
+    if "-" in files and sys.stdin.isatty():
+        raise ProftuiError("standard input (-) is the keyboard", "as: nvprof ./app 2>&1 | proftui -")
+    for file in files:
+        if file in COMMANDS and not Path(file).exists():
+            raise ProftuiError(f"{file} is a command and comes first", f"as: proftui {file} FILE")
+
+
+# --- without a screen ------------------------------------------------------------------------------------------------
+
+
+def _report(options: argparse.Namespace) -> int:
+    from tui import report
+
+    profile, errors = _load(options)
+    if options.format == "json":
+        _data(report.as_json(profile, options.view))
+    elif options.format == "markdown":
+        _data(report.as_markdown(profile, options.view))
+    else:
+        known = _terminal(options.color)
+        styled = known.color != NO_COLOR and (sys.stdout.isatty() or options.color in ("always", "16"))
+        _say(report.as_text(profile, options.view, width=_width(), ascii_only=not known.utf8, styled=styled))
+    return _status(errors)
+
+
+def _export(options: argparse.Namespace) -> int:
+    from tui.export import for_terminal, format_of, write
+    from tui.exportable import frame
+
+    to_stdout = options.output == "-"
+    format_name = options.format or (None if to_stdout else format_of(options.output)) or "csv"
+    to_terminal = to_stdout and sys.stdout.isatty()
+    if to_terminal and format_name in BINARY_FORMATS:
+        raise ProftuiError(f"{format_name} is not for a terminal", "name a file with -o PATH")
+    profile, errors = _load(options)
+    data = frame(profile, options.frame)
+    if to_stdout:
+        write(for_terminal(data) if to_terminal else data, sys.stdout.buffer, format_name)
+    else:
+        write(data, Path(options.output), format_name, overwrite=options.overwrite)
+        _tell(f"wrote {data.height:,} rows of {options.frame} to {options.output}")
+    return _status(errors)
+
+
+def _inspect(options: argparse.Namespace) -> int:
+    from tui.analysis.inspect import inspect
+    from tui.export import json_line
+    from tui.listing import inspect_text
+
+    _check_input(options.files)
+    errors = []
+    for file in options.files:
+        try:
+            profile = _only_session(_load_one(file, options), options.session)
+        except ProftuiError as error:
+            errors.append(error)
+            found: dict[str, object] = {"source": file, "error": str(error)}
+        else:
+            found = {**inspect(profile), "source": file}
+        if options.format == "json":
+            _data(json_line(found))
+        else:
+            _say(inspect_text(found, width=_width(), ascii_only=not _terminal(options.color).utf8))
+        sys.stdout.flush()
+    return BAD_INPUT if errors else 0
+
+
+def _load(options: argparse.Namespace) -> tuple[Profile, list[ProftuiError]]:
+    """Read all files; one that cannot be read does not stop the others.
+
+    Raises:
+        ProftuiError: None could be read.
+    """
+    from tui.model.profile import joined
+
+    _check_input(options.files)
+    profiles: list[Profile] = []
+    errors: list[ProftuiError] = []
+    for file in options.files:
+        try:
+            profiles.append(_load_one(file, options))
+        except ProftuiError as error:
+            errors.append(error)
+    if not profiles:
+        for fault in errors[:-1]:
+            _complain(fault)
+        raise errors[-1]
+    return _only_session(joined(profiles), options.session), errors
+
+
+def _load_one(file: str, options: argparse.Namespace) -> Profile:
+    from tui.loaders.registry import load_one
+
+    return load_one(file, format_in=options.format_in)
+
+
+def _only_session(profile: Profile, session: int | None) -> Profile:
+    if session is None:
+        return profile
+    last = profile["sessions"].height - 1
+    if not 0 <= session <= last:
+        raise ProftuiError(f"there is no session {session}", f"sessions: 0 to {last}" if last else "the only one is 0")
+    return profile.only_session(session)
+
+
+def _status(errors: Sequence[ProftuiError]) -> int:
+    for error in errors:
+        _complain(error)
+    return BAD_INPUT if errors else 0
+
+
+# --- what is said, and what is data ----------------------------------------------------------------------------------
+
+
+def _terminal(color: str) -> Terminal:
+    return terminal(os.environ, stdout_is_tty=sys.stdout.isatty(), color=color)
+
+
+def _width() -> int:
+    """Columns for text on standard output."""
+    return shutil.get_terminal_size((PIPE_WIDTH, 24)).columns if sys.stdout.isatty() else _columns_or(PIPE_WIDTH)
+
+
+def _columns_or(default: int) -> int:
+    columns = os.environ.get("COLUMNS", "")
+    return int(columns) if columns.isdecimal() and int(columns) > 0 else default
+
+
+def _data(text: str) -> None:
+    """Write data: UTF-8 whatever the locale."""
+    sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+
+
+def _say(text: str) -> None:
+    """Write text for people, in the encoding of their terminal."""
+    sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", "replace"))
+
+
+def _tell(message: str) -> None:
+    """Say something beside the data."""
+    from tui.text import plain
+
+    print(f"proftui: {plain(message)}", file=sys.stderr)
+
+
+def _complain(error: ProftuiError) -> None:
+    from tui.text import plain
+
+    _tell(error.message)
+    if error.hint:
+        print(f"         {plain(error.hint)}", file=sys.stderr)

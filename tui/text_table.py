@@ -1,0 +1,103 @@
+"""Tables of a report as text: aligned columns that fit a width, the name last, as much of it as there is room for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from tui.fmt import cell_width, clip, format_column, heading, pad, shorten_symbol
+from tui.model.columns import Column, ColumnKind
+from tui.text import plain
+
+if TYPE_CHECKING:
+    import polars as pl
+
+GAP: Final = "  "
+NAME_LEAST: Final = 24
+"""Cells that the name keeps, whatever other columns would take."""
+TEXT_WIDEST: Final = 32
+"""Cells of a text column that is not the name."""
+_TEXTS: Final = (ColumnKind.TEXT, ColumnKind.SYMBOL)
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenColumn:
+    """A column with its values as texts."""
+
+    column: Column
+    heading: str
+    cells: Sequence[str]
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it is aligned to the left."""
+        return self.column.kind in _TEXTS
+
+
+@dataclass(frozen=True, slots=True)
+class TextTable:
+    """A table laid out for a width."""
+
+    lines: tuple[str, ...]
+    """The heading, then a line for each row."""
+    left_out: tuple[str, ...]
+    """Titles of the columns that there was no room for."""
+
+
+def written(columns: Sequence[Column], frame: pl.DataFrame, *, ascii_only: bool = False) -> list[WrittenColumn]:
+    """Write the values of the columns of a frame, each column in one unit; texts are harmless to a terminal."""
+    result = []
+    for column in columns:
+        values = frame[column.name].to_list()
+        if column.kind in _TEXTS:
+            values = [None if value is None else plain(str(value), ascii_only=ascii_only) for value in values]
+        unit, cells = format_column(column.kind, values, ascii_only=ascii_only)
+        result.append(WrittenColumn(column, heading(column.title, unit), cells))
+    return result
+
+
+def laid_out(columns: Sequence[WrittenColumn], *, name: str, width: int, ascii_only: bool = False) -> TextTable:
+    """Lay a table out for a width.
+
+    The columns with the lowest priority are left out until the rest fits; the name comes last and is shortened.
+
+    Args:
+        columns: In order of display, the name among them.
+        name: The column that identifies a row.
+        width: Cells of a line.
+        ascii_only: Use ASCII characters only.
+    """
+    last = next(column for column in columns if column.column.name == name)
+    others = [column for column in columns if column is not last]
+    widths = {id(column): _width(column) for column in others}
+    longest = max((cell_width(cell) for cell in (last.heading, *last.cells)), default=0)
+    room = width - min(longest, NAME_LEAST)
+    shown: list[WrittenColumn] = []
+    for column in sorted(others, key=lambda candidate: candidate.column.priority):
+        needed = widths[id(column)] + len(GAP)
+        if needed <= room:
+            shown.append(column)
+            room -= needed
+    in_order = [column for column in others if column in shown]
+    name_width = room + min(longest, NAME_LEAST)
+    headings = [pad(column.heading, widths[id(column)], right=not column.is_text) for column in in_order]
+    lines = [GAP.join([*headings, clip(last.heading, name_width)])]
+    for row, name_cell in enumerate(last.cells):
+        cells = [
+            pad(
+                clip(column.cells[row], widths[id(column)], ascii_only=ascii_only),
+                widths[id(column)],
+                right=not column.is_text,
+            )
+            for column in in_order
+        ]
+        if last.column.kind is ColumnKind.SYMBOL:
+            name_cell = shorten_symbol(name_cell, name_width, ascii_only=ascii_only)
+        lines.append(GAP.join([*cells, clip(name_cell, name_width, ascii_only=ascii_only)]).rstrip())
+    return TextTable(tuple(lines), tuple(column.heading for column in others if column not in shown))
+
+
+def _width(column: WrittenColumn) -> int:
+    widest = max((cell_width(cell) for cell in (column.heading, *column.cells)), default=0)
+    return min(widest, TEXT_WIDEST) if column.is_text else widest
