@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from tui.loaders.cleaning import clean_line
+from tui.loaders.cleaning import clean_bytes, clean_line
 from tui.loaders.section import Line
 
 
@@ -17,25 +17,36 @@ class Block:
     Every line ends with a newline, also the last of the text; damaged UTF-8 is still in it.
     """
 
-    def __init__(self, data: bytes, first_line: int) -> None:
+    def __init__(self, data: bytes, first_line: int, starts: npt.NDArray[np.int64]) -> None:
+        """Take lines as they are; `Block.of` is the way to get one."""
         self.data = data
         self.first_line = first_line
         """The number of its first line in the text, from 1."""
+        self.starts = starts
+        """Where each line starts in `data`, and the length of `data` as the last entry."""
+        self.line_count = len(starts) - 1
+        """How many lines it holds."""
+
+    @classmethod
+    def of(cls, data: bytes, first_line: int) -> Block:
+        """Make a block of whole lines, as they stand in the input, each with its newline."""
+        array = np.frombuffer(data, np.uint8)
+        # One pass finds the lines and, on the way, that there is hardly ever anything to clean.
+        controls = np.flatnonzero(array < 32)
+        codes = array[controls]
+        ends = codes == 10
+        if not ends.all():
+            if ((codes != 10) & (codes != 9)).any():
+                data = clean_bytes(data)
+                controls = np.flatnonzero(np.frombuffer(data, np.uint8) == 10)
+            else:
+                controls = controls[ends]
+        return cls(data, first_line, np.concatenate((np.zeros(1, np.int64), controls + 1)))
 
     @cached_property
     def array(self) -> npt.NDArray[np.uint8]:
         """The same bytes as a read-only array."""
         return np.frombuffer(self.data, np.uint8)
-
-    @cached_property
-    def starts(self) -> npt.NDArray[np.int64]:
-        """Where each line starts in `data`, and the length of `data` as the last entry."""
-        return np.concatenate((np.zeros(1, np.int64), np.flatnonzero(self.array == 10) + 1))
-
-    @cached_property
-    def line_count(self) -> int:
-        """How many lines it holds."""
-        return int(np.count_nonzero(self.array == 10))
 
     def line(self, index: int) -> Line:
         """One line as readers want it; ``index`` counts from 0 within the block."""
@@ -44,7 +55,3 @@ class Block:
     def raw(self, index: int) -> bytes:
         """The bytes of one line, without its newline."""
         return self.data[self.starts[index] : self.starts[index + 1] - 1]
-
-    def index_at(self, position: int) -> int:
-        """The index of the line that holds a byte position of `data`."""
-        return int(np.searchsorted(self.starts, position, side="right")) - 1

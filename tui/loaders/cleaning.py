@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-import numpy as np
-
 _ESCAPE: Final = re.compile(
     rb"\x1b(?:"
     rb"\[[0-?]*[ -/]*[@-~]?"  # CSI: colours, cursor moves, erasing
@@ -26,7 +24,7 @@ _DROPPED_CHARACTERS: Final = dict.fromkeys([*(code for code in range(32) if code
 
 
 def clean_bytes(data: bytes) -> bytes:
-    r"""Make whole lines of UTF-8 readable; as many lines come back, and ``data`` itself where it is clean already.
+    r"""Make whole lines of UTF-8 readable; as many lines come back.
 
     Of a line that was overwritten by carriage returns the last state stays, as a progress bar means it; a backspace
     takes back the character before it.
@@ -34,10 +32,6 @@ def clean_bytes(data: bytes) -> bytes:
     >>> clean_bytes(b"\x1b[31m==7== Profiling\x1b[0m\r\n 10%\r 20%\rdone\n|\b/\b-\n")
     b'==7== Profiling\ndone\n-\n'
     """
-    array = np.frombuffer(data, np.uint8)
-    controls = np.count_nonzero(array < 32)
-    if b"\x7f" not in data and controls == np.count_nonzero(array == 10):
-        return data
     if b"\r" in data:
         data = _LINE_END.sub(b"", data)
     if b"\x1b" in data:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     from tui.loaders.base import Format
+    from tui.loaders.block import Block
     from tui.loaders.collector import Collector
-    from tui.loaders.source import Block
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,8 @@ class TextFormat(Protocol):
         """A regular expression that finds a place in every line that `TextReader.begin` could take.
 
         Lines without it are passed over at the speed of the regular expression engine, so it must miss nothing and
-        should match little else. It is searched in raw bytes (UTF-8), case-sensitive, ``^`` and ``$`` at line ends.
+        should match little else. It is searched case-sensitive in lines that have been cleaned, ``^`` and ``$`` at line
+        ends, by Rust's engine: no look-around, no back-references.
         """
 
     def reader(self, collector: Collector) -> TextReader:

@@ -17,7 +17,7 @@ from typing import BinaryIO, Final
 
 from tui.loaders.base import LoadProgress, Report, keep_going
 from tui.loaders.block import Block as Block
-from tui.loaders.cleaning import clean_bytes, clean_line
+from tui.loaders.cleaning import clean_line
 from tui.loaders.decompress import DamagedStreamError, compression_of, decompressed
 from tui.loaders.encoding import Encoding, as_utf8, encoding_of
 from tui.loaders.lines import whole_lines
@@ -32,6 +32,8 @@ LINE_LIMIT: Final = 1 << 20
 STANDARD_INPUT: Final = "-"
 
 _REPORT_EVERY: Final = 0.1
+_READ_SIZE: Final = 1 << 20
+"""A piece that stays in the cache until it is put into its block."""
 _SNIFF_SIZE: Final = 512
 
 
@@ -178,15 +180,13 @@ class Source:
         offset = self._begin_at + self._encoding.mark_size
         chunks = as_utf8(self._encoding, self.chunks())
         for piece in whole_lines(chunks, piece_size=block_size, line_limit=line_limit):
-            block = Block(piece.data, line)
+            block = Block.of(piece.data, line)
             self._text.add(piece.data, block.line_count, offset)
             offset += piece.covered
             line += block.line_count
             if piece.cut_line_size:
                 self._note_cut(block, piece.cut_line_size, line_limit)
-            clean = clean_bytes(piece.data)
-            yield block if clean is piece.data else Block(clean, block.first_line)
-        self._text.complete()
+            yield block
         if self._text.not_kept:
             self.notes.append(Note("info", None, "", f"the text {self._text.not_kept}; the figures are complete"))
 
@@ -205,7 +205,7 @@ class Source:
     def _sniff(self) -> bytes:
         sniffed = b""
         try:
-            while len(sniffed) < _SNIFF_SIZE and (data := self.read(BLOCK_SIZE)):
+            while len(sniffed) < _SNIFF_SIZE and (data := self.read(_READ_SIZE)):
                 sniffed += data
         except OSError as error:
             raise _unreadable(self.called, error) from error
@@ -220,7 +220,7 @@ class Source:
         """The input, decompressed; what ends it early is noted."""
         try:
             if self.compression is None:
-                while data := self.read(BLOCK_SIZE):
+                while data := self.read(_READ_SIZE):
                     yield data
             else:
                 yield from decompressed(self.compression, self)
@@ -255,7 +255,7 @@ class Source:
             Note(
                 "warning",
                 block.first_line + last,
-                clean_line(clean_bytes(block.raw(last)[:1000])),
+                clean_line(block.raw(last)[:1000]),
                 f"the line is {size_in_words(size)} long; only its first {size_in_words(limit)} was read",
             )
         )

@@ -78,7 +78,7 @@ class StoredText:
         self._stretches: list[_Stretch] = []
         self._line_count = 0
         self._end = 0
-        self._stamp: tuple[int, int] | None = None
+        self._stamp = None if self._is_copy else self._file_stamp()
         self._cached: tuple[int, bytes, npt.NDArray[np.int64]] | None = None
         self.not_kept = ""
         """Why the text has no copy of some lines, or empty."""
@@ -99,11 +99,6 @@ class StoredText:
         with self._lock:
             self._stretches.append(stretch)
             self._line_count += line_count
-
-    def complete(self) -> None:
-        """The input has been read to its end; from now on a change of the file is one since it was read."""
-        if not self._is_copy:
-            self._stamp = self._file_stamp()
 
     def lines(self, first: int, count: int) -> list[str]:
         """Lines ``first`` (from 1) and those after it, as they stand in the input, cut at `LINE_LIMIT` characters.

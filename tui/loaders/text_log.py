@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 from polars.exceptions import PolarsError
 
 from tui.loaders.base import keep_going
 from tui.loaders.collector import Collector
+from tui.loaders.cues import Cues
 from tui.loaders.section import BulkSection
 from tui.loaders.source import size_in_words
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from tui.loaders.base import Format, Report
     from tui.loaders.block import Block
     from tui.loaders.section import Line, Section, TextFormat, TextReader
@@ -43,14 +46,14 @@ class TextLogLoader:
         return tuple(text_format.format for text_format in self._text_formats)
 
     @cached_property
-    def _cue(self) -> re.Pattern[bytes]:
-        return re.compile(b"|".join(b"(?:%b)" % text_format.cue for text_format in self._text_formats), re.MULTILINE)
+    def _cues(self) -> Cues:
+        return Cues(text_format.cue for text_format in self._text_formats)
 
     def probe(self, head: bytes, name: str) -> float:
         """Sure where a cue is in the head; hardly for other text, whose profile may come later; never for a binary."""
         if not is_text(head):
             return 0.0
-        return 0.9 if self._cue.search(head) else 0.1
+        return 0.9 if self._cues.are_in(head) else 0.1
 
     def load(self, source: Source, report: Report = keep_going) -> Profile:
         """Read the whole text.
@@ -60,7 +63,7 @@ class TextLogLoader:
         """
         source.report_to(report)
         collector = Collector(source.name)
-        reading = _Reading(source, collector, [form.reader(collector) for form in self._text_formats], self._cue)
+        reading = _Reading(source, collector, [form.reader(collector) for form in self._text_formats], self._cues)
         for block in source.blocks():
             if not reading.read(block):
                 break
@@ -82,14 +85,13 @@ class TextLogLoader:
 class _Reading:
     """The state of reading one text: at most one section is open."""
 
-    def __init__(
-        self, source: Source, collector: Collector, readers: Sequence[TextReader], cue: re.Pattern[bytes]
-    ) -> None:
+    def __init__(self, source: Source, collector: Collector, readers: Sequence[TextReader], cues: Cues) -> None:
         self.first_line = ""
         self._source = source
         self._collector = collector
         self._readers = readers
-        self._cue = cue
+        self._cues = cues
+        self._with_cue: npt.NDArray[np.int64] | None = None
         self._section: Section | None = None
         self._last_line = 0
         self._wait = 0
@@ -97,8 +99,8 @@ class _Reading:
 
     def read(self, block: Block) -> bool:
         """Read a block; False when asked to stop."""
-        index = 0
-        looked_up = 0
+        index = looked_up = 0
+        self._with_cue = None
         while index < block.line_count:
             if index - looked_up >= _LINES_BETWEEN_REPORTS:
                 looked_up = index
@@ -117,10 +119,12 @@ class _Reading:
 
     def _outside(self, block: Block, index: int) -> int:
         """Go to the next line with a cue and offer it to the formats; the index after it."""
-        found = self._cue.search(block.data, int(block.starts[index]))
-        if found is None:
+        if self._with_cue is None:
+            self._with_cue = self._cues.indices(block)
+        position = np.searchsorted(self._with_cue, index)
+        if position == len(self._with_cue):
             return block.line_count
-        index = block.index_at(found.start())
+        index = int(self._with_cue[position])
         line = block.line(index)
         self._last_line = line.number
         for reader in self._readers:

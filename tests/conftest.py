@@ -1,0 +1,30 @@
+"""Fixes the world that tests run in, before anything imports textual (which reads the environment once)."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+for _name in list(os.environ):
+    if _name.startswith("TEXTUAL") or _name in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "COLORTERM"):
+        del os.environ[_name]
+os.environ.update(TEXTUAL_ANIMATIONS="none", TZ="UTC", LC_ALL="C.UTF-8", TERM="xterm-256color")
+time.tzset()
+
+# The machine that runs the tests may be slow and shared: a deadline would only test that.
+settings.register_profile(
+    "proftui", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+)
+settings.load_profile("proftui")
+
+
+@pytest.fixture
+def corpus() -> Callable[[str], str]:
+    """Gives the path of a corpus file, or skips the test."""
+    from tests.corpus import corpus_file
+
+    return corpus_file
