@@ -21,6 +21,12 @@ MAX_WINDOW: Final = 28
 _MAX_READINGS: Final = 1024
 """Ways to give cells to columns that are tried for one run of pieces."""
 
+_NEXT_ROW: Final = re.compile(r"(?<=[A-Za-z)\]>])\s+(?=\d+(?:\s+\d+(?:\.\d+)?[num]?s){3}\s+[\w\[])")
+"""Where the cells of another row follow a name on the same line."""
+
+_CELLS_OF_ITS_OWN: Final = 3
+"""So many cells of these kinds in a row are a table's, whatever stands behind them."""
+
 _COLUMNS: Final = ("time_pct", "total", "calls", "avg", "min", "max", "name")
 _KINDS: Final = "PTNTTT"
 _CELL: Final = re.compile(r"(\d{1,3}(?:\.\d+)?%)|(\d+(?:\.\d+)?(?:e[+-]?\d+)?[num]?s)|(\d+)")
@@ -36,8 +42,14 @@ class Piece:
     name: str
     line: int
     text: str
-    joined: bool = False
-    """Its name was put together from several lines."""
+
+    def repeats(self, other: Piece) -> bool:
+        """Whether all it says stands in another piece too, where the name may be cut."""
+        width = len(self.cells)
+        places = range(len(other.cells) - width + 1)
+        if not any(other.cells[place : place + width] == self.cells for place in places):
+            return False
+        return not self.name or (bool(other.name) and self.name.startswith(other.name))
 
     @property
     def starts(self) -> tuple[int, ...]:
@@ -47,6 +59,16 @@ class Piece:
             for start in range(len(_KINDS))
             if _KINDS.startswith(self.kinds, start) and (not self.name or start + len(self.kinds) == len(_KINDS))
         )
+
+
+def pieces_of(text: str, line: int) -> Sequence[Piece]:
+    """The pieces of rows that a line is made of; none where it holds anything else.
+
+    >>> [piece.name for piece in pieces_of("4 3.1us 3us 3.2us cuInit 35 2.7us 2us 7.86us cudaFree", 7)]
+    ['cuInit', 'cudaFree']
+    """
+    pieces = [piece_of(part, line) for part in _NEXT_ROW.split(text)]
+    return [piece for piece in pieces if piece is not None] if None not in pieces else []
 
 
 def piece_of(text: str, line: int) -> Piece | None:
@@ -70,7 +92,7 @@ def piece_of(text: str, line: int) -> Piece | None:
         position = word.end()
     name = stripped[position:].strip()
     piece = Piece(kinds, tuple(cells), name, line, text)
-    if not cells or not piece.starts or (name and (kinds in ("N", "P") or not _looks_like_name(name))):
+    if not cells or not piece.starts or (name and len(kinds) < _CELLS_OF_ITS_OWN and not _looks_like_name(name)):
         return None
     return piece
 
@@ -101,7 +123,7 @@ def rows_from(pieces: Sequence[Piece]) -> Repaired:
     while start < len(pieces):
         solved = None
         for end in range(start + 1, min(start + MAX_WINDOW, len(pieces)) + 1):
-            solved = _solve(pieces[start:end])
+            solved = _solve(pieces[start:end]) or _solve_without_copy(pieces[start:end])
             if solved is not None:
                 break
         if solved is None:
@@ -125,6 +147,19 @@ def _solve(pieces: Sequence[Piece]) -> list[Row] | None:
     if height == 0 or kinds.count("N") != height or names != height or kinds.count("T") != 4 * height:
         return None
     return next((rows for rows in _readings(pieces, height) if all(row.proven(Units()) for row in rows)), None)
+
+
+def _solve_without_copy(pieces: Sequence[Piece]) -> list[Row] | None:
+    """The rows that the pieces prove when one that stands there twice is taken once."""
+    for index, copy in enumerate(pieces):
+        others = [*pieces[:index], *pieces[index + 1 :]]
+        for other in others:
+            if copy.repeats(other) and (rows := _solve(others)) is not None:
+                for row in rows:
+                    if row.name == other.name and copy.name:
+                        row.name = copy.name
+                return rows
+    return None
 
 
 def _readings(pieces: Sequence[Piece], height: int) -> Iterator[list[Row]]:

@@ -44,6 +44,9 @@ class NvprofState:
     identifiers: set[str] = field(default_factory=set)
     """Identifiers with underscores in the names read so far."""
 
+    interrupted_trace: TextTrace | CsvTrace | None = None
+    """The last trace, whose rows may go on below program output."""
+
     def ensure_session(self, line_number: int) -> Session:
         """The current session, or a new one at this line: a table pasted without nvprof's own lines is one too."""
         session = self.collector.session

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui.loaders.nvprof.figures import LABELS, ROW, Row, Units, is_api_name, row_of
 from tui.loaders.nvprof.names import depth, identifiers, is_cut, joined_name, may_continue, with_underscores
-from tui.loaders.nvprof.repair import Piece, piece_of, rows_from
+from tui.loaders.nvprof.repair import Piece, pieces_of, rows_from
 from tui.loaders.nvprof.state import NvprofState, is_message
 
 if TYPE_CHECKING:
@@ -40,12 +40,8 @@ def header_words(text: str) -> Sequence[str] | None:
     words = text.replace("|", " ").split()
     if words[:1] == ["Type"]:
         words = words[1:]
-    return _rest_of_header(words, _HEADER) if words[:1] == ["Time(%)"] else None
-
-
-def _rest_of_header(words: Sequence[str], expected: Sequence[str]) -> Sequence[str] | None:
     words = [_MISREAD.get(word, word) for word in words]
-    return expected[len(words) :] if words == list(expected[: len(words)]) else None
+    return _HEADER[len(words) :] if words and words == list(_HEADER[: len(words)]) else None
 
 
 def open_summary(line: Line, state: NvprofState) -> SummarySection | None:
@@ -98,15 +94,20 @@ class SummarySection:
         if _NEUTRAL.fullmatch(text):
             self._end_name()
             return True
-        if self._header_left:
-            rest = _rest_of_header(text.split(), self._header_left)
-            if rest is not None:
-                self._misread = self._misread or any(word in _MISREAD for word in text.split())
-                self._header_left = rest
-                return True
+        if self._header_left and self._take_header(text.split()):
+            return True
         if _HEADER_START.search(text):
             return False
         return self._take_units(text) or self._take_row(text, line) or self._take_name(line) or self._take_piece(line)
+
+    def _take_header(self, words: Sequence[str]) -> bool:
+        """More words of a header that lost its shape, in any order."""
+        read = [_MISREAD.get(word, word) for word in words]
+        if len(set(read)) < len(read) or not set(read) <= set(self._header_left):
+            return False
+        self._header_left = [word for word in self._header_left if word not in read]
+        self._misread = True
+        return True
 
     def _take_units(self, text: str) -> bool:
         match = _UNITS.fullmatch(text)
@@ -130,13 +131,12 @@ class SummarySection:
         return True
 
     def _take_piece(self, line: Line) -> bool:
-        text = self._state.bare(line.text)
-        piece = piece_of(text, line.number)
-        if piece is None or (piece.kinds == "N" and not self._pieces):
+        pieces = pieces_of(self._state.bare(line.text), line.number)
+        if not pieces or (pieces[0].kinds == "N" and not self._pieces):
             return False
-        self._pieces.append(piece)
-        if piece.name:
-            self._begin_name(piece, line)
+        self._pieces.extend(pieces)
+        if pieces[-1].name:
+            self._begin_name(pieces[-1], line)
         return True
 
     def _begin_name(self, named: Row | Piece, line: Line) -> None:
@@ -147,7 +147,7 @@ class SummarySection:
     def _take_name(self, line: Line) -> bool:
         """A line that goes on with the name of a row above, because brackets of that are open."""
         named = self._named
-        if named is None or piece_of(line.text, line.number) is not None or not may_continue(line.text):
+        if named is None or pieces_of(line.text, line.number) or not may_continue(line.text):
             return False
         self._parts.append(line)
         so_far = joined_name([named.name, *(part.text for part in self._parts[1:])], hard=False)
@@ -202,8 +202,6 @@ class SummarySection:
             named.name = name
             if isinstance(named, Row):
                 named.repairs.append(f"name joined from lines {parts[0].number} to {parts[-1].number}")
-            else:
-                named.joined = True
 
     def _restore_underscores(self, rows: Sequence[Row]) -> None:
         known = self._state.identifiers.union(*(identifiers(row.name) for row in rows))
