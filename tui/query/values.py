@@ -143,10 +143,9 @@ def quantity(
         hint = f"{title} takes numbers, with {_OFFERED[kind]}"
         raise QueryError(f"{shown or 'nothing'} is not a number", *span, hint=hint)
     number = Fraction(digits.replace(",", ""))
-    typed = (match["unit"] or "").strip()
-    if typed == "%" and kind is not ColumnKind.PERCENT:
+    used = (match["unit"] or "").strip() or (unit if unit not in ("", "auto") else BASE_UNIT.get(kind, ""))
+    if used == "%" and kind is not ColumnKind.PERCENT:
         return _percentage(number, digits, share, span, title)
-    used = typed or (unit if unit not in ("", "auto") else BASE_UNIT.get(kind, ""))
     if not used:
         return Quantity(number, digits)
     scale = UNITS[kind].get(used.lower())

@@ -1,0 +1,192 @@
+"""What could come next in a query: names of columns, then operators, then values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.model.columns import Column, ColumnKind
+from tui.query.compile import find_column, spellings
+from tui.query.parse import read, unquoted
+from tui.query.texts import is_text
+from tui.query.write import plain_or_quoted, quoted
+
+if TYPE_CHECKING:
+    from lark import Token
+
+_TEXT_OPERATORS: Final = (":", "=", "!=", "~")
+_NUMBER_OPERATORS: Final = (">", ">=", "<", "<=", "=", "!=")
+_FLAG_OPERATORS: Final = ("=",)
+_FLAGS: Final = ("yes", "no", "?")
+_UNITS: Final = {
+    ColumnKind.DURATION: ("ms", "us", "s", "ns"),
+    ColumnKind.TIME: ("ms", "us", "s", "ns"),
+    ColumnKind.SIZE: ("MiB", "KiB", "GiB", "B"),
+    ColumnKind.RATE: ("GB/s", "MB/s", "GiB/s", "MiB/s"),
+}
+_MOST_NUMBERS: Final = 100
+"""A column of more distinct numbers than this is measured, not chosen from."""
+
+_LONGEST: Final = 200
+"""Characters of a value that is offered: nobody wants to complete a longer one blindly."""
+
+
+class Offer(StrEnum):
+    """What a completion is."""
+
+    COLUMN = "column"
+    OPERATOR = "operator"
+    VALUE = "value"
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A piece of text that could stand in a query."""
+
+    text: str
+    start: int
+    """It replaces the query from here ..."""
+    end: int
+    """... to here, where the cursor is."""
+    offer: Offer
+    help: str = ""
+    """What it means (a column), or how many rows have it (a value)."""
+
+    def applied(self, query: str) -> str:
+        """The query with it."""
+        return query[: self.start] + self.text + query[self.end :]
+
+
+def complete(
+    text: str, cursor: int, *, columns: Sequence[Column], frame: pl.DataFrame, limit: int = 20
+) -> list[Completion]:
+    """What could stand at the cursor, best first.
+
+    Args:
+        text: The query as far as it is typed.
+        cursor: Where in it, in characters from 0.
+        columns: What the query can name.
+        frame: Where values come from: those of a column by how many rows have them.
+        limit: At most so many.
+    """
+    known = [column for column in columns if column.name in frame.columns]
+    return list(islice(_completions(text[:cursor], known, frame), limit))
+
+
+def suggestion(text: str, *, columns: Sequence[Column], frame: pl.DataFrame) -> str | None:
+    """The whole query as it would be with the best completion that only adds to it, or None."""
+    if not text or text[-1].isspace():
+        return None
+    for completion in complete(text, len(text), columns=columns, frame=frame, limit=50):
+        longer = completion.applied(text)
+        if longer.startswith(text) and longer != text:
+            return longer
+    return None
+
+
+def _completions(typed: str, columns: Sequence[Column], frame: pl.DataFrame) -> Iterator[Completion]:
+    tokens, _, _ = read(typed)
+    rest_start = _end(tokens[-1]) if tokens else 0
+    rest = typed[rest_start:].lstrip()
+    types = [token.type for token in tokens[-3:]]
+    if rest:
+        # Not understood so far: only an open quote behind an operator is something to go on with.
+        if rest.startswith('"') and types[-1:] == ["OPERATOR"]:
+            yield from _values(tokens[-2], rest, len(typed), columns, frame)
+    elif types[-1:] == ["OPERATOR"]:
+        yield from _values(tokens[-2], "", len(typed), columns, frame)
+    elif rest_start == len(typed) and types[-2:] in (["OPERATOR", "VALUE"], ["OPERATOR", "QUOTED"]):
+        yield from _values(tokens[-3], str(tokens[-1]), len(typed), columns, frame)
+    elif rest_start == len(typed) and types[-1:] == ["WORD"]:
+        yield from _columns(str(tokens[-1]), len(typed), columns, frame)
+        yield from _words(str(tokens[-1]), len(typed), columns, frame)
+    elif rest_start < len(typed) or not types or types[-1] in ("_OPEN", "_OR", "_NOT"):
+        yield from _columns("", len(typed), columns, frame)
+
+
+def _end(token: Token) -> int:
+    return (token.start_pos or 0) + len(token)
+
+
+def _columns(prefix: str, end: int, columns: Sequence[Column], frame: pl.DataFrame) -> Iterator[Completion]:
+    start = end - len(prefix)
+    named = find_column(prefix, columns)
+    lower = prefix.lower()
+    for column in columns:
+        if column is named:
+            continue
+        # Titles of several words can be typed in quotes, but there is always a plain name to offer.
+        fitting = [name for name in (*spellings(column), column.name) if name.lower().startswith(lower)]
+        plain = next((name for name in fitting if re.fullmatch(r"[^\W\d][\w.%]*", name)), None)
+        if plain is not None:
+            same_case = plain.lower() if plain.lower().startswith(prefix) else plain
+            yield Completion(same_case, start, end, Offer.COLUMN, column.help)
+    if named is not None:
+        for operator in _operators(named, frame):
+            yield Completion(prefix + operator, start, end, Offer.OPERATOR)
+
+
+def _operators(column: Column, frame: pl.DataFrame) -> tuple[str, ...]:
+    dtype = frame.schema[column.name]
+    if is_text(dtype):
+        return _TEXT_OPERATORS
+    return _FLAG_OPERATORS if dtype == pl.Boolean else _NUMBER_OPERATORS
+
+
+def _words(prefix: str, end: int, columns: Sequence[Column], frame: pl.DataFrame) -> Iterator[Completion]:
+    """Values of the text columns that go on where a bare word stops."""
+    for column in columns:
+        if is_text(frame.schema[column.name]):
+            for value, count in _text_values(frame[column.name], prefix, anywhere=False):
+                yield Completion(plain_or_quoted(value), end - len(prefix), end, Offer.VALUE, _rows(count))
+
+
+def _values(
+    column_token: Token, typed: str, end: int, columns: Sequence[Column], frame: pl.DataFrame
+) -> Iterator[Completion]:
+    name = unquoted(column_token) if column_token.type == "QUOTED_COLUMN" else str(column_token)
+    column = find_column(name, columns)
+    if column is None:
+        return
+    start = end - len(typed)
+    values = frame[column.name]
+    if is_text(values.dtype):
+        prefix = unquoted(typed + '"') if typed.startswith('"') else typed
+        for value, count in _text_values(values, prefix, anywhere=True):
+            text = quoted(value) if typed.startswith('"') else plain_or_quoted(value)
+            yield Completion(text, start, end, Offer.VALUE, _rows(count))
+    elif values.dtype == pl.Boolean:
+        yield from (Completion(flag, start, end, Offer.VALUE) for flag in _FLAGS if flag.startswith(typed.lower()))
+    elif column.kind in _UNITS:
+        if typed[-1:].isdigit():
+            yield from (Completion(typed + unit, start, end, Offer.VALUE) for unit in _UNITS[column.kind])
+    else:
+        yield from _numbers(values, typed, start, end)
+
+
+def _numbers(values: pl.Series, typed: str, start: int, end: int) -> Iterator[Completion]:
+    counts = values.drop_nulls().value_counts(sort=True, name="rows")
+    if counts.height <= _MOST_NUMBERS:
+        for number, count in counts.iter_rows():
+            if str(number).startswith(typed):
+                yield Completion(str(number), start, end, Offer.VALUE, _rows(count))
+
+
+def _text_values(values: pl.Series, prefix: str, *, anywhere: bool) -> Iterator[tuple[str, int]]:
+    """Distinct values that begin with what is typed (then those that only contain it), the most frequent first."""
+    counted = values.alias("value").drop_nulls().value_counts(name="rows")
+    texts = counted.with_columns(pl.col("value").cast(pl.String)).filter(pl.col("value").str.len_chars() <= _LONGEST)
+    lower, typed = pl.col("value").str.to_lowercase(), prefix.lower()
+    begins = lower.str.starts_with(typed)
+    fitting = texts.filter(lower.str.contains(typed, literal=True) if anywhere else begins)
+    yield from fitting.sort(begins, "rows", "value", descending=[True, True, False]).head(50).iter_rows()
+
+
+def _rows(count: int) -> str:
+    return f"{count:,} row" + "s" * (count != 1)
