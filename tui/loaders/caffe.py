@@ -201,7 +201,7 @@ class _Reader:
         phases = (_PHASES[match["phase"]],) if match["phase"] in _PHASES else ("forward", "backward")
         times = [time for phase in phases for time in benchmark.times.get(phase, ())]
         rest = whole - sum(times, Decimal(0))
-        over = f"an average of {benchmark.iterations} iterations" if benchmark.iterations else "an average"
+        over = "an average" + (f" (iterations: {benchmark.iterations})" if benchmark.iterations else "")
         if rest < -sum((_half_step(time) for time in (*times, whole)), Decimal(0)):
             reason = f"the layers above add up to {_written(-rest)} ms more than this {' and '.join(phases)} pass"
             self._collector.issue("warning", line.number, line.text, reason)
