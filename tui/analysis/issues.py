@@ -1,0 +1,39 @@
+"""What in the input could not be used as it stood."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.model.columns import columns
+from tui.model.schema import SEVERITIES
+from tui.model.view import TableSpec
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+ISSUES: Final = TableSpec(
+    "issues",
+    "Issues",
+    columns("severity", "line", "reason", "text", "column", "session"),
+    key=("session", "line", "column", "reason"),
+    pinned="reason",
+)
+
+
+def issues(profile: Profile) -> pl.DataFrame:
+    """The frame ``issues``: errors first, then warnings, then what is only worth knowing; each by line."""
+    rank = pl.col("severity").replace_strict({name: rank for rank, name in enumerate(SEVERITIES)}, default=-1)
+    return profile["issues"].sort(rank, "session", "line", descending=[True, False, False], maintain_order=True)
+
+
+def issue_counts(profile: Profile) -> dict[str, int]:
+    """How many issues there are of each severity, the worst first.
+
+    >>> from tui.model.profile import profile_of
+    >>> issue_counts(profile_of({}, source="run.log"))
+    {'error': 0, 'warning': 0, 'info': 0}
+    """
+    counts = dict(profile["issues"].group_by("severity").len().iter_rows())
+    return {severity: counts.get(severity, 0) for severity in reversed(SEVERITIES)}

@@ -1,0 +1,117 @@
+"""Layers of a model: what they took, what was predicted, and how the two compare."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.analysis.durations import total
+from tui.model.columns import columns
+from tui.model.view import TableSpec
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+LAYERS: Final = TableSpec(
+    "layers",
+    "Layers",
+    columns(
+        "layer",
+        "phase",
+        "executor",
+        "measured_ns",
+        "predicted_ns",
+        "ratio",
+        "time_pct",
+        "op_type",
+        "algorithm",
+        "predicted_algorithm",
+        "workspace_bytes",
+        "output_shape",
+        "filter_shape",
+        "params",
+        "position",
+        "model",
+        "session",
+        "line",
+    ),
+    key=("session", "line", "executor"),
+    weight="measured_ns",
+    pinned="layer",
+)
+
+LAYER_TOTALS: Final = TableSpec(
+    "layer_totals",
+    "Totals by phase",
+    columns("phase", "executor", "layers", "measured_ns", "predicted_ns", "ratio", "model", "session"),
+    key=("session", "model", "phase", "executor"),
+    pinned="phase",
+)
+
+_RUN: Final = ("session", "model", "phase", "executor")
+"""What a total is of."""
+
+
+def layers(profile: Profile) -> pl.DataFrame:
+    """Layer times, measured and predicted side by side, in the order of the input.
+
+    One row per layer, phase and executor, with measured_ns, predicted_ns, ratio (predicted / measured; null unless both
+    are known), time_pct (share of the time of its phase and executor, measured where that is known, else predicted) and
+    the other columns of the frame ``layers``.
+    """
+    measured = pl.when(pl.col("measured").fill_null(True)).then("time_ns")
+    predicted = pl.when(~pl.col("measured")).then("time_ns")
+    shown = pl.coalesce("measured_ns", "predicted_ns")
+    any_measured = pl.col("measured_ns").count().over(_RUN) > 0
+    counted = pl.when(any_measured).then("measured_ns").otherwise(shown)
+    whole = counted.sum().over(_RUN)
+    return (
+        profile["layers"]
+        .with_columns(measured.alias("measured_ns"), pl.coalesce("predicted_ns", predicted).alias("predicted_ns"))
+        .with_columns(_ratio(), pl.when(whole > 0).then(100 * counted / whole).alias("time_pct"))
+        .select(
+            "session",
+            "model",
+            "position",
+            "layer",
+            "op_type",
+            "phase",
+            "executor",
+            "measured_ns",
+            "predicted_ns",
+            "ratio",
+            "time_pct",
+            "algorithm",
+            "predicted_algorithm",
+            "workspace_bytes",
+            "output_shape",
+            "filter_shape",
+            "params",
+            "line",
+        )
+    )
+
+
+def layer_totals(profile: Profile) -> pl.DataFrame:
+    """Sums of `layers` by session, model, phase and executor, in the order of the input.
+
+    Columns: those four, layers (rows), measured_ns, predicted_ns, ratio. The ratio is over the layers that are both
+    measured and predicted, so that like is compared with like.
+    """
+    both = pl.col("measured_ns").is_not_null() & pl.col("predicted_ns").is_not_null()
+    measured, predicted = (pl.col(name).filter(both).sum() for name in ("measured_ns", "predicted_ns"))
+    return (
+        layers(profile)
+        .group_by(_RUN, maintain_order=True)
+        .agg(
+            pl.len().cast(pl.Int64).alias("layers"),
+            total("measured_ns").alias("measured_ns"),
+            total("predicted_ns").alias("predicted_ns"),
+            pl.when(measured > 0).then(predicted / measured).alias("ratio"),
+        )
+    )
+
+
+def _ratio() -> pl.Expr:
+    return pl.when(pl.col("measured_ns") > 0).then(pl.col("predicted_ns") / pl.col("measured_ns")).alias("ratio")
