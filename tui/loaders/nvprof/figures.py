@@ -33,7 +33,7 @@ ROW: Final = re.compile(
 )
 """A whole row of a summary."""
 
-_API_NAME: Final = re.compile(r"cu(?:da)?[A-Z]\w*")
+_API_NAME: Final = re.compile(r"cu(?:da)?[A-Z][A-Za-z0-9]*(?:_(?:v\d+|ptsz|ptds))*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def row_of(match: re.Match[str], line: int) -> Row:
 
 
 def is_api_name(name: str) -> bool:
-    """Whether a name is that of a CUDA API function, which no kernel of the CUDA toolkit's compilers may take.
+    """Whether a name is spelled like that of a CUDA API function.
 
     >>> is_api_name("cudaLaunchKernel"), is_api_name("cuInit"), is_api_name("cudaPy_prog"), is_api_name("cutlass")
     (True, True, True, False)

@@ -53,6 +53,11 @@ def _signal(match: re.Match[str]) -> str:
     )
 
 
+def _counted(one: str, many: str) -> Callable[[re.Match[str]], str]:
+    """Words that begin with the number in the message."""
+    return lambda match: f"{match[1]} {one if match[1] == '1' else many}"
+
+
 _Words = str | Callable[[re.Match[str]], str]
 
 _MESSAGES: Final[tuple[tuple[re.Pattern[str], str, _Words], ...]] = tuple(
@@ -71,24 +76,38 @@ _MESSAGES: Final[tuple[tuple[re.Pattern[str], str, _Words], ...]] = tuple(
         (
             r"Warning: (\d+) records have invalid timestamps",
             "warning",
-            r"\1 records have invalid timestamps, because the device buffer was too small: they are missing from the "
-            r"figures. Record again with a larger --device-buffer-size",
+            _counted(
+                "record has invalid timestamps, because the device buffer was too small: it is missing from the "
+                "figures. Record again with a larger --device-buffer-size",
+                "records have invalid timestamps, because the device buffer was too small: they are missing from the "
+                "figures. Record again with a larger --device-buffer-size",
+            ),
         ),
         (
             r"Warning: (\d+) API trace records have same start and end timestamps",
             "warning",
-            r"\1 API calls have the same start and end: they were shorter than a step of the clock and count as 0 ns",
+            _counted(
+                "API call has the same start and end: it was shorter than a step of the clock and counts as 0 ns",
+                "API calls have the same start and end: they were shorter than a step of the clock and count as 0 ns",
+            ),
         ),
         (
             r"Warning: Found (\d+) invalid records in the result",
             "warning",
-            r"\1 records are invalid and missing from the figures: the device ran out of memory, or a kernel was "
-            r"stopped by an assertion",
+            _counted(
+                "record is invalid and missing from the figures: the device ran out of memory, or a kernel was "
+                "stopped by an assertion",
+                "records are invalid and missing from the figures: the device ran out of memory, or a kernel was "
+                "stopped by an assertion",
+            ),
         ),
         (
             r"Warning: Found (\d+) invalid range marker",
             "warning",
-            r"\1 NVTX range markers have no partner: ranges that were begun and not ended, or the reverse, are missing",
+            _counted(
+                "NVTX range marker has no partner: a range that was begun and not ended, or the reverse, is missing",
+                "NVTX range markers have no partner: ranges that were begun and not ended, or the reverse, are missing",
+            ),
         ),
         (
             r"Warning: Some profiling data are not recorded",

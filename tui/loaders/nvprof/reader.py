@@ -37,20 +37,30 @@ TABLES: Final[tuple[Opener, ...]] = (
 
 CUE: Final = b"|".join(
     (
-        rb"==\d+==|={8} |==PROF==",
+        rb"==\d+==",
+        rb"========\x20",
+        rb"==PROF==",
         rb"Profiling (?:application|result):",
-        rb"Time ?\(%\)|Critical path\(%\)",
-        rb"^[ \t]*No (?:kernels|API activities|events/metrics) were profiled",
-        # Rows that stand without a header: percent and time, three times, start and duration before a grid.
-        rb"\d%[ \t|]+\d[\d.e+]*[num]?s[ \t|]",
-        rb"\d[num]?s[ \t]+\d[\d.]*[num]?s[ \t]+(?:\(|-[ \t]|\d[\d.]*[num]?s[ \t])",
-        rb"^[ \t]*\d{1,3}\.\d\d[ \t]+\d\S*[ \t]+\d+[ \t]+\d\S*[ \t]+\d\S*[ \t]+\d\S*[ \t]+\S",
+        rb"Time ?\(%\)",
+        rb"Critical path\(%\)",
+        rb"No (?:kernels|API activities|events/metrics) were profiled",
+        # Rows that stand without a header: percent and time; start, duration and a grid; three times; plain numbers.
+        rb"%[ \t|]+\d[\d.e+]*[num]?s[ \t|]",
+        rb"s[ \t]+\d[\d.]*[num]?s[ \t]+(?:\(|-[ \t]|\d[\d.]*[num]?s[ \t])",
+        rb"\.\d\d[ \t]+\d\S*[ \t]+\d+[ \t]+\d\S*[ \t]+\d\S*[ \t]+\d\S*[ \t]+\S",
         rb'Start"?[ \t,]+"?Duration',
-        rb'Invocations[ \t]+(?:Metric|Event) Name|"Device","(?:Kernel|Context|Count)|^[ \t]*Device "',
-        rb"Count[ \t]+Avg Size|Total (?:CPU Page faults|CPU thrashes|remote mappings)",
+        rb"Invocations[ \t]+(?:Metric|Event) Name",
+        rb'"Device","(?:Kernel|Context|Count)',
+        rb'Device "',
+        rb"Count[ \t]+Avg Size",
+        rb"Total (?:CPU Page faults|CPU thrashes|remote mappings)",
     )
 )
-"""Finds a place in every line that `NvprofReader.begin` could take."""
+"""Finds a place in every line that `NvprofReader.begin` could take.
+
+Each alternative begins with a character of its own, which lets the regular expression engine pass over other text by
+a table of first characters.
+"""
 
 _HEADINGS: Final = MappingProxyType(
     {

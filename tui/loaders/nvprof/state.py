@@ -11,6 +11,8 @@ from tui.loaders.nvprof.figures import Units
 
 if TYPE_CHECKING:
     from tui.loaders.collector import Collector, Session
+    from tui.loaders.nvprof.trace import TextTrace
+    from tui.loaders.nvprof.trace_csv import CsvTrace
 
 FORMAT_NAME: Final = "nvprof-text"
 

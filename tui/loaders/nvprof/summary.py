@@ -52,7 +52,8 @@ def open_summary(line: Line, state: NvprofState) -> SummarySection | None:
         state.note_lead(line.text, len(line.text) - len(text) + header.start())
         return SummarySection(line, state, header_words(text[header.start() :]))
     match = ROW.fullmatch(text)
-    if match is not None and row_of(match, line.number).proven(state.units):
+    whole = match is not None and row_of(match, line.number).proven(state.units)
+    if whole or any(piece.kinds == "NTTT" and piece.name for piece in pieces_of(text, line.number)):
         section = SummarySection(line, state, None)
         section.take(line)
         return section
@@ -78,6 +79,7 @@ class SummarySection:
         self._pieces: list[Piece] = []
         self._named: Row | Piece | None = None
         self._parts: list[Line] = []
+        self._stray: Line | None = None
         self._wraps: list[tuple[Row | Piece, list[Line]]] = []
         self._label = state.label
         if self._has_header:
@@ -96,9 +98,11 @@ class SummarySection:
             return True
         if self._header_left and self._take_header(text.split()):
             return True
-        if _HEADER_START.search(text):
+        if _HEADER_START.search(text) or (self._stray is not None and not ROW.fullmatch(text)):
             return False
-        return self._take_units(text) or self._take_row(text, line) or self._take_name(line) or self._take_piece(line)
+        if self._take_units(text) or self._take_row(text, line) or self._take_name(line) or self._take_piece(line):
+            return True
+        return self._take_stray(text, line)
 
     def _take_header(self, words: Sequence[str]) -> bool:
         """More words of a header that lost its shape, in any order."""
@@ -123,6 +127,14 @@ class SummarySection:
         row = row_of(match, line.number)
         if not row.time_pct.endswith("%") and not (self._has_header or row.proven(self._state.units)):
             return False
+        if self._stray is not None:
+            self._state.collector.issue(
+                "warning",
+                self._stray.number,
+                self._stray.text,
+                f"this line stands between two rows: the name above it, {self._rows[-1].name}, may be cut",
+            )
+            self._stray = None
         if match["label"]:
             self._label = match["label"]
         row.section = self._label
@@ -137,6 +149,14 @@ class SummarySection:
         self._pieces.extend(pieces)
         if pieces[-1].name:
             self._begin_name(pieces[-1], line)
+        return True
+
+    def _take_stray(self, text: str, line: Line) -> bool:
+        """A word directly below a row of the API: the rest of its name perhaps, if another row follows."""
+        above = self._rows[-1] if self._rows else None
+        if above is None or above.line != line.number - 1 or not is_api_name(above.name) or not text.strip().isalnum():
+            return False
+        self._stray = line
         return True
 
     def _begin_name(self, named: Row | Piece, line: Line) -> None:
@@ -214,14 +234,10 @@ class SummarySection:
     def _name_sections(self, rows: Sequence[Row]) -> None:
         """Say what each row is about: its label, else the heading above the table, else what the names prove."""
         state = self._state
+        unlabelled = [row for row in rows if not row.section]
+        by_name = not state.heading_known and all(is_api_name(row.name) for row in unlabelled)
         for row in rows:
-            row.section = LABELS[row.section] if row.section else state.heading
-        if state.heading_known or any(row.section != state.heading for row in rows):
-            return
-        names = [row.name for row in rows if row.name]
-        if names and all(is_api_name(name) for name in names):
-            for row in rows:
-                row.section = "api"
+            row.section = LABELS[row.section] if row.section else "api" if by_name else state.heading
 
     def _hand_over(self, rows: Sequence[Row]) -> None:
         state = self._state
