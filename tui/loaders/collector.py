@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -51,6 +51,11 @@ class Collector:
         self.row_count = 0
         self.session: Session | None = None
         """The session that rows now belong to."""
+        self._before_profile: list[Callable[[], None]] = []
+
+    def before_profile(self, hand_over: Callable[[], None]) -> None:
+        """Have something called before the frames are made: by a table that other text may only have interrupted."""
+        self._before_profile.append(hand_over)
 
     def open_session(
         self, format_name: str, line: int, *, pid: int | None = None, command: str | None = None
@@ -126,6 +131,8 @@ class Collector:
 
     def profile(self, *, text: LogText | None = None, partial: str = "") -> Profile:
         """Everything collected, as a checked profile; activities are put in time order and numbered."""
+        for hand_over in self._before_profile:
+            hand_over()
         frames: dict[str, pl.DataFrame] = {}
         for name, schema in FRAMES.items():
             parts = self._frames[name]

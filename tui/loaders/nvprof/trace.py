@@ -1,14 +1,158 @@
-"""Reads the traces of nvprof."""
+"""Reads nvprof's GPU and API traces (``--print-gpu-trace``, ``--print-api-trace``), alone or in one table."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
+
+from tui.loaders.nvprof.numbers import time_ns, time_step_ns
+from tui.loaders.nvprof.state import is_message
+from tui.loaders.nvprof.trace_bulk import TextBulk
+from tui.loaders.nvprof.trace_cells import RowError, cells_of, is_api, split_correlation, text_values
+from tui.loaders.nvprof.trace_csv import CsvTrace
+from tui.loaders.nvprof.trace_layout import TextLayout, bare_row, csv_header, text_header
+from tui.loaders.nvprof.trace_table import TraceTable
 
 if TYPE_CHECKING:
+    from tui.loaders.block import Block
     from tui.loaders.nvprof.state import NvprofState
     from tui.loaders.section import Line, Section
 
+_NUMBER: Final = r"\d+(?:\.\d*)?(?:e[+-]?\d+)?"
+_TIME: Final = re.compile(rf"{_NUMBER}(?:ns|us|ms|s)")
+_BARE_TIME: Final = re.compile(_NUMBER)
+_TIMES: Final = re.compile(rf"[ \t]*({_NUMBER}(?:ns|us|ms|s))[ \t]+({_NUMBER}(?:ns|us|ms|s)|-)[ \t]+(?=\S)")
+_BARE_TIMES: Final = re.compile(rf"[ \t]*({_NUMBER})[ \t]+({_NUMBER}|-)[ \t]+(?=\S)")
+_CUT: Final = re.compile(r"[ \t]*(\d[\d.]*(?:ns|us|ms|s))(?:[ \t]+[\d.]*(?:[num]?s?))?[ \t]*")
+_ELISION: Final = re.compile(r"[ \t]*(?:\[?\.{2,}(?:[^.]*\.{2,})?\]?|…|.*<[ \t]*snip[ \t]*>.*)[ \t]*")
 
-def open_trace(_line: Line, _state: NvprofState) -> Section | None:
-    """The section that a line opens, or None."""
-    return None
+
+def open_trace(line: Line, state: NvprofState) -> Section | None:
+    """The trace that a line begins, or goes on with; None where it is neither a header nor a row."""
+    layout = text_header(line.text)
+    if layout is not None:
+        return TextTrace(layout, state, _new_table(state, line, layout.is_api))
+    csv_layout = csv_header(line.text)
+    if csv_layout is not None:
+        return CsvTrace(csv_layout, state, _new_table(state, line, csv_layout.is_api))
+    interrupted = state.interrupted_trace
+    if interrupted is not None and interrupted.resume(line):
+        return interrupted
+    layout = bare_row(line.text)
+    if layout is None:
+        return None
+    trace = TextTrace(layout, state, _new_table(state, line, layout.is_api))
+    trace.take(line)
+    return trace
+
+
+def _new_table(state: NvprofState, line: Line, api_alone: bool) -> TraceTable:
+    """The table that begins at a line; a second trace of the same kind in one result is another run's."""
+    what = "api trace" if api_alone else "gpu trace"
+    session = state.ensure_session(line.number)
+    if what in state.sections_seen:
+        session = state.open_session(line.number)
+    state.sections_seen.add(what)
+    if state.interrupted_trace is not None:
+        state.interrupted_trace.table.finish()
+        state.interrupted_trace = None
+    return TraceTable(state.collector, session)
+
+
+class TextTrace:
+    """The rows of a trace in text."""
+
+    def __init__(self, layout: TextLayout, state: NvprofState, table: TraceTable) -> None:
+        self.table = table
+        self._layout = layout
+        self._state = state
+        self._at_header = True
+        self._last_start = 0
+        self._bulk: TextBulk | None = None
+
+    def take(self, line: Line) -> bool:
+        """Read a row; the layout's units, if it is the line below the header."""
+        text = line.text
+        if self._at_header:
+            self._at_header = False
+            with_units = self._layout.with_units(text)
+            if with_units is not None:
+                self._layout = with_units
+                return True
+        times = self._times(text)
+        if times is not None:
+            self._read(line, *times)
+            return True
+        if _ELISION.fullmatch(text) and text.strip():
+            return True
+        if self._is_cut(text):
+            self.table.damaged(line.number, text, "the row is cut off behind its start; it is left out")
+            return True
+        return text_header(text) == self._layout and not self._layout.units
+
+    def take_block(self, block: Block, start: int) -> int:
+        """Read rows in bulk, those between that need it one by one."""
+        if self._at_header:
+            return start
+        if self._bulk is None:
+            self._bulk = TextBulk(self._layout, self.table)
+        return self._bulk.take(block, start, self.take)
+
+    def close(self) -> None:
+        """Rows may go on behind program output; the table is complete when the text ends or another begins."""
+        self._state.interrupted_trace = self
+
+    def resume(self, line: Line) -> bool:
+        """Take a row behind other text, where it cannot be but a row of this table."""
+        times = self._times(line.text)
+        if times is None or self._state.session is not self.table.session or is_message(line.text):
+            return False
+        try:
+            wrong = text_values(self._layout, line.text)[1]
+        except RowError:
+            return False
+        if wrong or self._start_ns(times[0]) < self._last_start:
+            return False
+        self._read(line, *times)
+        return True
+
+    def _times(self, text: str) -> tuple[str, str] | None:
+        """Start and duration, where the header says or else as the first two times of the line."""
+        lead, (start_edge, duration_edge) = self._layout.lead, self._layout.edges[:2]
+        if not text.startswith(lead):
+            return None
+        start, duration = text[len(lead) : start_edge].strip(), text[start_edge:duration_edge].strip()
+        time = _BARE_TIME if self._layout.units else _TIME
+        if time.fullmatch(start) and (duration == "-" or time.fullmatch(duration)) and text[duration_edge:][:1] == " ":
+            return start, duration
+        match = (_BARE_TIMES if self._layout.units else _TIMES).match(text, len(lead))
+        return (match[1], match[2]) if match else None
+
+    def _is_cut(self, text: str) -> bool:
+        """Whether a line is the beginning of a row that ends within its times."""
+        match = _CUT.fullmatch(text, len(self._layout.lead))
+        return match is not None and match.end(1) == self._layout.edges[0] and not self._layout.units
+
+    def _start_ns(self, cell: str) -> int:
+        return time_ns(cell, self._layout.units.get("start"))
+
+    def _read(self, line: Line, start: str, duration: str) -> None:
+        units = self._layout.units
+        try:
+            values, wrong = text_values(self._layout, line.text)
+            start_ns = self._start_ns(start)
+            duration_ns = None if duration == "-" else time_ns(duration, units.get("duration"))
+            api = self._layout.is_api or is_api(values)
+            name, correlation = split_correlation(values.get("name", ""), api=api)
+            if api:
+                code = self.table.api_code(name)
+            else:
+                code = self.table.cell_code(cells_of({**values, "name": name}, units))
+        except ValueError as error:
+            self.table.damaged(line.number, line.text, f"{error}; the row is left out")
+            return
+        if wrong:
+            self.table.damaged(line.number, line.text, f"{wrong}; the rest of the row is used")
+        self._last_start = start_ns
+        self.table.note_step(time_step_ns(start, units.get("start")))
+        (self.table.api if api else self.table.gpu).add(line.number, start_ns, duration_ns, correlation, code)

@@ -1,0 +1,254 @@
+"""The cells of one trace row, read one by one: the tolerant way, which takes everything that can be proved."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+import polars as pl
+
+from tui.loaders.nvprof.trace_layout import SIZE_UNITS, TextLayout
+from tui.model.schema import NAME
+
+
+class Cells(NamedTuple):
+    """What a GPU row says besides its times and its correlation id; equal for many launches of one kernel.
+
+    Sizes are a number and the power of the base (1024 or 1000: the whole table decides) that it counts.
+    """
+
+    name: str | None = None
+    device: str | None = None
+    context: int | None = None
+    stream: int | None = None
+    grid_x: int | None = None
+    grid_y: int | None = None
+    grid_z: int | None = None
+    block_x: int | None = None
+    block_y: int | None = None
+    block_z: int | None = None
+    registers: int | None = None
+    static: float | None = None
+    static_power: int | None = None
+    dynamic: float | None = None
+    dynamic_power: int | None = None
+    size: float | None = None
+    size_power: int | None = None
+    throughput: float | None = None
+    throughput_power: int | None = None
+    src_memory: str | None = None
+    dst_memory: str | None = None
+
+
+CELLS: Final = pl.Schema(
+    {
+        "name": NAME,
+        "device": NAME,
+        "context": pl.Int32,
+        "stream": pl.Int64,
+        **dict.fromkeys(("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "registers"), pl.Int32),
+        "static": pl.Float64,
+        "static_power": pl.Int8,
+        "dynamic": pl.Float64,
+        "dynamic_power": pl.Int8,
+        "size": pl.Float64,
+        "size_power": pl.Int8,
+        "throughput": pl.Float64,
+        "throughput_power": pl.Int8,
+        "src_memory": NAME,
+        "dst_memory": NAME,
+    }
+)
+"""The columns of a frame of `Cells`."""
+
+_NUMBER: Final = r"\d+(?:\.\d*)?(?:e[+-]?\d+)?"
+_DIMENSIONS: Final = re.compile(r"\((\d{1,10}) (\d{1,10}) (\d{1,10})\)")
+_SIZE: Final = re.compile(rf"({_NUMBER})([KMGT]?B)?")
+_RATE: Final = re.compile(rf"({_NUMBER})(?:([KMGT]?B)/s)?")
+_INTEGER: Final = re.compile(r"\d{1,18}")
+_CORRELATION: Final = re.compile(r" \[(\d{1,18})\]$")
+_API_CORRELATION: Final = re.compile(r" \[(\d{1,18})\]\)?$")
+_INT32: Final = 2**31
+
+_PATTERNS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "grid": r"-|\(\d+ \d+ \d+\)",
+        "block": r"-|\(\d+ \d+ \d+\)",
+        "registers": r"-|\d+",
+        "static": rf"-|{_NUMBER}(?:[KMGT]?B)?",
+        "dynamic": rf"-|{_NUMBER}(?:[KMGT]?B)?",
+        "size": rf"-|{_NUMBER}(?:[KMGT]?B)?",
+        "throughput": rf"-|{_NUMBER}(?:[KMGT]?B/s)?",
+        "src_memory": r"-|[A-Za-z]+(?: [A-Za-z]+)*",
+        "dst_memory": r"-|[A-Za-z]+(?: [A-Za-z]+)*",
+        "device": r"-|\S.*?",
+        "context": r"-|\d+",
+        "stream": r"-|\d+",
+        "src_device": r"-|\S.*?",
+        "src_context": r"-|\d+",
+        "dst_device": r"-|\S.*?",
+        "dst_context": r"-|\d+",
+        "um": r"-|PC 0x[0-9a-f]+|[\d.]+(?:[KMGT]?B)?",
+        "address": r"-|0x[0-9a-f]+",
+    }
+)
+
+
+class RowError(ValueError):
+    """A row of which too little is left; the text says why."""
+
+
+def text_values(layout: TextLayout, text: str) -> tuple[dict[str, str], str]:
+    """The cells of a text row behind its times.
+
+    Args:
+        layout: The table's columns.
+        text: The whole line.
+
+    Returns:
+        Cells by column, and what is wrong with the row, or nothing. Cells are taken where the header says; where they
+        do not fit there, by their kinds; of a damaged row those that fit.
+
+    Raises:
+        RowError: Not even what kind of activity it was is left.
+    """
+    values, wrong = _at_edges(layout, text)
+    if not wrong:
+        return values, ""
+    for gap in (r"[ \t]{2,}", r"[ \t]+"):
+        match = _by_kinds(layout.columns, gap).fullmatch(text.rstrip())
+        if match is not None:
+            return match.groupdict(), ""
+    is_kernel = values.get("grid", "-") != "-" and "block" in values
+    if not is_kernel and not values.get("name", "").startswith("["):
+        raise RowError(wrong)
+    return values, wrong
+
+
+def _at_edges(layout: TextLayout, text: str) -> tuple[dict[str, str], str]:
+    values: dict[str, str] = {}
+    wrong = ""
+    left = layout.edges[1]
+    for column, edge in zip(layout.columns[2:-1], layout.edges[2:], strict=True):
+        cell = text[left:edge]
+        fits = len(cell) == edge - left and cell[0] in " \t" and re.fullmatch(_PATTERNS[column], cell.strip())
+        if fits and not cell.endswith(" "):
+            values[column] = cell.strip()
+        elif not wrong:
+            heading = column.replace("_", " ")
+            wrong = f"the row is cut off before its {heading}" if len(text) < edge else f"the {heading} does not fit"
+        left = edge
+    name = text[layout.name_start :].rstrip()
+    if name and name[0] not in " \t" and not text[left : layout.name_start].strip():
+        values["name"] = name
+    elif not wrong:
+        wrong = "the row is cut off before its name" if not name else "the name does not fit"
+    return values, wrong
+
+
+@lru_cache(maxsize=64)
+def _by_kinds(columns: tuple[str, ...], gap: str) -> re.Pattern[str]:
+    kinds = [rf"(?P<{column}>{_PATTERNS[column]})" for column in columns[2:-1]]
+    return re.compile(gap.join((r".*?\S", r"\S+", *kinds, r"(?P<name>\S.*)")))
+
+
+def cells_of(values: Mapping[str, str], units: Mapping[str, str]) -> Cells:
+    """The cells of a row as values; ``-`` and empty cells are null.
+
+    Raises:
+        ValueError: A cell is not what its column holds.
+    """
+    grid, block = _dimensions(values, "grid"), _dimensions(values, "block")
+    size, size_power = _size(values.get("size", ""), units.get("size"))
+    um = values.get("um", "")
+    if size is None and ("B" in um or ("." in um and "um" in units)):
+        # The column also holds program counters and counts of pages.
+        size, size_power = _size(um, units.get("um"))
+    static, dynamic = (_size(values.get(part, ""), units.get(part)) for part in ("static", "dynamic"))
+    throughput = _size(values.get("throughput", ""), units.get("throughput"), _RATE)
+    return Cells(
+        name=values.get("name") or None,
+        device=_word(values.get("device", "")),
+        context=_integer(values.get("context", ""), _INT32),
+        stream=_integer(values.get("stream", "")),
+        grid_x=grid[0],
+        grid_y=grid[1],
+        grid_z=grid[2],
+        block_x=block[0],
+        block_y=block[1],
+        block_z=block[2],
+        registers=_integer(values.get("registers", ""), _INT32),
+        static=static[0],
+        static_power=static[1],
+        dynamic=dynamic[0],
+        dynamic_power=dynamic[1],
+        size=size,
+        size_power=size_power,
+        throughput=throughput[0],
+        throughput_power=throughput[1],
+        src_memory=_memory(values.get("src_memory", "")),
+        dst_memory=_memory(values.get("dst_memory", "")),
+    )
+
+
+def is_api(values: Mapping[str, str]) -> bool:
+    """Whether a row of a GPU trace is an API call: its grid is empty, and its name is not one of nvprof's own."""
+    return values.get("grid", values.get("grid_x")) in ("-", "") and not values.get("name", "").startswith("[")
+
+
+def split_correlation(name: str, *, api: bool) -> tuple[str, int | None]:
+    """A name without the correlation id at its end, and the id.
+
+    >>> split_correlation("f(int*) [17]", api=False), split_correlation("cudaLaunch (f(int*) [17])", api=True)
+    (('f(int*)', 17), ('cudaLaunch', 17))
+    >>> split_correlation("f(int (*) [16])", api=False)
+    ('f(int (*) [16])', None)
+    """
+    match = (_API_CORRELATION if api else _CORRELATION).search(name)
+    bare = name[: match.start()] if match else name
+    return bare.partition(" (")[0] if api else bare, int(match[1]) if match else None
+
+
+def _dimensions(values: Mapping[str, str], what: str) -> tuple[int | None, int | None, int | None]:
+    if what in values:
+        cell = values[what]
+        if cell in ("-", ""):
+            return None, None, None
+        match = _DIMENSIONS.fullmatch(cell)
+        if match is None:
+            raise ValueError(f"expected dimensions such as (16 16 1), found {cell!r}")
+        x, y, z = match.groups()
+    else:
+        x, y, z = (values.get(f"{what}_{axis}", "") for axis in "xyz")
+    return _integer(x, _INT32), _integer(y, _INT32), _integer(z, _INT32)
+
+
+def _integer(cell: str, limit: int = 2**63) -> int | None:
+    if cell in ("-", ""):
+        return None
+    if not _INTEGER.fullmatch(cell) or int(cell) >= limit:
+        raise ValueError(f"expected a whole number, found {cell!r}")
+    return int(cell)
+
+
+def _size(
+    cell: str, unit: str | None, pattern: re.Pattern[str] = _SIZE
+) -> tuple[float, int] | tuple[None, None]:
+    if cell in ("-", ""):
+        return None, None
+    match = pattern.fullmatch(cell)
+    unit = (match[2] if match else None) or (unit or "").removesuffix("/s")
+    if match is None or unit not in SIZE_UNITS:
+        raise ValueError(f"expected a size with its unit (B, KB, MB or GB), found {cell!r}")
+    return float(match[1]), SIZE_UNITS.index(unit)
+
+
+def _memory(cell: str) -> str | None:
+    return None if cell in ("-", "") else cell.lower()
+
+
+def _word(cell: str) -> str | None:
+    return None if cell in ("-", "") else cell

@@ -1,0 +1,96 @@
+"""Reads nvprof's traces in CSV (``--csv``)."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from tui.loaders.nvprof.numbers import time_ns, time_step_ns
+from tui.loaders.nvprof.trace_cells import cells_of, is_api, split_correlation
+from tui.loaders.nvprof.trace_layout import CsvLayout, csv_header, split_csv
+
+if TYPE_CHECKING:
+    from tui.loaders.block import Block
+    from tui.loaders.nvprof.state import NvprofState
+    from tui.loaders.nvprof.trace_table import TraceTable
+    from tui.loaders.section import Line
+
+_NUMBER: Final = re.compile(r"\d+(?:\.\d*)?(?:e[+-]?\d+)?")
+
+
+class CsvTrace:
+    """The rows of a trace in CSV."""
+
+    def __init__(self, layout: CsvLayout, state: NvprofState, table: TraceTable) -> None:
+        self.table = table
+        self._layout = layout
+        self._state = state
+        self._at_header = True
+        self._last_start = 0
+
+    def take(self, line: Line) -> bool:
+        """Read a row; the layout's units, if it is the line below the header."""
+        if self._at_header:
+            self._at_header = False
+            with_units = self._layout.with_units(line.text)
+            if with_units is not None:
+                self._layout = with_units
+                return True
+        cells = self._layout.cells(line.text)
+        if cells is None:
+            return self._is_damaged(line)
+        values = dict(zip(self._layout.columns, cells, strict=True))
+        if not _NUMBER.fullmatch(values["start"]):
+            again = csv_header(line.text)
+            return again is not None and again.columns == self._layout.columns and not self._layout.units
+        self._read(line, values)
+        return True
+
+    def close(self) -> None:
+        """Rows may go on behind program output; the table is complete when the text ends or another begins."""
+        self._state.interrupted_trace = self
+
+    def resume(self, line: Line) -> bool:
+        """Take a row behind other text, where it cannot be but a row of this table."""
+        cells = self._layout.cells(line.text)
+        if cells is None or self._state.session is not self.table.session:
+            return False
+        values = dict(zip(self._layout.columns, cells, strict=True))
+        if not _NUMBER.fullmatch(values["start"]) or self._start_ns(values) < self._last_start:
+            return False
+        self._read(line, values)
+        return True
+
+    def _start_ns(self, values: dict[str, str]) -> int:
+        return time_ns(values["start"], self._layout.units.get("start"))
+
+    def _is_damaged(self, line: Line) -> bool:
+        """Whether a line that has not all cells is a row that was cut off; it is left out."""
+        lead = self._layout.lead.match(line.text)
+        cells = split_csv(line.text[lead.end() :]) if lead else []
+        if len(cells) < 3 or not _NUMBER.fullmatch(cells[0]) or not (_NUMBER.fullmatch(cells[1]) or not cells[1]):
+            return False
+        wanted = len(self._layout.columns)
+        self.table.damaged(line.number, line.text, f"the row has {len(cells)} cells, not {wanted}; it is left out")
+        return True
+
+    def _read(self, line: Line, values: dict[str, str]) -> None:
+        units = self._layout.units
+        try:
+            start_ns = self._start_ns(values)
+            duration = values["duration"]
+            duration_ns = time_ns(duration, units.get("duration")) if duration else None
+            api = self._layout.is_api or is_api(values)
+            name, correlation = split_correlation(values["name"], api=api)
+            if values.get("correlation"):
+                correlation = int(values["correlation"])
+            if api:
+                code = self.table.api_code(name)
+            else:
+                code = self.table.cell_code(cells_of({**values, "name": name}, units))
+        except ValueError as error:
+            self.table.damaged(line.number, line.text, f"{error}; the row is left out")
+            return
+        self._last_start = start_ns
+        self.table.note_step(time_step_ns(values["start"], units.get("start")))
+        (self.table.api if api else self.table.gpu).add(line.number, start_ns, duration_ns, correlation, code)

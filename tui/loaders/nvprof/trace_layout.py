@@ -1,0 +1,227 @@
+"""The columns of a trace: what its header says of them, in text and in CSV."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
+
+from tui.loaders.nvprof.numbers import NS_PER_UNIT
+
+TEXT_HEADINGS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "Start": "start",
+        "Duration": "duration",
+        "Grid Size": "grid",
+        "Block Size": "block",
+        "Regs*": "registers",
+        "SSMem*": "static",
+        "DSMem*": "dynamic",
+        "Size": "size",
+        "Throughput": "throughput",
+        "SrcMemType": "src_memory",
+        "DstMemType": "dst_memory",
+        "Device": "device",
+        "Context": "context",
+        "Stream": "stream",
+        "Src Dev": "src_device",
+        "Src Ctx": "src_context",
+        "Dst Dev": "dst_device",
+        "Dst Ctx": "dst_context",
+        "Unified Memory": "um",
+        "Virtual Address": "address",
+        "Name": "name",
+    }
+)
+"""Headings of text tables and what the columns are called here."""
+
+CSV_HEADINGS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        **TEXT_HEADINGS,
+        "Grid X": "grid_x",
+        "Grid Y": "grid_y",
+        "Grid Z": "grid_z",
+        "Block X": "block_x",
+        "Block Y": "block_y",
+        "Block Z": "block_z",
+        "Registers Per Thread": "registers",
+        "Static SMem": "static",
+        "Dynamic SMem": "dynamic",
+        "Correlation_ID": "correlation",
+    }
+)
+"""The same for CSV."""
+
+SIZE_UNITS: Final = ("B", "KB", "MB", "GB", "TB")
+"""A size is its number times the base (1024 or 1000) to the power of the unit's place here."""
+
+_HEADING: Final = re.compile("|".join(re.escape(name) for name in sorted(TEXT_HEADINGS, key=len, reverse=True)))
+_TEXT_HEADER: Final = re.compile(r"(?P<lead>.*?)[ \t]*Start[ \t]+Duration[ \t]+(?:.*[ \t])?Name[ \t]*")
+_CSV_HEADER: Final = re.compile(r'(?P<lead>.*?)"?Start"?,"?Duration"?,.*')
+_UNIT: Final = re.compile(r"ns|us|ms|s|[KMGT]?B(?:/s)?")
+
+# The column sets of tables without explicit copies, of old versions and of newer ones, for rows pasted without header.
+_BARE_COLUMNS: Final = {
+    11: "start duration grid block registers static dynamic device context stream name",
+    13: "start duration grid block registers static dynamic size throughput device context stream name",
+    15: "start duration grid block registers static dynamic size throughput src_memory dst_memory device context stream"
+    " name",
+}
+_BARE_ROW: Final = re.compile(
+    r"[ \t]*[\d.]+(?:ns|us|ms|s)  +[\d.]+(?:ns|us|ms|s)  +(?:-|\(\d+ \d+ \d+\))  +(?:-|\(\d+ \d+ \d+\))  +\S.*"
+)
+_BARE_CELL: Final = re.compile(r"\S+(?: \S+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class TextLayout:
+    """The columns of a text table and where they stand; cells are right-aligned, the name begins below its heading."""
+
+    lead: str
+    """What stands in front of every line beside blanks (``// ``)."""
+    columns: tuple[str, ...]
+    """Values of `TEXT_HEADINGS`; the last is the name."""
+    edges: tuple[int, ...]
+    """The index after each column's last character, for all columns but the name."""
+    name_start: int
+    units: Mapping[str, str] = field(default_factory=dict)
+    """Units of columns, where a second header line gives them."""
+
+    @property
+    def is_api(self) -> bool:
+        """Whether the table lists API calls alone."""
+        return self.columns == ("start", "duration", "name")
+
+    def with_units(self, text: str) -> TextLayout | None:
+        """The layout with the units of a second header line, or None where the line is not one."""
+        found = {}
+        for token in re.finditer(r"\S+", text[len(self.lead) :] if text.startswith(self.lead) else text):
+            shift = len(self.lead) if text.startswith(self.lead) else 0
+            if not _UNIT.fullmatch(token[0]) or token.end() + shift not in self.edges:
+                return None
+            found[self.columns[self.edges.index(token.end() + shift)]] = token[0]
+        if found.get("start") not in NS_PER_UNIT or found.get("duration") not in NS_PER_UNIT:
+            return None
+        return TextLayout(self.lead, self.columns, self.edges, self.name_start, found)
+
+
+@dataclass(frozen=True, slots=True)
+class CsvLayout:
+    """The columns of a CSV table."""
+
+    lead: re.Pattern[str]
+    """What stands in front of every line; numbers in it may differ from line to line."""
+    columns: tuple[str, ...]
+    """Values of `CSV_HEADINGS`."""
+    units: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_api(self) -> bool:
+        """Whether the table lists API calls alone."""
+        return not {"grid_x", "device"} & set(self.columns)
+
+    def cells(self, text: str) -> list[str] | None:
+        """The cells of a line, or None where it has not as many as the table has columns."""
+        lead = self.lead.match(text)
+        if lead is None:
+            return None
+        row = split_csv(text[lead.end() :])
+        return row if len(row) == len(self.columns) else None
+
+    def with_units(self, text: str) -> CsvLayout | None:
+        """The layout with the units of a second header line, or None where the line is not one."""
+        row = self.cells(text)
+        if row is None or any(cell and not _UNIT.fullmatch(cell) for cell in row):
+            return None
+        units = {column: cell for column, cell in zip(self.columns, row, strict=True) if cell}
+        if units.get("start") not in NS_PER_UNIT or units.get("duration") not in NS_PER_UNIT:
+            return None
+        return CsvLayout(self.lead, self.columns, units)
+
+
+def split_csv(text: str) -> list[str]:
+    """The cells of one CSV line, without blanks around them.
+
+    >>> split_csv('1.5,,"f(int, int) [7]"')
+    ['1.5', '', 'f(int, int) [7]']
+    """
+    try:
+        return [cell.strip() for cell in next(csv.reader([text]), [])]
+    except csv.Error:
+        return []
+
+
+def text_header(text: str) -> TextLayout | None:
+    """The layout that a text table's header line gives, or None where the line is not one.
+
+    >>> layout = text_header("   Start  Duration  Name")
+    >>> layout.columns, layout.edges, layout.name_start
+    (('start', 'duration', 'name'), (8, 18), 20)
+    """
+    match = _TEXT_HEADER.fullmatch(text)
+    if match is None:
+        return None
+    headings = list(_HEADING.finditer(text, match.end("lead")))
+    between = [text[a:b] for a, b in zip([match.end("lead"), *(h.end() for h in headings)],
+                                        [*(h.start() for h in headings), len(text)], strict=True)]
+    columns = tuple(TEXT_HEADINGS[heading[0]] for heading in headings)
+    if any(gap.strip() for gap in between) or len(set(columns)) < len(columns) or columns[-1] != "name":
+        return None
+    return TextLayout(match["lead"], columns, tuple(h.end() for h in headings[:-1]), headings[-1].start())
+
+
+def bare_row(text: str) -> TextLayout | None:
+    """The layout that a row itself gives which was pasted without its header, or None where nothing proves one."""
+    if not _BARE_ROW.fullmatch(text):
+        return None
+    cells = list(_BARE_CELL.finditer(text))
+    # A name may hold two blanks in a row; the columns before it do not.
+    for count in sorted(_BARE_COLUMNS, reverse=True):
+        columns = tuple(_BARE_COLUMNS[count].split())
+        if len(cells) < count:
+            continue
+        by_name = dict(zip(columns, (cell[0] for cell in cells), strict=False))
+        if not (_is_number(by_name["context"]) and _is_number(by_name["stream"])):
+            continue
+        if all(_BARE_TYPES.get(column, _ANYTHING).fullmatch(cell) for column, cell in by_name.items()):
+            edges = tuple(cell.end() for cell in cells[: count - 1])
+            return TextLayout("", columns, edges, cells[count - 1].start())
+    return None
+
+
+_ANYTHING: Final = re.compile(r".+")
+_BARE_TYPES: Final = {
+    "registers": re.compile(r"-|\d+"),
+    "static": re.compile(r"-|[\d.]+[KMG]?B"),
+    "dynamic": re.compile(r"-|[\d.]+[KMG]?B"),
+    "size": re.compile(r"-|[\d.]+[KMG]?B"),
+    "throughput": re.compile(r"-|[\d.e+]+[KMG]?B/s"),
+    "src_memory": re.compile(r"-|[A-Za-z ]+"),
+    "dst_memory": re.compile(r"-|[A-Za-z ]+"),
+    "device": re.compile(r".*[A-Za-z].*"),
+}
+
+
+def _is_number(cell: str) -> bool:
+    return cell.isdecimal()
+
+
+def csv_header(text: str) -> CsvLayout | None:
+    """The layout that a CSV table's header line gives, or None where the line is not one.
+
+    >>> csv_header('131072,"Start","Duration","Name"').columns
+    ('start', 'duration', 'name')
+    """
+    match = _CSV_HEADER.fullmatch(text)
+    if match is None:
+        return None
+    headings = split_csv(text[match.end("lead") :])
+    columns = tuple(CSV_HEADINGS.get(heading, "") for heading in headings)
+    if "" in columns or len(set(columns)) < len(columns) or "name" not in columns:
+        return None
+    lead = match["lead"].strip()
+    pattern = r"[ \t]*" + re.sub(r"\d+", r"\\d+", re.escape(lead)) + r"[ \t]*"
+    return CsvLayout(re.compile(pattern), columns)

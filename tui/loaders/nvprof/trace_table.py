@@ -1,0 +1,170 @@
+"""The rows of one trace while they are read, and the frames they become."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+from polars.exceptions import PolarsError
+
+from tui.loaders.collector import Collector, Session
+from tui.loaders.nvprof.trace_cells import CELLS, Cells
+from tui.loaders.nvprof.trace_finish import activities_of
+from tui.model.schema import NAME
+
+Ints = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.int32]
+
+UNKNOWN: Final = -1
+"""Stands for null in the arrays of times and correlation ids."""
+
+_ISSUE_LIMIT: Final = 20
+"""So many damaged rows of a table are listed one by one; the rest is counted."""
+
+
+class RowStore:
+    """Line, start, duration, correlation id and code of many rows, in line order."""
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[npt.NDArray[np.uint32], Ints, Ints, Ints, Codes]] = []
+        self._waiting: list[tuple[int, int, int, int, int]] = []
+        self.count = 0
+
+    def add(self, line: int, start: int, duration: int | None, correlation: int | None, code: int) -> None:
+        """Add one row."""
+        self._waiting.append(
+            (line, start, UNKNOWN if duration is None else duration, UNKNOWN if correlation is None else correlation, code)
+        )
+        self.count += 1
+
+    def add_many(self, line: Ints, start: Ints, duration: Ints, correlation: Ints, code: Codes) -> None:
+        """Add rows whose lines may lie between those of rows that were added one by one since the last call."""
+        self.count += len(line)
+        part = (line.astype(np.uint32), start, duration, correlation, code)
+        if self._waiting:
+            waiting = self._take_waiting()
+            part = tuple(np.concatenate(pair) for pair in zip(waiting, part, strict=True))  # type: ignore[assignment]
+            order = np.argsort(part[0], kind="stable")
+            part = tuple(column[order] for column in part)  # type: ignore[assignment]
+        if len(part[0]):
+            self._parts.append(part)
+
+    def _take_waiting(self) -> tuple[npt.NDArray[np.uint32], Ints, Ints, Ints, Codes]:
+        rows = np.array(self._waiting, np.int64).reshape(-1, 5).T
+        self._waiting.clear()
+        return rows[0].astype(np.uint32), rows[1], rows[2], rows[3], rows[4].astype(np.int32)
+
+    def take_all(self) -> tuple[pl.DataFrame, Codes]:
+        """All rows (line, start_ns, duration_ns, correlation) and their codes; the store is empty then."""
+        if self._waiting:
+            self._parts.append(self._take_waiting())
+        columns = []
+        for place in range(5):
+            columns.append(np.concatenate([part[place] for part in self._parts]) if self._parts else np.empty(0, np.int64))
+        self._parts.clear()
+        self.count = 0
+        frame = pl.DataFrame(
+            {
+                "line": pl.Series(columns[0], dtype=pl.UInt32),
+                "start_ns": columns[1],
+                "duration_ns": columns[2],
+                "correlation": columns[3],
+            }
+        ).with_columns(
+            pl.when(pl.col(column) != UNKNOWN).then(pl.col(column)).alias(column)
+            for column in ("duration_ns", "correlation")
+        )
+        return frame, columns[4].astype(np.int32)
+
+
+class TraceTable:
+    """One table: GPU rows, API rows, the distinct cells of the GPU rows, the distinct names of the API rows."""
+
+    def __init__(self, collector: Collector, session: Session) -> None:
+        self.session = session
+        self._collector = collector
+        self.gpu = RowStore()
+        self.api = RowStore()
+        self._cells: list[pl.DataFrame] = []
+        self._new_cells: list[Cells] = []
+        self._cell_codes: dict[Cells, int] = {}
+        self.cell_count = 0
+        self._api_names: dict[str, int] = {}
+        self._issues = 0
+        self._last_issue_line = 0
+        self._step_ns = Decimal(0)
+        collector.before_profile(self.finish)
+
+    def note_step(self, step_ns: Decimal) -> None:
+        """Note how precisely a start time is known; the table keeps the coarsest step."""
+        self._step_ns = max(self._step_ns, step_ns)
+
+    def note_step_ns(self, step_ns: int) -> None:
+        """The same for a whole number of nanoseconds."""
+        self._step_ns = max(self._step_ns, Decimal(step_ns))
+
+    def cell_code(self, cells: Cells) -> int:
+        """The code of the cells of one row."""
+        code = self._cell_codes.get(cells)
+        if code is None:
+            code = self._cell_codes[cells] = self.cell_count
+            self._new_cells.append(cells)
+            self.cell_count += 1
+        return code
+
+    def add_cells(self, cells: pl.DataFrame) -> int:
+        """Add many distinct cells (columns of `CELLS`); returns the code of the first, the others follow it."""
+        self._flush_cells()
+        first = self.cell_count
+        self._cells.append(cells)
+        self.cell_count += cells.height
+        return first
+
+    def api_code(self, name: str) -> int:
+        """The code of an API call's name."""
+        return self._api_names.setdefault(name, len(self._api_names))
+
+    def damaged(self, line: int, text: str, reason: str) -> None:
+        """Note a row that could not be read as it stood."""
+        self._issues += 1
+        self._last_issue_line = line
+        if self._issues <= _ISSUE_LIMIT:
+            self._collector.issue("warning", line, text, reason)
+
+    def finish(self) -> None:
+        """Hand everything to the collector."""
+        current, self._collector.session = self._collector.session, self.session
+        try:
+            self._hand_over()
+        except (ValueError, OverflowError, PolarsError) as error:
+            reason = f"the trace that ends here could not be used ({(str(error).splitlines() or [''])[0][:80]})"
+            self._collector.issue("error", self.session.last_line, "", reason)
+        finally:
+            self._cell_codes.clear()
+            self._collector.session = current
+
+    def _hand_over(self) -> None:
+        if self._issues > _ISSUE_LIMIT:
+            rest = f"{self._issues - _ISSUE_LIMIT} more rows of this trace are damaged; this is the last of them"
+            self._collector.issue("warning", self._last_issue_line, "", rest)
+            self._issues = 0
+        if self._step_ns:
+            self._collector.resolution(max(1, int(self._step_ns)))
+        if self.api.count:
+            rows, codes = self.api.take_all()
+            names = pl.Series("name", list(self._api_names), dtype=pl.String).cast(NAME)
+            self._collector.add_frame("api_calls", rows.with_columns(names.gather(codes)))
+        if self.gpu.count:
+            self._flush_cells()
+            rows, codes = self.gpu.take_all()
+            cells = pl.concat(self._cells)
+            self._cells.clear()
+            self._collector.add_frame("activities", activities_of(rows, codes, cells, self._collector))
+
+    def _flush_cells(self) -> None:
+        if self._new_cells:
+            self._cells.append(pl.DataFrame(self._new_cells, schema=CELLS, orient="row"))
+            self._new_cells.clear()

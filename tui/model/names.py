@@ -1,0 +1,124 @@
+"""Kernel names: long demangled C++ names made short enough to read."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_ANONYMOUS: Final = "(anonymous namespace)"
+_OPERATOR: Final = re.compile(r"operator(?:\(\)|\[\]|<=>|<<=?|>>=?|->\*?|<=?|>=?)(?=\(|<|$)")
+_IDENTIFIER: Final = re.compile(r"(\d+)")
+_AFTER_PARAMETERS: Final = re.compile(r" (?:const|volatile|noexcept)\b|&&?(?=$|::)")
+_NOTE: Final = re.compile(r" \[(?:with|clone)\b.*")
+_CLOSING: Final = {"<": ">", "(": ")", "{": "}"}
+
+
+def short_name(name: str) -> str:
+    """A kernel's name without return type, template arguments and parameter lists; namespaces stay.
+
+    Names in brackets (``[CUDA memset]``) and names that are no C++ stay as they are; a mangled name is spelt out where
+    its first part is nothing but a list of identifiers. A name that was cut off loses its last, open part.
+
+    >>> short_name("void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<int>>(int, float)")
+    'at::native::vectorized_elementwise_kernel'
+    >>> short_name("void (anonymous namespace)::f<bool=0>(int*)::{lambda(float)#1}::operator()(float) const")
+    '(anonymous namespace)::f::{lambda(float)#1}::operator()'
+    >>> short_name("_ZN2at6native6kernelILi4EEEvi"), short_name("nvjet_tst_64x32"), short_name("[CUDA memcpy HtoD]")
+    ('at::native::kernel', 'nvjet_tst_64x32', '[CUDA memcpy HtoD]')
+    """
+    if name.startswith("["):
+        return name
+    if name.startswith("_Z"):
+        return _unmangled(name) or name
+    if not any(sign in name for sign in "<( "):
+        return name
+    return _last_word(_bare(_NOTE.sub("", name))) or name
+
+
+def _bare(name: str) -> str:
+    """The name with template arguments and parameter lists taken out."""
+    kept: list[str] = []
+    at = 0
+    while at < len(name):
+        if name.startswith(_ANONYMOUS, at):
+            kept.append(_ANONYMOUS.replace(" ", "\0"))
+            at += len(_ANONYMOUS)
+        elif name[at] == "o" and (operator := _OPERATOR.match(name, at)) and (at == 0 or not _is_word(name[at - 1])):
+            kept.append(operator[0])
+            at = operator.end()
+        elif name[at] == "{":
+            end = _end_of_group(name, at)
+            kept.append(name[at:end].replace(" ", "\0"))
+            at = end
+        elif name[at] in "<(":
+            is_list = name[at] == "("
+            at = _end_of_group(name, at)
+            while is_list and (qualifier := _AFTER_PARAMETERS.match(name, at)):
+                at = qualifier.end()
+        else:
+            kept.append(name[at])
+            at += 1
+    return "".join(kept)
+
+
+def _end_of_group(name: str, start: int) -> int:
+    """The index after the bracket that closes the one at ``start``; the end of the name where none does."""
+    open_brackets = [_CLOSING[name[start]]]
+    at = start + 1
+    while at < len(name):
+        sign = name[at]
+        if sign == "o" and (operator := _OPERATOR.match(name, at)) and not _is_word(name[at - 1]):
+            at = operator.end()
+            continue
+        # An arrow's ``>``, or a comparison among template arguments, closes nothing.
+        if sign == open_brackets[-1] and not (sign == ">" and name[at - 1] == "-"):
+            open_brackets.pop()
+            if not open_brackets:
+                return at + 1
+        elif sign in _CLOSING:
+            open_brackets.append(_CLOSING[sign])
+        elif sign in ")}" and sign in open_brackets:
+            # A lone ``<`` was a comparison: what it opened ends with the bracket around it.
+            while open_brackets.pop() != sign:
+                pass
+            if not open_brackets:
+                return at + 1
+        at += 1
+    return len(name)
+
+
+def _last_word(bare: str) -> str:
+    """What follows the return type."""
+    words = bare.split()
+    if not words:
+        return ""
+    if len(words) > 1 and words[-2].endswith("operator"):
+        return " ".join(words[-2:])
+    return words[-1].lstrip("*&").replace("\0", " ")
+
+
+def _unmangled(name: str) -> str:
+    """The identifiers at the front of an Itanium-mangled name, or nothing where it begins otherwise."""
+    nested = name.startswith("_ZN")
+    at = 3 if nested else 2
+    parts: list[str] = []
+    if name.startswith("St", at):
+        parts.append("std")
+        at += 2
+    while (length := _IDENTIFIER.match(name, at)) is not None:
+        start = length.end()
+        at = start + int(length[1])
+        if at > len(name):
+            return ""
+        identifier = name[start:at]
+        parts.append(_ANONYMOUS if identifier.startswith("_GLOBAL__N_") else identifier)
+        if not nested:
+            break
+    # A nested name goes on with template arguments (I) or ends (E); anything else would need a real demangler.
+    if not parts or (nested and name[at : at + 1] not in ("I", "E")):
+        return ""
+    return "::".join(parts)
+
+
+def _is_word(sign: str) -> bool:
+    return sign.isalnum() or sign == "_"
