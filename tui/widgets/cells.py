@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from tui.analysis.names import short_name
 from tui.fmt import PERCENT, cell_width, clip, column_unit, format_value, heading, shorten_symbol
 from tui.model.columns import Column, ColumnKind
-from tui.model.view import TableState
 from tui.text import plain
+
+if TYPE_CHECKING:
+    from tui.model.view import TableState
 
 TEXT_WIDEST: Final = 28
 """A text column that is not pinned never takes more cells: the whole text can be had on demand."""
@@ -20,6 +23,9 @@ TIME_LEAST: Final = 7
 BYTES_WIDEST: Final = 11
 """Cells of ``1,023.9 KiB``, the longest way to write a size."""
 SIZES_SAMPLED: Final = 256
+NAMES_MEASURED: Final = 2_048
+"""With more distinct names than this, the longest decides the width although it may be shown shorter."""
+FITTED_KEPT: Final = 4_096
 CHARACTERS_KEPT: Final = 4_096
 """A text is cut here before it is measured and shortened: names of megabytes must not cost time on every paint."""
 
@@ -50,28 +56,27 @@ class CellWriter:
     ) -> None:
         self.column = column
         self._ascii_only = ascii_only
-        self._full_names = state.full_names
+        self._shortens = column.kind is ColumnKind.SYMBOL and not state.full_names
+        self._fitted: dict[tuple[str, int], str] = {}
         self._share_of = total_ns if state.as_share and column.kind is ColumnKind.DURATION else None
         self.is_text = column.kind in _TEXTS
         smallest, largest = (None, None) if self.is_text else _extent(series)
-        magnitude = None if smallest is None or largest is None else max(abs(smallest), abs(largest))
-        self._unit = column_unit(column.kind, magnitude, unit=state.unit)
+        self._unit = column_unit(column.kind, _magnitude(smallest, largest), unit=state.unit)
         if self._share_of is not None:
             self._unit = PERCENT
-        symbol = self._unit.symbol if self._unit is not None else ""
-        if ascii_only and self._unit is not None:
-            symbol = self._unit.ascii().symbol
+        symbol = ""
+        if self._unit is not None and (largest is not None or column.kind not in _TIMES):
+            symbol = self._unit.ascii().symbol if ascii_only else self._unit.symbol
         self.title = heading(column.title, symbol)
         """The heading with the unit that all values of the column share."""
-        self.unit_symbol = self._unit.symbol if self._unit is not None and column.kind in _TIMES else ""
-        """For a time: the unit that a bare number in a filter is read in."""
         self.width = max(cell_width(self.title) + 1, self._width_of_values(series, smallest, largest))
         """Cells that the values and the heading with its sort marker need."""
 
     def _width_of_values(self, series: pl.Series, smallest: float | None, largest: float | None) -> int:
         kind = self.column.kind
         if self.is_text:
-            return min(SYMBOL_WIDEST if kind is ColumnKind.SYMBOL else TEXT_WIDEST, _text_width(series))
+            widest = SYMBOL_WIDEST if kind is ColumnKind.SYMBOL else TEXT_WIDEST
+            return min(widest, _text_width(series, shorten=self._shortens))
         if kind in _BYTES:
             distinct = series.drop_nulls().unique()
             if len(distinct) > SIZES_SAMPLED:
@@ -94,15 +99,43 @@ class CellWriter:
             return format_value(ColumnKind.PERCENT, value, unit=PERCENT, suffix=False, ascii_only=self._ascii_only)
         return format_value(self.column.kind, value, unit=self._unit, suffix=False, ascii_only=self._ascii_only)
 
+    def with_unit(self, value: object) -> str:
+        """A value as it stands alone, with its own unit."""
+        return self.whole(value) if self.is_text else format_value(self.column.kind, value, ascii_only=self._ascii_only)
+
     def fitted(self, value: object, width: int) -> str:
         """A value in at most ``width`` cells; a number that lacks the room is shown as ``#``, never cut."""
         if not self.is_text or value is None:
             text = self.whole(value)
             return text if cell_width(text) <= width else "#" * width
-        text = plain(str(value)[:CHARACTERS_KEPT], ascii_only=self._ascii_only)
-        if self.column.kind is ColumnKind.SYMBOL and not self._full_names:
-            return shorten_symbol(text, width, ascii_only=self._ascii_only)
-        return clip(text, width, ascii_only=self._ascii_only)
+        text = str(value)
+        fitted = self._fitted.get((text, width))
+        if fitted is None:
+            if len(self._fitted) >= FITTED_KEPT:
+                self._fitted.clear()
+            fitted = self._fitted[text, width] = self._fit_text(text, width)
+        return fitted
+
+    def _fit_text(self, text: str, width: int) -> str:
+        safe = plain(text[:CHARACTERS_KEPT], ascii_only=self._ascii_only)
+        if self._shortens:
+            return shorten_symbol(safe, width, ascii_only=self._ascii_only)
+        return clip(safe, width, ascii_only=self._ascii_only)
+
+
+def units_of(columns: Iterable[Column], frame: pl.DataFrame, state: TableState) -> dict[str, str]:
+    """For each column of times the unit that its values are written in, as ``{"total_ns": "ms"}``."""
+    units: dict[str, str] = {}
+    for column in columns:
+        if column.kind in _TIMES and column.name in frame.columns:
+            unit = column_unit(column.kind, _magnitude(*_extent(frame[column.name])), unit=state.unit)
+            if unit is not None:
+                units[column.name] = unit.symbol
+    return units
+
+
+def _magnitude(smallest: float | None, largest: float | None) -> float | None:
+    return None if smallest is None or largest is None else max(abs(smallest), abs(largest))
 
 
 def _extent(series: pl.Series) -> tuple[float | None, float | None]:
@@ -114,9 +147,12 @@ def _extent(series: pl.Series) -> tuple[float | None, float | None]:
     return None, None
 
 
-def _text_width(series: pl.Series) -> int:
+def _text_width(series: pl.Series, *, shorten: bool) -> int:
     distinct = series.unique() if series.dtype == pl.Categorical else series
-    texts = distinct.cast(pl.String)
+    texts = distinct.cast(pl.String).drop_nulls()
+    if len(texts) <= NAMES_MEASURED:
+        held = (text[:CHARACTERS_KEPT] for text in texts.to_list())
+        return max((cell_width(short_name(text) if shorten else text) for text in held), default=1)
     # A character outside ASCII takes three bytes and at most two cells: bytes are never too few.
     longest = texts.str.len_bytes().max()
     return longest if isinstance(longest, int) else 1

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import polars as pl
-from rich.style import Style
-from textual import events
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
-from textual.strip import Strip
 
 from tui.keys import Scope, actions_of, bindings_for
 from tui.model.columns import Column, ColumnKind
@@ -20,6 +18,11 @@ from tui.widgets.cells import CellWriter, writers
 from tui.widgets.table_layout import TableLayout, lay_out
 from tui.widgets.table_painter import RowLook, TablePainter, TableStyles
 from tui.widgets.table_rows import TableRows
+
+if TYPE_CHECKING:
+    from rich.style import Style
+    from textual import events
+    from textual.strip import Strip
 
 HEADER: Final = 1
 """Lines that do not scroll."""
@@ -97,8 +100,10 @@ class FrameTable(ScrollView, can_focus=True):
         self.rows = TableRows(pl.DataFrame())
         self.marks: set[int] = set()
         """Marked rows, as row numbers of the frame."""
-        self.found: frozenset[int] = frozenset()
-        """Rows that the search found, as shown."""
+        self.kept_row: int | None = None
+        """The row number in the frame of the row that the user put the cursor on; None before they moved it."""
+        self._found = pl.Series(dtype=pl.UInt32)
+        self._hits: re.Pattern[str] | None = None
         self.empty_text = ""
         self.cursor_row = 0
         self.cursor_column = ""
@@ -109,18 +114,25 @@ class FrameTable(ScrollView, can_focus=True):
 
     # --- data --------------------------------------------------------------------------------------------------------
 
-    def set_rows(self, rows: TableRows, *, cursor_row: int = 0) -> None:
-        """Show these rows, with the cursor on one of them."""
+    def set_rows(self, rows: TableRows, *, cursor_row: int = 0, found: pl.Series | None = None) -> None:
+        """Show these rows.
+
+        Args:
+            rows: What to show.
+            cursor_row: The shown row that the cursor stands on.
+            found: The shown rows that a search found, in ascending order.
+        """
         if rows.frame is not self.rows.frame:
             self._writers.clear()
         self.rows = rows
+        self._found = pl.Series(dtype=pl.UInt32) if found is None else found
         self.cursor_row = max(0, min(cursor_row, len(rows) - 1))
         self.virtual_size = Size(self.size.width, len(rows) + HEADER)
         self._redraw()
         self._scroll_to_cursor()
         self.post_message(self.CursorMoved(self))
 
-    def arrange(self, state: TableState) -> None:
+    def arrange_columns(self, state: TableState) -> None:
         """Take over order, hidden columns, sort markers, units and names."""
         if (state.unit, state.as_share, state.full_names) != (
             self.arrangement.unit,
@@ -162,16 +174,35 @@ class FrameTable(ScrollView, can_focus=True):
         self._strips.clear()
         self.refresh()
 
-    def show_found(self, shown_rows: frozenset[int]) -> None:
-        """Highlight the rows that a search found."""
-        self.found = shown_rows
-        self._strips.clear()
-        self.refresh()
+    def show_hits(self, pattern: re.Pattern[str] | None) -> None:
+        """Underline what the pattern finds in the texts of the found rows."""
+        if pattern != self._hits:
+            self._hits = pattern
+            self._strips.clear()
+            self.refresh()
+
+    @property
+    def found_count(self) -> int:
+        """How many rows the search found."""
+        return len(self._found)
+
+    def found_at(self, row: int) -> int | None:
+        """Which of the found rows a shown row is, from 1; None where it is none of them."""
+        place = int(self._found.search_sorted(row)) if len(self._found) else 0
+        return place + 1 if place < len(self._found) and self._found[place] == row else None
+
+    def next_found(self, row: int, step: int) -> int | None:
+        """The found row after (1) or before (-1) a shown row, around the end; None where nothing was found."""
+        if not len(self._found):
+            return None
+        place = int(self._found.search_sorted(row, side="right" if step > 0 else "left"))
+        return int(self._found[(place if step > 0 else place - 1) % len(self._found)])
 
     # --- layout ------------------------------------------------------------------------------------------------------
 
     @property
-    def _ascii_only(self) -> bool:
+    def ascii_only(self) -> bool:
+        """Whether the terminal can show ASCII characters alone."""
         return bool(getattr(self.app, "ascii_only", False))
 
     def _ensure_writers(self) -> None:
@@ -181,7 +212,7 @@ class FrameTable(ScrollView, can_focus=True):
                 self.rows.frame,
                 self.arrangement,
                 weight=self.spec.weight,
-                ascii_only=self._ascii_only,
+                ascii_only=self.ascii_only,
             )
 
     def _ensure_painter(self) -> TablePainter:
@@ -189,7 +220,8 @@ class FrameTable(ScrollView, can_focus=True):
             self._ensure_writers()
             columns = self.columns()
             shares = [column.name for column in columns if column.kind is ColumnKind.PERCENT]
-            width = self.scrollable_content_region.width
+            # One cell stays free, so that the last column does not touch the scrollbar.
+            width = max(0, self.scrollable_content_region.width - 1)
             layout = lay_out(
                 columns,
                 {column.name: self._writers[column.name].width for column in columns},
@@ -203,7 +235,7 @@ class FrameTable(ScrollView, can_focus=True):
                 self.cursor_column = layout.sequence[0]
             positions = {name: position for position, name in enumerate(self.rows.frame.columns)}
             self._painter = TablePainter(
-                layout, self._writers, positions, self._styles(), width, ascii_only=self._ascii_only
+                layout, self._writers, positions, self._styles(), width + 1, ascii_only=self.ascii_only
             )
             self.post_message(self.LayoutChanged(self))
         return self._painter
@@ -248,6 +280,10 @@ class FrameTable(ScrollView, can_focus=True):
         self._redraw()
         self._scroll_to_cursor()
 
+    def watch_show_vertical_scrollbar(self) -> None:
+        """Fit the columns to the width that the scrollbar leaves."""
+        self._redraw()
+
     # --- drawing -----------------------------------------------------------------------------------------------------
 
     def render_line(self, y: int) -> Strip:
@@ -262,13 +298,13 @@ class FrameTable(ScrollView, can_focus=True):
             self.cursor_column if row == self.cursor_row else None,
             self.has_focus and row == self.cursor_row,
             bool(self.marks) and self.rows.source_row(row) in self.marks,
-            row in self.found,
+            self.found_at(row) is not None,
         )
         strip = self._strips.get((row, look))
         if strip is None:
             if len(self._strips) >= STRIPS_KEPT:
                 self._strips.clear()
-            strip = self._strips[row, look] = painter.row(self.rows.row(row), look)
+            strip = self._strips[row, look] = painter.row(self.rows.row(row), look, self._hits)
         return strip
 
     def _refresh_row(self, row: int) -> None:
@@ -290,6 +326,7 @@ class FrameTable(ScrollView, can_focus=True):
             self._scroll_to_cursor()
             return
         previous, self.cursor_row = self.cursor_row, row
+        self.kept_row = self.rows.source_row(row)
         self._refresh_row(previous)
         self._refresh_row(row)
         self._scroll_to_cursor()

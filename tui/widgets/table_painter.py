@@ -1,19 +1,27 @@
-"""Draws the lines of a table: values in, one strip out; it knows nothing of the cursor's movement or of Textual's events."""
+"""Draws the lines of a table: values in, one strip out; it knows nothing of keys, scrolling or data frames."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
+from typing import TYPE_CHECKING, Final
 
 from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
 from tui.fmt import bar, cell_width, clip, pad
-from tui.model.view import Sort
-from tui.widgets.cells import CellWriter
 from tui.widgets.table_layout import GAP, GUTTER, PlacedColumn, TableLayout
+
+if TYPE_CHECKING:
+
+    from tui.model.view import Sort
+    from tui.widgets.cells import CellWriter
+
+
+UNDERLINE: Final = Style(underline=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +83,7 @@ class TablePainter:
 
     def header(self, sort: Sort, cursor_column: str) -> Strip:
         """The line of headings, with the sort order and the column under the cursor."""
-        directions = {name: descending for name, descending in sort}
+        directions = dict(sort)
         order = {name: number for number, (name, _) in enumerate(sort, 1)}
         down, up = ("v", "^") if self.ascii_only else ("▼", "▲")
         runs = _Runs(self.styles.header)
@@ -97,39 +105,50 @@ class TablePainter:
             runs.add(" " * (placed.end - placed.x - placed.width + GAP))
         return runs.strip(self.width)
 
-    def row(self, values: Sequence[object], look: RowLook) -> Strip:
-        """One row."""
+    def row(self, values: Sequence[object], look: RowLook, hits: re.Pattern[str] | None = None) -> Strip:
+        """One row.
+
+        Args:
+            values: Its values, in the order of the frame.
+            look: Cursor, mark and whether a search found it.
+            hits: What the search looked for, to be underlined in the texts of a found row.
+        """
         styles = self.styles
         on_cursor = look.cursor_column is not None
+        base = styles.row
         if on_cursor:
             base = styles.cursor_row if look.is_focused else styles.blurred_row
-        else:
-            base = styles.row
         runs = _Runs(base)
-        if look.is_marked:
-            runs.add("*" if self.ascii_only else "•", None if on_cursor else styles.mark)
-            runs.add(" " * (GUTTER - 1))
-        else:
-            runs.add(" " * GUTTER)
+        mark = ("*" if self.ascii_only else "•") if look.is_marked else " "
+        runs.add(mark, styles.mark if look.is_marked and not on_cursor else None)
+        runs.add(" " * (GUTTER - 1))
+        hit = (base + UNDERLINE if on_cursor else styles.hit) if look.is_found else None
+        hit_is_shown = False
         for placed, writer, position in self._cells:
             value = values[position]
             text = writer.fitted(value, placed.width)
             style: Style | None = None
-            if on_cursor and look.cursor_column == placed.column.name:
-                style = styles.cursor_cell if look.is_focused else styles.blurred_cell
-                runs.add(_aligned(text, placed), style)
-            elif on_cursor:
-                runs.add(_aligned(text, placed))
+            if on_cursor:
+                if look.cursor_column == placed.column.name:
+                    style = styles.cursor_cell if look.is_focused else styles.blurred_cell
             elif value is None:
-                runs.add(_aligned(text, placed), styles.unknown)
+                style = styles.unknown
+            spans = [found.span() for found in hits.finditer(text)] if hit and hits and writer.is_text else []
+            if spans and hit:
+                hit_is_shown = True
+                runs.add_spans(text, spans, style, hit if style is None else style + UNDERLINE)
+                runs.add(" " * (placed.width - cell_width(text)), style)
             else:
-                runs.add(_aligned(text, placed))
+                runs.add(_aligned(text, placed), style)
             if placed.bar:
                 share = value / 100 if isinstance(value, (int, float)) else 0.0
-                drawn = bar(share, placed.bar, ascii_only=self.ascii_only)
                 runs.add(" ")
-                runs.add(drawn.ljust(placed.bar), None if on_cursor else styles.bar)
+                drawn = bar(share, placed.bar, ascii_only=self.ascii_only)
+                runs.add(pad(drawn, placed.bar), None if on_cursor else styles.bar)
             runs.add(" " * GAP)
+        if hit and not hit_is_shown:
+            # What was found is cut away, or is a number: the whole row stands for it.
+            return runs.strip(self.width).apply_style(UNDERLINE)
         return runs.strip(self.width)
 
     def message(self, text: str, line: int) -> Strip:
@@ -160,6 +179,15 @@ class _Runs:
             self._flush()
             self._style = wanted
         self._texts.append(text)
+
+    def add_spans(self, text: str, spans: Sequence[tuple[int, int]], style: Style | None, marked: Style) -> None:
+        """Add a text of which some parts stand out."""
+        end = 0
+        for start, stop in spans:
+            self.add(text[end:start], style)
+            self.add(text[start:stop], marked)
+            end = stop
+        self.add(text[end:], style)
 
     def _flush(self) -> None:
         text = "".join(self._texts)

@@ -1,48 +1,37 @@
-"""A table with everything around it: query bar, status line, dialogs, and the state that can be kept and restored."""
+"""A table with all that can be done in it: going into rows, arranging, marking, copying and exporting."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
-import polars as pl
 from textual import on
-from textual.app import ComposeResult
-from textual.containers import Vertical
-from textual.content import Content
 from textual.message import Message
-from textual.timer import Timer
-from textual.widgets import Static
 
+from tui.fmt import count
 from tui.keys import Scope, bindings_for
-from tui.model.view import TableSpec, TableState
+from tui.model.columns import Column, ColumnKind
+from tui.widgets.cell_dialog import CellDialog
+from tui.widgets.column_chooser import ColumnChoice, ColumnChooser
+from tui.widgets.copying import copy_text
+from tui.widgets.export_dialog import ExportDialog
 from tui.widgets.frame_table import MOVE_IDS, FrameTable
-from tui.widgets.table_rows import TableRows
+from tui.widgets.table_search import TableSearch
 
-SETTLED_AFTER: Final = 0.05
-"""Seconds that the cursor rests before others are told of the row: holding a key down must not cost a query a row."""
+if TYPE_CHECKING:
+    import polars as pl
 
-Row = dict[str, object]
+    from tui.widgets.table_view import Row
+
+UNITS: Final = ("auto", "s", "ms", "us", "ns")
+"""In the order that they are gone through."""
 
 
-class TablePane(Vertical):
-    """A table that can be searched, filtered, sorted, arranged, copied and exported.
-
-    Args:
-        spec: What the table shows.
-        id: The widget's id.
-        title: Its heading on the border, or empty.
-    """
+class TablePane(TableSearch):
+    """A table that can be searched, filtered, sorted, arranged, copied and exported."""
 
     BINDINGS: ClassVar = [
         binding for binding in bindings_for(Scope.TABLE) if getattr(binding, "id", "") not in MOVE_IDS
     ]
-    DEFAULT_CSS = """
-    TablePane {
-        height: 1fr;
-        & > .tablepane--status { height: 1; padding: 0 1; color: $text-muted; }
-    }
-    """
 
     class _OfRow(Message):
         def __init__(self, pane: TablePane, row: Row | None) -> None:
@@ -55,13 +44,13 @@ class TablePane(Vertical):
             """The pane."""
             return self.pane
 
+    class RowHighlighted(_OfRow):
+        """The cursor has come to rest on a row, or there is none."""
+
     class RowOpened(_OfRow):
         """The user goes into a row."""
 
         row: Row
-
-    class RowHighlighted(_OfRow):
-        """The cursor has come to rest on a row, or there is none."""
 
     class DetailRequested(_OfRow):
         """The user wants the details of a row."""
@@ -69,11 +58,11 @@ class TablePane(Vertical):
         row: Row
 
     class SourceLineRequested(_OfRow):
-        """The user wants to see the line of the input that a row comes from."""
+        """The user wants to see the line of the input that a row comes from; None where there is no single one."""
 
         row: Row
 
-        def __init__(self, pane: TablePane, line: int, row: Row) -> None:
+        def __init__(self, pane: TablePane, line: int | None, row: Row) -> None:
             super().__init__(pane, row)
             self.line = line
 
@@ -89,77 +78,21 @@ class TablePane(Vertical):
             """The pane."""
             return self.pane
 
-    def __init__(self, spec: TableSpec, *, id: str | None = None, title: str = "") -> None:  # noqa: A002
-        super().__init__(id=id)
-        self.spec = spec
-        self.frame = pl.DataFrame()
-        self._state = TableState()
-        self._table = FrameTable(spec)
-        self._settle_timer: Timer | None = None
-        if title:
-            self.border_title = Content(title)
-
-    def compose(self) -> ComposeResult:
-        """Table above status line."""
-        yield self._table
-        yield Static(classes="tablepane--status")
-
-    # --- what the screens use ----------------------------------------------------------------------------------------
-
-    @property
-    def table(self) -> FrameTable:
-        """The table itself: what gets the focus."""
-        return self._table
-
-    def focus(self, scroll_visible: bool = True) -> TablePane:
-        """Give the focus to the table."""
-        self._table.focus(scroll_visible)
-        return self
-
-    def show(self, frame: pl.DataFrame, *, empty: str = "") -> None:
-        """Show a frame; filter, order, columns and the place of the cursor stay.
-
-        Args:
-            frame: The rows, with the columns of the spec and those of its key.
-            empty: What stands in place of the rows when there are none: why, and what to record.
-        """
-        self.frame = frame
-        self._table.empty_text = empty
-        self._table.set_rows(TableRows(frame))
-
-    @property
-    def state(self) -> TableState:
-        """How the user has arranged the table; setting it restores all of it."""
-        return replace(self._state, cursor_column=self._table.cursor_column)
-
-    @state.setter
-    def state(self, state: TableState) -> None:
-        self._state = state
-        self._table.arrange(state)
-
-    @property
-    def current_row(self) -> Row | None:
-        """The row under the cursor."""
-        rows = self._table.rows
-        return rows.record(self._table.cursor_row) if len(rows) else None
-
-    def undo_smallest(self) -> bool:
-        """Undo the smallest thing that the user did here; False when there is nothing left."""
-        return False
-
-    # --- messages ----------------------------------------------------------------------------------------------------
-
-    @on(FrameTable.CursorMoved)
-    def _cursor_moved(self, event: FrameTable.CursorMoved) -> None:
-        event.stop()
-        if self._settle_timer is not None:
-            self._settle_timer.stop()
-        self._settle_timer = self.set_timer(SETTLED_AFTER, self._cursor_settled)
-
-    def _cursor_settled(self) -> None:
+    def cursor_settled(self) -> None:
+        """Tell of the row that the cursor has come to rest on."""
         self.post_message(self.RowHighlighted(self, self.current_row))
 
+    def state_changed(self) -> None:
+        """Tell that the table is arranged otherwise."""
+        self.post_message(self.StateChanged(self))
+
+    # --- going in ----------------------------------------------------------------------------------------------------
+
     @on(FrameTable.RowClicked)
+    def _row_clicked(self, event: FrameTable.RowClicked) -> None:
+        event.stop()
+        self.action_open_row()
+
     def action_open_row(self) -> None:
         """Go into the row under the cursor."""
         row = self.current_row
@@ -175,10 +108,152 @@ class TablePane(Vertical):
     def action_source_line(self) -> None:
         """Ask for the line of the input that the row comes from."""
         row = self.current_row
-        if row is None:
-            return
-        line = row.get("line")
-        if isinstance(line, int):
-            self.post_message(self.SourceLineRequested(self, line, row))
+        if row is not None:
+            line = row.get("line")
+            self.post_message(self.SourceLineRequested(self, line if isinstance(line, int) else None, row))
+
+    def action_view_cell(self) -> None:
+        """Show the whole text of the cell under the cursor."""
+        column, row = self.table.current_column(), self.current_row
+        if column is not None and row is not None:
+            value = row[column.name]
+            shown = self.table.writer(column.name)
+            self.app.push_screen(CellDialog(column, self._copied(value), shown=shown.with_unit(value)))
+
+    # --- order and looks ---------------------------------------------------------------------------------------------
+
+    @on(FrameTable.HeaderClicked)
+    def _header_clicked(self, event: FrameTable.HeaderClicked) -> None:
+        event.stop()
+        self.table.move_to_column(event.column)
+        self._cycle_sort(event.column)
+
+    def action_sort_column(self) -> None:
+        """Sort by the column under the cursor: largest first, smallest first, as it came."""
+        column = self.table.current_column()
+        if column is not None:
+            self._cycle_sort(column.name)
+
+    def _cycle_sort(self, name: str) -> None:
+        now = self._state.sort
+        if now == ((name, True),):
+            self.set_sort(((name, False),))
+        elif now == ((name, False),):
+            self.set_sort(None)
         else:
-            self.notify("This row has no single line in the input.", markup=False)
+            self.set_sort(((name, True),))
+
+    def action_sort_left(self) -> None:
+        """Sort by the column to the left of the one that is sorted by."""
+        self._move_sort(-1)
+
+    def action_sort_right(self) -> None:
+        """Sort by the column to the right of the one that is sorted by."""
+        self._move_sort(1)
+
+    def _move_sort(self, step: int) -> None:
+        sequence = self.table.table_layout.sequence
+        name, falls = self.table.sort[0] if self.table.sort else (self.table.cursor_column, True)
+        if name not in sequence:
+            name = self.table.cursor_column
+        place = sequence.index(name) + step
+        if 0 <= place < len(sequence):
+            self.table.move_to_column(sequence[place])
+            self.set_sort(((sequence[place], falls),))
+
+    def action_toggle_names(self) -> None:
+        """Short names, or full ones."""
+        self.change(full_names=not self._state.full_names)
+
+    def action_cycle_units(self) -> None:
+        """The next unit of time."""
+        unit = UNITS[(UNITS.index(self._state.unit) + 1) % len(UNITS)]
+        self.change(unit=unit)
+        self.notify(f"times in {'the unit that fits' if unit == 'auto' else unit.replace('us', 'µs')}", markup=False)
+
+    def action_toggle_share(self) -> None:
+        """Durations as times, or as shares of the table's total."""
+        if self.spec.weight not in self.frame.columns:
+            self.notify("this table has no total to take shares of", markup=False)
+            return
+        self.change(as_share=not self._state.as_share)
+
+    def action_choose_columns(self) -> None:
+        """Choose and order the columns."""
+        present = [column for column in self.spec.columns if column.name in self.frame.columns]
+        order = {name: place for place, name in enumerate(self._state.order)}
+        columns = sorted(present, key=lambda column: order.get(column.name, len(order)))
+        chooser = ColumnChooser(columns, self._state.hidden, pinned=self.spec.pinned)
+        self.app.push_screen(chooser, self._columns_chosen)
+
+    def _columns_chosen(self, choice: ColumnChoice | None) -> None:
+        if choice is not None:
+            self.change(order=choice.order, hidden=choice.hidden)
+
+    # --- marks, copies, exports --------------------------------------------------------------------------------------
+
+    def action_toggle_mark(self) -> None:
+        """Mark the row, or take its mark away, and go to the next."""
+        table = self.table
+        if not len(table.rows):
+            return
+        table.mark(table.marks ^ {table.rows.source_row(table.cursor_row)})
+        table.action_cursor_down()
+        self.show_status()
+        self.state_changed()
+
+    def action_copy_cell(self) -> None:
+        """Copy the cell under the cursor, in full precision and base units."""
+        column, row = self.table.current_column(), self.current_row
+        if column is not None and row is not None:
+            self.notify(copy_text(self.app, self._copied(row[column.name])), markup=False)
+
+    def action_copy_rows(self) -> None:
+        """Copy the marked rows, or the one under the cursor, as tab-separated values with a heading."""
+        if not len(self.table.rows):
+            return
+        marked = self.marked_rows(all_columns=False)
+        rows = (
+            marked
+            if len(marked)
+            else self._with_columns(self.table.rows.slice(self.table.cursor_row, 1), all_columns=False)
+        )
+        self.notify(copy_text(self.app, rows.write_csv(separator="\t")), markup=False)
+
+    @staticmethod
+    def _copied(value: object) -> str:
+        return "" if value is None else str(value)
+
+    def action_export(self) -> None:
+        """Ask what to export and where to."""
+        shown, whole, marked = len(self.table.rows), self.frame.height, len(self.table.marks)
+        scopes = [("shown", f"{count(shown)} shown")]
+        if marked:
+            scopes.insert(0, ("marked", f"{count(marked)} marked"))
+        if shown != whole:
+            scopes.append(("all", f"all {count(whole)}"))
+        self.app.push_screen(ExportDialog(self.spec.name, scopes, self._rows_of), self._exported)
+
+    def _rows_of(self, scope: str, all_columns: bool) -> pl.DataFrame:
+        if scope == "marked":
+            return self.marked_rows(all_columns=all_columns)
+        if scope == "all":
+            return self._with_columns(self.frame, all_columns=all_columns)
+        return self.shown_frame(all_columns=all_columns)
+
+    def _exported(self, said: str | None) -> None:
+        if said is not None:
+            self.notify(said, markup=False)
+
+    # --- help --------------------------------------------------------------------------------------------------------
+
+    def help_lines(self) -> list[tuple[str, str]]:
+        """For each column its heading and what it means."""
+        return [(column.title, _help(column)) for column in self.spec.columns if column.name in self.frame.columns]
+
+
+def _help(column: Column) -> str:
+    names = ", ".join((column.name, *column.aliases))
+    unit = {ColumnKind.DURATION: "ns", ColumnKind.TIME: "ns", ColumnKind.SIZE: "bytes", ColumnKind.RATE: "bytes/s"}
+    exported = f" in {unit[column.kind]}" if column.kind in unit else ""
+    return f"{column.help} In filters: {names}{exported and f'; exported{exported}'}."

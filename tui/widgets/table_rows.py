@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 import polars as pl
@@ -80,22 +80,17 @@ class TableRows:
         picked = pl.Series(list(source_rows), dtype=pl.UInt32)
         return frozenset(self.frame.select(wanted)[picked].rows()) if wanted else frozenset()
 
-    def find_keys(self, keys: Iterable[Key], columns: Sequence[str]) -> list[int]:
+    def find_keys(self, keys: Collection[Key], columns: Sequence[str]) -> list[int]:
         """Row numbers in the frame of the rows with these keys (the first of equal ones); unknown keys are skipped."""
         known = [key for key in keys if len(key) == len(columns)]
         if not known or not columns or any(column not in self._positions for column in columns):
             return []
-        found: list[int] = []
-        for key in known:
-            matches = pl.all_horizontal(
-                pl.col(column).is_null() if value is None else pl.col(column) == pl.lit(value)
-                for column, value in zip(columns, key, strict=True)
-            )
-            try:
-                places = self.frame.select(matches.arg_true()).to_series()
-            except pl.exceptions.PolarsError:
-                # A key that was saved from another input can hold values of another type: it matches nothing here.
-                continue
-            if len(places):
-                found.append(int(places[0]))
-        return found
+        schema = {column: self.frame.schema[column] for column in columns}
+        try:
+            wanted = pl.DataFrame(known, schema=schema, orient="row")
+        except (pl.exceptions.PolarsError, TypeError, OverflowError):
+            # Keys that were kept from another input can hold values of another type: they match nothing here.
+            return []
+        numbered = self.frame.select(columns).with_row_index("row number")
+        found = numbered.join(wanted, on=list(columns), how="semi", nulls_equal=True)
+        return found.unique(subset=list(columns), keep="first", maintain_order=True)["row number"].to_list()

@@ -1,0 +1,229 @@
+"""The line to type a search or a filter into."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from enum import StrEnum
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from rich.highlighter import Highlighter
+from textual import on
+from textual.containers import Horizontal
+from textual.content import Content
+from textual.message import Message
+from textual.suggester import Suggester
+from textual.widgets import Input, Static
+
+if TYPE_CHECKING:
+    from rich.text import Text
+    from textual.app import ComposeResult
+    from textual.binding import BindingType
+    from textual.timer import Timer
+
+from tui.keys import Scope, bindings_for
+
+QUIET: Final = 0.12
+"""Seconds without a key before what is typed takes effect."""
+HISTORY_KEPT: Final = 100
+
+
+class QueryMode(StrEnum):
+    """What the text in the bar does."""
+
+    FIND = "find"
+    FILTER = "filter"
+
+    @property
+    def other(self) -> QueryMode:
+        """The mode that ``tab`` switches to."""
+        return QueryMode.FILTER if self is QueryMode.FIND else QueryMode.FIND
+
+
+class _FaultHighlighter(Highlighter):
+    """Underlines the part of the text that cannot be read."""
+
+    def __init__(self) -> None:
+        self.span: tuple[int, int] | None = None
+
+    def highlight(self, text: Text) -> None:
+        if self.span is not None:
+            start, end = self.span
+            text.stylize("underline bold", min(start, max(0, len(text) - 1)), max(end, start + 1))
+
+
+class _Completion(Suggester):
+    def __init__(self, complete: Callable[[str], str | None]) -> None:
+        # What completes a text depends on the rows shown, so nothing is kept from one time to the next.
+        super().__init__(use_cache=False, case_sensitive=True)
+        self._complete = complete
+
+    async def get_suggestion(self, value: str) -> str | None:
+        # Counting the values of a million rows would hold up the keys.
+        return await asyncio.to_thread(self._complete, value)
+
+
+class QueryBar(Horizontal):
+    """Hidden until it is opened; what is typed takes effect at once, ``enter`` keeps it, ``esc`` undoes it.
+
+    Args:
+        complete: The whole text that a beginning could become, or None.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings_for(Scope.BAR)]
+    DEFAULT_CSS = """
+    QueryBar {
+        height: 1; display: none; background: $panel;
+        &.-open { display: block; }
+        & > #query-mode { width: 8; padding: 0 1; color: $accent; text-style: bold; }
+        & > Input { width: 1fr; min-width: 12; height: 1; border: none; padding: 0; background: $panel; }
+        & > Input:focus { border: none; background: $panel; }
+        & > #query-answer { width: auto; max-width: 60%; padding: 0 1; color: $text-muted; }
+        &.-wrong > #query-answer { color: $error; text-style: bold; }
+    }
+    """
+
+    class Changed(Message):
+        """What is typed has come to rest, or the mode has changed."""
+
+        def __init__(self, mode: QueryMode, text: str) -> None:
+            super().__init__()
+            self.mode = mode
+            self.text = text
+
+    class Accepted(Changed):
+        """The user keeps the text."""
+
+    class Cancelled(Message):
+        """The user wants the text back that stood before the bar was opened."""
+
+        def __init__(self, mode: QueryMode) -> None:
+            super().__init__()
+            self.mode = mode
+
+    class Switched(Changed):
+        """The text now does the other thing; ``mode`` is the new one."""
+
+    def __init__(self, complete: Callable[[str], str | None]) -> None:
+        super().__init__()
+        self.mode = QueryMode.FIND
+        self._highlighter = _FaultHighlighter()
+        self._input = Input(
+            compact=True, select_on_focus=False, highlighter=self._highlighter, suggester=_Completion(complete)
+        )
+        self._label = Static(id="query-mode")
+        self._answer = Static(id="query-answer")
+        self._quiet: Timer | None = None
+        self._history: list[str] = []
+        self._recalled: int | None = None
+        self._typed = ""
+
+    def compose(self) -> ComposeResult:
+        """Mode, text, and what the program makes of it."""
+        yield self._label
+        yield self._input
+        yield self._answer
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the bar is on the screen."""
+        return self.has_class("-open")
+
+    @property
+    def text(self) -> str:
+        """What is typed."""
+        return self._input.value
+
+    def open(self, mode: QueryMode, text: str) -> None:
+        """Show the bar with a text to go on with."""
+        self._set_mode(mode)
+        self.answer("")
+        self._recalled = None
+        with self._input.prevent(Input.Changed):
+            self._input.value = text
+        self._input.cursor_position = len(text)
+        self.add_class("-open")
+        self._input.focus()
+
+    def close(self) -> None:
+        """Hide the bar."""
+        self._stop_quiet()
+        self.remove_class("-open")
+
+    def answer(self, words: str, *, fault: tuple[int, int] | None = None, wrong: bool = False) -> None:
+        """Say how the text is read, or what is wrong with it.
+
+        Args:
+            words: A few words, or nothing.
+            fault: Which characters are at fault.
+            wrong: Whether the words tell of an error.
+        """
+        self._highlighter.span = fault
+        self.set_class(wrong, "-wrong")
+        self._answer.update(Content(f"! {words}" if wrong else words))
+        self._input.refresh()
+
+    def remember(self, text: str) -> None:
+        """Add a text to the history."""
+        if text:
+            self._history = [*[kept for kept in self._history if kept != text][-HISTORY_KEPT + 1 :], text]
+
+    def _set_mode(self, mode: QueryMode) -> None:
+        self.mode = mode
+        self._label.update(Content(mode.value))
+
+    def _stop_quiet(self) -> None:
+        if self._quiet is not None:
+            self._quiet.stop()
+            self._quiet = None
+
+    @on(Input.Changed)
+    def _typing(self, event: Input.Changed) -> None:
+        event.stop()
+        self._stop_quiet()
+        self._quiet = self.set_timer(QUIET, self._settle)
+
+    def _settle(self) -> None:
+        if self.is_open:
+            self.post_message(self.Changed(self.mode, self.text))
+
+    @on(Input.Submitted)
+    def _submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self.action_accept()
+
+    def action_accept(self) -> None:
+        """Keep the text and go back to the table."""
+        self._stop_quiet()
+        self.remember(self.text)
+        self.post_message(self.Accepted(self.mode, self.text))
+
+    def action_cancel(self) -> None:
+        """Undo what was typed."""
+        self._stop_quiet()
+        self.post_message(self.Cancelled(self.mode))
+
+    def action_switch_mode(self) -> None:
+        """Find instead of filter, or the other way round, with the same text."""
+        self._stop_quiet()
+        self._set_mode(self.mode.other)
+        self.post_message(self.Switched(self.mode, self.text))
+
+    def action_history_back(self) -> None:
+        """The text before this one in the history."""
+        self._recall(-1)
+
+    def action_history_forward(self) -> None:
+        """The text after this one in the history."""
+        self._recall(1)
+
+    def _recall(self, step: int) -> None:
+        if self._recalled is None:
+            self._typed = self.text
+        place = (len(self._history) if self._recalled is None else self._recalled) + step
+        if not 0 <= place <= len(self._history):
+            return
+        self._recalled = place
+        text = self._typed if place == len(self._history) else self._history[place]
+        self._input.value = text
+        self._input.cursor_position = len(text)

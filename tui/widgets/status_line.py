@@ -1,0 +1,108 @@
+"""The line below a table: how much of it is shown, found, marked and out of sight."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from textual.content import Content
+from textual.widget import Widget
+
+from tui.fmt import cell_width, clip, count, percent
+
+if TYPE_CHECKING:
+    from textual.visual import Visual
+
+SEPARATOR: Final = " · "
+
+
+@dataclass(frozen=True, slots=True)
+class TableStatus:
+    """What the status line says, as values."""
+
+    shown: int = 0
+    total: int = 0
+    weight_share: float | None = None
+    """How much of the weight column the shown rows hold, 0 to 100; None where nothing is left out or unknown."""
+    weight_title: str = ""
+    """What the share is of: ``time``."""
+    filter: str = ""
+    find: str = ""
+    found: int = 0
+    found_at: int | None = None
+    """Which of the found rows the cursor is on, from 1."""
+    sorted_by: str = ""
+    marks: str = ""
+    """What the marked rows sum up to."""
+    busy: str = ""
+    """What is being done when it takes a while."""
+    columns_before: int = 0
+    columns_after: int = 0
+
+    def parts(self) -> list[tuple[int, str]]:
+        """Importance (1 stays longest) and text of each part, in order of display."""
+        is_filtered = self.shown != self.total or bool(self.filter)
+        rows = f"{count(self.shown)} of {count(self.total)} rows" if is_filtered else f"{count(self.total)} rows"
+        if self.total == 1 and not is_filtered:
+            rows = "1 row"
+        parts = [(1, rows)]
+        if self.weight_share is not None and is_filtered:
+            parts.append((3, f"{percent(self.weight_share)} of {self.weight_title}"))
+        if self.busy:
+            parts.append((1, self.busy))
+        if self.find:
+            place = f"{count(self.found_at)}/{count(self.found)}" if self.found_at else f"{count(self.found)} found"
+            parts.append((2, f"find {place}" if self.found else "find: no match"))
+        if self.marks:
+            parts.append((2, self.marks))
+        if self.filter:
+            parts.append((4, f"filter {self.filter}"))
+        if self.sorted_by:
+            parts.append((5, f"sorted by {self.sorted_by}"))
+        return parts
+
+    def columns_out_of_sight(self, *, ascii_only: bool = False) -> str:
+        """How many columns lack the room, and on which side."""
+        left, right = ("<-", "->") if ascii_only else ("←", "→")
+        after = f"+{self.columns_after} column{'s' if self.columns_after != 1 else ''} {right}"
+        sides = [f"{left} {self.columns_before}" if self.columns_before else "", after if self.columns_after else ""]
+        return SEPARATOR.join(side for side in sides if side)
+
+    def line(self, width: int, *, ascii_only: bool = False) -> str:
+        """The whole line; the least important parts go first where it lacks the room."""
+        separator = " - " if ascii_only else SEPARATOR
+        end = self.columns_out_of_sight(ascii_only=ascii_only)
+        room = width - (cell_width(end) + 2 if end else 0)
+        parts = self.parts()
+        while len(parts) > 1 and cell_width(separator.join(text for _, text in parts)) > room:
+            parts.remove(max(parts, key=lambda part: part[0]))
+        start = clip(separator.join(text for _, text in parts), max(0, room), ascii_only=ascii_only)
+        return start + " " * max(0, width - cell_width(start) - cell_width(end)) + end
+
+
+class StatusLine(Widget):
+    """Shows a `TableStatus` on one line."""
+
+    DEFAULT_CSS = """
+    StatusLine { height: 1; padding: 0 1; color: $text-muted; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._status = TableStatus()
+
+    @property
+    def status(self) -> TableStatus:
+        """What the line says."""
+        return self._status
+
+    @status.setter
+    def status(self, status: TableStatus) -> None:
+        if status != self._status:
+            self._status = status
+            self.refresh()
+
+    def render(self) -> Visual:
+        """The line, as wide as there is room."""
+        ascii_only = bool(getattr(self.app, "ascii_only", False))
+        return Content(self._status.line(self.content_size.width, ascii_only=ascii_only))
