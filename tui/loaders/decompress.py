@@ -12,9 +12,9 @@ from typing import IO, Final, Protocol, cast
 import zstandard
 
 PIECE: Final = 1 << 20
-"""At most this many bytes come out at a time (zstd: 128 MiB, for an input made to hurt)."""
+"""At most this many bytes come out at a time (zstd: 16 MiB, of an input made to hurt)."""
 
-_ZSTD_INPUT: Final = 4096
+_ZSTD_INPUT: Final = 512
 """A zstd block of four bytes can hold 128 KiB, so a small input bounds the output."""
 
 _MAGIC: Final = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +50,13 @@ def whole_lines(chunks: Iterable[bytes], *, piece_size: int, line_limit: int) ->
     if beginning:
         yield Piece(beginning + b"\n", passed, passed)
         return
-    data, rest = _split(pending) if pending else (b"", b"")
-    yield from _with_lines_cut(data, line_limit)
-    if len(rest) > line_limit:
-        yield Piece(_beginning(rest, line_limit) + b"\n", len(rest), len(rest))
-    elif rest:
-        yield Piece(rest + b"\n", len(rest))
+    data = b"".join(pending)
+    if not data or data.endswith(b"\n"):
+        yield from _with_lines_cut(data, line_limit)
+        return
+    *pieces, last = _with_lines_cut(data + b"\n", line_limit)
+    yield from pieces
+    yield replace(last, covered=last.covered - 1)
 
 
 def _split(parts: list[bytes]) -> tuple[bytes, bytes]:

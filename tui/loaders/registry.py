@@ -8,13 +8,14 @@ from typing import BinaryIO, Final
 from tui.loaders.base import Format, Loader, Report, keep_going
 from tui.loaders.caffe import CAFFE
 from tui.loaders.file_kinds import file_kind
+from tui.loaders.nvprof import NVPROF
 from tui.loaders.paleo import PALEO
 from tui.loaders.source import Source
 from tui.loaders.text_log import TextLogLoader
 from tui.model.errors import ProftuiError
 from tui.model.profile import Profile, joined
 
-LOADERS: Final[tuple[Loader, ...]] = (TextLogLoader((CAFFE, PALEO)),)
+LOADERS: Final[tuple[Loader, ...]] = (TextLogLoader((NVPROF, CAFFE, PALEO)),)
 
 
 def formats() -> tuple[Format, ...]:

@@ -1,0 +1,478 @@
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import random
+import threading
+import tracemalloc
+from functools import partial
+from pathlib import Path
+
+import pytest
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tui.loaders.source
+from tui.loaders.cleaning import clean_bytes, clean_line
+from tui.loaders.lines import whole_lines
+from tui.loaders.source import Source
+from tui.loaders.stored_text import StoredText
+from tui.model.errors import ProftuiError
+
+COMPRESS = {
+    "gzip": gzip.compress,
+    "bzip2": partial(bz2.compress, compresslevel=1),
+    "xz": partial(lzma.compress, preset=0),
+    "zstd": zstandard.ZstdCompressor(write_content_size=False).compress,
+}
+TEXT = "".join(f"{n}: [CUDA memcpy HtoD] größe\n" for n in range(1, 3000))
+
+
+class Trickle(io.BytesIO):
+    """Gives a little at a time, as a pipe may."""
+
+    def read1(self, size: int | None = -1) -> bytes:
+        return super().read1(min(size or 0, 100))
+
+
+def source_of(content: bytes) -> Source:
+    return Source.open("run.log", stream=Trickle(content))
+
+
+def texts_of(source: Source, **how: int) -> list[str]:
+    return [block.line(index).text for block in source.blocks(**how) for index in range(block.line_count)]
+
+
+def cut_at(content: bytes, cuts: list[int]) -> list[bytes]:
+    places = sorted({min(cut, len(content)) for cut in cuts})
+    return [content[a:b] for a, b in zip([0, *places], [*places, len(content)], strict=True)]
+
+
+# --- whole lines -----------------------------------------------------------------------------------------------------
+
+few_bytes = st.lists(st.sampled_from([b"a", b"bc", b"\n", "é".encode(), b"\xff", b"\t", b"0123456789"])).map(b"".join)
+
+
+@given(few_bytes, st.lists(st.integers(0, 200)), st.integers(1, 50))
+def test_pieces_put_the_content_together_again(content: bytes, cuts: list[int], piece_size: int) -> None:
+    pieces = list(whole_lines(cut_at(content, cuts), piece_size=piece_size, line_limit=10_000))
+    missing = b"" if not content or content.endswith(b"\n") else b"\n"
+    assert b"".join(piece.data for piece in pieces) == content + missing
+    assert sum(piece.covered for piece in pieces) == len(content)
+    assert all(piece.data.endswith(b"\n") for piece in pieces if piece.data)
+
+
+@given(few_bytes, st.lists(st.integers(0, 200)), st.integers(1, 50), st.integers(4, 30))
+def test_long_lines_are_cut_wherever_the_chunks_end(content: bytes, cuts: list[int], size: int, limit: int) -> None:
+    pieces = list(whole_lines(cut_at(content, cuts), piece_size=size, line_limit=limit))
+    lines = content.split(b"\n")[: None if content.rpartition(b"\n")[2] else -1]
+    read = b"".join(piece.data for piece in pieces).split(b"\n")[:-1]
+    assert len(read) == len(lines)
+    for got, line in zip(read, lines, strict=True):
+        assert line.startswith(got)
+        assert len(got) == len(line) if len(line) <= limit else limit - 3 <= len(got) <= limit
+    assert [piece.cut_line_size for piece in pieces if piece.cut_line_size] == [
+        len(line) for line in lines if len(line) > limit
+    ]
+    assert sum(piece.covered for piece in pieces) == len(content)
+
+
+def test_a_cut_line_ends_at_a_whole_character() -> None:
+    (piece,) = whole_lines(["é".encode() * 10], piece_size=100, line_limit=5)
+    assert piece.data == "éé\n".encode()
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8", exclude_categories=["Cc"], exclude_characters="\ufeff"))))
+def test_lines_are_numbered_through_all_blocks(lines: list[str]) -> None:
+    content = "".join(line + "\n" for line in lines).encode()
+    if not content:
+        return
+    read = [block.line(index) for block in source_of(content).blocks(block_size=8) for index in range(block.line_count)]
+    assert [line.text for line in read] == lines
+    assert [line.number for line in read] == list(range(1, len(lines) + 1))
+
+
+def test_a_block_knows_where_its_lines_start() -> None:
+    (block,) = source_of(b"==1== a\n\n\tb\nlast").blocks()
+    assert block.data == b"==1== a\n\n\tb\nlast\n"
+    assert block.starts.tolist() == [0, 8, 9, 12, 17]
+    assert (block.line_count, block.first_line) == (4, 1)
+    assert block.raw(2) == b"\tb"
+    assert bytes(block.array) == block.data
+
+
+def test_an_endless_line_costs_no_memory_and_is_noted() -> None:
+    class Endless(io.RawIOBase):
+        left = 64 << 20
+
+        def read(self, size: int = -1) -> bytes:
+            if self.left == 0:
+                self.left = -1
+                return b"\n==1== after it\n"
+            size = min(size, max(self.left, 0))
+            self.left -= size
+            return b"x" * size
+
+    source = Source.open("run.log", stream=Endless())
+    tracemalloc.start()
+    lines = texts_of(source)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert [len(line) for line in lines] == [1 << 20, len("==1== after it")]
+    assert peak < 30 << 20
+    (note,) = source.notes
+    assert (note.line, note.severity) == (1, "warning")
+    assert note.reason == "the line is 64 MB long; only its first 1 MB was read"
+    assert source.text().lines(2, 1) == ["==1== after it"]
+
+
+# --- what a terminal would show --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        (b"\x1b[1;31m==7== Profiling\x1b[0m result:\n", "==7== Profiling result:"),
+        (b"\x1b]0;a title\x07text\n", "text"),
+        (b"\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\\n", "link"),
+        (b"\x1b(Btext\x1b[K\n", "text"),
+        (b"text\x1b\n", "text"),
+        (b"text\x1b[12\n", "text"),
+        (b"  row\r\n", "  row"),
+        (b"row\r\r\n", "row"),
+        (b" 10%\r 50%\r100% done\n", "100% done"),
+        (b" 50%\r==7== Profiling result:\r\n", "==7== Profiling result:"),
+        (b"\xe2\xa3\xbe\b\xe2\xa3\xbd\b\b waiting\n", " waiting"),
+        (b"ab\b\b\b\bc\n", "c"),
+        (b"N\bNA\bAME\n", "NAME"),
+        (b"a\0b\0\n", "ab"),
+        (b"\ta\tb\n", "\ta\tb"),
+        (b"\x0cpage two\n", "page two"),
+        (b"damaged \xff byte\n", "damaged \ufffd byte"),
+        ("\x9b31mold\x85 \x7f\n".encode(), "31mold "),
+        ("\ufeff==7== Profiling\n".encode(), "==7== Profiling"),
+    ],
+)
+def test_lines_read_as_a_terminal_shows_them(raw: bytes, shown: str) -> None:
+    assert texts_of(source_of(b"first\n" + raw + b"last\n")) == ["first", shown, "last"]
+
+
+@given(st.binary())
+def test_cleaning_keeps_lines_and_lets_nothing_through(content: bytes) -> None:
+    cleaned = clean_bytes(content + b"\n")
+    assert cleaned.count(b"\n") == content.count(b"\n") + 1
+    for line in cleaned.split(b"\n"):
+        assert all(character == "\t" or not "\0" <= character < " " for character in clean_line(line))
+    assert clean_bytes(cleaned) == cleaned
+
+
+def test_many_backspaces_take_no_more_than_linear_time() -> None:
+    line = b"x" * 400_000 + b"a\b" * 300_000
+    assert texts_of(source_of(line)) == ["x" * 400_000]
+
+
+# --- encodings and compression ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-8"])
+@pytest.mark.parametrize("compression", [None, *COMPRESS])
+def test_every_wrapping_reads_as_the_same_text(encoding: str, compression: str | None, tmp_path: Path) -> None:
+    content = TEXT.replace("\n", "\r\n").encode(encoding)
+    path = tmp_path / "run.log"
+    path.write_bytes(content if compression is None else COMPRESS[compression](content))
+    source = Source.open(str(path))
+    assert source.compression == compression
+    assert source.encoding == {"utf-8-sig": "utf-8", "utf-16": "utf-16-le"}.get(encoding, encoding)
+    assert source.head.startswith(b"1: [CUDA memcpy HtoD]")
+    assert texts_of(source) == TEXT.splitlines()
+    assert source.text().lines(2500, 2) == TEXT.splitlines()[2499:2501]
+    assert source.bytes_read == source.size == path.stat().st_size
+    assert source.notes == []
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"], exclude_characters="\ufeff"), min_size=1))
+def test_utf_16_with_a_mark_reads_as_utf_8(text: str) -> None:
+    for mark, encoding in ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be")):
+        assert texts_of(source_of(mark + (text + "\n").encode(encoding))) == [text]
+
+
+@pytest.mark.parametrize("compression", COMPRESS)
+def test_streams_one_after_the_other_are_read_through(compression: str) -> None:
+    compress = COMPRESS[compression]
+    assert texts_of(source_of(compress(b"first\n") + compress(b"second\n"))) == ["first", "second"]
+
+
+@pytest.mark.parametrize("compression", COMPRESS)
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.95])
+def test_a_truncated_stream_keeps_what_it_holds(compression: str, share: float) -> None:
+    random.seed(7)
+    text = "".join(f"{random.random()}\n" for _ in range(60_000))
+    packed = COMPRESS[compression](text.encode())
+    source = source_of(packed[: int(share * len(packed))])
+    lines = texts_of(source)
+    assert len(lines) > 1000
+    assert text.startswith("\n".join(lines))
+    assert source.cut_short == f"the {compression} stream ends early"
+    assert [note.severity for note in source.notes] == ["error"]
+    assert source.notes[0].reason.startswith(f"the {compression} stream ends early, at about ")
+
+
+@given(st.binary(max_size=40), st.data())
+def test_damaged_gzip_gives_a_prefix_or_words(junk: bytes, data: st.DataObject) -> None:
+    packed = gzip.compress(TEXT.encode())
+    at = data.draw(st.integers(2, len(packed)))
+    try:
+        source = source_of(packed[:at] + junk)
+        lines = texts_of(source)
+        said = source.cut_short
+    except ProftuiError as error:
+        lines, said = [], error.message
+    assert "gzip stream" in said or lines == TEXT.splitlines()
+    assert at < len(packed) or lines == TEXT.splitlines()
+
+
+@pytest.mark.parametrize("compression", COMPRESS)
+def test_a_bomb_is_read_in_bounded_memory(compression: str) -> None:
+    packed = COMPRESS[compression](bytes(100 << 20))
+    tracemalloc.start()
+    source = source_of(packed)
+    lines = texts_of(source)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(lines) == 1
+    assert peak < 50 << 20
+    assert source.notes[0].reason == "the line is 100 MB long; only its first 1 MB was read"
+
+
+def test_an_empty_compressed_file_is_named_so() -> None:
+    with pytest.raises(ProftuiError, match=r"run\.log: holds nothing but an empty gzip"):
+        source_of(gzip.compress(b""))
+
+
+# --- errors of the file system ---------------------------------------------------------------------------------------
+
+
+def test_missing_directory_and_empty_files_get_one_line(tmp_path: Path) -> None:
+    (tmp_path / "empty.log").touch()
+    for name, words in (("none.log", "no such file"), ("", "is a directory"), ("empty.log", "is empty")):
+        with pytest.raises(ProftuiError) as caught:
+            Source.open(str(tmp_path / name))
+        assert caught.value.message == f"{tmp_path / name}: {words}"
+
+
+@pytest.mark.parametrize("path", ["a\0b", "x" * 5000])
+def test_impossible_paths_get_one_line(path: str) -> None:
+    with pytest.raises(ProftuiError, match="cannot be read"):
+        Source.open(path)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is unreadable for root")
+def test_an_unreadable_file_gets_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    path.write_text("==1== NVPROF\n")
+    path.chmod(0)
+    with pytest.raises(ProftuiError, match="may not be read"):
+        Source.open(str(path))
+
+
+def test_a_read_that_fails_keeps_what_came_before() -> None:
+    class Failing(io.RawIOBase):
+        left = 3
+
+        def read(self, size: int = -1) -> bytes:
+            self.left -= 1
+            if self.left < 0:
+                raise OSError(5, "Input/output error")
+            return b"a line\n" * 20_000
+
+    source = Source.open("run.log", stream=Failing())
+    assert len(texts_of(source)) == 60_000
+    assert source.cut_short == "reading failed (Input/output error)"
+
+
+def test_standard_input_that_is_a_terminal_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.TextIOWrapper):
+        def isatty(self) -> bool:
+            return True
+
+    class Buffer(io.BytesIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr("sys.stdin", Terminal(Buffer()))
+    with pytest.raises(ProftuiError, match="standard input is a terminal"):
+        Source.open("-")
+
+
+# --- a file that changes ---------------------------------------------------------------------------------------------
+
+
+def change_of(path: Path, kind: str) -> None:
+    if kind == "appended":
+        with path.open("a") as file:
+            file.write("more\n")
+    elif kind == "rewritten":
+        path.write_text("other\n" * 1000)
+    elif kind == "replaced":
+        path.with_suffix(".new").write_text("other\n")
+        path.with_suffix(".new").replace(path)
+    else:
+        path.unlink()
+
+
+@pytest.mark.parametrize("kind", ["appended", "rewritten", "replaced", "deleted"])
+def test_a_file_that_changes_while_it_is_read_is_noted(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    path.write_text("a line\n" * 300_000)
+    source = Source.open(str(path))
+    blocks = source.blocks(block_size=1 << 16)
+    next(blocks)
+    change_of(path, kind)
+    for _ in blocks:
+        pass
+    assert [note.severity for note in source.notes] == ["warning"]
+    assert source.notes[0].reason.startswith("the file changed while it was read")
+
+
+@pytest.mark.parametrize(
+    ("kind", "first"),
+    [("appended", "line 1"), ("replaced", "line 1"), ("deleted", "line 1"), ("rewritten", None)],
+)
+def test_lines_of_a_file_that_has_changed_since(kind: str, first: str | None, tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    path.write_text("line 1\nline 2\nno end")
+    source = Source.open(str(path))
+    assert texts_of(source) == ["line 1", "line 2", "no end"]
+    change_of(path, kind)
+    expected = first or f"({path} has changed since it was read; this line is no longer in it)"
+    assert source.text().lines(1, 2) == [expected, "line 2" if first else ""]
+    assert source.text().lines(3, 1) == ["no end" if first and kind != "appended" else source.text().lines(3, 1)[0]]
+
+
+# --- the text again --------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.binary(max_size=12).filter(lambda line: b"\n" not in line), min_size=1), st.integers(1, 40))
+def test_stored_lines_are_those_of_the_input(lines: list[bytes], block_size: int) -> None:
+    content = b"\n".join(lines)
+    source = source_of(b"begin " + content)
+    if source.encoding != "utf-8" or source.compression:
+        return
+    for _ in source.blocks(block_size=block_size):
+        pass
+    expected = [line.decode("utf-8", "replace").removesuffix("\r") for line in (b"begin " + content).split(b"\n")]
+    if (b"begin " + content).endswith(b"\n"):
+        expected.pop()
+    text = source.text()
+    assert text.line_count == len(expected)
+    assert text.lines(1, len(expected) + 5) == expected
+    for first in range(1, len(expected) + 1):
+        assert text.lines(first, 2) == expected[first - 1 : first + 1]
+    assert text.lines(len(expected) + 1, 3) == []
+
+
+def test_stored_lines_of_a_file_come_from_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    path.write_bytes(b"\xef\xbb\xbf" + TEXT.replace("5: ", "\x1b[1m5: ").encode())
+    source = Source.open(str(path))
+    for _ in source.blocks(block_size=3000):
+        pass
+    expected = TEXT.replace("5: ", "\x1b[1m5: ").splitlines()
+    assert source.text().lines(1, 10_000) == expected
+    assert source.text().lines(2000, 3) == expected[1999:2002]
+
+
+def test_a_stored_line_is_cut_for_the_screen() -> None:
+    source = source_of(b"x" * 100_000 + b"\nnext\n")
+    for _ in source.blocks():
+        pass
+    long, following = source.text().lines(1, 2)
+    assert (len(long), long[-2:], following) == (20_001, "x…", "next")
+
+
+def test_lines_after_a_long_line_are_found_again(tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    path.write_bytes(b"one\n" + b"x" * 5000 + b"\nthree\n" + b"y" * 5000 + b"\nfive")
+    source = Source.open(str(path))
+    for _ in source.blocks(block_size=600, line_limit=1000):
+        pass
+    assert [note.line for note in source.notes] == [2, 4]
+    lines = source.text().lines(1, 9)
+    assert [lines[0], lines[2], lines[4]] == ["one", "three", "five"]
+    assert lines[1].startswith("x" * 1000)
+
+
+def test_a_copy_stops_at_its_limit_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tui.loaders.source, "StoredText", lambda name, fd: StoredText(name, fd, spool_limit=200_000))
+    source = source_of(3 * TEXT.encode())
+    assert len(texts_of(source, block_size=4000)) == 3 * 2999
+    text = source.text()
+    assert text.line_count == 3 * 2999
+    kept = text.lines(1, 3 * 2999)
+    lost = kept.index("") - 1
+    assert 190_000 < len("".join(kept[:lost]).encode()) + lost <= 200_000
+    assert kept[:lost] == (3 * TEXT.splitlines())[:lost]
+    assert kept[lost] == f"(run.log is not kept from line {lost + 1} on: the temporary file has reached its limit)"
+    assert set(kept[lost + 1 :]) == {""}
+    assert [note.severity for note in source.notes] == ["info"]
+
+
+def test_lines_can_be_read_while_more_are_added() -> None:
+    source = source_of(TEXT.encode())
+    text = source.text()
+    wrong: list[list[str]] = []
+    expected = TEXT.splitlines()
+    done = threading.Event()
+
+    def look() -> None:
+        while not done.is_set():
+            first = random.randrange(1, 2999)
+            lines = text.lines(first, 5)
+            if lines != expected[first - 1 : first - 1 + len(lines)]:
+                wrong.append(lines)
+
+    reader = threading.Thread(target=look)
+    reader.start()
+    for _ in source.blocks(block_size=500):
+        pass
+    done.set()
+    reader.join()
+    assert wrong == []
+
+
+# --- progress --------------------------------------------------------------------------------------------------------
+
+
+def test_a_silent_pipe_can_be_stopped() -> None:
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as pipe:
+        os.write(writing, b"==7== NVPROF is profiling process 7\n" * 20)
+        asked: list[int] = []
+        source = Source.open("-", stream=pipe, report=lambda progress: bool(asked.append(progress.bytes_read)))
+        os.close(writing)
+    assert source.stopped
+    assert asked == [720]
+    assert source.size is None
+    assert len(texts_of(source)) == 20
+
+
+def test_a_pipe_that_closes_is_read_to_its_end() -> None:
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as pipe:
+        os.write(writing, b"one\ntwo")
+        os.close(writing)
+        assert texts_of(Source.open("-", stream=pipe)) == ["one", "two"]
+
+
+def test_a_redirected_file_is_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    path.write_text("one\ntwo\n")
+    with path.open("rb") as file:
+        file.seek(4)
+        source = Source.open("-", stream=file)
+    assert source.size in (4, 8)
+    assert texts_of(source)[-1] == "two"
