@@ -72,7 +72,7 @@ _VIEW_NEEDS: Final[dict[str, tuple[Need, ...]]] = {
     "log": (TEXT,),
 }
 
-ALL_NEEDS: Final = (GPU_WORK, START_TIMES, LAUNCH_CONFIGS, DEVICES, API_WORK, API_TRACE, METRICS, RANGES)
+RECORDABLE: Final = (GPU_WORK, START_TIMES, LAUNCH_CONFIGS, DEVICES, API_WORK, API_TRACE, METRICS, RANGES)
 """What an nvprof log can hold, in the order in which it is asked for."""
 
 

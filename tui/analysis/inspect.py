@@ -8,7 +8,7 @@ import polars as pl
 
 from tui.analysis.capabilities import views
 from tui.analysis.durations import total
-from tui.model.schema import SEVERITIES
+from tui.analysis.issues import issue_counts
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
@@ -24,13 +24,12 @@ def inspect(profile: Profile) -> dict[str, Any]:
     views (``ok`` or the reason, see `tui.analysis.capabilities.views`); ``partial`` where not all was read.
     ``frames`` names only what is not empty. Sums are of the known values, null where none is known.
     """
-    counts = dict(profile["issues"].group_by("severity").len().iter_rows())
     held = _frames_by_session(profile)
     sessions = profile["sessions"].select("session", "format", "pid", "command", "first_line", "last_line")
     answer: dict[str, Any] = {
         "source": profile.sources[0],
         "sessions": [{**row, "frames": held.get(row["session"], {})} for row in sessions.iter_rows(named=True)],
-        "issues": {severity: counts.get(severity, 0) for severity in reversed(SEVERITIES)},
+        "issues": issue_counts(profile),
         "views": views(profile),
     }
     if len(profile.sources) > 1:

@@ -86,8 +86,8 @@ def ops(profile: Profile) -> pl.DataFrame:
     """GPU time by op: one row per session, op type and direction, largest total first.
 
     Columns: session, op, op_type, direction, group, kernels (distinct names), calls, total_ns, avg_ns, min_ns, max_ns,
-    time_pct (as in `kernels`), op_source. The rows add up to those of `tui.analysis.kernels.kernels` exactly. All are
-    ``inferred``: nothing in the input names an op, the names of the kernels do.
+    time_pct (as in `kernels`), op_source. The rows add up to those of `tui.analysis.kernels.kernels` exactly. Copies and
+    memsets are ``recorded`` as such; the other ops are ``inferred`` from the names of kernels.
     """
     calls = total("calls")
     return (
@@ -103,7 +103,11 @@ def ops(profile: Profile) -> pl.DataFrame:
             pl.col("min_ns").min(),
             pl.col("max_ns").max(),
             pl.when(pl.col("time_pct").count() > 0).then(pl.col("time_pct").sum()).alias("time_pct"),
-            pl.lit("inferred").cast(NAME).alias("op_source"),
+            pl.when((pl.col("kind") != "kernel").all())
+            .then(pl.lit("recorded"))
+            .otherwise(pl.lit("inferred"))
+            .cast(NAME)
+            .alias("op_source"),
         )
         .select(
             "session",

@@ -1,0 +1,76 @@
+"""Copies between host and devices: how many, how large, how fast."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.analysis.durations import share, total
+from tui.analysis.kernels import aggregated
+from tui.model.columns import columns
+from tui.model.view import TableSpec
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+COPIES: Final = TableSpec(
+    "copies",
+    "Copies",
+    columns("copy_kind", "total_ns", "time_pct", "calls", "size_bytes", "throughput", "kind", "session"),
+    key=("session", "kind", "copy_kind"),
+    sort=(("total_ns", True),),
+    weight="total_ns",
+    pinned="copy_kind",
+)
+
+_DIRECTION: Final = r"([HDPA]to[HDPA])\]?$"
+"""At the end of a name, as ``[CUDA memcpy HtoD]``."""
+
+
+def copies(profile: Profile) -> pl.DataFrame:
+    """Copies by direction, the longest first: one row per session, kind (memcpy or um) and copy_kind.
+
+    Columns: session, kind, copy_kind (HtoD, DtoH, ...; null where the input does not say), calls, total_ns, time_pct
+    (share of the session's copy time), size_bytes, throughput (size / duration over the copies of which both are known,
+    in bytes per second). A session without single activities has its rows from the log's own table: without sizes.
+    """
+    activities = profile["activities"]
+    direction = pl.coalesce(pl.col("copy_kind").cast(pl.String), _direction_of_name())
+    both = pl.col("size_bytes").is_not_null() & (pl.col("duration_ns") > 0)
+    single = (
+        activities.filter(
+            (pl.col("kind") == "memcpy") | ((pl.col("kind") == "um") & _direction_of_name().is_not_null())
+        )
+        .with_columns(direction.alias("copy_kind"))
+        .group_by("session", "kind", "copy_kind")
+        .agg(
+            pl.len().cast(pl.Int64).alias("calls"),
+            total().alias("total_ns"),
+            total("size_bytes").alias("size_bytes"),
+            pl.when(both.any())
+            .then(1e9 * pl.col("size_bytes").filter(both).sum() / pl.col("duration_ns").filter(both).sum())
+            .alias("throughput"),
+        )
+    )
+    recorded = (
+        aggregated(profile, "gpu", without=activities["session"])
+        .filter(pl.col("kind") == "memcpy")
+        .with_columns(_direction_of_name().alias("copy_kind"))
+        .group_by("session", "kind", "copy_kind")
+        .agg(
+            total("calls").alias("calls"),
+            total("total_ns").alias("total_ns"),
+            pl.lit(None, pl.Int64).alias("size_bytes"),
+            pl.lit(None, pl.Float64).alias("throughput"),
+        )
+    )
+    return (
+        pl.concat([single, recorded])
+        .with_columns(share())
+        .sort("total_ns", "copy_kind", descending=[True, False], nulls_last=True)
+    )
+
+
+def _direction_of_name() -> pl.Expr:
+    return pl.col("name").cast(pl.String).str.extract(_DIRECTION)

@@ -1,0 +1,295 @@
+"""The dashboard: where the time went, at a glance, and what the log cannot say. Values and frames, no drawing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.analysis.api import api
+from tui.analysis.capabilities import API_WORK, GPU_WORK, RECORDABLE, START_TIMES, Need, missing
+from tui.analysis.copies import copies
+from tui.analysis.devices import device_facts
+from tui.analysis.durations import share, total
+from tui.analysis.intervals import busy_time
+from tui.analysis.issues import issue_counts
+from tui.analysis.kernels import kernels
+from tui.analysis.ops import ops
+from tui.model.columns import ColumnKind
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+TOP: Final = 10
+"""Rows of the short tables."""
+
+SPLIT: Final = 7
+"""Groups of the split that are shown by name; what is left is one row."""
+
+REST: Final = "rest"
+"""The name of that row."""
+
+K = ColumnKind
+Value = int | float | str | None
+
+_KINDS: Final = (
+    ("kernel", "Kernel time"),
+    ("memcpy", "Copy time"),
+    ("memset", "Memset time"),
+    ("um", "Unified memory time"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One value of the dashboard: what it is, and where it is from or why it is unknown."""
+
+    name: str
+    """Stable, as ``busy_ns``."""
+    label: str
+    value: Value
+    """In base units; None where it is unknown."""
+    kind: ColumnKind
+    """How it is written."""
+    source: str = ""
+    """What it was computed from, or why it is unknown."""
+    record: str = ""
+    """The command that would record what is missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dashboard:
+    """Everything that the dashboard shows, over all sessions of the profile."""
+
+    performance: tuple[Fact, ...]
+    """Performance summary."""
+
+    split: pl.DataFrame
+    """GPU time by kind of work, largest first: group, calls, total_ns, time_pct, members (op types that it sums). At
+    most `SPLIT` rows and one called `REST`; they add up to the GPU time."""
+
+    top_ops: pl.DataFrame
+    """The `TOP` ops with most GPU time: op, op_type, direction, group, kernels, calls, total_ns, avg_ns, time_pct,
+    op_source."""
+
+    top_kernels: pl.DataFrame
+    """The `TOP` kernels with most GPU time: name, short_name, calls, total_ns, avg_ns, time_pct."""
+
+    top_api: pl.DataFrame
+    """The `TOP` API functions with most time: name, calls, total_ns, avg_ns, time_pct."""
+
+    copies: pl.DataFrame
+    """By direction: kind, copy_kind, calls, total_ns, size_bytes, throughput, time_pct."""
+
+    devices: pl.DataFrame
+    """`tui.analysis.devices.device_facts`, with busy_ns, idle_ns and busy_pct where start times are known."""
+
+    sessions: pl.DataFrame
+    """The frame ``sessions``."""
+
+    system: tuple[Fact, ...]
+    """System configuration: only what the log says."""
+
+    issues: Mapping[str, int]
+    """Number of issues by severity."""
+
+    missing: tuple[Need, ...]
+    """What the log cannot say, and how to record it."""
+
+    layers: int
+    """How many layer times there are."""
+
+    partial: str
+    """Why the numbers are of a part of the input only, or empty."""
+
+
+def dashboard(profile: Profile, *, gpu: str | None = None) -> Dashboard:
+    """All figures of the dashboard.
+
+    Args:
+        profile: What was read; several sessions are added up.
+        gpu: The name of the GPU, as the user gives it, where the input does not say enough.
+
+    Raises:
+        ProftuiError: Nothing is known of ``gpu``, or the user's op types cannot be read.
+    """
+    rows, calls, busy = kernels(profile), api(profile), busy_time(profile)
+    by_op = _over_sessions(ops(profile), "op", "op_type", "direction", "group", "op_source")
+    return Dashboard(
+        performance=_performance(profile, rows, calls, busy),
+        split=_split(by_op),
+        top_ops=by_op.head(TOP),
+        top_kernels=_over_sessions(rows.filter(pl.col("kind") == "kernel"), "name", "short_name", of=rows).head(TOP),
+        top_api=_over_sessions(calls, "name").head(TOP),
+        copies=_copies(profile),
+        devices=device_facts(profile, gpu=gpu).join(
+            busy.select("session", "device", "busy_ns", "idle_ns", "busy_pct"),
+            on=["session", "device"],
+            how="left",
+            nulls_equal=True,
+            maintain_order="left",
+        ),
+        sessions=profile["sessions"],
+        system=_system(profile),
+        issues=issue_counts(profile),
+        missing=tuple(need for need in missing(profile) if need in RECORDABLE),
+        layers=profile["layers"].height,
+        partial=profile.partial,
+    )
+
+
+def _over_sessions(rows: pl.DataFrame, *by: str, of: pl.DataFrame | None = None) -> pl.DataFrame:
+    """Rows of the same name in several sessions as one, largest first; shares are of the sum of ``of``."""
+    calls = total("calls")
+    whole = (rows if of is None else of)["total_ns"].sum()
+    counted = [total("kernels").alias("kernels")] if "kernels" in rows.columns else []
+    return (
+        rows.group_by(by)
+        .agg(
+            *counted,
+            calls.alias("calls"),
+            total("total_ns").alias("total_ns"),
+            (total("total_ns") / calls).round().cast(pl.Int64).alias("avg_ns"),
+        )
+        .with_columns((100 * pl.col("total_ns") / (whole or None)).alias("time_pct"))
+        .sort("total_ns", by[0], descending=[True, False], nulls_last=True)
+    )
+
+
+def _split(by_op: pl.DataFrame) -> pl.DataFrame:
+    """The largest groups by name, and the rest as one row."""
+    groups = (
+        by_op.with_columns(pl.col("group").cast(pl.String))
+        .group_by("group")
+        .agg(
+            total("calls").alias("calls"), total("total_ns").alias("total_ns"), pl.len().cast(pl.Int64).alias("members")
+        )
+        .sort("total_ns", "group", descending=[True, False], nulls_last=True)
+    )
+    shown, left = groups.head(SPLIT), groups.slice(SPLIT)
+    if left.height == 1:
+        shown = groups
+    elif left.height:
+        rest = left.select(
+            pl.lit(REST).alias("group"),
+            total("calls").alias("calls"),
+            total("total_ns").alias("total_ns"),
+            pl.col("members").sum(),
+        )
+        shown = pl.concat([shown, rest])
+    return shown.with_columns(pl.lit(0).alias("all")).with_columns(share(of="all")).drop("all")
+
+
+def _copies(profile: Profile) -> pl.DataFrame:
+    both = pl.col("throughput").is_not_null() & pl.col("size_bytes").is_not_null()
+    # Sessions are joined by bytes and by the time that their rate implies, so that the rate stays size / duration.
+    seconds = (pl.col("size_bytes") / pl.col("throughput")).filter(both).sum()
+    return (
+        copies(profile)
+        .group_by("kind", "copy_kind")
+        .agg(
+            total("calls").alias("calls"),
+            total("total_ns").alias("total_ns"),
+            total("size_bytes").alias("size_bytes"),
+            pl.when(both.any()).then(pl.col("size_bytes").filter(both).sum() / seconds).alias("throughput"),
+        )
+        .with_columns(pl.lit(0).alias("all"))
+        .with_columns(share(of="all"))
+        .drop("all")
+        .sort("total_ns", "copy_kind", descending=[True, False], nulls_last=True)
+    )
+
+
+def _performance(profile: Profile, rows: pl.DataFrame, calls: pl.DataFrame, busy: pl.DataFrame) -> tuple[Fact, ...]:
+    gpu_source = _source(profile, "activities", "gpu")
+    api_source = _source(profile, "api_calls", "api")
+    facts = [*_time_facts(busy)]
+    facts.append(_sum("gpu_ns", "GPU time", rows["total_ns"], K.DURATION, gpu_source, GPU_WORK))
+    for kind, label in _KINDS:
+        part = rows.filter(pl.col("kind") == kind)["total_ns"]
+        if part.len():
+            facts.append(_sum(f"{kind}_ns", label, part, K.DURATION, gpu_source, GPU_WORK))
+    only_kernels = rows.filter(pl.col("kind") == "kernel")
+    facts.append(_sum("launches", "Kernel launches", only_kernels["calls"], K.COUNT, gpu_source, GPU_WORK))
+    names = only_kernels["name"].n_unique() if only_kernels.height else None
+    facts.append(_fact("kernels", "Distinct kernels", names, K.COUNT, gpu_source, GPU_WORK))
+    facts.append(_sum("api_ns", "API time", calls["total_ns"], K.DURATION, api_source, API_WORK))
+    facts.append(_sum("api_calls", "API calls", calls["calls"], K.COUNT, api_source, API_WORK))
+    return tuple(facts)
+
+
+def _time_facts(busy: pl.DataFrame) -> tuple[Fact, ...]:
+    if busy.is_empty():
+        values: tuple[Value, ...] = (None, None, None, None)
+    else:
+        span = int(busy.unique("session")["span_ns"].sum())
+        available = int(busy["span_ns"].sum())
+        working = int(busy["busy_ns"].sum())
+        values = (span, working, available - working, 100 * working / available if available else None)
+    source = "start times and durations of the GPU activities"
+    if busy.height > 1:
+        source += f", over {busy.height} GPUs" if busy["session"].n_unique() == 1 else ", over all sessions and GPUs"
+    named = (
+        ("span_ns", "Span", K.DURATION),
+        ("busy_ns", "GPU busy", K.DURATION),
+        ("idle_ns", "GPU idle", K.DURATION),
+        ("busy_pct", "GPU utilisation", K.PERCENT),
+    )
+    return tuple(
+        _fact(name, label, value, kind, source, START_TIMES)
+        for (name, label, kind), value in zip(named, values, strict=True)
+    )
+
+
+def _source(profile: Profile, frame: str, section: str) -> str:
+    """Where the figures of a kind of work come from, in words."""
+    single = profile[frame].height > 0
+    own = set(profile[frame]["session"].unique())
+    sessions = profile["summary"].filter(pl.col("section") == section)["session"].unique().to_list()
+    printed = any(session not in own for session in sessions)
+    parts = ["the single records of the trace"] if single else []
+    return " and ".join([*parts, "the summary that the log holds"] if printed else parts)
+
+
+def _sum(name: str, label: str, values: pl.Series, kind: ColumnKind, source: str, need: Need) -> Fact:
+    value = int(values.sum()) if values.len() > values.null_count() else None
+    return _fact(name, label, value, kind, source, need)
+
+
+def _fact(name: str, label: str, value: Value, kind: ColumnKind, source: str, need: Need) -> Fact:
+    if value is None:
+        return Fact(name, label, None, kind, f"no {need.name}", need.record)
+    return Fact(name, label, value, kind, source)
+
+
+_SYSTEM: Final = (
+    ("command", "Command"),
+    ("pid", "Process"),
+    ("format", "Format"),
+    ("tool", "Profiler"),
+    ("tool_version", "Profiler version"),
+    ("framework", "Framework"),
+    ("driver_version", "Driver"),
+    ("cuda_version", "CUDA"),
+    ("cudnn_version", "cuDNN"),
+    ("host", "Host"),
+    ("rank", "Rank"),
+)
+
+
+def _system(profile: Profile) -> tuple[Fact, ...]:
+    """What the log says of the system: each value once, those of several sessions joined by commas."""
+    facts = []
+    for column, label in _SYSTEM:
+        values = profile["sessions"][column].drop_nulls().unique(maintain_order=True).cast(pl.String).to_list()
+        if values:
+            facts.append(Fact(column, label, ", ".join(values), K.TEXT, "as the log says"))
+    sessions = profile["sessions"].height
+    if sessions > 1:
+        facts.insert(0, Fact("sessions", "Sessions", sessions, K.COUNT, "profiled processes in the input"))
+    step = profile["sessions"]["start_resolution_ns"].max()
+    if isinstance(step, int) and step > 1:
+        facts.append(Fact("start_resolution_ns", "Start times to", step, K.DURATION, "the digits that the log prints"))
+    return tuple(facts)

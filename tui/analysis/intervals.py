@@ -1,0 +1,60 @@
+"""How long a GPU was busy: the union of the intervals of its activities."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+
+def busy_time(profile: Profile) -> pl.DataFrame:
+    """Busy and idle time of each GPU of each session, from the activities whose start and duration are known.
+
+    Columns: session, device, activities (how many were counted), first_ns (first start on this device), last_ns (last
+    end), span_ns (first start to last end on any device of the session), busy_ns (union of the intervals of kernels,
+    copies, memsets and unified memory work), idle_ns (span - busy), busy_pct.
+
+    Start times are rounded to ``sessions.start_resolution_ns``: an overlap no longer than that may be none, and is
+    counted as none. ``busy_ns`` is at most the span.
+    """
+    timed = (
+        profile["activities"]
+        .select("session", "device", "start_ns", "duration_ns")
+        .drop_nulls(["start_ns", "duration_ns"])
+        .sort("session", "device", "start_ns", maintain_order=True)
+        .join(profile["sessions"].select("session", "start_resolution_ns"), on="session", how="left",
+              maintain_order="left")
+    )  # fmt: skip
+    gpu = ("session", "device")
+    end = pl.col("start_ns") + pl.col("duration_ns")
+    before = pl.col("end_ns").cum_max().shift(1).over(gpu)
+    overlap = (pl.col("before_ns") - pl.col("start_ns")).fill_null(0)
+    apart = overlap <= pl.col("start_resolution_ns").fill_null(0)
+    added = pl.when(apart).then("duration_ns").otherwise((pl.col("end_ns") - pl.col("before_ns")).clip(0))
+    return (
+        timed.with_columns(end.alias("end_ns"))
+        .with_columns(before.alias("before_ns"))
+        .group_by(gpu)
+        .agg(
+            pl.len().cast(pl.Int64).alias("activities"),
+            pl.col("start_ns").min().alias("first_ns"),
+            pl.col("end_ns").max().alias("last_ns"),
+            added.sum().alias("busy_ns"),
+        )
+        .with_columns((pl.col("last_ns").max() - pl.col("first_ns").min()).over("session").alias("span_ns"))
+        .with_columns(pl.min_horizontal("busy_ns", "span_ns").alias("busy_ns"))
+        .select(
+            *gpu,
+            "activities",
+            "first_ns",
+            "last_ns",
+            "span_ns",
+            "busy_ns",
+            (pl.col("span_ns") - pl.col("busy_ns")).alias("idle_ns"),
+            pl.when(pl.col("span_ns") > 0).then(100 * pl.col("busy_ns") / pl.col("span_ns")).alias("busy_pct"),
+        )
+        .sort(gpu)
+    )
