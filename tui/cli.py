@@ -229,17 +229,23 @@ def _check_input(files: Sequence[str]) -> None:
 
 
 def _report(options: argparse.Namespace) -> int:
-    from tui import report
+    from tui import report, report_dashboard
 
     profile, errors = _load(options)
-    if options.format == "json":
-        _data(report.as_json(profile, options.view))
-    elif options.format == "markdown":
-        _data(report.as_markdown(profile, options.view))
+    known = _terminal(options.color)
+    colored = known.color != NO_COLOR and (sys.stdout.isatty() or options.color in ("always", "16"))
+    style = report.Style(_width(), ascii_only=not known.utf8, bold=colored)
+    if options.view == "dashboard":
+        dashboard = report_dashboard.DashboardReport(profile, gpu=options.gpu)
+        text = {"text": lambda: dashboard.as_text(style), "markdown": dashboard.as_markdown, "json": dashboard.as_json}
     else:
-        known = _terminal(options.color)
-        styled = known.color != NO_COLOR and (sys.stdout.isatty() or options.color in ("always", "16"))
-        _say(report.as_text(profile, options.view, width=_width(), ascii_only=not known.utf8, styled=styled))
+        view = options.view
+        text = {
+            "text": lambda: report.as_text(profile, view, style),
+            "markdown": lambda: report.as_markdown(profile, view),
+            "json": lambda: report.as_json(profile, view),
+        }
+    (_say if options.format == "text" else _data)(text[options.format]())
     return _status(errors)
 
 
@@ -253,7 +259,7 @@ def _export(options: argparse.Namespace) -> int:
     if to_terminal and format_name in BINARY_FORMATS:
         raise ProftuiError(f"{format_name} is not for a terminal", "name a file with -o PATH")
     profile, errors = _load(options)
-    data = frame(profile, options.frame)
+    data = frame(profile, options.frame, gpu=options.gpu)
     if to_stdout:
         write(for_terminal(data) if to_terminal else data, sys.stdout.buffer, format_name)
     else:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import polars as pl
 
     from tui.model.profile import Profile
@@ -23,25 +25,33 @@ MODEL_FRAMES: Final = (
 )
 """The frames of `tui.model.schema`, which is not imported here: the command line names them before polars is needed."""
 
-AGGREGATES: Final = ("kernels", "api", "op_types", "op_kernels")
-"""What is computed: GPU work and API calls by name, GPU time by op, kernels with the op that each belongs to."""
+AGGREGATES: Final = ("kernels", "api", "op_types", "op_kernels", "occupancy", "layer_times", "layer_totals")
+"""What is computed: GPU work and API calls by name, GPU time by op, kernels with the op that each belongs to, launch
+configurations with their theoretical occupancy, and layer times measured and predicted side by side.
+"""
 
 NAMES: Final = (*MODEL_FRAMES, *AGGREGATES)
 
 
-def frame(profile: Profile, name: str) -> pl.DataFrame:
+def frame(profile: Profile, name: str, *, gpu: str | None = None) -> pl.DataFrame:
     """A frame to export.
 
     Args:
         profile: What was read.
         name: One of `NAMES`.
+        gpu: The name of the GPU, as the user gives it.
     """
     if name in MODEL_FRAMES:
         return profile[name]
-    from tui.analysis import api, kernels, ops
+    from tui.analysis import api, kernels, layers, occupancy, ops
 
-    if name == "kernels":
-        return kernels.kernels(profile).select(kernels.KERNEL_EXPORT)
-    if name == "api":
-        return api.api(profile).select(kernels.KERNEL_EXPORT)
-    return ops.ops(profile) if name == "op_types" else ops.classified_kernels(profile)
+    aggregates: dict[str, Callable[[], pl.DataFrame]] = {
+        "kernels": lambda: kernels.kernels(profile).select(kernels.KERNEL_EXPORT),
+        "api": lambda: api.api(profile).select(kernels.KERNEL_EXPORT),
+        "op_types": lambda: ops.ops(profile),
+        "op_kernels": lambda: ops.classified_kernels(profile),
+        "occupancy": lambda: occupancy.occupancy(profile, gpu=gpu),
+        "layer_times": lambda: layers.layers(profile),
+        "layer_totals": lambda: layers.layer_totals(profile),
+    }
+    return aggregates[name]()

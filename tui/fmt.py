@@ -147,12 +147,12 @@ def format_column(
 
 
 def heading(title: str, symbol: str) -> str:
-    """A column's heading with its unit.
+    """A column's heading with its unit; a ratio needs none.
 
-    >>> heading("Total", "ms"), heading("Time%", "%"), heading("Calls", "")
-    ('Total ms', 'Time%', 'Calls')
+    >>> heading("Total", "ms"), heading("Time%", "%"), heading("Calls", ""), heading("Pred/Meas", "×")
+    ('Total ms', 'Time%', 'Calls', 'Pred/Meas')
     """
-    return title if not symbol or title.endswith(symbol) else f"{title} {symbol}"
+    return title if symbol in ("", "×", "x") or title.endswith(symbol) else f"{title} {symbol}"
 
 
 def duration(value_ns: float | None, *, unit: str = "auto", ascii_only: bool = False) -> str:

@@ -114,7 +114,7 @@ def inspect_text(found: Mapping[str, Any], *, width: int, ascii_only: bool = Fal
     lines += _wrapped("views", ", ".join(fed) or "none", width)
     for name, reason in views.items():
         if reason != OK and not reason.startswith(NOT_IN_THIS_VERSION):
-            lines += _wrapped(f"not {name}", plain(reason, ascii_only=ascii_only), width)
+            lines += _wrapped(f"cannot show {name}", plain(reason, ascii_only=ascii_only), width)
     later = [name for name, state in views.items() if state.startswith(NOT_IN_THIS_VERSION)]
     if later:
         lines += _wrapped(NOT_IN_THIS_VERSION, ", ".join(later), width)

@@ -1,8 +1,8 @@
-"""Tables of a report as text: aligned columns that fit a width, the name last, as much of it as there is room for."""
+"""Tables of a report as text: aligned columns that fit a width; long names come last and get the room that is left."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -60,7 +60,8 @@ def written(columns: Sequence[Column], frame: pl.DataFrame, *, ascii_only: bool 
 def laid_out(columns: Sequence[WrittenColumn], *, name: str, width: int, ascii_only: bool = False) -> TextTable:
     """Lay a table out for a width.
 
-    The columns with the lowest priority are left out until the rest fits; the name comes last and is shortened.
+    The columns with the lowest priority are left out until the rest fits. A C++ name comes last and is shortened to the
+    room that is left; any other name comes first.
 
     Args:
         columns: In order of display, the name among them.
@@ -68,10 +69,10 @@ def laid_out(columns: Sequence[WrittenColumn], *, name: str, width: int, ascii_o
         width: Cells of a line.
         ascii_only: Use ASCII characters only.
     """
-    last = next(column for column in columns if column.column.name == name)
-    others = [column for column in columns if column is not last]
+    name_column = next(column for column in columns if column.column.name == name)
+    others = [column for column in columns if column is not name_column]
     widths = {id(column): _width(column) for column in others}
-    longest = max((cell_width(cell) for cell in (last.heading, *last.cells)), default=0)
+    longest = max((cell_width(cell) for cell in (name_column.heading, *name_column.cells)), default=0)
     room = width - min(longest, NAME_LEAST)
     shown: list[WrittenColumn] = []
     for column in sorted(others, key=lambda candidate: candidate.column.priority):
@@ -80,22 +81,27 @@ def laid_out(columns: Sequence[WrittenColumn], *, name: str, width: int, ascii_o
             shown.append(column)
             room -= needed
     in_order = [column for column in others if column in shown]
-    name_width = room + min(longest, NAME_LEAST)
-    headings = [pad(column.heading, widths[id(column)], right=not column.is_text) for column in in_order]
-    lines = [GAP.join([*headings, clip(last.heading, name_width)])]
-    for row, name_cell in enumerate(last.cells):
-        cells = [
-            pad(
-                clip(column.cells[row], widths[id(column)], ascii_only=ascii_only),
-                widths[id(column)],
-                right=not column.is_text,
-            )
-            for column in in_order
-        ]
-        if last.column.kind is ColumnKind.SYMBOL:
-            name_cell = shorten_symbol(name_cell, name_width, ascii_only=ascii_only)
-        lines.append(GAP.join([*cells, clip(name_cell, name_width, ascii_only=ascii_only)]).rstrip())
+    name_width = min(longest, room + min(longest, NAME_LEAST))
+    at = len(in_order) if name_column.column.kind is ColumnKind.SYMBOL else 0
+    in_order.insert(at, name_column)
+    widths[id(name_column)] = name_width
+
+    def line(cells: Iterable[str]) -> str:
+        padded = (
+            pad(_cut(cell, column, widths[id(column)], ascii_only), widths[id(column)], right=not column.is_text)
+            for cell, column in zip(cells, in_order, strict=True)
+        )
+        return GAP.join(padded).rstrip()
+
+    lines = [line(column.heading for column in in_order)]
+    lines += [line(cells) for cells in zip(*(column.cells for column in in_order), strict=True)]
     return TextTable(tuple(lines), tuple(column.heading for column in others if column not in shown))
+
+
+def _cut(cell: str, column: WrittenColumn, width: int, ascii_only: bool) -> str:
+    if column.column.kind is ColumnKind.SYMBOL:
+        return shorten_symbol(cell, width, ascii_only=ascii_only)
+    return clip(cell, width, ascii_only=ascii_only)
 
 
 def _width(column: WrittenColumn) -> int:

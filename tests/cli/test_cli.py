@@ -1,0 +1,379 @@
+"""The command line from outside: exit status, what is data and what is said, terminals and pipes."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tui import __version__, cli
+from tui.exportable import MODEL_FRAMES
+from tui.model.schema import FRAMES
+
+TRACE = """\
+==7412== NVPROF is profiling process 7412, command: ./train --epochs 1
+epoch 1 loss 0.5
+==7412== Profiling application: ./train --epochs 1
+==7412== Profiling result:
+   Start  Duration            Grid Size      Block Size     Regs*    SSMem*    DSMem*      Size  Throughput           Device   Context    Stream  Name
+317.13ms  1.4400us                    -               -         -         -         -  4.0000KB  2.6491GB/s   Tesla K40c (0)         1        13  [CUDA memcpy HtoD]
+331.63ms  24.576us              (96 1 1)       (256 1 1)        15        0B  4.0000KB         -           -   Tesla K40c (0)         1        13  void relu<float, int=4>(float*, int) [112]
+353.98ms  353.98ms          (27848 1 1)       (256 1 1)        40  8.2500KB        0B         -           -   Tesla K40c (0)         1        13  sgemm_sm35_ldg_nt_128x8x128x16x16 [115]
+
+Regs: Number of registers used per CUDA thread. This number includes registers used internally by the CUDA driver and/or tools and can be more than what the compiler shows.
+SSMem: Static shared memory allocated per CUDA block.
+DSMem: Dynamic shared memory allocated per CUDA block.
+"""  # noqa: E501
+TOTAL_NS = 1_440 + 24_576 + 353_980_000
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "train.log"
+    path.write_text(TRACE)
+    return path
+
+
+def proftui(
+    *arguments: str | Path, stdin: str = "", env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run it as a program, without a terminal."""
+    clean = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "LC_ALL")}
+    return subprocess.run(
+        [sys.executable, "-m", "tui", *map(str, arguments)],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        env={**clean, "LC_ALL": "C.UTF-8", **(env or {})},
+        timeout=60,
+    )
+
+
+def run(capfd: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int, str, str]:
+    """Run it in this process: status, standard output, standard error."""
+    status = cli.main([str(argument) for argument in arguments])
+    said = capfd.readouterr()
+    return status, said.out, said.err
+
+
+def test_version_and_help(capfd: pytest.CaptureFixture[str]) -> None:
+    for arguments, text in ((["--version"], f"proftui {__version__}\n"), (["--help"], "proftui COMMAND [options]")):
+        with pytest.raises(SystemExit) as end:
+            cli.main(arguments)
+        assert end.value.code == 0
+        assert text in capfd.readouterr().out
+
+
+def test_help_names_every_command(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["--help"])
+    told = capfd.readouterr().out
+    assert all(f"\n  {name} " in told for name in cli.COMMANDS)
+    assert not any(f"\n  {name} " in told for name in ("check", "diff", "sql"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "proftui: name a file to open\n         as: proftui run.nvprof.log; proftui --help tells more\n"),
+        (["--nonsense"], "proftui: unrecognized arguments: --nonsense\n         proftui --help\n"),
+        (["report"], "proftui: the following arguments are required: FILE\n         proftui report --help\n"),
+        (["export", "x"], "proftui: the following arguments are required: --frame\n         proftui export --help\n"),
+        (["report", "-", "-"], "proftui: standard input (-) can be read once only\n"),
+        (["inspect", "no/such.log"], ""),
+        (["formats", "x"], "proftui: unrecognized arguments: x\n         proftui formats --help\n"),
+        (["check", "x"], "proftui: standard output is not a terminal"),
+    ],
+)
+def test_a_wrong_command_line_is_one_line_and_status_2(
+    capfd: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    status, _out, err = run(capfd, *arguments)
+    assert status == 2
+    assert err.startswith(message)
+    assert "Traceback" not in err
+
+
+def test_a_command_that_does_not_come_first(capfd: pytest.CaptureFixture[str], log: Path) -> None:
+    status, _out, err = run(capfd, "--color", "never", "report", log)
+    assert status == 2
+    assert "proftui: report is a command and comes first\n         as: proftui report FILE\n" in err
+
+
+def test_a_file_that_is_named_as_a_command(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "report").write_text(TRACE)
+    monkeypatch.chdir(tmp_path)
+    status, out, _err = run(capfd, "inspect", "--format", "json", "report")
+    assert status == 0
+    assert json.loads(out)["source"] == "report"
+
+
+def test_formats_lists_each_with_its_command(capfd: pytest.CaptureFixture[str]) -> None:
+    from tui.loaders.registry import formats
+
+    status, out, err = run(capfd, "formats")
+    assert (status, err) == (0, "")
+    for described in formats():
+        assert f"{described.name}  {described.title}\n" in out
+    assert out.count("record with") == len(formats())
+
+
+def test_keys_lists_each_action(capfd: pytest.CaptureFixture[str]) -> None:
+    from tui.keys import ACTIONS
+
+    status, out, _err = run(capfd, "--keys")
+    assert status == 0
+    flat = " ".join(out.split())
+    assert all(action.help in flat for action in ACTIONS)
+
+
+# --- inspect ---------------------------------------------------------------------------------------------------------
+
+
+def test_inspect_tells_one_object_a_line_and_goes_on_after_a_bad_file(
+    capfd: pytest.CaptureFixture[str], log: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "empty.log").touch()
+    status, out, err = run(capfd, "inspect", "--format", "json", tmp_path / "empty.log", log)
+    first, second = (json.loads(line) for line in out.splitlines())
+    assert status == 2
+    assert err == ""
+    assert set(first) == {"source", "error"}
+    assert first["source"] == str(tmp_path / "empty.log")
+    assert second["source"] == str(log)
+    assert second["sessions"][0]["frames"]["activities"] == {
+        "rows": 3,
+        "duration_ns": TOTAL_NS,
+        "by_kind": {"kernel": {"rows": 2, "duration_ns": 354_004_576}, "memcpy": {"rows": 1, "duration_ns": 1_440}},
+    }
+
+
+def test_inspect_for_people(capfd: pytest.CaptureFixture[str], log: Path) -> None:
+    status, out, _err = run(capfd, "inspect", log)
+    assert status == 0
+    assert "session 0: nvprof-text, process 7412, lines 1 to" in out
+    assert "command: ./train --epochs 1\n" in out
+    assert "    activities    3 rows, 354.01 ms\n" in out
+    assert "  cannot show api-calls: no API calls: record with nvprof --print-api-trace\n" in out
+
+
+# --- export ----------------------------------------------------------------------------------------------------------
+
+
+def test_every_frame_of_the_model_can_be_exported(capfd: pytest.CaptureFixture[str], log: Path) -> None:
+    assert tuple(FRAMES) == MODEL_FRAMES
+    for name, schema in FRAMES.items():
+        status, out, _err = run(capfd, "export", log, "--frame", name)
+        assert status == 0
+        assert out.splitlines()[0] == ",".join(schema)
+
+
+def test_export_has_the_launch_configuration_in_base_units(capfd: pytest.CaptureFixture[str], log: Path) -> None:
+    status, out, err = run(capfd, "export", log, "--frame", "activities", "--format", "ndjson")
+    assert (status, err) == (0, "")
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert sum(row["duration_ns"] for row in rows) == TOTAL_NS
+    gemm = rows[2]
+    assert gemm["name"] == "sgemm_sm35_ldg_nt_128x8x128x16x16"
+    assert [gemm[f"grid_{axis}"] for axis in "xyz"] == [27848, 1, 1]
+    assert [gemm[f"block_{axis}"] for axis in "xyz"] == [256, 1, 1]
+    assert (gemm["registers"], gemm["static_shared_bytes"], gemm["dynamic_shared_bytes"]) == (40, 8448, 0)
+    assert (gemm["correlation"], gemm["line"], gemm["size_bytes"]) == (115, 8, None)
+    assert rows[0]["size_bytes"] == 4096
+
+
+def test_exported_kernels_have_the_promised_columns(capfd: pytest.CaptureFixture[str], log: Path) -> None:
+    _status, out, _err = run(capfd, "export", log, "--frame", "kernels")
+    lines = out.splitlines()
+    assert lines[0] == (
+        "session,kind,name,calls,total_ns,avg_ns,min_ns,max_ns,median_ns,p90_ns,p99_ns,std_ns,time_pct,uses_tensor_core"
+    )
+    assert lines[1].startswith("0,kernel,sgemm_sm35_ldg_nt_128x8x128x16x16,1,353980000,353980000,")
+    assert [line.split(",")[1] for line in lines[1:]] == ["kernel", "kernel", "memcpy"]
+
+
+def test_export_to_a_file_says_so_and_never_replaces_one(
+    capfd: pytest.CaptureFixture[str], log: Path, tmp_path: Path
+) -> None:
+    target = tmp_path / "kernels.tsv"
+    assert run(capfd, "export", log, "--frame", "kernels", "-o", target) == (
+        0,
+        "",
+        f"proftui: wrote 3 rows of kernels to {target}\n",
+    )
+    before = target.read_bytes()
+    assert before.startswith(b"session\tkind\tname\t")
+    status, _out, err = run(capfd, "export", log, "--frame", "kernels", "-o", target)
+    assert status == 2
+    assert f"proftui: {target} exists\n" in err
+    assert run(capfd, "export", log, "--frame", "api", "-o", target, "--overwrite")[0] == 0
+    assert target.read_bytes() != before
+
+
+def test_a_file_that_cannot_be_read_does_not_stop_the_others(
+    capfd: pytest.CaptureFixture[str], log: Path, tmp_path: Path
+) -> None:
+    status, out, err = run(capfd, "export", tmp_path / "gone.log", log, "--frame", "sessions")
+    assert status == 2
+    assert len(out.splitlines()) == 2
+    assert err.startswith(f"proftui: {tmp_path / 'gone.log'}")
+    assert len(err.splitlines()) == 1
+
+
+# --- sessions --------------------------------------------------------------------------------------------------------
+
+
+def test_several_files_are_several_sessions(capfd: pytest.CaptureFixture[str], log: Path) -> None:
+    _status, out, _err = run(capfd, "export", log, log, "--frame", "kernels", "--session", "1")
+    assert {line.split(",")[0] for line in out.splitlines()[1:]} == {"1"}
+    status, _out, err = run(capfd, "export", log, log, "--frame", "kernels", "--session", "2")
+    assert (status, err) == (2, "proftui: there is no session 2\n         sessions: 0 to 1\n")
+
+
+# --- pipes and terminals ---------------------------------------------------------------------------------------------
+
+
+def test_standard_input_is_a_file() -> None:
+    done = proftui("export", "-", "--frame", "kernels", "--format", "json", stdin=TRACE)
+    assert done.returncode == 0
+    assert sum(row["total_ns"] for row in json.loads(done.stdout)) == TOTAL_NS
+
+
+def test_without_a_terminal_the_report_is_printed_with_a_hint(log: Path) -> None:
+    opened, reported = proftui(log), proftui("report", log)
+    assert (opened.returncode, reported.returncode) == (0, 0)
+    assert opened.stdout == reported.stdout
+    assert opened.stderr == (
+        "proftui: standard output is not a terminal: this is the text report; "
+        "open the file in a terminal to explore it\n"
+    )
+    assert reported.stderr == ""
+
+
+def test_a_reader_who_has_had_enough_is_left_in_peace(tmp_path: Path) -> None:
+    rows = TRACE.splitlines()
+    (tmp_path / "long.log").write_text("\n".join([*rows[:8], *(rows[7] for _ in range(20_000))]) + "\n")
+    command = f"{sys.executable} -m tui export long.log --frame activities | head -n 1; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    assert done.stderr == ""
+    assert done.stdout.splitlines()[1] == "0"
+
+
+def on_a_terminal(
+    arguments: Sequence[str | Path], *, env: dict[str, str], stdin: bytes | None = None
+) -> tuple[int, str]:
+    """Run it with a terminal of its own on standard output and error (and input, unless data is piped in)."""
+    main, secondary = pty.openpty()
+    reader, writer = os.pipe()
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tui", *map(str, arguments)],
+            stdin=secondary if stdin is None else reader,
+            stdout=secondary,
+            stderr=secondary,
+            env={**os.environ, "LC_ALL": "C.UTF-8", **env},
+            start_new_session=True,
+        )
+        os.write(writer, stdin or b"")
+    finally:
+        os.close(secondary)
+        os.close(reader)
+        os.close(writer)
+    shown = b""
+    while True:
+        try:
+            piece = os.read(main, 65536)
+        except OSError:  # Linux: the other end is closed.
+            break
+        if not piece:
+            break
+        shown += piece
+    os.close(main)
+    return process.wait(60), shown.decode().replace("\r\n", "\n")
+
+
+def test_a_dumb_terminal_gets_the_report(log: Path) -> None:
+    status, shown = on_a_terminal([log], env={"TERM": "dumb"})
+    assert status == 0
+    assert "proftui: TERM is dumb: this is the text report" in shown
+    assert "\x1b" not in shown
+
+
+def test_the_keyboard_is_no_profile() -> None:
+    status, shown = on_a_terminal(["-"], env={"TERM": "xterm"})
+    assert status == 2
+    assert "proftui: standard input (-) is the keyboard\n" in shown
+
+
+def test_keys_need_a_terminal_when_data_comes_through_standard_input() -> None:
+    # The new session has no controlling terminal, so that there is no /dev/tty.
+    status, shown = on_a_terminal(["-"], env={"TERM": "xterm"}, stdin=TRACE.encode())
+    assert status == 2
+    assert "proftui: there is no terminal to read keys from" in shown
+
+
+def test_with_a_terminal_keys_and_data_are_kept_apart() -> None:
+    code = (
+        "import os, sys\nfrom tui.cli import _take_keys_from_terminal\n_take_keys_from_terminal()\n"
+        "keys = sys.__stdin__.fileno()\n"
+        "print(os.isatty(keys), sys.stdin.buffer.read(), os.read(keys, 10), flush=True)\n"
+    )
+    reader, writer = os.pipe()
+    child, main = pty.fork()
+    if child == 0:
+        os.close(writer)
+        os.dup2(reader, 0)
+        os.execv(sys.executable, [sys.executable, "-c", code])
+    os.close(reader)
+    os.write(writer, b"data")
+    os.close(writer)
+    os.write(main, b"q\n")
+    shown = b""
+    while b"q\\n" not in shown:
+        shown += os.read(main, 4096)
+    os.waitpid(child, 0)
+    os.close(main)
+    assert b"True b'data' b'q\\n'" in shown
+
+
+def test_a_profile_never_writes_escapes_to_a_terminal(tmp_path: Path) -> None:
+    path = tmp_path / "hostile.log"
+    path.write_text(TRACE.replace("relu<", "re\x1b]52;c;aGk=\x07\x1b[31mlu\u202e<"))
+    for arguments in (
+        ["export", path, "--frame", "activities"],
+        ["export", path, "--frame", "kernels", "--format", "json"],
+        ["report", path, "--view", "kernels", "--color", "never"],
+        ["report", path, "--color", "never"],
+        ["inspect", path],
+    ):
+        status, shown = on_a_terminal(arguments, env={"TERM": "xterm"})
+        assert status == 0
+        assert "\x1b" not in shown
+        assert "\x07" not in shown
+        assert "\u202e" not in shown
+
+
+def test_interrupting_is_status_130(monkeypatch: pytest.MonkeyPatch, log: Path) -> None:
+    def interrupted(*_arguments: object, **_options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tui.loaders.registry.load_one", interrupted)
+    assert cli.main(["inspect", str(log)]) == 130
+
+
+def test_a_bug_is_shown_as_one(monkeypatch: pytest.MonkeyPatch, log: Path) -> None:
+    def broken(*_arguments: object, **_options: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("tui.loaders.registry.load_one", broken)
+    with pytest.raises(ZeroDivisionError):
+        cli.main(["inspect", str(log)])

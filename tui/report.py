@@ -1,0 +1,210 @@
+"""The views without a screen: the same numbers, from the same functions, as text, Markdown or JSON."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+from tui.analysis import api, issues, kernels, layers, metrics, ops
+from tui.analysis.capabilities import OK
+from tui.analysis.capabilities import views as capabilities
+from tui.export import json_line, markdown_table
+from tui.fmt import count, duration
+from tui.text import plain
+from tui.text_table import laid_out, written
+
+if TYPE_CHECKING:
+    from tui.model.columns import Column
+    from tui.model.profile import Profile
+    from tui.model.view import TableSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of a view."""
+
+    spec: TableSpec
+    rows: Callable[[Profile], pl.DataFrame]
+    summed: bool = False
+    """Its weights add up to something that has a meaning."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableView:
+    """A view that is made of tables."""
+
+    capability: str
+    """The name under which `tui.analysis.capabilities` says whether the input feeds it."""
+    table: Table
+    """The first table; the others stand below it where it has rows."""
+    others: tuple[Table, ...] = ()
+
+
+VIEWS: Final[Mapping[str, TableView]] = {
+    "ops": TableView("ops-and-kernels", Table(ops.OPS, ops.ops, summed=True)),
+    "kernels": TableView("kernels", Table(kernels.KERNELS, kernels.kernels, summed=True)),
+    "api": TableView("api-calls", Table(api.API, api.api, summed=True)),
+    "layers": TableView(
+        "layers", Table(layers.LAYERS, layers.layers), (Table(layers.LAYER_TOTALS, layers.layer_totals),)
+    ),
+    "metrics": TableView("metrics", Table(metrics.METRICS, metrics.metrics)),
+    "issues": TableView("issues", Table(issues.ISSUES, issues.issues)),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How a text report is written."""
+
+    width: int
+    """Cells of a line."""
+    ascii_only: bool = False
+    bold: bool = False
+    """Headings are bold, with terminal sequences."""
+
+    def heading(self, text: str) -> str:
+        """A heading."""
+        safe = plain(text, ascii_only=self.ascii_only)
+        return f"\x1b[1m{safe}\x1b[0m" if self.bold else safe
+
+    def wrapped(self, text: str, *, first: str = "", indent: str = "") -> list[str]:
+        """A text of a profile or of ours in lines that fit."""
+        return textwrap.wrap(
+            plain(text, ascii_only=self.ascii_only),
+            max(self.width, len(indent) + 20),
+            initial_indent=first or indent,
+            subsequent_indent=indent,
+            break_on_hyphens=False,
+        )
+
+
+def as_text(profile: Profile, view: str, style: Style) -> str:
+    """A view as text.
+
+    Args:
+        profile: What was read.
+        view: One of `VIEWS`.
+        style: How to write it.
+    """
+    shown = VIEWS[view]
+    rows = shown.table.rows(profile)
+    lines = [style.heading(title(shown.table, rows, ascii_only=style.ascii_only)), ""]
+    if rows.is_empty():
+        lines += style.wrapped(_why_empty(profile, shown))
+    elif view == "issues":
+        lines += issue_lines(rows, style)
+    else:
+        lines += table_lines(shown.table.spec, rows, style)
+        for table in shown.others:
+            lines += ["", style.heading(table.spec.title), "", *table_lines(table.spec, table.rows(profile), style)]
+    return "\n".join(lines) + "\n"
+
+
+def as_markdown(profile: Profile, view: str) -> str:
+    """A view as Markdown."""
+    shown = VIEWS[view]
+    rows = shown.table.rows(profile)
+    text = f"## {title(shown.table, rows)}\n\n"
+    if rows.is_empty():
+        return f"{text}{_why_empty(profile, shown)}\n"
+    text += table_markdown(shown.table.spec, rows)
+    for table in shown.others:
+        text += f"\n### {table.spec.title}\n\n{table_markdown(table.spec, table.rows(profile))}"
+    return text
+
+
+def as_json(profile: Profile, view: str) -> str:
+    """A view as one JSON object on a line: ``view``, ``sources``, ``rows``, and further tables by their names."""
+    shown = VIEWS[view]
+    content: dict[str, Any] = {"view": view, "sources": list(profile.sources)}
+    if profile.partial:
+        content["partial"] = profile.partial
+    content["rows"] = json_rows(shown.table.rows(profile))
+    content |= {table.spec.name: json_rows(table.rows(profile)) for table in shown.others}
+    return json_line(content)
+
+
+def json_rows(rows: pl.DataFrame) -> list[dict[str, Any]]:
+    """The rows as objects; what is not a number in JSON (NaN, infinity) is null."""
+    finite = pl.when(pl.col(pl.Float64).is_finite()).then(pl.col(pl.Float64))
+    return rows.with_columns(finite).to_dicts()
+
+
+def table_lines(spec: TableSpec, rows: pl.DataFrame, style: Style, *, notes: bool = True) -> list[str]:
+    """A table as lines of text.
+
+    Args:
+        spec: Its columns.
+        rows: Its rows, at least one.
+        style: How to write it.
+        notes: Say which columns are left out, and why.
+    """
+    shown, unknown = worth_showing(spec, rows)
+    texts = written(shown, rows, ascii_only=style.ascii_only)
+    table = laid_out(texts, name=spec.pinned, width=style.width, ascii_only=style.ascii_only)
+    lines = list(table.lines)
+    if notes and table.left_out:
+        lines += style.wrapped(f"No room for: {', '.join(table.left_out)}.")
+    if notes and unknown:
+        lines += style.wrapped(f"Not in this input: {', '.join(unknown)}.")
+    return lines
+
+
+def table_markdown(spec: TableSpec, rows: pl.DataFrame) -> str:
+    """A table as Markdown; the columns that are unknown in every row are left out."""
+    texts = written(worth_showing(spec, rows)[0], rows)
+    return markdown_table(
+        [column.heading for column in texts],
+        [list(cells) for cells in zip(*(column.cells for column in texts), strict=True)],
+        [not column.is_text for column in texts],
+    )
+
+
+def worth_showing(spec: TableSpec, rows: pl.DataFrame) -> tuple[list[Column], list[str]]:
+    """The columns of a table that say something, and the titles of those that are unknown in every row.
+
+    Session and kind are left out where they are the same in all rows.
+    """
+    shown, unknown = [], []
+    for column in spec.columns:
+        values = rows[column.name]
+        if column.name != spec.pinned and values.null_count() == rows.height:
+            unknown.append(column.title)
+        elif column.name not in ("session", "kind") or values.n_unique() > 1:
+            shown.append(column)
+    return shown, unknown
+
+
+def issue_lines(rows: pl.DataFrame, style: Style) -> list[str]:
+    """Issues as text: sentences do not fit into columns."""
+    several = rows["session"].n_unique() > 1
+    lines = []
+    for row in rows.iter_rows(named=True):
+        where = [f"session {row['session']}"] if several and row["session"] is not None else []
+        if row["line"] is not None:
+            where.append(f"line {row['line']}" + (f", column {row['column']}" if row["column"] else ""))
+        lines += style.wrapped(
+            (f"{', '.join(where)}: " if where else "") + row["reason"], first=f"{row['severity']:9}", indent=" " * 9
+        )
+        if row["text"]:
+            lines += style.wrapped(row["text"], first=" " * 9 + "| ", indent=" " * 9 + "| ")
+    return lines
+
+
+def title(table: Table, rows: pl.DataFrame, *, ascii_only: bool = False) -> str:
+    """A table's heading with the number of its rows, and their sum where that has a meaning."""
+    facts = [f"{count(rows.height)} row{'' if rows.height == 1 else 's'}"]
+    total = rows[table.spec.weight].sum() if table.summed and rows[table.spec.weight].count() else None
+    if isinstance(total, int):
+        facts.append(duration(total, ascii_only=ascii_only))
+    return f"{table.spec.title} ({', '.join(facts)})"
+
+
+def _why_empty(profile: Profile, view: TableView) -> str:
+    """Why a view has no rows, in words."""
+    reason = capabilities(profile).get(view.capability, OK)
+    return "none" if reason == OK else reason
