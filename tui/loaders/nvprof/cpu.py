@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 _CPU_HEADER: Final = re.compile(r"\s*Time\(%\)(?:\s+Time)?\s+Name\s*")
 _CPU_ROW: Final = re.compile(
-    r"\s*(?P<time_pct>\d+(?:\.\d+)?%)(?:\s+(?P<time>\d[\d.e+-]*[num]?s))?(?P<gap> {1,2}|\t)(?P<name>\S.*|[ |].*\S)\s*"
+    r"(?P<time_pct>\d+(?:\.\d+)?%)(?:\s+(?P<time>\d[\d.e+-]*[num]?s))?(?: {1,2}|\t)(?P<name>.+)"
 )
 _DEPENDENCY_HEADER: Final = re.compile(r"\s*Critical path\(%\)\s+Critical path\s+Waiting time\s+Name\s*")
 _DEPENDENCY_ROW: Final = re.compile(
-    r"\s*(?P<time_pct>\d+(?:\.\d+)?%)\s+(?P<time>\d[\d.e+-]*[num]?s)\s+(?P<waiting>\d[\d.e+-]*[num]?s)\s+(?P<name>\S.*?)\s*"
+    r"(?P<time_pct>\d+(?:\.\d+)?%)\s+(?P<time>\d[\d.e+-]*[num]?s)\s+(?P<waiting>\d[\d.e+-]*[num]?s)\s+(?P<name>\S.*)"
 )
 _LEFT_OUT: Final = re.compile(r"[\s.]*|\s*\[\.\.\.\]\s*")
 
@@ -49,7 +49,7 @@ class CpuSection:
             return False
         if _LEFT_OUT.fullmatch(text):
             return True
-        match = _CPU_ROW.fullmatch(text)
+        match = _CPU_ROW.fullmatch(text.strip())
         if match is None:
             return False
         name = match["name"]
@@ -60,7 +60,7 @@ class CpuSection:
             "summary",
             {
                 "section": "cpu",
-                "name": name.strip(),
+                "name": name,
                 "total_ns": time_ns(match["time"]) if match["time"] else None,
                 "time_pct": percent(match["time_pct"]),
                 "line": line.number,
@@ -102,7 +102,7 @@ class DependencySection:
             return False
         if _LEFT_OUT.fullmatch(text):
             return True
-        match = _DEPENDENCY_ROW.fullmatch(text)
+        match = _DEPENDENCY_ROW.fullmatch(text.strip())
         if match is None:
             return False
         self._state.collector.add(

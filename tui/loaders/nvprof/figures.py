@@ -23,15 +23,15 @@ LABELS: Final = MappingProxyType(
 )
 """The labels of the Type column, and the section that the rows below one belong to."""
 
-TIME: Final = r"\d+(?:\.\d*)?(?:[eE][+-]?\d+)?(?:[num]?s)?"
+TIME: Final = r"\d+(?:\.\d*)?(?:[eE][+-]?\d{1,3})?(?:[num]?s)?"
 PERCENT: Final = r"\d{1,3}(?:\.\d+)?%?"
 LABEL: Final = "|".join(re.escape(label) for label in LABELS)
 
 ROW: Final = re.compile(
-    rf"\s*(?:(?P<label>{LABEL}):\s*)?(?P<time_pct>{PERCENT})\s+(?P<total>{TIME})\s+(?P<calls>\d+)\s+(?P<avg>{TIME})"
-    rf"\s+(?P<min>{TIME})\s+(?P<max>{TIME})(?:\s+(?P<name>\S.*?))?\s*"
+    rf"(?:(?P<label>{LABEL}):\s*)?(?P<time_pct>{PERCENT})\s+(?P<total>{TIME})\s+(?P<calls>\d+)\s+(?P<avg>{TIME})"
+    rf"\s+(?P<min>{TIME})\s+(?P<max>{TIME})(?:\s+(?P<name>\S.*))?"
 )
-"""A whole row of a summary."""
+"""A whole row of a summary, without blanks around it."""
 
 _API_NAME: Final = re.compile(r"cu(?:da)?[A-Z][A-Za-z0-9]*(?:_(?:v\d+|ptsz|ptds))*")
 
@@ -119,6 +119,6 @@ def is_api_name(name: str) -> bool:
     """Whether a name is spelled like that of a CUDA API function.
 
     >>> is_api_name("cudaLaunchKernel"), is_api_name("cuInit"), is_api_name("cudaPy_prog"), is_api_name("cutlass")
-    (True, True, True, False)
+    (True, True, False, False)
     """
     return _API_NAME.fullmatch(name) is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 _TAG: Final = re.compile(r"</?pre>")
@@ -77,7 +78,7 @@ def joined_name(parts: Sequence[str], *, hard: bool) -> str:
     return name.strip()
 
 
-def with_underscores(name: str, known: frozenset[str] | set[str]) -> str:
+def with_underscores(name: str, known: AbstractSet[str]) -> str:
     """Put underscores back where a text extraction left blanks, as far as that can be proved.
 
     A blank between two words of a C++ name stands either beside a keyword (``unsigned int``) or after the return type
@@ -97,22 +98,23 @@ def with_underscores(name: str, known: frozenset[str] | set[str]) -> str:
         return name
     has_parameters = "(" in name
     restored: list[str] = []
-    start, return_type_seen = 0, False
+    start, opened, return_type_seen = 0, 0, False
     for gap in _GAP.finditer(name):
-        before_text = "".join(restored) + name[start : gap.start()]
-        before, after = _WORD_BEFORE.search(before_text), _WORD_AFTER.match(name, gap.end())
+        part = name[start : gap.start()]
+        opened += depth(part)
+        before, after = _WORD_BEFORE.search(part), _WORD_AFTER.match(name, gap.end())
         assert before is not None
         assert after is not None
-        within = depth(before_text) > 0
         blank = before[0] in KEYWORDS or after[0] in KEYWORDS
-        if not blank and not within and has_parameters and not return_type_seen:
+        if not blank and opened <= 0 and has_parameters and not return_type_seen:
             # The only blank that may be one: between a return type and the function.
             spelled = f"{before[0]}_{after[0]}"
-            digit = after[0][0].isdigit()
-            blank = not digit and not any(word == spelled or word.startswith(f"{spelled}_") for word in known)
-        if not within and (blank or before[0] == "void"):
+            blank = not after[0][0].isdigit() and not any(
+                word == spelled or word.startswith(f"{spelled}_") for word in known
+            )
+        if opened <= 0 and blank:
             return_type_seen = True
-        restored.append(name[start : gap.start()] + (gap[0] if blank else "_"))
+        restored += [part, gap[0] if blank else "_"]
         start = gap.end()
     return "".join(restored) + name[start:]
 

@@ -10,7 +10,7 @@ from typing import Final
 NS_PER_UNIT: Final = MappingProxyType({"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000})
 
 _SIZE_POWER: Final = MappingProxyType({"B": 0, "KB": 1, "MB": 2, "GB": 3, "TB": 4})
-_NUMBER: Final = r"(\d+(?:\.\d*)?(?:[eE][+-]?\d+)?)"
+_NUMBER: Final = r"(\d+(?:\.\d*)?(?:[eE][+-]?\d{1,3})?)"
 _TIME: Final = re.compile(_NUMBER + r"(ns|us|ms|s)?")
 _SIZE: Final = re.compile(_NUMBER + r"([KMGT]?B)?")
 _RATE: Final = re.compile(_NUMBER + r"(?:([KMGT]?B)/s)?")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from tui.loaders.nvprof.figures import Units
+
 if TYPE_CHECKING:
     from tui.loaders.nvprof.state import NvprofState
     from tui.loaders.section import Line
@@ -30,6 +32,7 @@ def open_other_tool(line: Line, state: NvprofState, told: set[str]) -> bool:
         if pattern.match(state.bare(line.text)):
             if tool not in told:
                 told.add(tool)
+                state.units = Units()
                 state.collector.issue("info", line.number, line.text.strip(), reason)
             return True
     return False

@@ -93,15 +93,20 @@ _PROFILING: Final = re.compile(
 )
 _RANGE: Final = re.compile(r'\s*Range "(?P<name>.*)"')
 
-_STARTED, _APPLICATION, _RESULT = 1, 2, 3
+_STARTED: Final = "NVPROF is profiling"
+_APPLICATION: Final = "Profiling application"
+_RESULT: Final = "Profiling result"
+_DAMAGED_ROW: Final = re.compile(r"\d%\s+\d[\d.]*[num]?s\s+\d+\s+\d[\d.]*[num]?s\s")
+"""Percent, time, calls and average: no program prints that but nvprof."""
 
 
 @dataclass(slots=True)
 class _Process:
-    """A profiled process and how far its output has come."""
+    """A profiled process, and which of the lines that stand once in its output have come."""
 
     session: Session
-    stage: int
+    seen: set[str]
+    rows_before: int
     sections: set[str] = field(default_factory=set)
 
 
@@ -109,8 +114,8 @@ class NvprofReader:
     """nvprof's part in reading one text.
 
     The lines "NVPROF is profiling", "Profiling application" and "Profiling result" of one process make one session,
-    in whatever order and however many of them there are; the second of a kind begins another. Lines of several
-    processes may alternate: each goes to the session of its process.
+    in whatever order and however many of them there are; the second of a kind begins another, as does one below
+    tables. Lines of several processes may alternate: each goes to the session of its process.
     """
 
     def __init__(self, collector: Collector) -> None:
@@ -138,7 +143,7 @@ class NvprofReader:
         section = next((section for opener in TABLES if (section := opener(line, self.state)) is not None), None)
         if section is not None:
             return section
-        return open_other_tool(line, self.state, self._other_tools)
+        return open_other_tool(line, self.state, self._other_tools) or self._read_damaged_row(line)
 
     def finish(self) -> None:
         """Tell what was counted."""
@@ -149,7 +154,7 @@ class NvprofReader:
         profiling = _PROFILING.match(text)
         if profiling is not None:
             pid = int(profiling["pid"]) if profiling["pid"] and pid is None else pid
-            self._begin_process(line, pid, profiling["command"] or profiling["program"], _STARTED)
+            self._reach(line, pid, _STARTED, profiling["command"] or profiling["program"])
         elif text.startswith("Profiling application:"):
             self._reach(line, pid, _APPLICATION, text.removeprefix("Profiling application:").strip())
         elif text.startswith("Profiling result:"):
@@ -169,30 +174,34 @@ class NvprofReader:
             session.last_line = max(session.last_line, line.number)
         return True
 
-    def _begin_process(self, line: Line, pid: int | None, command: str | None, stage: int) -> None:
+    def _begin_process(self, line: Line, pid: int | None, command: str | None, mark: str) -> None:
         self._report_missing_events()
         session = self.state.open_session(line.number, pid=pid, command=command)
-        self._current = _Process(session, stage)
+        self._current = _Process(session, {mark}, self.state.collector.row_count)
         self.state.sections_seen = self._current.sections
         if pid is not None:
             self._processes[pid] = self._current
 
-    def _reach(self, line: Line, pid: int | None, stage: int, command: str | None) -> None:
-        """A process came to its next line; one that was there already is another run."""
+    def _reach(self, line: Line, pid: int | None, mark: str, command: str | None) -> None:
+        """A process came to one of its lines; one that it has had already is another run's."""
         current = self._current
         process = current if pid is None else self._processes.get(pid)
-        if process is None and current is not None and current.stage < stage and command == current.session.command:
-            # A process number that was mistyped: the command is the same, and its process has not come so far.
-            process = current if command is not None else None
-        if process is None or process.stage >= stage:
-            self._begin_process(line, pid, command, stage)
+        if process is None and mark == _APPLICATION and current is not None and command == current.session.command:
+            # A process number that was mistyped: the command is the same.
+            process = current
+        if process is None or mark in process.seen or self._has_rows(process):
+            self._begin_process(line, pid, command, mark)
             return
-        process.stage = stage
+        process.seen.add(mark)
         if process.session.command is None:
             process.session.command = command
         if pid is not None:
             self._processes[pid] = process
         self._switch_to(process)
+
+    def _has_rows(self, process: _Process) -> bool:
+        """Whether tables of the process were read."""
+        return process is self._current and self.state.collector.row_count > process.rows_before
 
     def _resume(self, line: Line, pid: int | None) -> None:
         """Let tables belong to the process that a line is about."""
@@ -209,6 +218,7 @@ class NvprofReader:
             self.state.collector.resume_session(process.session)
             self._current = process
             self.state.sections_seen = process.sections
+            process.rows_before = self.state.collector.row_count
 
     def _read_notice(self, line: Line, text: str, pid: int | None) -> bool:
         """A warning or error: an issue of the session that it is about."""
@@ -223,6 +233,20 @@ class NvprofReader:
             return False
         self._resume(line, pid)
         self.state.collector.issue(found.severity, line.number, text, found.reason)
+        return True
+
+    def _read_damaged_row(self, line: Line) -> bool:
+        """Tell of what can only be a row of a summary, but is none whose figures can be trusted."""
+        if _DAMAGED_ROW.search(line.text) is None:
+            return False
+        self.state.ensure_session(line.number)
+        self.state.collector.issue(
+            "warning",
+            line.number,
+            line.text.strip(),
+            "this looks like a row of a summary, but not all of its columns are there or its figures do not prove each "
+            "other (calls x average = total); it was left out",
+        )
         return True
 
     def _report_missing_events(self) -> None:

@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
 FORMAT_NAME: Final = "nvprof-text"
 
-LEAD: Final = r"(?:[ \t]*(?:\d+,|(?:[#*>|%]|//)+)?[ \t]*)"
+LEAD: Final = r"(?:[ \t]*+(?:\d+,|(?:[#*>|%]|//)+)?[ \t]*+)"
 """What can stand in front of the lines of a pasted log: indentation, comment and quotation marks, a script's column."""
+
+_LEAD: Final = re.compile(LEAD)
 
 MESSAGE: Final = re.compile(LEAD + r"(?:==(?P<pid>\d+)==|={8})(?: (?P<text>.*)|$)")
 """A line that nvprof itself wrote, with the process it is about; rulers of nine and more ``=`` are not."""
@@ -95,6 +97,15 @@ class NvprofState:
         if start < 0 or text[:start].strip(" \t"):
             return text
         return text[:start] + text[start + len(self.lead) :]
+
+
+def is_lead(text: str) -> bool:
+    """Whether a text can stand in front of the lines of a paste.
+
+    >>> is_lead("  # "), is_lead("131072,"), is_lead("the column ")
+    (True, True, False)
+    """
+    return _LEAD.fullmatch(text) is not None
 
 
 def is_message(text: str) -> bool:

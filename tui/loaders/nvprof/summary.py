@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from tui.loaders.nvprof.figures import LABELS, ROW, Row, Units, is_api_name, row_of
 from tui.loaders.nvprof.names import depth, identifiers, is_cut, joined_name, may_continue, with_underscores
 from tui.loaders.nvprof.repair import Piece, pieces_of, rows_from
-from tui.loaders.nvprof.state import NvprofState, is_message
+from tui.loaders.nvprof.state import NvprofState, is_lead, is_message
 
 if TYPE_CHECKING:
     from tui.loaders.section import Line
 
 _HEADER: Final = ("Time(%)", "Time", "Calls", "Avg", "Min", "Max", "Name")
-_MISREAD: Final = {"Ava": "Avg", "Avq": "Avg", "Aug": "Avg"}
+_MISREAD: Final = MappingProxyType({"Ava": "Avg", "Avq": "Avg"})
 """What text recognition makes of a heading."""
 
-_HEADER_START: Final = re.compile(r"(?:Type\s+)?Time\(%\)(?=\s|$|\|)")
-_UNITS: Final = re.compile(r"\s*(?:%\s+)?([num]?s)\s+([num]?s)\s+([num]?s)\s+([num]?s)\s*")
-_NEUTRAL: Final = re.compile(r"[\s|:+-]*|\s*(?:```|~~~)\w*\s*|[\s.]*\.\.\.[\s.]*|.{0,8}< ?snip ?>.*|\s*\[\.\.\.\]\s*")
+_HEADER_START: Final = re.compile(r"(?:Type[\s|]+)?Time\(%\)(?=\s|$|\|)")
+_UNITS: Final = re.compile(r"(?:%\s+)?([num]?s)\s+([num]?s)\s+([num]?s)\s+([num]?s)")
+_NEUTRAL: Final = re.compile(r"[\s|:+.\-]*|(?:```|~~~)\w*|\[\.\.\.\]|[ .]{0,8}<\s?snip\s?>[ .]{0,8}")
 """Lines within a table that say nothing: blank, fences of Markdown, rules, marks of what an author left out."""
+
+_SPLIT_NUMBER: Final = re.compile(r"\b(\d+) 0(\.\d+[num]?s)\b")
+"""What a careless copy makes of 142.36ms: 142 0.36ms."""
 
 _NOTHING: Final = re.compile(r"\s*No (?:kernels|API activities|events/metrics) were profiled")
 _MAX_NAME_LINES: Final = 60
@@ -48,10 +52,10 @@ def open_summary(line: Line, state: NvprofState) -> SummarySection | None:
     """Begin a table with its header, or with a row whose figures prove that it is one."""
     text = state.bare(line.text)
     header = _HEADER_START.search(text)
-    if header is not None and header_words(text[header.start() :]) is not None:
+    if header is not None and is_lead(text[: header.start()]) and header_words(text[header.start() :]) is not None:
         state.note_lead(line.text, len(line.text) - len(text) + header.start())
         return SummarySection(line, state, header_words(text[header.start() :]))
-    match = ROW.fullmatch(text)
+    match = ROW.fullmatch(text.strip())
     whole = match is not None and row_of(match, line.number).proven(state.units)
     if whole or any(piece.kinds == "NTTT" and piece.name for piece in pieces_of(text, line.number)):
         section = SummarySection(line, state, None)
@@ -93,6 +97,7 @@ class SummarySection:
             return False
         if self._piped:
             text = text.replace("|", " ")
+        text = text.strip()
         if _NEUTRAL.fullmatch(text):
             self._end_name()
             return True
@@ -122,9 +127,16 @@ class SummarySection:
 
     def _take_row(self, text: str, line: Line) -> bool:
         match = ROW.fullmatch(text)
+        mended = match is None
+        if mended:
+            match = ROW.fullmatch(_SPLIT_NUMBER.sub(r"\1\2", text))
         if match is None:
             return False
         row = row_of(match, line.number)
+        if mended:
+            row.repairs.append("blanks taken out of its numbers")
+            if not row.proven(self._state.units):
+                return False
         if not row.time_pct.endswith("%") and not (self._has_header or row.proven(self._state.units)):
             return False
         if self._stray is not None:
@@ -154,7 +166,7 @@ class SummarySection:
     def _take_stray(self, text: str, line: Line) -> bool:
         """A word directly below a row of the API: the rest of its name perhaps, if another row follows."""
         above = self._rows[-1] if self._rows else None
-        if above is None or above.line != line.number - 1 or not is_api_name(above.name) or not text.strip().isalnum():
+        if above is None or above.line != line.number - 1 or not is_api_name(above.name) or not text.isalnum():
             return False
         self._stray = line
         return True
@@ -170,7 +182,7 @@ class SummarySection:
         if named is None or pieces_of(line.text, line.number) or not may_continue(line.text):
             return False
         self._parts.append(line)
-        so_far = joined_name([named.name, *(part.text for part in self._parts[1:])], hard=False)
+        so_far = joined_name([named.name, *(self._state.bare(part.text) for part in self._parts[1:])], hard=False)
         if depth(so_far) < 0 or len(self._parts) > _MAX_NAME_LINES:
             self._parts.pop()
             self._end_name()

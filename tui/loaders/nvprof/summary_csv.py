@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui.loaders.nvprof.figures import LABELS, Row, Units
 from tui.loaders.nvprof.numbers import NS_PER_UNIT, count, time_ns
-from tui.loaders.nvprof.state import NvprofState, is_message
+from tui.loaders.nvprof.state import NvprofState, is_lead, is_message
 
 if TYPE_CHECKING:
     from tui.loaders.section import Line
@@ -18,15 +18,18 @@ _MEMORY: Final = ("Device", "Count", "Avg Size", "Min Size", "Max Size", "Total 
 
 
 def cells_of(text: str) -> Sequence[str]:
-    """The cells of a line of CSV."""
-    return next(csv.reader([text], skipinitialspace=True), [])
+    """The cells of a line of CSV; none where it is not CSV."""
+    try:
+        return next(csv.reader([text], skipinitialspace=True), [])
+    except csv.Error:
+        return []
 
 
 def open_summary_csv(line: Line, state: NvprofState) -> SummaryCsvSection | MemoryCsvSection | None:
     """Begin a table with its header, quoted as nvprof writes it or not."""
     text = state.bare(line.text)
     start = min((at for at in (text.find('"'), text.find("Time(%)"), text.find("Type,")) if at >= 0), default=-1)
-    if start < 0 or "," not in text:
+    if start < 0 or "," not in text or not is_lead(text[:start]):
         return None
     columns = tuple(cell.strip() for cell in cells_of(text[start:]))
     if columns not in (_SUMMARY, ("Type", *_SUMMARY), _MEMORY):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _HEADER: Final = re.compile(r"\s*Count\s+Avg Size\s+Min Size\s+Max Size\s+Total Size\s+Total Time\s+Name\s*")
 _DEVICE: Final = re.compile(r'\s*Device "(?P<name>[^"]*?)(?: \((?P<device>\d+)\))?"\s*')
-_ROW: Final = re.compile(r"\s*(?P<count>\d+|-)" + r"\s+(\S+)" * 4 + r"\s+(?P<time>\S+)\s+(?P<name>[A-Za-z].*?)\s*")
+_ROW: Final = re.compile(r"(?P<count>\d+|-)" + r"\s+(\S+)" * 4 + r"\s+(?P<time>\S+)\s+(?P<name>[A-Za-z].*)")
 _FOOTER: Final = re.compile(r"\s*Total (?P<name>[A-Za-z][\w ]*?): (?P<count>\d+)\s*")
 
 
@@ -54,7 +54,7 @@ class UnifiedMemorySection:
         if footer is not None:
             self._add(line, footer["name"], count(footer["count"]), None)
             return True
-        match = _ROW.fullmatch(text)
+        match = _ROW.fullmatch(text.strip())
         if match is None:
             return False
         try:
