@@ -86,8 +86,8 @@ def ops(profile: Profile) -> pl.DataFrame:
     """GPU time by op: one row per session, op type and direction, largest total first.
 
     Columns: session, op, op_type, direction, group, kernels (distinct names), calls, total_ns, avg_ns, min_ns, max_ns,
-    time_pct (as in `kernels`), op_source. The rows add up to those of `tui.analysis.kernels.kernels` exactly. Copies and
-    memsets are ``recorded`` as such; the other ops are ``inferred`` from the names of kernels.
+    time_pct (as in `kernels`), op_source. The rows add up to those of `tui.analysis.kernels.kernels` exactly. Copies
+    and memsets are ``recorded`` as such; the other ops are ``inferred`` from the names of kernels.
     """
     calls = total("calls")
     return (
