@@ -48,7 +48,11 @@ class ColumnChooser(Dialog[ColumnChoice]):
         ("q,c", "leave", "Leave"),
     ]
     DEFAULT_CSS = """
-    ColumnChooser OptionList { height: auto; max-height: 100%; border: none; padding: 0; background: transparent; }
+    ColumnChooser OptionList {
+        height: auto; max-height: 100%; border: none; padding: 0; background: transparent;
+        text-wrap: nowrap; text-overflow: ellipsis; scrollbar-size-vertical: 1;
+        &:focus { border: none; background: transparent; }
+    }
     """
 
     def __init__(self, columns: Sequence[Column], hidden: frozenset[str], *, pinned: str = "") -> None:

@@ -72,7 +72,7 @@ class ChoiceLine(Widget, can_focus=True):
         ("up,k", "app.focus_previous", "Up"),
     ]
     COMPONENT_CLASSES: ClassVar[set[str]] = {"choiceline--label", "choiceline--chosen", "choiceline--current"}
-    LABEL_WIDTH: ClassVar = 9
+    LABEL_WIDTH: ClassVar = 11
     DEFAULT_CSS = """
     ChoiceLine {
         height: auto;
@@ -103,7 +103,8 @@ class ChoiceLine(Widget, can_focus=True):
     def render(self) -> Visual:
         """Label and choices; the chosen one stands out, and more so with the focus."""
         current = "choiceline--current" if self.has_focus else "choiceline--chosen"
-        parts = [Content.styled(self._label.ljust(self.LABEL_WIDTH), self.get_visual_style("choiceline--label"))]
+        label = f"{'>' if self.has_focus else ' '} {self._label}"
+        parts = [Content.styled(label.ljust(self.LABEL_WIDTH), self.get_visual_style("choiceline--label"))]
         for place, (_, words) in enumerate(self._choices):
             is_chosen = place == self._index
             style = self.get_visual_style(current) if is_chosen else ""

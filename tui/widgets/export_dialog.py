@@ -42,10 +42,10 @@ class ExportDialog(Dialog[str]):
     ]
     DEFAULT_CSS = """
     ExportDialog {
-        & Input { border: none; height: 1; padding: 0; margin: 0; width: 1fr; }
-        & Input:focus { border: none; }
-        & #export-path-label { color: $text-muted; height: 1; margin-top: 1; }
-        & #export-answer { height: auto; min-height: 1; margin-top: 1; color: $text-muted; }
+        & Input { border: none; height: 1; padding: 0; margin: 0 2; width: 1fr; background: $panel; }
+        & Input:focus { border: none; background: $panel; }
+        & #export-path-label { color: $text-muted; height: 1; margin-top: 1; padding: 0 2; }
+        & #export-answer { height: auto; min-height: 1; padding: 0 2; margin-top: 1; color: $text-muted; }
         & #export-answer.-wrong { color: $error; text-style: bold; }
     }
     """

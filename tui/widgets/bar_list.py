@@ -1,0 +1,130 @@
+"""A bar chart whose lines can be gone into."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from textual.content import Content
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+
+from tui.keys import Scope, bindings_for
+from tui.text import plain
+from tui.widgets.bars import BarRow, bar_columns, bar_line
+
+if TYPE_CHECKING:
+    from textual import events
+    from textual.geometry import Size
+    from textual.visual import Visual
+
+KEYS: Final = frozenset({"table.down", "table.up", "table.top", "table.bottom", "table.open"})
+
+
+class BarList(Widget, can_focus=True):
+    """Lines of label, bar, value and share; every line is a door: ``enter`` goes through it.
+
+    Args:
+        rows: The lines.
+        empty: What stands there when there are none.
+        id: The widget's id.
+    """
+
+    BINDINGS: ClassVar = [binding for binding in bindings_for(Scope.TABLE) if getattr(binding, "id", "") in KEYS]
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"barlist--cursor"}
+    DEFAULT_CSS = """
+    BarList {
+        height: auto;
+        & > .barlist--cursor { color: $primary; text-style: reverse; }
+    }
+    """
+
+    class RowOpened(Message):
+        """The user goes into a line."""
+
+        def __init__(self, bars: BarList, key: str) -> None:
+            super().__init__()
+            self.bars = bars
+            self.key = key
+            """The key of the line."""
+
+        @property
+        def control(self) -> BarList:
+            """The chart."""
+            return self.bars
+
+    def __init__(self, rows: Sequence[BarRow] = (), *, empty: str = "", id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self._rows = tuple(rows)
+        self._empty = empty
+        self.cursor = 0
+        """The line that the cursor is on."""
+
+    @property
+    def rows(self) -> tuple[BarRow, ...]:
+        """The lines."""
+        return self._rows
+
+    def show(self, rows: Sequence[BarRow], *, empty: str = "") -> None:
+        """Show other lines; the cursor stays on the line of the same key."""
+        key = self._rows[self.cursor].key if self._rows else ""
+        self._rows = tuple(rows)
+        self._empty = empty
+        self.cursor = next((place for place, row in enumerate(self._rows) if row.key == key), 0)
+        self.refresh(layout=True)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """A line a row."""
+        return len(self._rows) or super().get_content_height(container, viewport, width)
+
+    def render(self) -> Visual:
+        """The lines, the one under the cursor in reverse while the chart has the focus."""
+        if not self._rows:
+            return Content.styled(plain(self._empty), "$text-muted")
+        ascii_only = bool(getattr(self.app, "ascii_only", False))
+        columns = bar_columns(self._rows, self.content_size.width)
+        return Content("\n").join(bar_line(row, columns, ascii_only=ascii_only) for row in self._rows)
+
+    def render_line(self, y: int) -> Strip:
+        """Draw one line; the one under the cursor stands out."""
+        strip = super().render_line(y)
+        if self._rows and y == self.cursor and self.has_focus:
+            plain_strip = Strip([segment._replace(style=None) for segment in strip], strip.cell_length)
+            return plain_strip.apply_style(
+                self.rich_style + self.get_component_rich_style("barlist--cursor", partial=True)
+            )
+        return strip
+
+    def _move_to(self, row: int) -> None:
+        self.cursor = max(0, min(row, len(self._rows) - 1))
+        self.refresh()
+
+    def action_cursor_down(self) -> None:
+        """Line down."""
+        self._move_to(self.cursor + 1)
+
+    def action_cursor_up(self) -> None:
+        """Line up."""
+        self._move_to(self.cursor - 1)
+
+    def action_cursor_top(self) -> None:
+        """First line."""
+        self._move_to(0)
+
+    def action_cursor_bottom(self) -> None:
+        """Last line."""
+        self._move_to(len(self._rows) - 1)
+
+    def action_open_row(self) -> None:
+        """Go into the line under the cursor."""
+        if self._rows:
+            self.post_message(self.RowOpened(self, self._rows[self.cursor].key))
+
+    def on_click(self, event: events.Click) -> None:
+        """Select a line; go into it on a double click."""
+        row = event.get_content_offset(self)
+        if row is not None and row.y < len(self._rows):
+            self._move_to(row.y)
+            if event.chain == 2:
+                self.action_open_row()

@@ -1,0 +1,147 @@
+"""Bars from plain numbers: one a line with its label and value, or several parts of a whole on one line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from textual.content import Content
+
+from tui.analysis.names import short_name
+from tui.fmt import bar, cell_width, clip, pad, percent, shorten_symbol
+from tui.text import plain
+
+BAR_LEAST: Final = 6
+"""A bar of fewer cells says nothing: the label takes the room."""
+BAR_MOST: Final = 60
+LABEL_LEAST: Final = 12
+SHARE_WIDTH: Final = 7
+"""Cells of ``100.00%`` and ``>99.99%``."""
+
+FILLS: Final = ("█", "▓", "▒", "░", "▚", "▤")
+ASCII_FILLS: Final = ("#", "=", "+", "-", ":", ".")
+COLORS: Final = ("$primary", "$secondary", "$warning", "$error", "$accent", "$text-muted")
+"""Parts are told apart by their fill as well as by their colour."""
+
+
+@dataclass(frozen=True, slots=True)
+class BarRow:
+    """A line of a bar chart."""
+
+    key: str
+    """What the line stands for, to whoever drew it."""
+    label: str
+    share: float | None
+    """Length of the bar, 0 to 1; None where it is unknown."""
+    value: str
+    """The figure as it is written."""
+    percent: float | None = None
+    """The share as a figure of 0 to 100; None leaves it out."""
+
+
+@dataclass(frozen=True, slots=True)
+class BarColumns:
+    """How the cells of the lines of a bar chart are shared out."""
+
+    label: int
+    bar: int
+    value: int
+    percent: int
+
+
+def bar_columns(rows: Sequence[BarRow], width: int) -> BarColumns:
+    """Share out the cells of a line, so that the bars of all lines begin in the same column.
+
+    Args:
+        rows: All lines of the chart.
+        width: Cells of a line.
+    """
+    value = max((cell_width(row.value) for row in rows), default=0)
+    share = SHARE_WIDTH if any(row.percent is not None for row in rows) else 0
+    label = max((cell_width(short_name(row.label)) for row in rows), default=0)
+    room = width - value - 1 - (share + 1 if share else 0)
+    # The label keeps up to half of the line; a bar too short to read leaves it all.
+    label = min(label, max(LABEL_LEAST, room // 2, room - BAR_MOST - 1))
+    cells = min(BAR_MOST, room - label - 1)
+    if cells < BAR_LEAST:
+        return BarColumns(max(0, room), 0, value, share)
+    return BarColumns(label, cells, value, share)
+
+
+def bar_line(row: BarRow, columns: BarColumns, *, ascii_only: bool = False, bar_style: str = "$accent") -> Content:
+    """One line: label, bar, value, share.
+
+    >>> bar_line(BarRow("a", "conv", 0.5, "1.2 ms", 50.0), BarColumns(6, 8, 6, 7)).plain
+    'conv   ████     1.2 ms  50.00%'
+    """
+    label = shorten_symbol(plain(row.label, ascii_only=ascii_only), columns.label, ascii_only=ascii_only)
+    parts = [Content(pad(label, columns.label))]
+    if columns.bar:
+        drawn = bar(row.share, columns.bar, ascii_only=ascii_only) if row.share is not None else ""
+        parts += [Content(" "), Content.styled(pad(drawn, columns.bar), bar_style)]
+    parts.append(Content(f" {pad(row.value, columns.value, right=True)}"))
+    if columns.percent:
+        share = percent(row.percent, ascii_only=ascii_only)
+        parts.append(Content(f" {pad(share, columns.percent, right=True)}"))
+    return Content("").join(parts)
+
+
+def shared_cells(values: Sequence[float], width: int) -> list[int]:
+    """Cells for the parts of a whole: they add up to ``width``, and a part above zero has one at least.
+
+    >>> shared_cells([90, 9, 1, 0], 10), shared_cells([0, 0], 10)
+    ([8, 1, 1, 0], [0, 0])
+    """
+    total = sum(values)
+    if total <= 0 or width <= 0:
+        return [0] * len(values)
+    exact = [value / total * width for value in values]
+    cells = [max(1, int(part)) if value > 0 else 0 for part, value in zip(exact, values, strict=True)]
+    by_remainder = sorted(range(len(values)), key=lambda place: exact[place] - cells[place], reverse=True)
+    for place in by_remainder:
+        if sum(cells) >= width:
+            break
+        cells[place] += 1 if values[place] > 0 else 0
+    while sum(cells) > width:
+        largest = max(range(len(cells)), key=cells.__getitem__)
+        cells[largest] -= 1
+    return cells
+
+
+def stacked_bar(values: Sequence[float], width: int, *, ascii_only: bool = False) -> Content:
+    """Parts of a whole on one line; the legend tells them apart by fill and colour.
+
+    >>> stacked_bar([3, 1], 8).plain
+    '██████▓▓'
+    """
+    fills = ASCII_FILLS if ascii_only else FILLS
+    parts = [
+        Content.styled(fills[place % len(fills)] * cells, COLORS[place % len(COLORS)])
+        for place, cells in enumerate(shared_cells(values, width))
+        if cells
+    ]
+    return Content("").join(parts)
+
+
+def stacked_legend(labels: Sequence[str], figures: Sequence[str], width: int, *, ascii_only: bool = False) -> Content:
+    """The parts of a stacked bar by fill, label and figure, on as few lines as they need.
+
+    >>> print(stacked_legend(["kernels", "copies"], ["75.00%", "25.00%"], 24).plain)
+    █ kernels 75.00%
+    ▓ copies 25.00%
+    """
+    fills = ASCII_FILLS if ascii_only else FILLS
+    lines: list[list[Content]] = []
+    used = 0
+    for place, (label, figure) in enumerate(zip(labels, figures, strict=True)):
+        words = clip(f" {plain(label, ascii_only=ascii_only)} {figure}", max(1, width - 1), ascii_only=ascii_only)
+        entry = Content.styled(fills[place % len(fills)], COLORS[place % len(COLORS)]) + Content(words)
+        cells = 1 + cell_width(words)
+        if not lines or used + 3 + cells > width:
+            lines.append([entry])
+            used = cells
+        else:
+            lines[-1].append(entry)
+            used += 3 + cells
+    return Content("\n").join(Content("   ").join(line) for line in lines)
