@@ -50,7 +50,7 @@ CUE: Final = b"|".join(
         rb"\.\d\d[ \t]+\d\S*[ \t]+\d+[ \t]+\d\S*[ \t]+\d\S*[ \t]+\d\S*[ \t]+\S",
         rb'Start"?[ \t,]+"?Duration',
         rb"Invocations[ \t]+(?:Metric|Event) Name",
-        rb'"Device","(?:Kernel|Context|Count)',
+        rb'"Device","(?:Kernel|Context|Count)|^[ \t]*Device[ \t]+Context[ \t]+Stream[ \t]',
         rb'Device "',
         rb"Count[ \t]+Avg Size",
         rb"Total (?:CPU Page faults|CPU thrashes|remote mappings)",

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from tui.loaders.nvprof.figures import LABELS, ROW, Row, Units, is_api_name, row_of
+from tui.loaders.nvprof.figures import LABEL, LABELS, ROW, Row, Units, is_api_name, row_of
 from tui.loaders.nvprof.names import depth, identifiers, is_cut, joined_name, may_continue, with_underscores
 from tui.loaders.nvprof.repair import Piece, pieces_of, rows_from
 from tui.loaders.nvprof.state import NvprofState, is_lead, is_message
+from tui.loaders.nvprof.summary_rows import add_rows
 
 if TYPE_CHECKING:
     from tui.loaders.section import Line
@@ -24,6 +25,7 @@ _UNITS: Final = re.compile(r"(?:%\s+)?([num]?s)\s+([num]?s)\s+([num]?s)\s+([num]
 _NEUTRAL: Final = re.compile(r"[\s|:+.\-]*|(?:```|~~~)\w*|\[\.\.\.\]|[ .]{0,8}<\s?snip\s?>[ .]{0,8}")
 """Lines within a table that say nothing: blank, fences of Markdown, rules, marks of what an author left out."""
 
+_LABEL: Final = re.compile(rf"({LABEL}):\s*")
 _SPLIT_NUMBER: Final = re.compile(r"\b(\d+) 0(\.\d+[num]?s)\b")
 """What a careless copy makes of 142.36ms: 142 0.36ms."""
 
@@ -68,8 +70,7 @@ class SummarySection:
     """One table; its rows go to the ``summary`` frame when it ends.
 
     Rows whose cells or names were torn apart are kept as pieces and put back together at the end, when all of the
-    table is known. Rows in a range of an NVTX result get section ``nvtx`` and the name of the range; the row of the
-    range itself has none, so that no figure is counted twice.
+    table is known.
     """
 
     def __init__(self, line: Line, state: NvprofState, header: Sequence[str] | None) -> None:
@@ -84,11 +85,12 @@ class SummarySection:
         self._named: Row | Piece | None = None
         self._parts: list[Line] = []
         self._stray: Line | None = None
+        self._warnings: list[tuple[int, str, str]] = []
         self._wraps: list[tuple[Row | Piece, list[Line]]] = []
-        self._label = state.label
         if self._has_header:
-            self._label = ""
-            self._state.units = Units()
+            state.label, state.units = "", Units()
+        self._label = state.label
+        self._labels = [(line.number, self._label)]
 
     def take(self, line: Line) -> bool:
         """Read a line of the table."""
@@ -105,7 +107,12 @@ class SummarySection:
             return True
         if _HEADER_START.search(text) or (self._stray is not None and not ROW.fullmatch(text)):
             return False
-        if self._take_units(text) or self._take_row(text, line) or self._take_name(line) or self._take_piece(line):
+        if (
+            self._take_units(text)
+            or self._take_row(text, line)
+            or self._take_name(line)
+            or self._take_piece(text, line)
+        ):
             return True
         return self._take_stray(text, line)
 
@@ -140,28 +147,34 @@ class SummarySection:
         if not row.time_pct.endswith("%") and not (self._has_header or row.proven(self._state.units)):
             return False
         if self._stray is not None:
-            self._state.collector.issue(
-                "warning",
-                self._stray.number,
-                self._stray.text,
-                f"this line stands between two rows: the name above it, {self._rows[-1].name}, may be cut",
-            )
+            words = f"this line stands between two rows: the name above it, {self._rows[-1].name}, may be cut"
+            self._warnings.append((self._stray.number, self._stray.text.strip(), words))
             self._stray = None
         if match["label"]:
-            self._label = match["label"]
+            self._begin_group(match["label"], line)
         row.section = self._label
         self._rows.append(row)
         self._begin_name(row, line)
         return True
 
-    def _take_piece(self, line: Line) -> bool:
-        pieces = pieces_of(self._state.bare(line.text), line.number)
+    def _take_piece(self, text: str, line: Line) -> bool:
+        label = _LABEL.match(text)
+        if label is not None:
+            self._begin_group(label[1], line)
+            text = text[label.end() :]
+            if not text:
+                return True
+        pieces = pieces_of(text, line.number)
         if not pieces or (pieces[0].kinds == "N" and not self._pieces):
             return False
         self._pieces.extend(pieces)
         if pieces[-1].name:
             self._begin_name(pieces[-1], line)
         return True
+
+    def _begin_group(self, label: str, line: Line) -> None:
+        self._label = label
+        self._labels.append((line.number, label))
 
     def _take_stray(self, text: str, line: Line) -> bool:
         """A word directly below a row of the API: the rest of its name perhaps, if another row follows."""
@@ -203,13 +216,12 @@ class SummarySection:
         self._join_names()
         repaired = rows_from(self._pieces)
         for row in repaired.rows:
-            above = [other.section for other in self._rows if other.line < row.line]
-            row.section = above[-1] if above else ""
+            row.section = next((label for line, label in reversed(self._labels) if line <= row.line), "")
         rows = sorted([*self._rows, *repaired.rows], key=lambda row: row.line)
         if self._misread or repaired.rows or any(not self._is_hard(parts) for _, parts in self._wraps):
             self._restore_underscores(rows)
         self._name_sections(rows)
-        self._hand_over(rows)
+        add_rows(self._state, rows, self._state.units, first_line=self._first_line, has_header=self._has_header)
         self._report(repaired.left)
         self._state.label = self._label
 
@@ -224,12 +236,8 @@ class SummarySection:
             texts = [self._state.bare(part.text) for part in parts[1:]]
             name = joined_name([named.name, *texts], hard=self._is_hard(parts))
             if is_cut(name):
-                self._state.collector.issue(
-                    "warning",
-                    parts[0].number,
-                    parts[0].text.strip(),
-                    "the name of this row is cut, and the lines below do not complete it; it is kept as it stands",
-                )
+                words = "the name of this row is cut, and the lines below do not complete it; it is kept as it stands"
+                self._warnings.append((parts[0].number, parts[0].text.strip(), words))
                 continue
             named.name = name
             if isinstance(named, Row):
@@ -239,7 +247,7 @@ class SummarySection:
         known = self._state.identifiers.union(*(identifiers(row.name) for row in rows))
         for row in rows:
             name = with_underscores(row.name, known)
-            if name != row.name:
+            if name != row.name and row.section != "Range":
                 row.name = name
                 row.repairs.append("underscores restored in the name, where C++ lets no blank stand")
 
@@ -251,45 +259,21 @@ class SummarySection:
         for row in rows:
             row.section = LABELS[row.section] if row.section else "api" if by_name else state.heading
 
-    def _hand_over(self, rows: Sequence[Row]) -> None:
-        state = self._state
-        if not rows:
-            return
-        sections = {row.section for row in rows}
-        if self._has_header and state.range_name is None:
-            state.begin_table(self._first_line, sections)
-        else:
-            state.ensure_session(self._first_line)
-            state.sections_seen |= sections
-        for row in rows:
-            try:
-                values = row.values(state.units)
-            except ValueError as error:
-                state.collector.issue("warning", row.line, row.name, f"this row was left out: {error}")
-                continue
-            if state.heading == "nvtx" and row.section != "nvtx":
-                values["section"] = "nvtx"
-                values["range"] = state.range_name
-            state.collector.add("summary", values)
-            state.identifiers |= identifiers(row.name)
-            if row.repairs:
-                state.collector.issue("info", row.line, row.name, f"row {'; '.join(row.repairs)}")
-
     def _report(self, left: Sequence[Sequence[Piece]]) -> None:
-        """Tell of the pieces of rows that nothing proves."""
+        """Tell of the pieces of rows that nothing proves, and of all else that is doubtful."""
         for pieces in left:
             if all(piece.kinds in ("N", "T") and not piece.name for piece in pieces):
                 continue
             first, last = pieces[0], pieces[-1]
             where = "this line" if first is last else f"lines {first.line} to {last.line}"
-            self._state.ensure_session(first.line)
-            self._state.collector.issue(
-                "warning",
-                first.line,
-                " ".join(" ".join(piece.text.split()) for piece in pieces),
+            words = (
                 f"{where} seems to be part of a row of a summary, but its figures do not prove a whole row "
                 "(calls x average = total); it was left out"
                 if first is last
                 else f"{where} seem to be parts of rows of a summary, but their figures do not prove whole rows "
-                "(calls x average = total); they were left out",
+                "(calls x average = total); they were left out"
             )
+            self._warnings.append((first.line, " ".join(" ".join(piece.text.split()) for piece in pieces), words))
+        for line, text, words in self._warnings:
+            self._state.ensure_session(line)
+            self._state.collector.issue("warning", line, text, words)

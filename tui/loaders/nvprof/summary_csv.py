@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from tui.loaders.nvprof.figures import LABELS, Row, Units
 from tui.loaders.nvprof.numbers import NS_PER_UNIT, count, time_ns
 from tui.loaders.nvprof.state import NvprofState, is_lead, is_message
+from tui.loaders.nvprof.summary_rows import add_rows
 
 if TYPE_CHECKING:
     from tui.loaders.section import Line
@@ -86,22 +87,8 @@ class SummaryCsvSection:
 
     def close(self) -> None:
         """Hand over the rows."""
-        state = self._state
-        if not self._rows:
-            return
-        if state.heading == "nvtx":
-            state.ensure_session(self._first_line)
-        else:
-            state.begin_table(self._first_line, {row.section for row in self._rows})
-        for row in self._rows:
-            try:
-                values = row.values(self._units or Units())
-            except ValueError as error:
-                state.collector.issue("warning", row.line, row.name, f"this row was left out: {error}")
-                continue
-            if state.heading == "nvtx" and row.section != "nvtx":
-                values["section"], values["range"] = "nvtx", state.range_name
-            state.collector.add("summary", values)
+        units = self._units or Units()
+        add_rows(self._state, self._rows, units, first_line=self._first_line, has_header=True)
 
 
 class MemoryCsvSection:

@@ -1,0 +1,54 @@
+"""Hands the rows of a summary table over, and tells of those whose figures contradict each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tui.loaders.nvprof.names import identifiers
+
+if TYPE_CHECKING:
+    from tui.loaders.nvprof.figures import Row, Units
+    from tui.loaders.nvprof.state import NvprofState
+
+
+def add_rows(state: NvprofState, rows: Sequence[Row], units: Units, *, first_line: int, has_header: bool) -> None:
+    """Add the rows of one table, whose sections are known, to the ``summary`` frame.
+
+    Rows in a range of an NVTX result get section ``nvtx`` and the name of the range; the row of the range itself has
+    none, so that no figure is counted twice.
+
+    Args:
+        state: What the table belongs to.
+        rows: The rows, in the order of their lines.
+        units: The units of cells without one.
+        first_line: The line of the header.
+        has_header: It is a table, rather than rows that go on with one.
+    """
+    if not rows:
+        return
+    in_range = state.heading == "nvtx"
+    if has_header and not in_range:
+        state.begin_table(first_line, {row.section for row in rows})
+    else:
+        state.ensure_session(first_line)
+    for row in rows:
+        try:
+            values = row.values(units)
+        except ValueError as error:
+            state.collector.issue("warning", row.line, row.name, f"this row was left out: {error}")
+            continue
+        if in_range and row.section != "nvtx":
+            values["section"], values["range"] = "nvtx", state.range_name
+        state.collector.add("summary", values)
+        state.identifiers |= identifiers(row.name)
+        if row.repairs:
+            state.collector.issue("info", row.line, row.name, f"row {'; '.join(row.repairs)}")
+        elif not row.proven(units):
+            state.collector.issue(
+                "warning",
+                row.line,
+                row.name,
+                f"the figures of this row contradict each other ({row.calls} calls, average {row.avg}, from {row.min} "
+                f"to {row.max}, total {row.total}); they are kept as they stand",
+            )
