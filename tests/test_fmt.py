@@ -184,7 +184,9 @@ def test_cut_texts_fit(text: str, width: int) -> None:
     ("width", "text"),
     [
         (200, "void cudnn::detail::dgrad_engine<float, int=128, int=6>(int, int, float const *)"),
-        (30, "cudnn::detail::dgrad_engine"),
+        (60, "cudnn::detail::dgrad_engine<float, int=128, int=6>"),
+        (38, "cudnn::detail::dgrad_engine<float, in…"),
+        (32, "cudnn::detail::dgrad_engine"),
         (20, "detail::dgrad_engine"),
         (12, "dgrad_engine"),
         (9, "cudn…gine"),

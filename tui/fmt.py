@@ -56,6 +56,9 @@ _TIME_KINDS: Final = (ColumnKind.DURATION, ColumnKind.TIME)
 _SECONDS_FROM_NS: Final = 10e9
 """Columns whose largest value is below 10 s are written in ms: the small values keep more digits."""
 
+_ARGUMENTS_LEAST: Final = 6
+"""Template arguments are shown where there are so many cells for them."""
+
 _SMALLEST_DECIMALS: Final = 4
 """A value too small for the decimals of its column is written with up to so many."""
 
@@ -345,17 +348,22 @@ def clip_middle(text: str, width: int, *, ascii_only: bool = False) -> str:
 def shorten_symbol(name: str, width: int, *, ascii_only: bool = False) -> str:
     """A C++ name in at most so many cells.
 
-    Whole where it fits, else without return type, template arguments and parameters, then without the outer
-    namespaces, else cut in the middle.
+    Whole where it fits, else without return type and parameters and with as much of its template arguments as there is
+    room for (they tell the instances of one kernel apart), then without them and the outer namespaces, else cut in the
+    middle.
 
-    >>> shorten_symbol("void cudnn::detail::dgrad_engine<float, int=128>(int, float const *)", 30)
-    'cudnn::detail::dgrad_engine'
+    >>> shorten_symbol("void cudnn::detail::dgrad_engine<float, int=128>(int, float const *)", 38)
+    'cudnn::detail::dgrad_engine<float, in…'
     >>> shorten_symbol("void cudnn::detail::dgrad_engine<float, int=128>(int, float const *)", 20)
     'detail::dgrad_engine'
     """
     if cell_width(name) <= width:
         return name
     short = short_name(name)
+    spare = width - cell_width(short)
+    if spare >= _ARGUMENTS_LEAST:
+        arguments = _template_arguments(name, short)
+        return short + clip(arguments, spare, ascii_only=ascii_only)
     inner = short
     while cell_width(inner) > width:
         _namespace, separator, inner = inner.partition("::")
@@ -363,6 +371,24 @@ def shorten_symbol(name: str, width: int, *, ascii_only: bool = False) -> str:
         if not separator or inner.startswith(("{", "operator")):
             return clip_middle(short, width, ascii_only=ascii_only)
     return inner
+
+
+def _template_arguments(name: str, short: str) -> str:
+    """The template arguments that stand behind the short form of a name, with their brackets; empty if there are none.
+
+    >>> _template_arguments("void f<float, g<4> >(int)", "f")
+    '<float, g<4> >'
+    """
+    start = name.find(f"{short}<")
+    if start < 0:
+        return ""
+    start += len(short)
+    depth = 0
+    for end in range(start, len(name)):
+        depth += {"<": 1, ">": -1}.get(name[end], 0)
+        if depth == 0:
+            return name[start : end + 1]
+    return name[start:]
 
 
 def pad(text: str, width: int, *, right: bool = False) -> str:
