@@ -19,6 +19,17 @@ TEXT_LIMIT: Final = 200
 
 Value = str | int | float | bool | None
 
+_INTEGERS: Final[Mapping[type[pl.DataType], range]] = {
+    pl.Int64: range(-(1 << 63), 1 << 63),
+    pl.Int32: range(-(1 << 31), 1 << 31),
+    pl.UInt32: range(1 << 32),
+}
+
+
+def _fits(frame: str, column: str, value: Value) -> bool:
+    integers = _INTEGERS.get(type(FRAMES[frame][column]))
+    return integers is None or not isinstance(value, int) or value in integers
+
 
 @dataclass(slots=True)
 class Session:
@@ -60,7 +71,9 @@ class Collector:
     def open_session(
         self, format_name: str, line: int, *, pid: int | None = None, command: str | None = None
     ) -> Session:
-        """Begin a new session at a line."""
+        """Begin a new session at a line; a process id that no process can have is left out."""
+        if not _fits("sessions", "pid", pid):
+            pid = None
         session = Session(len(self.sessions), format_name, line, pid, command, last_line=line)
         self.sessions.append(session)
         self.session = session
@@ -75,12 +88,18 @@ class Collector:
         return self.session or self.open_session(format_name, line)
 
     def add(self, frame: str, row: Mapping[str, Value]) -> None:
-        """Add one row to the current session."""
+        """Add one row to the current session; a number that its column cannot hold becomes null and an issue."""
         assert self.session is not None, "rows need a session"
-        self._rows[frame].append({"session": self.session.number, **row})
-        self.row_count += 1
+        added = {"session": self.session.number, **row}
         line = row.get("line")
-        if isinstance(line, int):
+        line = line if isinstance(line, int) else None
+        for column, value in row.items():
+            if not _fits(frame, column, value):
+                added[column] = None
+                self.issue("warning", line, f"{column} {value}", "the number is too large to be true; it was left out")
+        self._rows[frame].append(added)
+        self.row_count += 1
+        if line is not None:
             self.session.last_line = max(self.session.last_line, line)
 
     def add_frame(self, frame: str, data: pl.DataFrame) -> None:
@@ -100,7 +119,8 @@ class Collector:
     def add_device(self, device: int, name: str) -> None:
         """Remember the name of a GPU of the current session, as the input prints it."""
         assert self.session is not None, "devices need a session"
-        self.devices.setdefault((self.session.number, device), name)
+        if _fits("devices", "device", device):
+            self.devices.setdefault((self.session.number, device), name)
 
     def resolution(self, step_ns: int) -> None:
         """Note a step of the start times; a session keeps the coarsest."""
