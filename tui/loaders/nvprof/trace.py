@@ -105,7 +105,7 @@ class TextTrace:
     def resume(self, line: Line) -> bool:
         """Take a row behind other text, where it cannot be but a row of this table."""
         times = self._times(line.text)
-        if times is None or self._state.session is not self.table.session or is_message(line.text):
+        if times is None or self._state.collector.session is not self.table.session or is_message(line.text):
             return False
         try:
             wrong = text_values(self._layout, line.text)[1]

@@ -18,15 +18,16 @@ from tui.loaders.nvprof.numbers import NS_PER_UNIT
 from tui.loaders.nvprof.trace_cells import CELLS
 from tui.loaders.nvprof.trace_layout import SIZE_UNITS, TextLayout
 from tui.loaders.nvprof.trace_numbers import (
+    CELL,
     Bytes,
     Figures,
     Mask,
     Places,
+    blank,
+    cell_words,
     dimensions,
     figures,
     final_ids,
-    whole_numbers,
-    window,
 )
 
 if TYPE_CHECKING:
@@ -38,6 +39,11 @@ _FIRST_CHUNK: Final = 256
 _NEW: Final = -1
 _ODD: Final = -2
 """In place of the code of cells that the tolerant reader has to look at."""
+
+_MISSING: Final = {
+    name: np.nan if dtype == pl.Float64 else -1 if dtype.is_numeric() else None for name, dtype in CELLS.items()
+}
+"""Null in the columns that numpy makes; they become null when the table is complete."""
 
 _ENOUGH: Final = 20_000
 """After so many rows it shows whether the cells of a trace repeat."""
@@ -102,6 +108,7 @@ class TextBulk:
         self._name_start = layout.name_start
         self._gpu = Dictionary()
         self._api = Dictionary()
+        self._chunk = _FIRST_CHUNK
         widths = np.diff((len(layout.lead) - 1, *layout.edges))
         self._usable = (
             layout.lead.isascii()
@@ -119,13 +126,12 @@ class TextBulk:
         if not self._usable:
             return start
         # A table may end soon, so look at few lines first and then at more and more.
-        chunk = _FIRST_CHUNK
         while start < block.line_count:
-            stop = min(start + chunk, block.line_count)
+            stop = min(start + self._chunk, block.line_count)
             read = self._take_chunk(block, start, stop, take_one)
             if read < stop:
                 return read
-            start, chunk = stop, chunk * 4
+            start, self._chunk = stop, self._chunk * 4
         return start
 
     def _take_chunk(self, block: Block, start: int, stop: int, take_one: Callable[[Line], bool]) -> int:
@@ -197,12 +203,11 @@ class TextBulk:
     def _times(self, data: Bytes, begins: Places, which: int) -> Figures:
         """Start (0) or duration (1) of all rows."""
         left = len(self._lead) if which == 0 else self._edges[0]
-        cells = window(data, begins + left, self._edges[which] - left)
-        if which == 0:
-            # Nothing stands before the start but the line's end, or the lead of the paste.
-            cells = np.concatenate((np.full((1, len(begins)), ord(" "), np.uint8), cells))
+        edge = self._edges[which]
         unit = self._layout.units.get(("start", "duration")[which])
-        read = figures(cells, b"" if unit else b"s")
+        read = figures(cell_words(data, begins + edge, edge - left), b"" if unit else b"s")
+        # Only the start may begin without a blank: nothing stands before it but the lead of the paste.
+        read.good &= blank(data, begins + left, max(which, edge - left - CELL))
         if unit:
             read.unit[:] = len(str(NS_PER_UNIT[unit])) - 1
         return read
@@ -247,13 +252,11 @@ class TextBulk:
         """Read the cells of rows and give each row a code of its own; `_ODD` for cells that are not plain."""
         columns, good = read_cells(self._layout, data, begins, ends)
         codes = np.full(len(begins), _ODD, np.int32)
-        if good.any():
-            cells = pl.DataFrame(columns).select(
-                pl.col(name).cast(dtype) if name in columns else pl.lit(None, dtype).alias(name)
-                for name, dtype in CELLS.items()
-            )
-            first = self._table.add_cells(cells.filter(pl.Series(good)))
-            codes[good] = np.arange(first, first + int(good.sum()))
+        count = int(np.count_nonzero(good))
+        if count:
+            cells = pl.DataFrame({name: columns.get(name, _MISSING[name]) for name in CELLS}, schema=CELLS)
+            first = self._table.add_cells(cells if count == len(good) else cells.filter(good))
+            codes[good] = np.arange(first, first + count)
         return codes
 
 
@@ -271,47 +274,44 @@ _SIZES: Final = ("static", "dynamic", "size", "throughput")
 
 def read_cells(
     layout: TextLayout, data: Bytes, begins: Places, ends: Places
-) -> tuple[dict[str, pl.Series], Mask]:
+) -> tuple[dict[str, pl.Series | npt.NDArray[np.generic]], Mask]:
     """The cells of rows behind their times, as columns of `CELLS`, and which rows are plain in all of them."""
-    columns: dict[str, pl.Series] = {"name": strings(data, begins + layout.name_start, ends).cast(CELLS["name"])}
+    columns: dict[str, pl.Series | npt.NDArray[np.generic]] = {
+        "name": strings(data, begins + layout.name_start, ends).cast(CELLS["name"])
+    }
     good = np.ones(len(begins), np.bool_)
     left = layout.edges[1]
     for column, edge in zip(layout.columns[2:-1], layout.edges[2:], strict=True):
-        cells = window(data, begins + left, edge - left)
-        blank_first = cells[0] == ord(" ")
+        width = edge - left
+        at, edges = begins + left, begins + edge
+        good &= data[at] == ord(" ")
         if column in ("grid", "block"):
-            *parts, fits = dimensions(cells)
-            for axis, part in zip("xyz", parts, strict=True):
-                columns[f"{column}_{axis}"] = _nullable(part, pl.Int32)
-                fits = fits & (part < 2**31)
-        elif column in ("registers", "context", "stream"):
-            numbers, fits = whole_numbers(cells)
-            columns[column] = _nullable(numbers, CELLS[column])
-        elif column in _SIZES:
+            *parts, fits = dimensions(data, at, width)
+            columns.update((f"{column}_{axis}", part) for axis, part in zip("xyz", parts, strict=True))
+        elif column in ("registers", "context", "stream", *_SIZES):
+            is_size = column in _SIZES
             unit = layout.units.get(column, "").removesuffix("/s")
-            read = figures(cells, b"" if unit else b"B/s" if column == "throughput" else b"B")
-            fits = read.good
-            if unit:
-                read.unit[:] = SIZE_UNITS.index(unit)
-            columns[column] = pl.Series(read.as_float()).fill_nan(None)
-            columns[f"{column}_power"] = pl.Series(np.where(read.dash, -1, read.unit)).replace(-1, None)
+            suffix = b"" if unit or not is_size else b"B/s" if column == "throughput" else b"B"
+            read = figures(cell_words(data, edges, width), suffix)
+            fits = read.good & blank(data, at, width - CELL)
+            if is_size:
+                columns[column] = read.as_float()
+                power = np.int8(SIZE_UNITS.index(unit)) if unit else read.unit
+                columns[f"{column}_power"] = np.where(read.dash, np.int8(-1), power)
+            else:
+                fits &= read.decimals == 0
+                columns[column] = read.as_whole()
         elif column in ("src_memory", "dst_memory", "device"):
-            words = strings(data, begins + left, begins + edge).str.strip_chars(" ")
-            fits = cells[-1] != ord(" ")
+            words = strings(data, at, edges).str.strip_chars(" ").replace("-", None)
+            fits = data[edges - 1] != ord(" ")
             if column != "device":
-                letters = ((cells | 32) >= ord("a")) & ((cells | 32) <= ord("z")) | (cells == ord(" "))
-                fits &= letters.all(axis=0) | (words == "-").to_numpy()
+                fits &= words.str.contains("^[A-Za-z]+$").fill_null(True).to_numpy()
                 words = words.str.to_lowercase()
-            columns[column] = pl.select(pl.when(words != "-").then(words)).to_series().cast(CELLS[column])
+            columns[column] = words.cast(CELLS[column])
+        elif column in ("um", "address"):
+            fits = (data[edges - 1] == ord("-")) & blank(data, at, width - 1)
         else:
-            fits = cells[-1] != ord(" ")
-            if column in ("um", "address"):
-                fits &= cells[-1] == ord("-")
-        good &= fits & blank_first
+            fits = data[edges - 1] != ord(" ")
+        good &= fits
         left = edge
     return columns, good
-
-
-def _nullable(numbers: Places, dtype: pl.DataType | type[pl.DataType]) -> pl.Series:
-    series = pl.Series(numbers)
-    return pl.select(pl.when(series >= 0).then(series)).to_series().cast(dtype, strict=False)

@@ -53,7 +53,7 @@ class CsvTrace:
     def resume(self, line: Line) -> bool:
         """Take a row behind other text, where it cannot be but a row of this table."""
         cells = self._layout.cells(line.text)
-        if cells is None or self._state.session is not self.table.session:
+        if cells is None or self._state.collector.session is not self.table.session:
             return False
         values = dict(zip(self._layout.columns, cells, strict=True))
         if not _NUMBER.fullmatch(values["start"]) or self._start_ns(values) < self._last_start:

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+import polars.selectors as cs
 
 from tui.loaders.collector import Collector
 from tui.model.names import short_name
@@ -16,6 +17,9 @@ from tui.model.schema import NAME
 
 _DEVICE: Final = re.compile(r"(?P<name>.*\S) \((?P<device>\d{1,4})(?P<end>\))?")
 _COPY: Final = re.compile(r"\[(?:CUDA|Unified Memory) [Mm]emcpy (\w+)\]")
+
+UNKNOWN: Final = -1
+"""Stands for null in whole numbers while a trace is read, as NaN does in others."""
 
 _BASES: Final = (1024, 1000)
 _NEAR: Final = 0.008
@@ -35,6 +39,10 @@ def activities_of(
         collector: Told of devices, and of what had to be assumed.
     """
     first_line = int(rows["line"][0])
+    cells = cells.with_columns(
+        pl.when(cs.integer() != UNKNOWN).then(cs.integer()).name.keep(),
+        cs.float().fill_nan(None),
+    )
     base = _base(rows, codes, cells, collector)
     names = cells["name"].unique()
     known = cells.lazy().select(

@@ -1,6 +1,7 @@
-"""Figures of many rows at once: right-aligned cells at one place of every row, read as columns of bytes.
+"""Figures of many rows at once: right-aligned cells at one place of every row, eight bytes of each in one integer.
 
 A cell is taken only where every byte of it is as nvprof prints it; all others are left to the tolerant reader.
+The bytes of eight characters are one little-endian integer: the first character is the lowest byte.
 """
 
 from __future__ import annotations
@@ -15,37 +16,46 @@ from tui.loaders.nvprof.trace_layout import SIZE_UNITS
 
 Bytes = npt.NDArray[np.uint8]
 Places = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
 Mask = npt.NDArray[np.bool_]
 
-MOST_DIGITS: Final = 9
-"""Figures of more digits do not fit the arithmetic; nvprof prints at most eight."""
+CELL: Final = 8
+"""Numbers are read from the last eight characters of a cell; nvprof prints no longer ones."""
 
-_BLANK, _DIGIT, _LETTER, _OTHER = 0, 1, 2, 3
 
-_CLASS: Final = np.full(256, _OTHER, np.uint8)
-_CLASS[ord(" ")] = _BLANK
-_CLASS[[*b"0123456789."]] = _DIGIT
-_CLASS[[*b"numsKMGTB/"]] = _LETTER
+def _every(byte: int) -> np.uint64:
+    return np.uint64(int.from_bytes(bytes([byte]) * CELL, "little"))
 
-_VALUE: Final = np.zeros(256, np.int64)
-_VALUE[[*b"0123456789"]] = range(10)
-_SHIFT: Final = np.ones(256, np.int64)
-_SHIFT[[*b"0123456789"]] = 10
 
-_TEN: Final = 10 ** np.arange(19, dtype=np.int64)
-_FLOAT_TEN: Final = 10.0 ** np.arange(19)
+_ONE: Final = np.uint64(1)
+_SEVEN, _EIGHT, _SIXTEEN, _THIRTY_TWO, _TOP = (np.uint64(bits) for bits in (7, 8, 16, 32, 56))
+_BYTE: Final = np.uint64(0xFF)
+_LOW_BITS, _HIGH_BITS, _VALUE_BITS, _BELOW_HIGH = (_every(byte) for byte in (0x01, 0x80, 0x0F, 0x7F))
+_ZEROS, _POINTS, _BLANKS = (_every(sign) for sign in b"0. ")
+_TO_HIGH: Final = _every(0x80 - 10)
+_PAIRS, _FOURS = np.uint64(0x00FF00FF00FF00FF), np.uint64(0x0000FFFF0000FFFF)
+_TEN, _HUNDRED, _TEN_THOUSAND = (np.uint64(base) for base in (10, 100, 10_000))
+_TO_MASK: Final = np.uint64(0x0102040810204080)
+_POWERS: Final = 10 ** np.arange(19, dtype=np.int64)
+_FLOAT_POWERS: Final = 10.0 ** np.arange(19)
+
+_SECOND: Final = 9
+_NO_UNIT: Final = -1
 
 
 def _codes(units: dict[str, int]) -> npt.NDArray[np.int8]:
-    table = np.full(256, -1, np.int8)
+    table = np.full(256, _NO_UNIT, np.int8)
     for sign, code in units.items():
         table[ord(sign)] = code
     return table
 
 
 _TIME_PREFIX: Final = _codes({"n": 0, "u": 3, "m": 6})
-_SECOND: Final = 9
 _SIZE_PREFIX: Final = _codes({unit[0]: power for power, unit in enumerate(SIZE_UNITS) if power})
+
+# For each set of bytes (bit 0 the first character): how many in a row at the end are not in it.
+_CLEAR_AT_END: Final = np.array([next((n for n in range(8) if found >> (7 - n) & 1), 8) for found in range(256)])
+_KEEP_LAST: Final = np.array([(2**64 - 1) & ~(2 ** (8 * (8 - count)) - 1) for count in range(9)], np.uint64)
 
 
 @dataclass(slots=True)
@@ -54,7 +64,7 @@ class Figures:
 
     digits: Places
     """All digits as one whole number."""
-    decimals: npt.NDArray[np.intp]
+    decimals: Places
     """How many of them stand behind the point."""
     unit: npt.NDArray[np.int8]
     """The power that the unit stands for: of ten for times, of the base for sizes."""
@@ -65,17 +75,19 @@ class Figures:
 
     def as_float(self) -> npt.NDArray[np.float64]:
         """The numbers without their units, NaN for ``-``."""
-        value = self.digits / _FLOAT_TEN[self.decimals]
-        value[self.dash] = np.nan
-        return value
+        return np.where(self.dash, np.nan, self.digits / _FLOAT_POWERS[self.decimals])
+
+    def as_whole(self) -> Places:
+        """Whole numbers, -1 for ``-``."""
+        return np.where(self.dash, -1, self.digits)
 
     def as_ns(self) -> Places:
         """Times in nanoseconds, half to even; -1 for ``-``."""
         power = self.unit - self.decimals
-        value = self.digits * _TEN[np.maximum(power, 0)]
-        fine = power < 0
-        if fine.any():
-            value[fine] = np.rint(value[fine] / _FLOAT_TEN[-power[fine]]).astype(np.int64)
+        value = self.digits * _POWERS[np.maximum(power, 0)]
+        fine = np.flatnonzero(power < 0)
+        if len(fine):
+            value[fine] = np.rint(value[fine] / _FLOAT_POWERS[-power[fine]]).astype(np.int64)
         value[self.dash] = -1
         return value
 
@@ -83,83 +95,80 @@ class Figures:
         """The value of the last digit of the least precise time, in nanoseconds; at least 1."""
         known = self.good & ~self.dash
         power = int((self.unit - self.decimals)[known].max(initial=0))
-        return int(_TEN[max(0, power)])
+        return int(_POWERS[max(0, power)])
 
 
-def window(data: Bytes, at: Places, width: int) -> Bytes:
-    """The bytes of one cell of every row, a row of the result for each byte of the cell."""
-    return np.take(data, at + np.arange(width)[:, None])
+def words_at(data: Bytes, at: Places) -> Words:
+    """The eight bytes from each place on."""
+    every_word: Words = np.ndarray((len(data) - CELL + 1,), "<u8", data, strides=(1,))
+    return every_word[at]
 
 
-def figures(cells: Bytes, suffix: bytes) -> Figures:
+def blank(data: Bytes, at: Places, width: int) -> Mask:
+    """Whether ``width`` characters from each place on are blanks."""
+    result = np.ones(len(at), np.bool_)
+    for place in range(width):
+        result &= data[at + place] == ord(" ")
+    return result
+
+
+def cell_words(data: Bytes, edges: Places, width: int) -> Words:
+    """The last eight characters of cells of a width that end before ``edges``; blanks in front of narrower ones."""
+    words = words_at(data, edges - CELL)
+    return words if width >= CELL else (words & _KEEP_LAST[width]) | (_BLANKS & ~_KEEP_LAST[width])
+
+
+def figures(words: Words, suffix: bytes) -> Figures:
     """Read right-aligned numbers with a unit that ends as ``suffix`` says: ``s``, ``B``, ``B/s``, or none.
 
     Args:
-        cells: As `window` gives them; the first byte of a cell must be a blank.
+        words: The last eight characters of each cell, blanks in front.
         suffix: What a unit ends with; one of its prefixes (``u``, ``K``) may stand before it.
     """
-    width = len(cells)
-    kind = _CLASS[cells]
-    # Blanks, then digits, then the unit: classes only ever rise from left to right.
-    good = (kind[0] == _BLANK) & (kind[-1] != _OTHER)
-    good &= (kind[1:] >= kind[:-1]).all(axis=0)
-    letters = (kind == _LETTER).sum(axis=0, dtype=np.int8)
-    points = cells == ord(".")
-    digit_count = (kind == _DIGIT).sum(axis=0, dtype=np.int8) - points.sum(axis=0, dtype=np.int8)
-    good &= (digit_count > 0) & (digit_count <= MOST_DIGITS) & (points.sum(axis=0, dtype=np.int8) <= 1)
-    unit = np.zeros(cells.shape[1], np.int8)
+    unit = np.zeros(len(words), np.int8)
+    good = np.ones(len(words), np.bool_)
+    numbers = words
     if suffix:
-        for place, sign in enumerate(reversed(suffix), 1):
-            good &= cells[-place] == sign
-        prefix_letter = cells[-len(suffix) - 1]
-        prefix = (_TIME_PREFIX if suffix == b"s" else _SIZE_PREFIX)[prefix_letter]
-        has_prefix = letters == len(suffix) + 1
-        good &= np.where(has_prefix, prefix >= 0, letters == len(suffix))
-        unit = np.where(has_prefix, prefix, _SECOND if suffix == b"s" else 0).astype(np.int8)
-    else:
-        good &= letters == 0
-    digits = np.zeros(cells.shape[1], np.int64)
-    for row in cells:
-        digits *= _SHIFT[row]
-        digits += _VALUE[row]
-    point_at = np.where(points.any(axis=0), points.argmax(axis=0), width - letters - 1)
-    decimals = np.clip(width - letters - 1 - point_at, 0, MOST_DIGITS)
-    dash = (cells[-1] == ord("-")) & (kind[:-1] == _BLANK).all(axis=0)
-    good |= dash
-    return Figures(digits, decimals, unit, dash, good)
+        for place, sign in enumerate(suffix):
+            good &= (words >> np.uint64(8 * (CELL - len(suffix) + place))) & _BYTE == sign
+        numbers = words << np.uint64(8 * len(suffix))
+        unit = (_TIME_PREFIX if suffix == b"s" else _SIZE_PREFIX)[numbers >> _TOP]
+        prefixed = unit != _NO_UNIT
+        numbers = np.where(prefixed, numbers << _EIGHT, numbers)
+        unit[~prefixed] = _SECOND if suffix == b"s" else 0
+    # The lowest point: found as the lowest byte that is zero.
+    differs = numbers ^ _POINTS
+    point = (differs - _LOW_BITS) & ~differs & _HIGH_BITS
+    point &= ~point + _ONE
+    before = (point >> _SEVEN) - _ONE
+    has_point = point != 0
+    # What stands before the point moves up to where the point is.
+    numbers = np.where(has_point, (numbers & ~((before << _EIGHT) | _BYTE)) | ((numbers & before) << _EIGHT), numbers)
+    decimals = _CLEAR_AT_END[((point >> _SEVEN) * _TO_MASK) >> _TOP] % CELL
+    filler = _not_digits(numbers) * _BYTE
+    # Nothing but blanks, and they stand before the digits.
+    good &= (filler & (filler + _ONE) == 0) & (numbers & filler & ~_BLANKS == 0) & (filler >> _TOP == 0)
+    dash = words == _DASH
+    return Figures(_eight_digits(numbers & ~filler), decimals, unit, dash, good | dash)
 
 
-def whole_numbers(cells: Bytes) -> tuple[Places, Mask]:
-    """Right-aligned whole numbers; -1 for ``-``; and which cells are one of both."""
-    read = figures(cells, b"")
-    good = read.good & (read.dash | (cells != ord(".")).all(axis=0))
-    return np.where(read.dash, -1, read.digits), good
+_DASH: Final = np.frombuffer(b"       -", "<u8")[0]
 
 
-def dimensions(cells: Bytes) -> tuple[Places, Places, Places, Mask]:
-    """Right-aligned ``(x y z)``; -1 for ``-``; and which cells are one of both."""
-    count = cells.shape[1]
-    opened = np.zeros(count, np.int8)
-    blanks = np.zeros(count, np.int8)
-    in_number = np.zeros(count, np.int8)
-    good = (cells[0] == ord(" ")) & (cells[-1] == ord(")"))
-    x, y, z = (np.zeros(count, np.int64) for _ in range(3))
-    for row in cells[:-1]:
-        is_open, is_blank = row == ord("("), row == ord(" ")
-        is_digit = _SHIFT[row] == 10
-        separates = is_blank & (opened == 1)
-        # A blank within the brackets stands between two numbers, everything else before them.
-        good &= is_digit & (opened == 1) | is_open & (opened == 0) | is_blank & ((opened == 0) | (in_number > 0))
-        x = np.where(separates, y, x)
-        y = np.where(separates, z, y)
-        z = np.where(separates, 0, z * _SHIFT[row] + _VALUE[row])
-        blanks += separates
-        opened += is_open
-        in_number = np.where(is_digit, in_number + 1, 0).astype(np.int8)
-        good &= in_number <= MOST_DIGITS
-    good &= (opened == 1) & (blanks == 2) & (in_number > 0)
-    dash = (cells[-1] == ord("-")) & (cells[:-1] == ord(" ")).all(axis=0)
-    return np.where(dash, -1, x), np.where(dash, -1, y), np.where(dash, -1, z), good | dash
+def _not_digits(words: Words) -> Words:
+    """1 in every byte that is no digit."""
+    differs = words ^ _ZEROS
+    flags: Words = ((((differs & _BELOW_HIGH) + _TO_HIGH) | differs) & _HIGH_BITS) >> _SEVEN
+    return flags
+
+
+def _eight_digits(words: Words) -> Places:
+    """Eight digits as numbers; bytes that are zero count as the digit 0."""
+    words = words & _VALUE_BITS
+    words = (words * _TEN + (words >> _EIGHT)) & _PAIRS
+    words = (words * _HUNDRED + (words >> _SIXTEEN)) & _FOURS
+    words = words * _TEN_THOUSAND + (words >> _THIRTY_TWO) & np.uint64(0xFFFFFFFF)
+    return words.astype(np.int64)
 
 
 def final_ids(data: Bytes, ends: Places) -> tuple[Places, Places]:
@@ -167,23 +176,40 @@ def final_ids(data: Bytes, ends: Places) -> tuple[Places, Places]:
 
     Args:
         data: The text.
-        ends: The index after each row's last character; at least 16 bytes must lie before it.
+        ends: The index after each row's last character; at least 20 characters lie before it.
 
     Returns:
         The ids, -1 where there is none, and the index after each row's last character without the id.
     """
-    window_size = 14
-    cells = window(data, ends - window_size, window_size)
-    found = cells[-1] == ord("]")
-    value = np.zeros(len(ends), np.int64)
-    count = np.zeros(len(ends), np.int64)
-    going = found.copy()
-    scale = 1
-    for row in cells[-2:1:-1]:
-        going &= _SHIFT[row] == 10
-        value += np.where(going, _VALUE[row] * scale, 0)
-        count += going
-        scale *= 10
+    found = data[ends - 1] == ord("]")
+    words = words_at(data, ends - 1 - CELL)
+    count = _CLEAR_AT_END[(_not_digits(words) * _TO_MASK) >> _TOP]
+    ids = _eight_digits(words & _KEEP_LAST[count])
+    full = np.flatnonzero(found & (count == CELL))
+    if len(full):
+        # Ids of more than eight digits go on before.
+        words = words_at(data, ends[full] - 1 - 2 * CELL)
+        further = _CLEAR_AT_END[(_not_digits(words) * _TO_MASK) >> _TOP]
+        ids[full] += _eight_digits(words & _KEEP_LAST[further]) * 10**CELL
+        count[full] += further
     before = ends - 2 - count
     found &= (count > 0) & (data[before] == ord("[")) & (data[before - 1] == ord(" "))
-    return np.where(found, value, -1), np.where(found, before - 1, ends)
+    return np.where(found, ids, -1), np.where(found, before - 1, ends)
+
+
+def dimensions(data: Bytes, at: Places, width: int) -> tuple[Places, Places, Places, Mask]:
+    """Right-aligned ``(x y z)`` in cells of a width; -1 for ``-``; and which cells are one of both."""
+    cells = np.take(data, at + np.arange(width)[:, None])
+    dash = (cells[-1] == ord("-")) & (cells[:-1] == ord(" ")).all(axis=0)
+    good = (cells[0] == ord(" ")) & (cells[-1] == ord(")"))
+    end = at + width - 1
+    parts = []
+    for opening in b"  (":
+        words = words_at(data, end - CELL)
+        count = _CLEAR_AT_END[(_not_digits(words) * _TO_MASK) >> _TOP]
+        parts.append(np.where(dash, -1, _eight_digits(words & _KEEP_LAST[count])))
+        end = np.maximum(end - count - 1, at)
+        good &= (count > 0) & (count < CELL) & (data[end] == opening)
+    good &= (end > at) & (np.where(np.arange(width)[:, None] < end - at, cells, ord(" ")) == ord(" ")).all(axis=0)
+    z, y, x = parts
+    return x, y, z, good | dash

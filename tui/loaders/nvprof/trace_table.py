@@ -12,14 +12,11 @@ from polars.exceptions import PolarsError
 
 from tui.loaders.collector import Collector, Session
 from tui.loaders.nvprof.trace_cells import CELLS, Cells
-from tui.loaders.nvprof.trace_finish import activities_of
+from tui.loaders.nvprof.trace_finish import UNKNOWN, activities_of
 from tui.model.schema import NAME
 
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
-
-UNKNOWN: Final = -1
-"""Stands for null in the arrays of times and correlation ids."""
 
 _ISSUE_LIMIT: Final = 20
 """So many damaged rows of a table are listed one by one; the rest is counted."""
