@@ -34,6 +34,8 @@ def test_where_a_screen_cannot_be_drawn(env: dict[str, str], tty: bool, reason: 
         ({"TERM": "xterm"}, "auto", "16"),
         ({"TERM": "linux"}, "auto", "16"),
         ({"TERM": "vt100"}, "auto", "none"),
+        ({"TERM": "dumb"}, "auto", "none"),
+        ({}, "auto", "none"),
         ({"TERM": "vt220"}, "always", "16"),
         ({"TERM": "xterm-256color", "NO_COLOR": "1"}, "auto", "none"),
         ({"TERM": "xterm-256color", "NO_COLOR": ""}, "auto", "256"),

@@ -27,7 +27,7 @@ def test_numbers_are_aligned_and_the_name_comes_last() -> None:
     table = laid_out(written(COLUMNS, ROWS), name="name", width=100)
     assert table.lines == (
         "Total ms   Time%  Calls  Avg µs  Max µs  Kind    Name",
-        "  353.98  >99.99  1,200  294.98  300.00  kernel  cudnn::detail::dgrad_engine",
+        "  353.98  >99.99  1,200  294.98  300.00  kernel  cudnn::detail::dgrad_engine<float, int=128>",
         "  0.0010   <0.01      1    1.02    1.02  memset  [CUDA memset]·[2J",
     )
     assert table.left_out == ()

@@ -9,6 +9,7 @@ Nothing heavy is imported before the arguments are read: ``--help`` and ``--vers
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import shutil
 import sys
@@ -73,9 +74,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         _complain(ProftuiError("not enough memory for this input", "open a part of it, or a larger machine"))
         return BAD_INPUT
     except OSError as error:
-        if error.filename is None:
+        if error.filename is None and error.errno != errno.ENOSPC:
             raise
-        _complain(ProftuiError(f"{os.fsdecode(error.filename)}: {error.strerror}"))
+        where = "standard output" if error.filename is None else os.fsdecode(error.filename)
+        _complain(ProftuiError(f"{where}: {error.strerror}"))
         return BAD_INPUT
 
 

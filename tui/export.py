@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _MARKUP: Final = re.compile(r"[\\|`*<\[~]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 """Underscores within a word are no markup."""
 
+_OS_ERROR: Final = re.compile(r"\(os error (\d+)\)")
+
 _UNPRINTABLE: Final = r"[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]"
 
 EXCEL_ROWS: Final = 1_048_575
@@ -52,12 +54,18 @@ def write(frame: pl.DataFrame, target: Path | IO[bytes], format_name: str, *, ov
     """
     if format_name not in FORMATS:
         raise ProftuiError(f"cannot export {format_name}", f"formats: {', '.join(FORMATS)}")
-    writer = FORMATS[format_name]
     plain_frame = _plain_types(frame)
+
+    def write_to(stream: IO[bytes]) -> None:
+        try:
+            FORMATS[format_name](plain_frame, stream)
+        except OSError as error:
+            raise _with_number(error) from error
+
     if isinstance(target, Path):
-        _write_file(lambda stream: writer(plain_frame, stream), target, overwrite=overwrite)
+        _write_file(write_to, target, overwrite=overwrite)
     else:
-        writer(plain_frame, target)
+        write_to(target)
 
 
 def for_terminal(frame: pl.DataFrame) -> pl.DataFrame:
@@ -109,6 +117,16 @@ def markdown_table(headings: list[str], rows: list[list[str]], right: list[bool]
 def _plain_types(frame: pl.DataFrame) -> pl.DataFrame:
     """Categories as strings: readers of the file need know nothing of them."""
     return frame.with_columns(pl.col(pl.Categorical).cast(pl.String))
+
+
+def _with_number(error: OSError) -> OSError:
+    """Polars tells only in words which error it was; with the number it becomes a `BrokenPipeError` and so on.
+
+    >>> _with_number(OSError("Broken pipe (os error 32)"))
+    BrokenPipeError(32, 'Broken pipe')
+    """
+    number = _OS_ERROR.search(str(error))
+    return error if error.errno or not number else OSError(int(number[1]), os.strerror(int(number[1])))
 
 
 def _write_file(write_to: Callable[[IO[bytes]], None], path: Path, *, overwrite: bool) -> None:

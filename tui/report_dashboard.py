@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from tui.analysis.dashboard import REST, Fact, dashboard
@@ -55,6 +55,7 @@ DEVICES: Final = TableSpec(
     ),
     key=("session", "device"),
 )
+LAYERS: Final = replace(LAYER_TOTALS, title="Layer times by phase")
 SPLIT_HEADING: Final = "GPU time by kind of work"
 MISSING_HEADING: Final = "What this log cannot say, and what would record it"
 
@@ -84,7 +85,7 @@ class DashboardReport:
             _Section(KERNELS, figures.top_kernels),
             _Section(API, figures.top_api),
             _Section(COPIES, figures.copies),
-            _Section(LAYER_TOTALS, layer_totals(profile)),
+            _Section(LAYERS, layer_totals(profile)),
             _Section(DEVICES, figures.devices),
         ]
         self._sections = [section for section in sections if not section.rows.is_empty()]

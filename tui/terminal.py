@@ -20,7 +20,7 @@ NO_COLOR: Final = "none"
 _TRUECOLOR_TERMS: Final = ("alacritty", "contour", "foot", "ghostty", "kitty", "wezterm")
 """Terminals that show all colours, and name themselves in TERM instead of setting COLORTERM everywhere."""
 
-_COLORLESS_TERMS: Final = ("vt5", "vt10", "vt22")
+_COLORLESS_TERMS: Final = ("dumb", "unknown", "vt5", "vt10", "vt22")
 """How the TERM of terminals begins that have no colours."""
 
 SSH_FRAMES_PER_SECOND: Final = "30"
@@ -98,7 +98,8 @@ def color_tier(env: Mapping[str, str], color: str = "auto") -> str:
         return TRUECOLOR
     if "256color" in term:
         return TIER_256
-    return NO_COLOR if color == "auto" and term.startswith(_COLORLESS_TERMS) else TIER_16
+    colorless = not term or term.startswith(_COLORLESS_TERMS)
+    return NO_COLOR if color == "auto" and colorless else TIER_16
 
 
 def multiplexer(env: Mapping[str, str]) -> str:

@@ -377,3 +377,12 @@ def test_a_bug_is_shown_as_one(monkeypatch: pytest.MonkeyPatch, log: Path) -> No
     monkeypatch.setattr("tui.loaders.registry.load_one", broken)
     with pytest.raises(ZeroDivisionError):
         cli.main(["inspect", str(log)])
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_full_disk_is_one_line(log: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        for arguments in (["export", log, "--frame", "kernels"], ["report", log], ["inspect", log]):
+            command = [sys.executable, "-m", "tui", *map(str, arguments)]
+            done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+            assert (done.returncode, done.stderr) == (2, "proftui: standard output: No space left on device\n")
