@@ -94,7 +94,7 @@ class Collector:
         line = row.get("line")
         line = line if isinstance(line, int) else None
         for column, value in row.items():
-            if not _fits(frame, column, value):
+            if isinstance(value, int) and not 0 <= value < 1 << 31 and not _fits(frame, column, value):
                 added[column] = None
                 self.issue("warning", line, f"{column} {value}", "the number is too large to be true; it was left out")
         self._rows[frame].append(added)
@@ -115,6 +115,10 @@ class Collector:
             last = data["line"].max()
             if isinstance(last, int):
                 self.session.last_line = max(self.session.last_line, last)
+
+    def count(self, frame: str) -> int:
+        """How many rows of a frame there are so far, over all sessions."""
+        return len(self._rows[frame]) + sum(data.height for data in self._frames[frame])
 
     def add_device(self, device: int, name: str) -> None:
         """Remember the name of a GPU of the current session, as the input prints it."""

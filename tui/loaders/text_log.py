@@ -71,12 +71,13 @@ class TextLogLoader:
         for note in source.notes:
             collector.issue(note.severity, note.line, note.text, note.reason)
         if not collector.sessions:
-            raise self._nothing_found(source, reading.first_line)
-        return collector.profile(text=source.text(), partial=_partial(source))
+            raise self._nothing_found(source, reading)
+        return collector.profile(text=source.text(), partial=_partial(source, reading.bytes_done))
 
-    def _nothing_found(self, source: Source, first_line: str) -> ProftuiError:
+    def _nothing_found(self, source: Source, reading: _Reading) -> ProftuiError:
         if source.stopped:
-            return ProftuiError(f"{source.called}: {_partial(source)} before a profile was found")
+            return ProftuiError(f"{source.called}: {_partial(source, reading.bytes_done)} before a profile was found")
+        first_line = reading.first_line
         looked_for = ", ".join(form.format.title for form in self._text_formats)
         begins = f"it begins with “{cut(first_line)}”" if first_line else "it holds only blank lines"
         return ProftuiError(f"{source.called}: no profile found; looked for {looked_for}; {begins}", source.cut_short)
@@ -87,12 +88,16 @@ class _Reading:
 
     def __init__(self, source: Source, collector: Collector, readers: Sequence[TextReader], cues: Cues) -> None:
         self.first_line = ""
+        """The first line that is not blank."""
+        self.bytes_done = 0
+        """How much of the input, as it lies on the disk, the lines read so far take up."""
         self._source = source
         self._collector = collector
         self._readers = readers
         self._cues = cues
         self._with_cue: npt.NDArray[np.int64] | None = None
         self._section: Section | None = None
+        self._bulk: BulkSection | None = None
         self._last_line = 0
         self._wait = 0
         self._alone = 0
@@ -101,10 +106,12 @@ class _Reading:
         """Read a block; False when asked to stop."""
         index = looked_up = 0
         self._with_cue = None
+        begun_at, self.bytes_done = self.bytes_done, self._source.bytes_read
         while index < block.line_count:
             if index - looked_up >= _LINES_BETWEEN_REPORTS:
                 looked_up = index
                 if not self._source.keep_going(self._collector.row_count):
+                    self.bytes_done = begun_at + (self.bytes_done - begun_at) * index // block.line_count
                     return False
             index = self._outside(block, index) if self._section is None else self._inside(self._section, block, index)
         if not self.first_line:
@@ -133,6 +140,7 @@ class _Reading:
                 continue
             if opened is not True:
                 self._section = opened
+                self._bulk = opened if isinstance(opened, BulkSection) else None  # too slow a question for every line
                 self._wait = self._alone = 0
             break
         return index + 1
@@ -148,18 +156,18 @@ class _Reading:
         """Read on in a section; the index of the next line to look at."""
         if self._alone:
             self._alone -= 1
-        elif isinstance(section, BulkSection):
-            index = self._in_bulk(section, block, index)
+        elif self._bulk is not None:
+            index = self._in_bulk(self._bulk, block, index)
             if index == block.line_count:
                 return index
         line = block.line(index)
-        self._last_line = line.number
         try:
             taken = section.take(line)
         except _BAD_ROW as error:
             self._bad_row(line, error)
             taken = True
         if taken:
+            self._last_line = line.number
             return index + 1
         self._close()
         return index
@@ -220,9 +228,9 @@ def _in_short(error: Exception) -> str:
     return cut((str(error).splitlines() or [type(error).__name__])[0])
 
 
-def _partial(source: Source) -> str:
+def _partial(source: Source, bytes_done: int) -> str:
     if source.stopped:
         if source.size:
-            return f"stopped at {100 * source.bytes_read // source.size}%"
-        return f"stopped after {size_in_words(source.bytes_read)}"
+            return f"stopped at {100 * bytes_done // source.size}%"
+        return f"stopped after {size_in_words(bytes_done)}"
     return source.cut_short
