@@ -177,7 +177,7 @@ class NvprofReader:
     def _begin_process(self, line: Line, pid: int | None, command: str | None, mark: str) -> None:
         self._report_missing_events()
         session = self.state.open_session(line.number, pid=pid, command=command)
-        self._current = _Process(session, {mark}, self.state.collector.row_count)
+        self._current = _Process(session, {mark}, self._row_count())
         self.state.sections_seen = self._current.sections
         if pid is not None:
             self._processes[pid] = self._current
@@ -201,7 +201,11 @@ class NvprofReader:
 
     def _has_rows(self, process: _Process) -> bool:
         """Whether tables of the process were read."""
-        return process is self._current and self.state.collector.row_count > process.rows_before
+        return process is self._current and self._row_count() > process.rows_before
+
+    def _row_count(self) -> int:
+        """Rows of nvprof's tables; the layers that a profiled program logs itself stand above them."""
+        return self.state.collector.row_count - self.state.collector.count("layers")
 
     def _resume(self, line: Line, pid: int | None) -> None:
         """Let tables belong to the process that a line is about."""
@@ -218,7 +222,7 @@ class NvprofReader:
             self.state.collector.resume_session(process.session)
             self._current = process
             self.state.sections_seen = process.sections
-            process.rows_before = self.state.collector.row_count
+            process.rows_before = self._row_count()
 
     def _read_notice(self, line: Line, text: str, pid: int | None) -> bool:
         """A warning or error: an issue of the session that it is about."""
