@@ -26,6 +26,9 @@ _CSV_HEADER: Final = re.compile(
 _LAUNCH_CSV_HEADER: Final = re.compile(r'"Device","Context","Stream","Kernel",.+')
 _LAUNCH_TEXT_HEADER: Final = re.compile(r"Device\s+Context\s+Stream\s+Kernel\s+\S.*")
 
+_OTHER_CSV: Final = re.compile(r'"(?:Device|Start|Type|Time\(%\)|Count)","')
+"""The header of a table, which ends the one above it."""
+
 _DEVICE: Final = re.compile(r'\s*Device "(?P<device>[^"]*)"\s*(?P<rest>.*)')
 _KERNEL: Final = re.compile(r"\s*Kernel: (?P<kernel>.*)")
 _ROW: Final = {
@@ -184,11 +187,9 @@ class _CsvTable(_Table):
         text = self._state.bare(line.text).strip()
         if not text:
             return True
-        if not text.startswith('"'):
+        if not text.startswith('"') or _OTHER_CSV.match(text):
             return False
         cells = next(csv.reader([text]))
-        if cells[: len(self._fields)] == self._fields:
-            return False
         row = dict(zip(self._fields, cells, strict=False))
         if len(cells) != len(self._fields) or not _INVOCATIONS.fullmatch(row["Invocations"]):
             self._issue(line, f"expected a row of {len(self._fields)} cells, found {len(cells)}; it is left out")
@@ -225,7 +226,7 @@ class _LaunchTable(_Table):
         """Keep a row."""
         text = self._state.bare(line.text).strip()
         if text.startswith('"'):
-            if text.startswith('"Device","Context"'):
+            if _OTHER_CSV.match(text):
                 return False
             if text.count('"') % 2:
                 self._issue(line, "a quotation mark of this launch has no end; it is left out")
@@ -275,12 +276,11 @@ class _LaunchTable(_Table):
     def _whole_rows(self) -> pl.DataFrame:
         """The rows with as many cells as the header; an issue for each other one."""
         width = len(self._fields)
-        parsed = pl.read_csv(
-            io.StringIO("\n".join(self._texts)),
-            has_header=False,
-            schema={f"cell {index}": pl.String for index in range(width + 1)},
-            truncate_ragged_lines=True,
-        ).with_columns(pl.Series("line", self._numbers, pl.UInt32), pl.Series("source", self._texts))
+        header = ",".join(f"cell {index}" for index in range(width + 1))
+        text = io.StringIO("\n".join((header, *self._texts)))
+        parsed = pl.read_csv(text, infer_schema=False, truncate_ragged_lines=True).with_columns(
+            pl.Series("line", self._numbers, pl.UInt32), pl.Series("source", self._texts)
+        )
         # An empty last cell is null as well, but then the line ends with a comma.
         whole = pl.col(f"cell {width}").is_null() & (
             pl.col(f"cell {width - 1}").is_not_null() | pl.col("source").str.ends_with(",")
