@@ -1,0 +1,163 @@
+"""Every sample log opens and holds exactly the figures that it is known to hold."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+from tui.loaders.registry import load
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+SAMPLES = Path(__file__).parents[1] / "sample_logs"
+
+
+def sample(name: str) -> Profile:
+    return load([str(SAMPLES / name)])
+
+
+def summary(profile: Profile) -> dict[str, tuple[int, int, int]]:
+    """Rows, calls and total of each section."""
+    rows = profile["summary"].group_by("section").agg(pl.len(), pl.col("calls", "total_ns").sum()).rows()
+    return {section: (count, calls, total_ns) for section, count, calls, total_ns in rows}
+
+
+def activities(profile: Profile) -> dict[str, tuple[int, int]]:
+    """Rows and time of each kind."""
+    rows = profile["activities"].group_by("kind").agg(pl.len(), pl.col("duration_ns").sum()).rows()
+    return {kind: (count, duration_ns) for kind, count, duration_ns in rows}
+
+
+def reasons(profile: Profile) -> list[tuple[str, str]]:
+    return profile["issues"].filter(pl.col("severity") != "info").select("severity", "reason").rows()
+
+
+def test_the_readme_tells_of_every_sample() -> None:
+    told = (SAMPLES / "README.md").read_text(encoding="utf-8")
+
+    assert [path.name for path in SAMPLES.iterdir() if path.name != "README.md" and f"`{path.name}`" not in told] == []
+
+
+def test_resnet50_training() -> None:
+    profile = sample("resnet50_training.nvprof.log")
+
+    assert profile["sessions"].select("format", "pid").rows() == [("nvprof-text", None)]
+    assert profile["activities"].height == 4630
+    assert profile["activities"]["duration_ns"].sum() == 80_128_393
+    assert (profile["api_calls"].height, profile["api_calls"]["duration_ns"].sum()) == (4106, 26_025_911)
+    assert reasons(profile) == []
+
+
+def test_the_csv_of_the_same_run_agrees_to_its_rounding() -> None:
+    text, csv = sample("resnet50_training.nvprof.log"), sample("resnet50_training.csv")
+
+    assert (csv["activities"].height, csv["activities"]["duration_ns"].sum()) == (4630, 80_128_345)
+    assert {kind: rows for kind, (rows, _) in activities(csv).items()} == {
+        kind: rows for kind, (rows, _) in activities(text).items()
+    }
+    assert reasons(csv) == []
+
+
+def test_the_trace_of_the_same_run_is_whole() -> None:
+    with gzip.open(SAMPLES / "resnet50_training.pt.trace.json.gz") as file:
+        events = json.load(file)["traceEvents"]
+
+    assert sum(event.get("cat") == "kernel" for event in events) == 4453
+
+
+def test_gpt_summary() -> None:
+    profile = sample("gpt_summary.nvprof.log")
+
+    assert summary(profile) == {"gpu": (13, 4901, 17_401_660), "api": (1, 1, 16_255_000)}
+    assert reasons(profile) == []
+
+
+def test_caffe_conv1() -> None:
+    profile = sample("caffe_conv1.nvprof.log")
+
+    assert profile["sessions"].select("format", "pid", "command", "framework").rows() == [
+        ("nvprof-text", 6463, "caffe time --model=models/conv1.prototxt --iterations=1 --gpu 0", "Caffe")
+    ]
+    assert profile["activities"].height == 32
+    assert profile["activities"]["duration_ns"].sum() == 753_580_086
+    assert profile["devices"].select("device", "name").rows() == [(0, "Tesla K40c")]
+    assert profile["layers"].select("layer", "op_type", "phase", "params", "time_ns").rows() == [
+        ("conv1", "Convolution", "forward", 34_944, 92_176_400),
+        ("conv1", "Convolution", "backward", 34_944, 266_632_000),
+    ]
+    assert reasons(profile) == []
+
+
+def test_paleo_vgg16() -> None:
+    profile = sample("paleo_vgg16.txt")
+
+    layers = profile["layers"]
+    assert layers.height == 144
+    assert layers.group_by("phase", "executor", maintain_order=True).agg(
+        pl.col("time_ns").count().alias("run"), pl.col("time_ns", "predicted_ns").sum()
+    ).rows() == [
+        ("forward", "cudnn", 16, 486_878_968, 435_563_226),
+        ("forward", "tensorflow", 23, 639_738_833, 345_831_148),
+        ("backward data", "cudnn", 15, 702_324_023, 714_626_359),
+        ("backward data", "tensorflow", 15, 846_026_521, 444_951_186),
+        ("backward filter", "cudnn", 16, 624_569_947, 460_282_032),
+        ("backward filter", "tensorflow", 16, 864_017_573, 340_270_406),
+    ]
+    assert reasons(profile) == []
+
+
+def test_tracking_four_runs() -> None:
+    profile = sample("tracking_four_runs.nvprof.log")
+
+    assert profile["sessions"].select("pid", "command").rows() == [
+        (14660, "python track.py --detect every-frame clip.avi"),
+        (14932, "python track.py --detect batch clip.avi"),
+        (18196, "python track.py --detect batch clip.avi"),
+        (7717, "python track.py --detect every-2s clip.avi"),
+    ]
+    assert summary(profile) == {"gpu": (355, 22_870, 28_872_402_525), "api": (164, 199_686, 113_133_662_658)}
+    assert reasons(profile) == []
+
+
+def test_cnn_report_wrapped() -> None:
+    profile = sample("cnn_report_wrapped.md")
+
+    assert profile["sessions"]["pid"].to_list() == [308, 310, 314]
+    assert summary(profile)["gpu"] == (36, 111, 2_723_649_313)
+
+
+def test_metrics_and_events() -> None:
+    profile = sample("metrics_and_events.nvprof.log")
+
+    assert profile["sessions"].select("pid", "command").rows() == [
+        (4211, "./vectors --repeat 4"),
+        (4302, "./vectors --csv"),
+        (4377, "./vectors --csv --each-launch"),
+    ]
+    metrics = profile["metrics"]
+    assert metrics.group_by("session", maintain_order=True).len().rows() == [(0, 12), (1, 3), (2, 4)]
+    assert metrics.filter(metric="dram_utilization").select("avg", "unit").rows() == [(9.0, "level"), (4.0, "level")]
+    assert metrics.filter(metric="divergent_branch").select("avg", "total").rows() == [(512.0, 2049.0)]
+    assert reasons(profile) == [
+        ("warning", "this row of metrics is torn: process 4302 writes into it; it is left out"),
+        (
+            "warning",
+            "inst_executed is <OVERFLOW> in 1 launches, here first: the counter overflowed, and it stays unknown",
+        ),
+    ]
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in SAMPLES.iterdir() if path.suffix in (".log", ".csv")))
+def test_every_figure_knows_its_line(name: str) -> None:
+    profile = sample(name)
+
+    for frame in ("activities", "api_calls", "summary", "metrics", "layers"):
+        lines = profile[frame]["line"]
+        assert lines.null_count() == 0
+        assert lines.is_empty() or lines.min() > 0
