@@ -60,6 +60,7 @@ class ExportDialog(Dialog[str]):
         self._rows = ChoiceLine("Rows", scopes, scopes[0][0], id="export-rows")
         self._columns = ChoiceLine("Columns", [("shown", "shown"), ("all", "all")], "all", id="export-columns")
         self._path = Input(f"{name}.csv", compact=True, select_on_focus=False, id="export-path")
+        self._path.cursor_blink = False
         self._answer = Static(id="export-answer")
         self._overwrites = ""
         """The path that the user has been asked about."""
