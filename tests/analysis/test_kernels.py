@@ -1,0 +1,247 @@
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.analysis.frames import copy, kernel, printed, profile
+from tui.analysis.api import API, API_INSTANCES, api, api_instances
+from tui.analysis.kernels import KERNEL_EXPORT, KERNELS, LAUNCHES, kernels, launches
+from tui.analysis.ops import OP_KERNELS, OPS, kernels_of_op, op_groups, ops
+from tui.loaders import registry
+from tui.model.view import TableSpec
+
+GEMM = "volta_sgemm_128x32_nn"
+POOL = "void cudnn::detail::pooling_bw_kernel_max<float>(cudnnTensorStruct, float*)"
+
+
+def test_figures_of_a_kernel_are_those_of_its_launches() -> None:
+    durations = [10, 30, 20, 50]
+    found = kernels(profile(activities=[kernel(GEMM, ns, line=9 - i) for i, ns in enumerate(durations)]))
+    assert found.to_dicts() == [
+        {
+            "session": 0,
+            "kind": "kernel",
+            "name": GEMM,
+            "short_name": GEMM,
+            "calls": 4,
+            "total_ns": 110,
+            "avg_ns": 28,  # 27.5
+            "min_ns": 10,
+            "max_ns": 50,
+            "median_ns": 25,
+            "p90_ns": 44,  # 30 + 0.7 * 20
+            "p99_ns": 49,  # 30 + 0.97 * 20 = 49.4
+            "std_ns": round(statistics.stdev(durations)),
+            "time_pct": 100.0,
+            "uses_tensor_core": None,
+            "line": 6,
+        }
+    ]
+
+
+def test_what_one_launch_cannot_tell_is_unknown() -> None:
+    row = kernels(profile(activities=[kernel("k", 7)])).row(0, named=True)
+    assert (row["median_ns"], row["p99_ns"], row["std_ns"]) == (7, 7, None)
+
+
+def test_a_duration_that_is_unknown_is_not_zero() -> None:
+    found = kernels(
+        profile(activities=[kernel("known", 5), kernel("known", None), kernel("[Unified Memory CPU page faults]", None)])
+    )
+    assert found.select("calls", "total_ns", "avg_ns", "min_ns").rows() == [(2, 5, 5, 5), (1, None, None, None)]
+
+
+def test_rows_are_by_session_and_kind_the_largest_total_first() -> None:
+    found = kernels(
+        profile(
+            activities=[
+                kernel("k", 1),
+                kernel("k", 3, session=1),
+                copy("HtoD", 9),
+                kernel("a", 1),
+                kernel("[CUDA memset]", 2, kind="memset"),
+            ]
+        )
+    )
+    assert found.select("session", "kind", "name", "total_ns").rows() == [
+        (0, "memcpy", "[CUDA memcpy HtoD]", 9),
+        (1, "kernel", "k", 3),
+        (0, "memset", "[CUDA memset]", 2),
+        (0, "kernel", "a", 1),
+        (0, "kernel", "k", 1),
+    ]
+    assert found["time_pct"].to_list() == pytest.approx([900 / 13, 100, 200 / 13, 100 / 13, 100 / 13])
+
+
+def test_a_log_of_totals_gives_its_own_rows() -> None:
+    found = kernels(
+        profile(
+            summary=[
+                printed("gpu", "[CUDA memcpy HtoD]", 3, 60, avg_ns=21, min_ns=1, max_ns=40, time_pct=60.0, line=4),
+                printed("gpu", "[CUDA memset]", 1, 10, time_pct=10.0),
+                printed("gpu", GEMM, 2, 30, avg_ns=15, time_pct=30.0),
+                printed("api", "cudaFree", 5, 500, time_pct=100.0),
+                printed("nvtx", GEMM, 2, 30),
+            ]
+        )
+    )
+    chosen = found.select("kind", "name", "calls", "total_ns", "avg_ns", "median_ns", "time_pct", "line")
+    assert chosen.rows() == [
+        ("memcpy", "[CUDA memcpy HtoD]", 3, 60, 21, None, 60.0, 4),
+        ("kernel", GEMM, 2, 30, 15, None, 30.0, None),
+        ("memset", "[CUDA memset]", 1, 10, None, None, 10.0, None),
+    ]
+
+
+def test_rows_of_one_name_are_added_up_as_far_as_they_can_be() -> None:
+    found = kernels(
+        profile(
+            summary=[
+                printed("gpu", "k", 3, 60, avg_ns=20, min_ns=1, max_ns=40),
+                printed("gpu", "k", 1, 5, avg_ns=5, min_ns=5, max_ns=5),
+                printed("gpu", "no calls", None, 7, avg_ns=7),
+                printed("gpu", "no calls", 2, 9, avg_ns=4),
+            ]
+        )
+    )
+    assert found.select("name", "calls", "total_ns", "avg_ns", "min_ns", "max_ns").rows() == [
+        ("k", 4, 65, 16, 1, 40),
+        ("no calls", None, 16, None, None, None),
+    ]
+
+
+def test_shares_are_the_printed_ones_where_the_table_is_not_whole() -> None:
+    whole = [printed("gpu", "a", 1, 75, time_pct=75.0), printed("gpu", "b", 1, 25, time_pct=25.01)]
+    assert kernels(profile(summary=whole))["time_pct"].to_list() == [75.0, 25.0]
+    cut = [printed("gpu", "a", 1, 60, time_pct=60.0), printed("gpu", "b", 1, 20, time_pct=20.0)]
+    assert kernels(profile(summary=cut))["time_pct"].to_list() == [60.0, 20.0]
+
+
+def test_a_session_with_launches_is_not_counted_again_from_its_summary() -> None:
+    found = profile(
+        activities=[kernel("k", 5)],
+        summary=[printed("gpu", "k", 1, 5), printed("gpu", "k", 2, 8, session=1)],
+    )
+    assert kernels(found).select("session", "total_ns").rows() == [(1, 8), (0, 5)]
+
+
+def test_an_empty_profile_has_empty_tables_with_their_columns() -> None:
+    empty = profile()
+    tables = (
+        (KERNELS, kernels(empty)),
+        (LAUNCHES, launches(empty, session=0, name="k")),
+        (API, api(empty)),
+        (API_INSTANCES, api_instances(empty, session=0, name="cudaFree")),
+        (OPS, ops(empty)),
+        (OP_KERNELS, kernels_of_op(empty, session=0, op_type="gemm", direction=None)),
+    )
+    for spec, frame in tables:
+        assert frame.height == 0
+        assert_has_columns(frame, spec)
+
+
+def assert_has_columns(frame: pl.DataFrame, spec: TableSpec) -> None:
+    wanted = {column.name for column in spec.columns} | set(spec.key) | {name for name, _ in spec.sort}
+    assert wanted | ({spec.weight} if spec.weight else set()) <= set(frame.columns)
+    assert spec.pinned in {column.name for column in spec.columns}
+
+
+def test_launches_are_those_of_one_kernel_with_shapes_as_text() -> None:
+    shape = {"grid_x": 27848, "grid_y": 1, "grid_z": 1, "block_x": 8, "block_y": 32, "block_z": 1}
+    found = launches(
+        profile(
+            activities=[
+                kernel("k", 5, start_ns=1, **shape),
+                kernel("other", 6, start_ns=2, **shape),
+                kernel("k", 7, start_ns=3),
+                kernel("k", 8, start_ns=0, session=1, **shape),
+            ]
+        ),
+        session=0,
+        name="k",
+        kind="kernel",
+    )
+    assert found.select("activity", "grid", "block").rows() == [(0, "(27848 1 1)", "(8 32 1)"), (2, None, None)]
+    assert_has_columns(found, LAUNCHES)
+
+
+def test_api_calls_by_name() -> None:
+    calls = [
+        {"name": "cudaMalloc", "duration_ns": 10, "start_ns": 0},
+        {"name": "cudaFree", "duration_ns": 70, "start_ns": 20},
+        {"name": "cudaMalloc", "duration_ns": 20, "start_ns": 100},
+    ]
+    found = api(profile(api_calls=calls, summary=[printed("api", "cudaFree", 1, 9, session=1)]))
+    assert tuple(found.select(KERNEL_EXPORT).columns) == KERNEL_EXPORT
+    assert found.select("session", "kind", "name", "calls", "total_ns", "avg_ns", "time_pct").rows() == [
+        (0, "api", "cudaFree", 1, 70, 70, 70.0),
+        (0, "api", "cudaMalloc", 2, 30, 15, 30.0),
+        (1, "api", "cudaFree", 1, 9, None, 100.0),
+    ]
+    assert api_instances(profile(api_calls=calls), session=0, name="cudaMalloc")["start_ns"].to_list() == [0, 100]
+
+
+def test_ops_sum_kernels_of_a_kind() -> None:
+    found = profile(
+        activities=[kernel(GEMM, 10), kernel("nvjet_tst_64x32", 20), kernel(POOL, 5), kernel("myKernel", 2), copy("DtoH", 3)]
+    )
+    assert ops(found).select("op", "op_type", "direction", "kernels", "calls", "total_ns", "op_source").rows() == [
+        ("gemm", "gemm", None, 2, 2, 30, "inferred"),
+        ("pooling backward", "pooling", "bprop", 1, 1, 5, "inferred"),
+        ("memcpy DtoH", "memcpy DtoH", None, 1, 1, 3, "recorded"),
+        ("unknown", "unknown", None, 1, 1, 2, "inferred"),
+    ]
+    members = kernels_of_op(found, session=0, op_type="gemm", direction=None)
+    assert members["name"].to_list() == ["nvjet_tst_64x32", GEMM]
+    assert kernels_of_op(found, session=0, op_type="pooling", direction="bprop")["calls"].to_list() == [1]
+    assert kernels_of_op(found, session=0, op_type="pooling", direction=None).height == 0
+    assert op_groups(found).select("group", "total_ns").rows() == [
+        ("gemm", 30),
+        ("pooling", 5),
+        ("memory", 3),
+        ("unknown", 2),
+    ]
+
+
+names = st.sampled_from([GEMM, POOL, "myKernel", "void at::native::vectorized_elementwise_kernel<4, x>(int)", "<", ""])
+durations = st.one_of(st.none(), st.integers(0, 10**12))
+
+
+@given(st.lists(st.tuples(names, durations, st.integers(0, 2)), max_size=30))
+def test_totals_reconcile(rows: list[tuple[str, int | None, int]]) -> None:
+    found = profile(activities=[kernel(name, ns, session=session) for name, ns, session in rows])
+    known = [ns for _, ns, _ in rows if ns is not None]
+    for frame in (kernels(found), ops(found), op_groups(found)):
+        assert frame["calls"].sum() == len(rows)
+        assert frame["total_ns"].sum() == sum(known)
+    sums = kernels(found).group_by("session").agg(pl.col("time_pct").sum(), pl.col("total_ns").sum())
+    for _, share, total in sums.rows():
+        assert share == pytest.approx(100 if total else 0)
+
+
+@given(st.lists(st.integers(0, 10**9), min_size=1, max_size=40))
+def test_percentiles_lie_between_the_extremes(given_durations: list[int]) -> None:
+    row = kernels(profile(activities=[kernel("k", ns) for ns in given_durations])).row(0, named=True)
+    ordered = [row[name] for name in ("min_ns", "median_ns", "p90_ns", "p99_ns", "max_ns")]
+    assert ordered == sorted(ordered)
+    assert row["median_ns"] == pytest.approx(statistics.median(given_durations), abs=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "total_ns"),
+    [
+        ("seeds/000_eb78dec59201d654.txt", 753_580_086),
+        ("seeds/003_c168b99af706e402.txt", 2_723_649_313),
+        ("nvprof_rendered/resnet50_amp.both.txt", 80_128_393),
+        ("nvprof_rendered/ddp_rank0.summary.txt", 112_912_157),
+    ],
+)
+def test_real_logs_reconcile(corpus: Callable[[str], str], name: str, total_ns: int) -> None:
+    found = registry.load_one(corpus(name))
+    for frame in (kernels(found), ops(found), op_groups(found)):
+        assert frame["total_ns"].sum() == total_ns
