@@ -161,7 +161,9 @@ class ProftuiApp(App[None]):
         """Show one session in every view, or all of them."""
         assert self.whole_profile is not None
         if session is not None and not 0 <= session < self.whole_profile["sessions"].height:
-            raise CommandError(f"there is no session {session}: they run from 0 to {self.whole_profile['sessions'].height - 1}")
+            raise CommandError(
+                f"there is no session {session}: they run from 0 to {self.whole_profile['sessions'].height - 1}"
+            )
         self.session = session
         self._profile = None
         for screen in self._screens.values():

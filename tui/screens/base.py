@@ -105,7 +105,11 @@ class ViewScreen(Screen[None]):
             "m views  ? help",
             "partial" if whole.partial else "",
             f"{issues} issue{'s' if issues != 1 else ''}" if issues else "",
-            "" if sessions == 1 else f"all {sessions} sessions" if session is None else f"session {session} of {sessions}",
+            ""
+            if sessions == 1
+            else f"all {sessions} sessions"
+            if session is None
+            else f"session {session} of {sessions}",
         ]
 
     def place(self) -> Place:
@@ -149,14 +153,16 @@ class ViewScreen(Screen[None]):
     def focus_table(self) -> None:
         """Give the focus to the table that keys are for."""
         if self.table is not None:
-            self.table.focus()
+            self.table.focus_table()
 
     def action_target(self, method: str) -> DOMNode | None:
         """The widget here that has an action of this name: from the focused one outwards, else in the main table."""
         focused = self.focused
         chain = list(focused.ancestors_with_self) if focused is not None else []
         inside = list(self.table.walk_children(with_self=True)) if self.table is not None else []
-        return next((node for node in [*chain, *inside] if hasattr(node, f"action_{method}") and node is not self.app), None)
+        return next(
+            (node for node in [*chain, *inside] if hasattr(node, f"action_{method}") and node is not self.app), None
+        )
 
     def _main_table(self) -> TablePane:
         if self.table is None:
@@ -181,7 +187,9 @@ class ViewScreen(Screen[None]):
             wanted = word.lstrip("-").lower()
             match = [c.name for c in pane.spec.columns if wanted in (c.name, c.title.lower(), *c.aliases)]
             if not match:
-                raise CommandError(f"this table has no column {wanted}; it has {', '.join(c.name for c in pane.spec.columns)}")
+                raise CommandError(
+                    f"this table has no column {wanted}; it has {', '.join(c.name for c in pane.spec.columns)}"
+                )
             by.append((match[0], word.startswith("-")))
         pane.state = replace(pane.state, sort=tuple(by))
 

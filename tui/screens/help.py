@@ -66,7 +66,9 @@ class HelpScreen(ModalScreen[None]):
         self._below = below
         self._availability = availability
         focused = below.focused
-        scopes = {type(action.scope)(action.scope) for action in ACTIONS if below.action_target(action.method) is not None}
+        scopes = {
+            type(action.scope)(action.scope) for action in ACTIONS if below.action_target(action.method) is not None
+        }
         is_log = below.VIEW == "log"
         self._here = Scope.LOG if is_log else Scope.TABLE
         self._has_here = is_log or (focused is not None and bool(scopes & {Scope.TABLE, Scope.DETAIL}))
@@ -117,7 +119,10 @@ class HelpScreen(ModalScreen[None]):
                 fed = reason == "ok"
                 text = target.title if fed else f"{target.title}: {reason}"
                 lines.append(
-                    Content.assemble((f"{target.key:<9}", "bold $accent" if fed else "$text-muted"), (text, "" if fed else "$text-muted"))
+                    Content.assemble(
+                        (f"{target.key:<9}", "bold $accent" if fed else "$text-muted"),
+                        (text, "" if fed else "$text-muted"),
+                    )
                 )
         return _headed("Views", lines)
 

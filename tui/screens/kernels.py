@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tui.analysis.kernels import KERNELS, LAUNCHES, kernels, launches
+from tui.analysis.neighbours import neighbours
 from tui.analysis.occupancy import launch_config
 from tui.fmt import shorten_symbol
 from tui.screens.linked import Level, LinkedTablesScreen, Row
@@ -31,7 +32,9 @@ def launches_of_kernel(profile: Profile, above: Mapping[str, Row]) -> pl.DataFra
 def no_launches(profile: Profile) -> str:
     """Why there are no launches to show."""
     if profile["activities"].is_empty():
-        return "This log holds totals, not launches: record with  nvprof --print-gpu-trace --log-file run.nvprof.log ./app"
+        return (
+            "This log holds totals, not launches: record with  nvprof --print-gpu-trace --log-file run.nvprof.log ./app"
+        )
     return "no kernel is selected"
 
 
@@ -42,7 +45,9 @@ def no_kernels(profile: Profile) -> str:
     return "no kernels in this log: record with  nvprof --print-gpu-trace --log-file run.nvprof.log ./app"
 
 
-KERNEL_LEVEL = Level("kernels", KERNELS, lambda profile, _above: kernels(profile), lambda row: short(row), no_kernels, 2)
+KERNEL_LEVEL = Level(
+    "kernels", KERNELS, lambda profile, _above: kernels(profile), lambda row: short(row), no_kernels, 2
+)
 LAUNCH_LEVEL = Level("launches", LAUNCHES, launches_of_kernel, lambda row: f"launch {row['activity']}", no_launches, 2)
 
 
@@ -58,7 +63,9 @@ class LaunchScreen(LinkedTablesScreen):
         """The launch config of a launch; every value of any other row."""
         if pane.id != "launches":
             return super().details(pane, row)
-        return launch_details(launch_config(self.profile, row["activity"], gpu=self.program.options.gpu))
+        activity = row["activity"]
+        config = launch_config(self.profile, activity, gpu=self.program.options.gpu)
+        return launch_details(config, *neighbours(self.profile, activity))
 
 
 class KernelsScreen(LaunchScreen):

@@ -113,7 +113,7 @@ class LinkedTablesScreen(ViewScreen):
         self._level = index
         for position in range(len(self.LEVELS)):
             self.pane(position).set_class(position == index, "-current")
-        self.pane(index).focus()
+        self.pane(index).focus_table()
         self.show_crumbs()
 
     def on_descendant_focus(self) -> None:

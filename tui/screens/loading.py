@@ -45,18 +45,18 @@ class LoadingScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         """One box in the middle."""
         with Vertical(id="box"):
-            yield Static(Content(f"Reading {self._name(self._paths[0])}"), id="what")
+            yield Static(Content(f"Reading {self._shown(self._paths[0])}"), id="what")
             yield ProgressBar(total=None, show_eta=False)
             yield Static(Content("esc stops and keeps what is there   Q quits"), id="how")
 
     @staticmethod
-    def _name(path: str) -> str:
+    def _shown(path: str) -> str:
         return "standard input" if path == "-" else plain(path)
 
     def show_progress(self, progress: LoadProgress) -> None:
         """Show how far the loader has come."""
         seconds = time.monotonic() - self._began
-        self.query_one("#what", Static).update(Content(f"Reading {self._name(progress.source)}"))
+        self.query_one("#what", Static).update(Content(f"Reading {self._shown(progress.source)}"))
         self.query_one(ProgressBar).update(total=progress.bytes_total, progress=progress.bytes_read)
         self.query_one("#how", Static).update(
             Content(

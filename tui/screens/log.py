@@ -11,7 +11,7 @@ from textual.content import Content
 from textual.widgets import Static
 from textual.worker import get_current_worker
 
-from tui.clipboard import copy
+from tui.widgets.copying import copy_text
 from tui.fmt import format_value
 from tui.model.columns import COLUMNS, ColumnKind
 from tui.model.history import Place
@@ -65,7 +65,9 @@ class LogScreen(ViewScreen):
         if self._source not in texts:
             self._source = next((source for source in sources if source in texts), "")
         if not self._source:
-            self.query_one("#log-status", Static).update(Content("this input is not a text: there are no lines to show"))
+            self.query_one("#log-status", Static).update(
+                Content("this input is not a text: there are no lines to show")
+            )
             return
         whole = self.program.whole_profile or self.profile
         mine = pl.col("session").is_in(whole["sessions"].filter(pl.col("source") == self._source)["session"].implode())
@@ -123,7 +125,9 @@ class LogScreen(ViewScreen):
         mine = whole["sessions"].filter(pl.col("source") == self._source)["session"].implode()
         blocks: list[tuple[str, list[Line]]] = []
         for name in (*ROW_FRAMES, "issues"):
-            rows = whole[name].filter((pl.col("line") == line) & (pl.col("session").is_in(mine) | pl.col("session").is_null()))
+            rows = whole[name].filter(
+                (pl.col("line") == line) & (pl.col("session").is_in(mine) | pl.col("session").is_null())
+            )
             for row in rows.head(5).iter_rows(named=True):
                 lines: list[Line] = []
                 for column, value in row.items():
@@ -142,7 +146,7 @@ class LogScreen(ViewScreen):
         text = self.profile.texts.get(self._source)
         if text is not None:
             lines = text.lines(self.log_view.cursor_line, 1)
-            self.program.say(copy("".join(lines)))
+            self.program.say(copy_text(self.app, "".join(lines)))
 
     # --- finding -----------------------------------------------------------------------------------------------------
 

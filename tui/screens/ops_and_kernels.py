@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from tui.analysis.kernels import KERNELS
-from tui.analysis.ops import OPS, kernels_of_op, ops
+from tui.analysis.ops import OP_KERNELS, OPS, kernels_of_op, ops
 from tui.screens.kernels import LAUNCH_LEVEL, LaunchScreen, no_kernels, short
 from tui.screens.linked import Level, Row
 
@@ -21,8 +20,8 @@ def kernels_of_selected_op(profile: Profile, above: Mapping[str, Row]) -> pl.Dat
     """The kernels of the selected op; none where no op is selected."""
     row = above.get("ops")
     if row is None:
-        return kernels_of_op(profile, session=-1, op="")
-    return kernels_of_op(profile, session=row["session"], op=row["op"])
+        return kernels_of_op(profile, session=-1, op_type="", direction=None)
+    return kernels_of_op(profile, session=row["session"], op_type=row["op_type"], direction=row["direction"])
 
 
 class OpsAndKernelsScreen(LaunchScreen):
@@ -31,7 +30,7 @@ class OpsAndKernelsScreen(LaunchScreen):
     VIEW = "ops-and-kernels"
     LEVELS: ClassVar = (
         Level("ops", OPS, lambda profile, _above: ops(profile), lambda row: str(row["op"]), no_kernels, 3),
-        Level("kernels", KERNELS, kernels_of_selected_op, short, no_kernels, 3),
+        Level("kernels", OP_KERNELS, kernels_of_selected_op, short, no_kernels, 3),
         LAUNCH_LEVEL,
     )
     HELP: ClassVar = (

@@ -37,7 +37,7 @@ class TableScreen(ViewScreen):
         """Fill the table."""
         pane = self.query_one("#table", TablePane)
         pane.show(self.rows(), empty=self.EMPTY)
-        pane.focus()
+        pane.focus_table()
 
     @on(TablePane.RowOpened)
     def _open_details(self, event: TablePane.RowOpened) -> None:

@@ -38,6 +38,8 @@ class BarRow:
     """The figure as it is written."""
     percent: float | None = None
     """The share as a figure of 0 to 100; None leaves it out."""
+    symbol: bool = False
+    """The label is a C++ name, to be shortened as one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ def bar_columns(rows: Sequence[BarRow], width: int) -> BarColumns:
     """
     value = max((cell_width(row.value) for row in rows), default=0)
     share = SHARE_WIDTH if any(row.percent is not None for row in rows) else 0
-    label = max((cell_width(short_name(row.label)) for row in rows), default=0)
+    label = max((cell_width(short_name(row.label) if row.symbol else row.label) for row in rows), default=0)
     room = width - value - 1 - (share + 1 if share else 0)
     # The label keeps up to half of the line; a bar too short to read leaves it all.
     label = min(label, max(LABEL_LEAST, room // 2, room - BAR_MOST - 1))
@@ -75,7 +77,8 @@ def bar_line(row: BarRow, columns: BarColumns, *, ascii_only: bool = False, bar_
     >>> bar_line(BarRow("a", "conv", 0.5, "1.2 ms", 50.0), BarColumns(6, 8, 6, 7)).plain
     'conv   ████     1.2 ms  50.00%'
     """
-    label = shorten_symbol(plain(row.label, ascii_only=ascii_only), columns.label, ascii_only=ascii_only)
+    shorten = shorten_symbol if row.symbol else clip
+    label = shorten(plain(row.label, ascii_only=ascii_only), columns.label, ascii_only=ascii_only)
     parts = [Content(pad(label, columns.label))]
     if columns.bar:
         drawn = bar(row.share, columns.bar, ascii_only=ascii_only) if row.share is not None else ""

@@ -25,7 +25,11 @@ class CommandBar(Horizontal):
         words: First words to complete.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [("escape", "close", "Close"), ("up", "recall(-1)", ""), ("down", "recall(1)", "")]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        ("escape", "close", "Close"),
+        ("up", "recall(-1)", ""),
+        ("down", "recall(1)", ""),
+    ]
     DEFAULT_CSS = """
     CommandBar {
         height: 1; dock: bottom; display: none; background: $panel;

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from rich.cells import set_cell_size
 from rich.segment import Segment
-from rich.style import Style
 from textual.geometry import Size
 from textual.message import Message
 from textual.reactive import reactive
@@ -19,6 +18,7 @@ from tui.text import plain
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+    from rich.style import Style
     from textual import events
     from textual.binding import BindingType
 

@@ -1,0 +1,205 @@
+"""Dashboard: where the time went, at a glance; every panel is a door to the rows behind it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from textual import on
+from textual.containers import Container, Horizontal, Vertical, VerticalScroll
+
+from tui.analysis.dashboard import Dashboard, dashboard
+from tui.analysis.sessions import session_times
+from tui.fmt import duration, format_value, rate, size
+from tui.model.columns import ColumnKind
+from tui.query.write import equals_filter
+from tui.screens.base import ViewScreen
+from tui.widgets.bar_list import BarList
+from tui.widgets.bars import BarRow
+from tui.widgets.fact_strip import FactStrip
+from tui.widgets.needs import needs_text
+from tui.widgets.panel import Panel, TextPanel
+from tui.widgets.stacked import StackedBar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import polars as pl
+    from textual.widget import Widget
+
+API_ROWS: Final = 6
+"""API functions that the dashboard shows; the view behind it shows all."""
+
+UNKNOWN_KIND: Final = "unknown direction"
+
+
+class DashboardScreen(ViewScreen):
+    """Panels in one, two or three columns."""
+
+    VIEW = "dashboard"
+    HELP: ClassVar = (
+        "The profile at a glance. tab goes from panel to panel, j and k within one, enter to the rows behind a line.\n"
+        "GPU time adds up all kernels, copies and sets; GPU busy counts time in which several ran at once only once.\n"
+        "What the log does not hold is unknown, and the last panel says which command records it."
+    )
+
+    def compose_body(self) -> Iterable[Widget]:
+        """The facts above, the charts in columns below."""
+        with VerticalScroll(id="dashboard", can_focus=False):
+            yield FactStrip(id="performance")
+            with Container(id="columns"):
+                with Vertical(id="first"):
+                    yield Panel("Sessions", BarList(id="sessions"), id="sessions-panel")
+                    yield Panel("Top 10 GPU ops", BarList(id="ops"), note="inferred from kernel names")
+                    yield Panel("Top 10 kernels", BarList(id="kernels"))
+                with Horizontal(id="others"):
+                    with Vertical(id="second"):
+                        yield Panel("GPU time by kind of work", StackedBar(id="split-bar"), BarList(id="split"))
+                        yield Panel("API calls", BarList(id="api"), note="CPU time, overlaps GPU time")
+                    with Vertical(id="third"):
+                        yield Panel("Copies", BarList(id="copies"), id="copies-panel")
+                        yield Panel("Layers", BarList(id="layers"), id="layers-panel")
+                        yield TextPanel("System", id="system")
+                        yield Panel("Input", BarList(id="input"), id="input-panel")
+                        yield TextPanel("What this log cannot say", id="missing")
+
+    def populate(self) -> None:
+        """Fill every panel."""
+        board = dashboard(self.profile, gpu=self.program.options.gpu)
+        self.query_one(FactStrip).show(board.performance)
+        self._show_sessions()
+        self._bars("ops", board.top_ops, label="op", key="op")
+        self._bars("kernels", board.top_kernels, label="name", key="name")
+        self._bars("api", board.top_api.head(API_ROWS), label="name", key="name")
+        self._show_split(board)
+        self._show_copies(board)
+        self._show_doors(board)
+        self.query_one("#system", TextPanel).show(_system_text(board))
+        self.query_one("#missing", TextPanel).show(needs_text(board.missing))
+        self.query_one("#missing").display = bool(board.missing)
+        if self.focused is None:
+            first = next((bars for bars in self.query(BarList) if bars.rows and bars.display), None)
+            if first is not None:
+                first.focus()
+
+    def _bars(self, panel: str, rows: pl.DataFrame, *, label: str, key: str) -> None:
+        """One line a row; its bar is its share of the whole."""
+        lines = [
+            BarRow(
+                str(row[key]),
+                str(row[label]),
+                _fraction(row["time_pct"]),
+                duration(row["total_ns"]),
+                row["time_pct"],
+                symbol=label == "name",
+            )
+            for row in rows.iter_rows(named=True)
+        ]
+        bars = self.query_one(f"#{panel}", BarList)
+        bars.show(lines)
+        _panel_of(bars).display = bool(lines)
+
+    def _show_sessions(self) -> None:
+        whole = self.program.whole_profile
+        panel = self.query_one("#sessions-panel")
+        panel.display = whole is not None and whole["sessions"].height > 1 and self.program.session is None
+        if whole is None or not panel.display:
+            return
+        times = session_times(whole)
+        most = times["gpu_ns"].max()
+        self.query_one("#sessions", BarList).show(
+            [
+                BarRow(
+                    str(row["session"]),
+                    f"{row['session']} {row['command'] or row['format']}",
+                    row["gpu_ns"] / most if row["gpu_ns"] is not None and most else None,
+                    duration(row["gpu_ns"]),
+                )
+                for row in times.iter_rows(named=True)
+            ]
+        )
+
+    def _show_split(self, board: Dashboard) -> None:
+        self.query_one(StackedBar).show([row or 0 for row in board.split["total_ns"].to_list()])
+        self._bars("split", board.split, label="group", key="group")
+
+    def _show_copies(self, board: Dashboard) -> None:
+        lines = []
+        for row in board.copies.iter_rows(named=True):
+            figures = [duration(row["total_ns"])]
+            if row["size_bytes"] is not None:
+                figures.insert(0, size(row["size_bytes"]))
+            if row["throughput"] is not None:
+                figures.append(rate(row["throughput"]))
+            direction = row["copy_kind"] or UNKNOWN_KIND
+            lines.append(BarRow(direction, f"{direction} ×{row['calls']:,}", _fraction(row["time_pct"]), "  ".join(figures)))
+        bars = self.query_one("#copies", BarList)
+        bars.show(lines)
+        _panel_of(bars).display = bool(lines)
+
+    def _show_doors(self, board: Dashboard) -> None:
+        layers = self.query_one("#layers", BarList)
+        layers.show([BarRow("layers", f"{board.layers:,} layer times", None, "")] if board.layers else [])
+        _panel_of(layers).display = bool(board.layers)
+        counts = [f"{number} {severity}" for severity, number in board.issues.items() if number]
+        lines = [BarRow("log", "the log itself", None, "")] if self.profile.texts else []
+        if counts:
+            lines.insert(0, BarRow("issues", "issues: " + ", ".join(counts), None, ""))
+        doors = self.query_one("#input", BarList)
+        doors.show(lines)
+        _panel_of(doors).display = bool(lines)
+
+    # --- doors -------------------------------------------------------------------------------------------------------
+
+    @on(BarList.RowOpened)
+    def _open(self, event: BarList.RowOpened) -> None:
+        match event.bars.id:
+            case "sessions":
+                self.program.choose_session(int(event.key))
+            case "ops":
+                self._go_filtered("ops-and-kernels", equals_filter("op", event.key, ColumnKind.TEXT))
+            case "split":
+                rest = event.key == "rest"
+                self._go_filtered("ops-and-kernels", "" if rest else equals_filter("group", event.key, ColumnKind.TEXT))
+            case "kernels":
+                self._go_filtered("kernels", equals_filter("name", event.key, ColumnKind.SYMBOL))
+            case "api":
+                self._go_filtered("api-calls", equals_filter("name", event.key, ColumnKind.SYMBOL))
+            case "copies":
+                known = event.key != UNKNOWN_KIND
+                self._go_filtered("kernels", f"kind=memcpy {event.key}" if known else "kind=memcpy")
+            case _:
+                self.program.go(event.key)
+
+    def _go_filtered(self, view: str, text: str) -> None:
+        self.program.go(view, lambda screen: screen.filter_table(text))
+
+    @on(FactStrip.Opened)
+    def _open_kernels(self) -> None:
+        self.program.go("kernels")
+
+
+def _panel_of(widget: Widget) -> Panel:
+    panel = widget.parent
+    assert isinstance(panel, Panel)
+    return panel
+
+
+def _fraction(percent: float | None) -> float | None:
+    return None if percent is None else percent / 100
+
+
+def _system_text(board: Dashboard) -> list[tuple[str, str, str]]:
+    """Labels and values of the system, the GPUs first."""
+    lines = []
+    for row in board.devices.iter_rows(named=True):
+        facts = []
+        if row["compute_capability"]:
+            facts.append(f"compute capability {row['compute_capability']}")
+        if row["sm_count"]:
+            facts.append(f"{row['sm_count']} SMs")
+        if row["facts_source"] == "table":
+            facts.append("by its name")
+        lines.append((f"GPU {row['device'] if row['device'] is not None else '?'}", row["name"] or "unknown", ", ".join(facts)))
+    for fact in board.system:
+        lines.append((fact.label, format_value(fact.kind, fact.value), ""))
+    return list(dict.fromkeys(lines))
