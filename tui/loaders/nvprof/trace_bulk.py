@@ -18,13 +18,11 @@ from tui.loaders.nvprof.numbers import NS_PER_UNIT
 from tui.loaders.nvprof.trace_cells import CELLS
 from tui.loaders.nvprof.trace_layout import SIZE_UNITS, TextLayout
 from tui.loaders.nvprof.trace_numbers import (
-    CELL,
     Bytes,
     Figures,
     Mask,
     Places,
     blank,
-    cell_words,
     dimensions,
     figures,
     final_ids,
@@ -205,9 +203,10 @@ class TextBulk:
         left = len(self._lead) if which == 0 else self._edges[0]
         edge = self._edges[which]
         unit = self._layout.units.get(("start", "duration")[which])
-        read = figures(cell_words(data, begins + edge, edge - left), b"" if unit else b"s")
+        read = figures(data, begins + edge, edge - left, b"" if unit else b"s")
         # Only the start may begin without a blank: nothing stands before it but the lead of the paste.
-        read.good &= blank(data, begins + left, max(which, edge - left - CELL))
+        if which:
+            read.good &= data[begins + left] == ord(" ")
         if unit:
             read.unit[:] = len(str(NS_PER_UNIT[unit])) - 1
         return read
@@ -292,8 +291,8 @@ def read_cells(
             is_size = column in _SIZES
             unit = layout.units.get(column, "").removesuffix("/s")
             suffix = b"" if unit or not is_size else b"B/s" if column == "throughput" else b"B"
-            read = figures(cell_words(data, edges, width), suffix)
-            fits = read.good & blank(data, at, width - CELL)
+            read = figures(data, edges, width, suffix)
+            fits = read.good
             if is_size:
                 columns[column] = read.as_float()
                 power = np.int8(SIZE_UNITS.index(unit)) if unit else read.unit

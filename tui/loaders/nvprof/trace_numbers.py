@@ -112,30 +112,35 @@ def blank(data: Bytes, at: Places, width: int) -> Mask:
     return result
 
 
-def cell_words(data: Bytes, edges: Places, width: int) -> Words:
-    """The last eight characters of cells of a width that end before ``edges``; blanks in front of narrower ones."""
-    words = words_at(data, edges - CELL)
-    return words if width >= CELL else (words & _KEEP_LAST[width]) | (_BLANKS & ~_KEEP_LAST[width])
-
-
-def figures(words: Words, suffix: bytes) -> Figures:
+def figures(data: Bytes, edges: Places, width: int, suffix: bytes) -> Figures:
     """Read right-aligned numbers with a unit that ends as ``suffix`` says: ``s``, ``B``, ``B/s``, or none.
 
     Args:
-        words: The last eight characters of each cell, blanks in front.
+        data: The text.
+        edges: The index after each cell.
+        width: How many characters a cell has.
         suffix: What a unit ends with; one of its prefixes (``u``, ``K``) may stand before it.
     """
+    words = words_at(data, edges - len(suffix) - CELL)
+    if width - len(suffix) < CELL:
+        own = _KEEP_LAST[width - len(suffix)]
+        words = (words & own) | (_BLANKS & ~own)
+    good = blank(data, edges - width, width - len(suffix) - CELL)
     unit = np.zeros(len(words), np.int8)
-    good = np.ones(len(words), np.bool_)
     numbers = words
     if suffix:
+        dash = good & (data[edges - 1] == ord("-")) & (words == _BLANKS)
         for place, sign in enumerate(suffix):
-            good &= (words >> np.uint64(8 * (CELL - len(suffix) + place))) & _BYTE == sign
-        numbers = words << np.uint64(8 * len(suffix))
+            at_place = data[edges - len(suffix) + place]
+            good &= at_place == sign
+            if place < len(suffix) - 1:
+                dash &= at_place == ord(" ")
         unit = (_TIME_PREFIX if suffix == b"s" else _SIZE_PREFIX)[numbers >> _TOP]
         prefixed = unit != _NO_UNIT
         numbers = np.where(prefixed, numbers << _EIGHT, numbers)
         unit[~prefixed] = _SECOND if suffix == b"s" else 0
+    else:
+        dash = good & (words == _DASH)
     # The lowest point: found as the lowest byte that is zero.
     differs = numbers ^ _POINTS
     point = (differs - _LOW_BITS) & ~differs & _HIGH_BITS
@@ -148,7 +153,6 @@ def figures(words: Words, suffix: bytes) -> Figures:
     filler = _not_digits(numbers) * _BYTE
     # Nothing but blanks, and they stand before the digits.
     good &= (filler & (filler + _ONE) == 0) & (numbers & filler & ~_BLANKS == 0) & (filler >> _TOP == 0)
-    dash = words == _DASH
     return Figures(_eight_digits(numbers & ~filler), decimals, unit, dash, good | dash)
 
 
