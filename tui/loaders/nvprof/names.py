@@ -12,7 +12,7 @@ _GAP: Final = re.compile(r"(?<=\w) +(?=\w)")
 _WORD_BEFORE: Final = re.compile(r"\w+$")
 _WORD_AFTER: Final = re.compile(r"\w+")
 _CONTINUES: Final = re.compile(r"[\w\s<>(),:*&=\[\]~.\-+/{}'$@!|^?;]+")
-_SINGLE_COLON: Final = re.compile(r"(?<!:):(?!:)")
+_SINGLE_COLON: Final = re.compile(r"(?<=[^:]):(?=[^:])")
 _ARROWS: Final = re.compile(r"->|operator\s*(?:<<=?|>>=?|<=|>=|<|>|\(\))|__operator\S*?__")
 
 KEYWORDS: Final = frozenset(

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tui.loaders.nvprof.figures import Row, Units
+from tui.loaders.nvprof.numbers import time_ns
 
 MAX_WINDOW: Final = 28
 """Pieces that are looked at together: four torn rows of seven cells."""
@@ -21,7 +22,9 @@ MAX_WINDOW: Final = 28
 _MAX_READINGS: Final = 1024
 """Ways to give cells to columns that are tried for one run of pieces."""
 
-_NEXT_ROW: Final = re.compile(r"(?<=[A-Za-z)\]>])\s+(?=\d+(?:\s+\d+(?:\.\d+)?[num]?s){3}\s+[\w\[])")
+_NEXT_ROW: Final = re.compile(
+    r"(?<=[A-Za-z)\]>])(?<!\ds)(?<!\d[num]s)\s+(?=\d+(?:\s+\d+(?:\.\d+)?[num]?s){3}\s+[\w\[])"
+)
 """Where the cells of another row follow a name on the same line."""
 
 _CELLS_OF_ITS_OWN: Final = 3
@@ -50,6 +53,14 @@ class Piece:
         if not any(other.cells[place : place + width] == self.cells for place in places):
             return False
         return not self.name or (bool(other.name) and self.name.startswith(other.name))
+
+    @property
+    def ends_a_row(self) -> bool:
+        """Whether it is calls, average, shortest and longest call and name, in the order that times can have."""
+        if self.kinds != "NTTT" or not self.name:
+            return False
+        average, shortest, longest = (time_ns(cell) for cell in self.cells[1:])
+        return shortest <= average <= longest
 
     @property
     def starts(self) -> tuple[int, ...]:
@@ -92,14 +103,21 @@ def piece_of(text: str, line: int) -> Piece | None:
         position = word.end()
     name = stripped[position:].strip()
     piece = Piece(kinds, tuple(cells), name, line, text)
-    if not cells or not piece.starts or (name and len(kinds) < _CELLS_OF_ITS_OWN and not _looks_like_name(name)):
+    if not cells or not piece.starts or (name and not _looks_like_name(name, len(cells))):
         return None
     return piece
 
 
-def _looks_like_name(name: str) -> bool:
-    """Names are one word, or C++ with brackets; prose is several words without."""
-    return " " not in name or name.startswith(("[", "void ")) or any(mark in name for mark in "<(_")
+def _looks_like_name(name: str, cells: int) -> bool:
+    """Names begin like an identifier, and are one word or C++ with brackets; prose is several words without."""
+    if not (name[0].isalpha() or name[0] in "_[<~(?"):
+        return False
+    return (
+        cells >= _CELLS_OF_ITS_OWN
+        or " " not in name
+        or name.startswith(("[", "void "))
+        or any(mark in name for mark in "<(_")
+    )
 
 
 @dataclass(frozen=True, slots=True)

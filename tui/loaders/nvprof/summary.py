@@ -59,7 +59,7 @@ def open_summary(line: Line, state: NvprofState) -> SummarySection | None:
         return SummarySection(line, state, header_words(text[header.start() :]))
     match = ROW.fullmatch(text.strip())
     whole = match is not None and row_of(match, line.number).proven(state.units)
-    if whole or any(piece.kinds == "NTTT" and piece.name for piece in pieces_of(text, line.number)):
+    if whole or any(piece.ends_a_row for piece in pieces_of(text, line.number)):
         section = SummarySection(line, state, None)
         section.take(line)
         return section
@@ -107,14 +107,9 @@ class SummarySection:
             return True
         if _HEADER_START.search(text) or (self._stray is not None and not ROW.fullmatch(text)):
             return False
-        if (
-            self._take_units(text)
-            or self._take_row(text, line)
-            or self._take_name(line)
-            or self._take_piece(text, line)
-        ):
+        if self._take_units(text) or self._take_row(text, line) or self._take_name(line):
             return True
-        return self._take_stray(text, line)
+        return self._take_piece(text, line) or self._take_stray(text, line)
 
     def _take_header(self, words: Sequence[str]) -> bool:
         """More words of a header that lost its shape, in any order."""

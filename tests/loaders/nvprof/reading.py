@@ -1,0 +1,32 @@
+"""Reads a text as nvprof's, for tests."""
+
+from __future__ import annotations
+
+import io
+import textwrap
+from typing import TYPE_CHECKING
+
+from tui.loaders.nvprof import NVPROF
+from tui.loaders.source import Source
+from tui.loaders.text_log import TextLogLoader
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+COLUMNS = ("section", "name", "calls", "total_ns", "avg_ns", "min_ns", "max_ns", "time_pct", "line")
+
+
+def read(text: str | bytes) -> Profile:
+    """The profile that a text holds; a text is dedented first, bytes are taken as they are."""
+    data = textwrap.dedent(text).lstrip("\n").encode() if isinstance(text, str) else text
+    return TextLogLoader((NVPROF,)).load(Source.open("-", stream=io.BytesIO(data)))
+
+
+def summary(profile: Profile, *columns: str) -> list[tuple[object, ...]]:
+    """The rows of the summary in the order of their lines."""
+    return profile["summary"].sort("line", maintain_order=True).select(columns or COLUMNS).rows()
+
+
+def issues(profile: Profile) -> list[tuple[int, str]]:
+    """Line and severity of each issue, in the order of the lines."""
+    return sorted(profile["issues"].select("line", "severity").rows())

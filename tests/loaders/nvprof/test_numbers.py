@@ -1,0 +1,64 @@
+"""The numbers of nvprof's text are read exactly."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.render_summary import time_cell
+from tui.loaders.nvprof.numbers import count, percent, rate, size_bytes, time_ns
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "expected"),
+    [
+        ("2.77606s", None, 2_776_060_000),
+        ("2.4e+03s", None, 2_400_000_000_000),
+        ("1.32e+03", "ms", 1_320_000_000),
+        ("9.15e-03", "ms", 9_150),
+        ("5.251200e-05", "s", 52_512),
+        ("215155715.000000", "ns", 215_155_715),
+        ("0ns", None, 0),
+        ("274ns", None, 274),
+        ("8.0251ms", None, 8_025_100),
+        ("366.57us", "ms", 366_570),
+    ],
+)
+def test_times(text: str, unit: str | None, expected: int) -> None:
+    assert time_ns(text, unit) == expected
+
+
+@pytest.mark.parametrize("text", ["", "1.5", "12%", "1.5m", "-3ns", "1e9999s", "1e40s", "1,5ms", "ms", "nan", "٣ns\n"])
+def test_what_is_no_time_is_refused_in_words(text: str) -> None:
+    with pytest.raises(ValueError, match=r"expected a time|too large"):
+        time_ns(text)
+
+
+@given(st.integers(0, 999_999 * 10**6))
+def test_a_time_reads_back_within_its_printed_precision(nanoseconds: int) -> None:
+    read = time_ns(time_cell(nanoseconds))
+    assert abs(read - nanoseconds) <= max(Decimal(nanoseconds) * Decimal("0.00005"), Decimal("0.5"))
+
+
+def test_sizes_count_1024_unless_told() -> None:
+    assert size_bytes("652.69MB") == 684_395_069
+    assert size_bytes("4.1943MB", base=1000) == 4_194_300
+    assert size_bytes("1.024000e+03", "B") == 1024
+    assert size_bytes("0B") == 0
+    with pytest.raises(ValueError, match="expected a size"):
+        size_bytes("12")
+
+
+def test_rates_percentages_and_counts() -> None:
+    assert rate("762.94KB/s") == 781_250.56
+    assert rate("0.00000B/s") == 0.0
+    assert rate("2", "GB/s", base=1000) == 2e9
+    assert percent("100.00%") == 100.0
+    assert percent("63.3%") == 63.3
+    assert count("3094192") == 3_094_192
+    for read, text in ((rate, "5GB"), (percent, "5 %"), (count, "1.5"), (count, "1" * 19)):
+        with pytest.raises(ValueError, match="expected"):
+            read(text)
