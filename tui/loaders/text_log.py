@@ -77,10 +77,12 @@ class TextLogLoader:
     def _nothing_found(self, source: Source, reading: _Reading) -> ProftuiError:
         if source.stopped:
             return ProftuiError(f"{source.called}: {_partial(source, reading.bytes_done)} before a profile was found")
-        first_line = reading.first_line
         looked_for = ", ".join(form.format.title for form in self._text_formats)
-        begins = f"it begins with “{cut(first_line)}”" if first_line else "it holds only blank lines"
-        return ProftuiError(f"{source.called}: no profile found; looked for {looked_for}; {begins}", source.cut_short)
+        if reading.first_line:
+            holds = f"it begins with “{cut(reading.first_line)}”"
+        else:
+            holds = "it holds only blank lines" if source.head.strip(b"\0") else "it holds only zero bytes"
+        return ProftuiError(f"{source.called}: no profile found; looked for {looked_for}; {holds}", source.cut_short)
 
 
 class _Reading:

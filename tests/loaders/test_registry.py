@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tui.loaders.file_kinds import file_kind
+from tui.loaders.registry import formats, load, load_one
+from tui.model.errors import ProftuiError
+from tui.model.schema import FRAMES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SUMMARY = """\
+==5110== NVPROF is profiling process 5110, command: ./saxpy
+==5110== Profiling application: ./saxpy
+==5110== Profiling result:
+            Type  Time(%)      Time     Calls       Avg       Min       Max  Name
+ GPU activities:   75.00%  3.0000ms         3  1.0000ms  0.9000ms  1.1000ms  saxpy(int, float, float*, float*)
+                   25.00%  1.0000ms         1  1.0000ms  1.0000ms  1.0000ms  [CUDA memcpy HtoD]
+      API calls:  100.00%  9.0000ms         9  1.0000ms  1.0000ms  1.0000ms  cudaMalloc
+"""
+
+
+def test_every_format_says_what_a_person_needs_to_know() -> None:
+    names = [one.name for one in formats()]
+    assert names[0] == "nvprof-text"
+    assert len(set(names)) == len(names)
+    for one in formats():
+        assert one.title
+        assert one.recognised_by
+        assert one.record_with
+        assert set(one.feeds) <= set(FRAMES)
+
+
+def test_several_files_are_several_sessions(tmp_path: Path) -> None:
+    (tmp_path / "one.log").write_text(SUMMARY)
+    (tmp_path / "two.log").write_text(SUMMARY.replace("5110", "5111") + "\n" + SUMMARY.replace("5110", "5112"))
+    paths = [str(tmp_path / "one.log"), str(tmp_path / "two.log")]
+    profile = load(paths)
+    assert profile["sessions"].select("session", "pid", "source", "first_line").rows() == [
+        (0, 5110, paths[0], 1),
+        (1, 5111, paths[1], 1),
+        (2, 5112, paths[1], 9),
+    ]
+    assert profile["summary"].filter(section="gpu").group_by("session").sum().sort("session")["total_ns"].to_list() == [
+        4_000_000,
+        4_000_000,
+        4_000_000,
+    ]
+    assert profile.sources == tuple(paths)
+    assert profile.texts[paths[1]].lines(9, 1) == ["==5112== NVPROF is profiling process 5112, command: ./saxpy"]
+
+
+def test_standard_input_is_read_from_a_stream() -> None:
+    profile = load(["-"], stream=io.BytesIO(SUMMARY.encode()))
+    assert profile["sessions"]["source"].to_list() == ["-"]
+    assert profile["summary"].height == 3
+    assert profile.texts["-"].line_count == 7
+
+
+def test_the_name_of_a_file_says_nothing(tmp_path: Path) -> None:
+    (tmp_path / "run.png").write_text(SUMMARY)
+    assert load_one(str(tmp_path / "run.png"))["summary"].height == 3
+
+
+def test_a_named_format_is_read_without_a_look_at_the_content(tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    path.write_bytes(bytes(range(1, 32)) * 4000 + b"\n" + SUMMARY.encode())
+    with pytest.raises(ProftuiError, match="binary file"):
+        load_one(str(path))
+    assert load_one(str(path), format_in="nvprof-text")["summary"].height == 3
+
+
+def test_an_unknown_format_lists_those_there_are(tmp_path: Path) -> None:
+    with pytest.raises(ProftuiError, match="no format is called nsight; there are nvprof-text, "):
+        load_one(str(tmp_path / "none.log"), format_in="nsight")
+
+
+def test_a_profile_may_come_after_the_head(tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    path.write_text("step 1 of 10,000\n" * 10_000 + SUMMARY)
+    profile = load_one(str(path))
+    assert profile["summary"]["line"].to_list() == [10_005, 10_006, 10_007]
+
+
+@pytest.mark.parametrize(
+    ("head", "title", "hint"),
+    [
+        (b"\x89PNG\r\n\x1a\n", "a PNG image", "figures in an image can't be read"),
+        (b"\xff\xd8\xff\xe0\0\x10JFIF", "a JPEG image", "image"),
+        (b"SQLite format 3\0", "an SQLite database", "nvprof -i FILE --print-gpu-trace"),
+        (b"\x7fELF\x02", "an ELF program", "nvprof --print-gpu-trace"),
+        (b"%PDF-1.7", "a PDF document", "pdftotext"),
+        (b"PK\x03\x04", "a ZIP archive", "unpack it"),
+        (b"\x80\x04\x95", "a Python pickle", ""),
+        (b"run.log" + bytes(250) + b"ustar\x0000", "a tar archive", "unpack it"),
+    ],
+)
+def test_other_files_are_named_with_what_to_do(head: bytes, title: str, hint: str, tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    path.write_bytes(head + bytes(1000))
+    with pytest.raises(ProftuiError) as caught:
+        load_one(str(path))
+    assert caught.value.message.startswith(f"{path}: is {title}")
+    assert hint in caught.value.hint
+    assert file_kind(head) is not None
+
+
+def test_a_log_is_no_other_kind_of_file() -> None:
+    assert file_kind(SUMMARY.encode()) is None
+    assert file_kind(b"") is None
+
+
+def test_loading_needs_no_screen() -> None:
+    """Nothing below the widgets may import textual or rich: commands without a screen must start fast."""
+    code = (
+        "import sys, tui.loaders.registry\n"
+        "print([name for name in sys.modules if name.split('.')[0] in ('textual', 'rich')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
