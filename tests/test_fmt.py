@@ -189,7 +189,7 @@ def test_cut_texts_fit(text: str, width: int) -> None:
         (32, "cudnn::detail::dgrad_engine"),
         (20, "detail::dgrad_engine"),
         (12, "dgrad_engine"),
-        (9, "cudn…gine"),
+        (9, "dgra…gine"),
         (1, "…"),
         (0, ""),
     ],
@@ -201,7 +201,7 @@ def test_a_symbol_loses_its_decoration_before_its_letters(width: int, text: str)
 
 def test_an_operator_keeps_the_function_that_it_is_in() -> None:
     name = "void at::native::sum::{lambda(float)#1}::operator()(float) const"
-    assert shorten_symbol(name, 30) == "at::native::sum…1}::operator()"
+    assert shorten_symbol(name, 30) == "sum::{lambda(fl…1}::operator()"
 
 
 @given(st.floats(0, 1), st.integers(1, 40))

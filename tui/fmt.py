@@ -204,6 +204,17 @@ def percent(value: float | None, *, ascii_only: bool = False) -> str:
     return format_value(ColumnKind.PERCENT, value, ascii_only=ascii_only)
 
 
+def metric(value: float | None, unit: str | None, *, ascii_only: bool = False) -> str:
+    """The value of a metric or event, whose unit is its own.
+
+    >>> metric(429_496_729_600.0, "B/s"), metric(98.4375, "%"), metric(9.0, "level"), metric(32768.0, None)
+    ('400 GiB/s', '98.44%', '9 level', '32,768')
+    """
+    kind = {"B": ColumnKind.SIZE, "B/s": ColumnKind.RATE, "%": ColumnKind.PERCENT}.get(unit or "", ColumnKind.COUNT)
+    text = format_value(kind, value, ascii_only=ascii_only)
+    return text if value is None or not unit or kind is not ColumnKind.COUNT else f"{text} {unit}"
+
+
 def _number(kind: ColumnKind, value: float, unit: Unit | None, suffix: bool) -> str:
     """Write a known number."""
     if math.isinf(value):
@@ -366,10 +377,11 @@ def shorten_symbol(name: str, width: int, *, ascii_only: bool = False) -> str:
         return short + clip(arguments, spare, ascii_only=ascii_only)
     inner = short
     while cell_width(inner) > width:
-        _namespace, separator, inner = inner.partition("::")
+        _namespace, separator, rest = inner.partition("::")
         # A lambda or an operator says nothing without the function that it is in.
-        if not separator or inner.startswith(("{", "operator")):
-            return clip_middle(short, width, ascii_only=ascii_only)
+        if not separator or rest.startswith(("{", "operator")):
+            return clip_middle(inner, width, ascii_only=ascii_only)
+        inner = rest
     return inner
 
 

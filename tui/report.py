@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
@@ -13,9 +13,9 @@ from tui.analysis import api, issues, kernels, layers, metrics, ops
 from tui.analysis.capabilities import OK
 from tui.analysis.capabilities import views as capabilities
 from tui.export import json_line, markdown_table
-from tui.fmt import count, duration
+from tui.fmt import count, duration, metric
 from tui.text import plain
-from tui.text_table import laid_out, written
+from tui.text_table import WrittenColumn, laid_out, written
 
 if TYPE_CHECKING:
     from tui.model.columns import Column
@@ -54,6 +54,9 @@ VIEWS: Final[Mapping[str, TableView]] = {
     "metrics": TableView("metrics", Table(metrics.METRICS, metrics.metrics)),
     "issues": TableView("issues", Table(issues.ISSUES, issues.issues)),
 }
+
+
+_METRIC_VALUES: Final = ("avg", "min", "max", "total")
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +146,8 @@ def table_lines(spec: TableSpec, rows: pl.DataFrame, style: Style, *, notes: boo
         style: How to write it.
         notes: Say which columns are left out, and why.
     """
-    shown, unknown = worth_showing(spec, rows)
-    texts = written(shown, rows, ascii_only=style.ascii_only)
+    _shown, unknown = worth_showing(spec, rows)
+    texts = _written(spec, rows, ascii_only=style.ascii_only)
     table = laid_out(texts, name=spec.pinned, width=style.width, ascii_only=style.ascii_only)
     lines = list(table.lines)
     if notes and table.left_out:
@@ -156,12 +159,26 @@ def table_lines(spec: TableSpec, rows: pl.DataFrame, style: Style, *, notes: boo
 
 def table_markdown(spec: TableSpec, rows: pl.DataFrame) -> str:
     """A table as Markdown; the columns that are unknown in every row are left out."""
-    texts = written(worth_showing(spec, rows)[0], rows)
+    texts = _written(spec, rows)
     return markdown_table(
         [column.heading for column in texts],
         [list(cells) for cells in zip(*(column.cells for column in texts), strict=True)],
         [not column.is_text for column in texts],
     )
+
+
+def _written(spec: TableSpec, rows: pl.DataFrame, *, ascii_only: bool = False) -> list[WrittenColumn]:
+    """The columns worth showing as texts; each metric in a unit of its own, which then needs no column."""
+    texts = written(worth_showing(spec, rows)[0], rows, ascii_only=ascii_only)
+    if spec is not metrics.METRICS:
+        return texts
+    units = [None if unit is None else plain(unit, ascii_only=ascii_only) for unit in rows["unit"].to_list()]
+    for index, text in enumerate(texts):
+        if text.column.name in _METRIC_VALUES:
+            values = zip(rows[text.column.name].to_list(), units, strict=True)
+            cells = [metric(value, unit, ascii_only=ascii_only) for value, unit in values]
+            texts[index] = replace(text, cells=cells)
+    return [text for text in texts if text.column.name != "unit"]
 
 
 def worth_showing(spec: TableSpec, rows: pl.DataFrame) -> tuple[list[Column], list[str]]:

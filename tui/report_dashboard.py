@@ -80,7 +80,7 @@ class DashboardReport:
         self._sources = list(profile.sources)
         self._figures = dashboard(profile, gpu=gpu)
         figures = self._figures
-        sections = [
+        self._sections = [
             _Section(OPS, figures.top_ops),
             _Section(KERNELS, figures.top_kernels),
             _Section(API, figures.top_api),
@@ -88,7 +88,6 @@ class DashboardReport:
             _Section(LAYERS, layer_totals(profile)),
             _Section(DEVICES, figures.devices),
         ]
-        self._sections = [section for section in sections if not section.rows.is_empty()]
 
     def as_text(self, style: Style) -> str:
         """As text, for people and the logs of build machines."""
@@ -99,7 +98,7 @@ class DashboardReport:
         lines += self._part("Performance summary", _fact_lines(figures.performance, style), style)
         if not figures.split.is_empty():
             lines += self._part(SPLIT_HEADING, _split_lines(figures.split, style), style)
-        for section in self._sections:
+        for section in self._filled():
             table = table_lines(section.spec, section.rows, style, notes=False)
             lines += self._part(section.spec.title, table, style)
         lines += self._part("System configuration", _fact_lines(figures.system, style), style)
@@ -123,7 +122,7 @@ class DashboardReport:
             ]
             table = markdown_table(["Kind of work", "Time%", "Total", "Calls"], rows, [False, True, True, True])
             parts.append(f"## {SPLIT_HEADING}\n\n{table}")
-        parts += [f"## {part.spec.title}\n\n{table_markdown(part.spec, part.rows)}" for part in self._sections]
+        parts += [f"## {part.spec.title}\n\n{table_markdown(part.spec, part.rows)}" for part in self._filled()]
         if figures.system:
             parts.append(f"## System configuration\n\n{_fact_markdown(figures.system)}")
         parts.append(f"## Issues\n\n{self._issues()}\n")
@@ -149,6 +148,9 @@ class DashboardReport:
             {"name": need.name, "gives": need.gives, "record": need.record} for need in figures.missing
         ]
         return json_line(content)
+
+    def _filled(self) -> list[_Section]:
+        return [section for section in self._sections if not section.rows.is_empty()]
 
     def _issues(self) -> str:
         told = [f"{count(number)} {severity}" for severity, number in self._figures.issues.items() if number]
@@ -209,7 +211,8 @@ def _need_lines(needs: Sequence[Need], style: Style) -> list[str]:
 def _fact_markdown(facts: Sequence[Fact]) -> str:
     rows = [[fact.label, _value(fact, ascii_only=False)] for fact in facts if fact.value is not None]
     rows += [[label, f"unknown: {reason}"] for reason, labels in _unknown(facts).items() for label in labels]
-    return markdown_table(["What", "Value"], rows, [False, True])
+    numbers = all(fact.kind is not ColumnKind.TEXT for fact in facts)
+    return markdown_table(["What", "Value"], rows, [False, numbers])
 
 
 def _unknown(facts: Sequence[Fact]) -> dict[str, list[str]]:

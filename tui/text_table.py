@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 GAP: Final = "  "
 NAME_LEAST: Final = 24
-"""Cells that the name keeps, whatever other columns would take."""
+NAME_SHARE: Final = 0.4
+"""The name keeps so many cells, or this share of the line, whatever other columns would take."""
 TEXT_WIDEST: Final = 32
 """Cells of a text column that is not the name."""
 _TEXTS: Final = (ColumnKind.TEXT, ColumnKind.SYMBOL)
@@ -73,7 +74,8 @@ def laid_out(columns: Sequence[WrittenColumn], *, name: str, width: int, ascii_o
     others = [column for column in columns if column is not name_column]
     widths = {id(column): _width(column) for column in others}
     longest = max((cell_width(cell) for cell in (name_column.heading, *name_column.cells)), default=0)
-    room = width - min(longest, NAME_LEAST)
+    kept = min(longest, max(NAME_LEAST, int(NAME_SHARE * width)))
+    room = width - kept
     shown: list[WrittenColumn] = []
     for column in sorted(others, key=lambda candidate: candidate.column.priority):
         needed = widths[id(column)] + len(GAP)
@@ -81,7 +83,7 @@ def laid_out(columns: Sequence[WrittenColumn], *, name: str, width: int, ascii_o
             shown.append(column)
             room -= needed
     in_order = [column for column in others if column in shown]
-    name_width = min(longest, room + min(longest, NAME_LEAST))
+    name_width = min(longest, room + kept)
     at = len(in_order) if name_column.column.kind is ColumnKind.SYMBOL else 0
     in_order.insert(at, name_column)
     widths[id(name_column)] = name_width

@@ -1,0 +1,137 @@
+"""Reports: what they say of the samples, word for word, and that every face of them tells the same numbers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
+
+from tui import cli, report
+from tui.fmt import cell_width
+from tui.loaders.registry import load
+from tui.report import Style, as_json, as_markdown, as_text
+from tui.report_dashboard import DashboardReport
+
+if TYPE_CHECKING:
+    from syrupy.assertion import SnapshotAssertion
+    from syrupy.location import PyTestLocation
+
+ROOT = Path(__file__).parents[2]
+SAMPLES = ROOT / "sample_logs"
+LOGS = sorted(
+    path.name for path in SAMPLES.iterdir() if path.suffix in (".log", ".csv", ".txt") or "report" in path.name
+)
+
+
+class TextFile(SingleFileSnapshotExtension):
+    """A golden is a text file, to be read in a diff."""
+
+    file_extension = "txt"
+    _write_mode = WriteMode.TEXT
+
+    @classmethod
+    def dirname(cls, *, test_location: PyTestLocation) -> str:
+        return str(Path(test_location.filepath).parent / "golden" / test_location.basename)
+
+
+@pytest.fixture
+def golden(snapshot: SnapshotAssertion) -> SnapshotAssertion:
+    return snapshot.use_extension(TextFile)
+
+
+@pytest.fixture(autouse=True)
+def at_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reports name their sources: the names must not depend on where the checkout lies."""
+    monkeypatch.chdir(SAMPLES)
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
+def run(capfd: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert cli.main(list(arguments)) == 0
+    out, err = capfd.readouterr()
+    assert err == ""
+    return out
+
+
+@pytest.mark.parametrize("name", ["caffe_conv1.nvprof.log", "gpt_summary.nvprof.log", "paleo_vgg16.txt"])
+def test_the_dashboard(capfd: pytest.CaptureFixture[str], golden: SnapshotAssertion, name: str) -> None:
+    assert run(capfd, "report", name) == golden
+
+
+def test_the_dashboard_of_a_narrow_terminal_without_utf8(
+    capfd: pytest.CaptureFixture[str], golden: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LC_ALL", "C")
+    monkeypatch.setenv("COLUMNS", "60")
+    told = run(capfd, "report", "resnet50_training.nvprof.log")
+    assert told.isascii()
+    assert told == golden
+
+
+@pytest.mark.parametrize(
+    ("view", "name"),
+    [
+        ("ops", "resnet50_training.nvprof.log"),
+        ("kernels", "caffe_conv1.nvprof.log"),
+        ("api", "tracking_four_runs.nvprof.log"),
+        ("layers", "paleo_vgg16.txt"),
+        ("metrics", "metrics_and_events.nvprof.log"),
+        ("issues", "caffe_conv1.nvprof.log"),
+        ("api", "caffe_conv1.nvprof.log"),
+    ],
+)
+def test_the_views(capfd: pytest.CaptureFixture[str], golden: SnapshotAssertion, view: str, name: str) -> None:
+    assert run(capfd, "report", name, "--view", view) == golden
+
+
+@pytest.mark.parametrize("view", ["dashboard", "kernels", "metrics"])
+def test_markdown(capfd: pytest.CaptureFixture[str], golden: SnapshotAssertion, view: str) -> None:
+    assert run(capfd, "report", "metrics_and_events.nvprof.log", "--view", view, "--format", "markdown") == golden
+
+
+def test_inspect_for_people(capfd: pytest.CaptureFixture[str], golden: SnapshotAssertion) -> None:
+    assert run(capfd, "inspect", "tracking_four_runs.nvprof.log", "paleo_vgg16.txt") == golden
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_no_line_is_wider_than_asked_for_and_every_number_is_told_alike(name: str) -> None:
+    profile = load([name])
+    for width in (60, 100):
+        for view in report.VIEWS:
+            assert max(map(cell_width, as_text(profile, view, Style(width)).splitlines())) <= width
+    shown = json.loads(as_json(profile, "kernels"))["rows"]
+    dashboard = DashboardReport(profile)
+    told = json.loads(dashboard.as_json())
+    total_ns = sum(row["total_ns"] or 0 for row in shown)
+    assert (told["performance"]["gpu_ns"] or 0) == total_ns
+    assert sum(part["total_ns"] or 0 for part in told["split"]) == total_ns
+    assert sum(row["total_ns"] or 0 for row in json.loads(as_json(profile, "ops"))["rows"]) == total_ns
+    assert told["top_kernels"] == sorted(told["top_kernels"], key=lambda row: -row["total_ns"])
+    # A row of the Markdown table and a line of the text for each row, whatever the format.
+    assert len(as_markdown(profile, "kernels").splitlines()) == (len(shown) + 4 if shown else 3)
+
+
+def test_what_a_view_lacks_is_said() -> None:
+    profile = load(["gpt_summary.nvprof.log"])
+    assert as_text(profile, "layers", Style(100)) == (
+        "Layers (0 rows)\n\nno layer times: open the output of caffe time or of Paleo\n"
+    )
+    assert as_markdown(profile, "issues") == "## Issues (0 rows)\n\nnone\n"
+
+
+def test_headings_are_bold_only_where_asked_for() -> None:
+    profile = load(["gpt_summary.nvprof.log"])
+    bold = as_text(profile, "api", Style(80, bold=True))
+    assert bold.startswith("\x1b[1mAPI Calls (1 row, 16.255 ms)\x1b[0m\n")
+    assert bold.replace("\x1b[1m", "").replace("\x1b[0m", "") == as_text(profile, "api", Style(80))
+
+
+def test_the_gpu_can_be_named(capfd: pytest.CaptureFixture[str]) -> None:
+    told = run(capfd, "report", "caffe_conv1.nvprof.log", "--gpu", "Tesla V100-SXM2-16GB", "--format", "json")
+    assert json.loads(told)["devices"][0]["compute_capability"] == "7.0"
+    assert cli.main(["report", "caffe_conv1.nvprof.log", "--gpu", "abacus"]) == 2
+    assert capfd.readouterr().err.startswith("proftui: --gpu abacus: nothing is known of a GPU of this name\n")
