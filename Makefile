@@ -28,7 +28,7 @@ lint: $(VENV)/.linters
 
 # Look at every changed snapshot before you commit it.
 snapshots: $(VENV)/.installed
-	$(BIN)/python -m pytest -q -n auto tests/screens --snapshot-update
+	$(BIN)/python -m pytest -q -n auto tests/screens tests/cli --snapshot-update
 
 bench: $(VENV)/.installed
 	$(BIN)/python -m bench
