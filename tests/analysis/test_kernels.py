@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
@@ -13,7 +14,9 @@ from tui.analysis.api import API, API_INSTANCES, api, api_instances
 from tui.analysis.kernels import KERNEL_EXPORT, KERNELS, LAUNCHES, kernels, launches
 from tui.analysis.ops import OP_KERNELS, OPS, kernels_of_op, op_groups, ops
 from tui.loaders import registry
-from tui.model.view import TableSpec
+
+if TYPE_CHECKING:
+    from tui.model.view import TableSpec
 
 GEMM = "volta_sgemm_128x32_nn"
 POOL = "void cudnn::detail::pooling_bw_kernel_max<float>(cudnnTensorStruct, float*)"
@@ -51,7 +54,9 @@ def test_what_one_launch_cannot_tell_is_unknown() -> None:
 
 def test_a_duration_that_is_unknown_is_not_zero() -> None:
     found = kernels(
-        profile(activities=[kernel("known", 5), kernel("known", None), kernel("[Unified Memory CPU page faults]", None)])
+        profile(
+            activities=[kernel("known", 5), kernel("known", None), kernel("[Unified Memory CPU page faults]", None)]
+        )
     )
     assert found.select("calls", "total_ns", "avg_ns", "min_ns").rows() == [(2, 5, 5, 5), (1, None, None, None)]
 
@@ -188,7 +193,13 @@ def test_api_calls_by_name() -> None:
 
 def test_ops_sum_kernels_of_a_kind() -> None:
     found = profile(
-        activities=[kernel(GEMM, 10), kernel("nvjet_tst_64x32", 20), kernel(POOL, 5), kernel("myKernel", 2), copy("DtoH", 3)]
+        activities=[
+            kernel(GEMM, 10),
+            kernel("nvjet_tst_64x32", 20),
+            kernel(POOL, 5),
+            kernel("myKernel", 2),
+            copy("DtoH", 3),
+        ]
     )
     assert ops(found).select("op", "op_type", "direction", "kernels", "calls", "total_ns", "op_source").rows() == [
         ("gemm", "gemm", None, 2, 2, 30, "inferred"),

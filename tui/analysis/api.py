@@ -8,6 +8,7 @@ import polars as pl
 
 from tui.analysis.durations import figures, share
 from tui.analysis.kernels import KERNEL_EXPORT, aggregated
+from tui.analysis.memo import once_per_profile
 from tui.model.columns import columns
 from tui.model.schema import NAME
 from tui.model.view import TableSpec
@@ -48,6 +49,7 @@ API_INSTANCES: Final = TableSpec(
 )
 
 
+@once_per_profile("api_calls", "summary")
 def api(profile: Profile) -> pl.DataFrame:
     """CUDA API calls by name: one row per session and name, largest total first.
 

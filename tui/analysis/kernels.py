@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.durations import figures, merged_figures, share
+from tui.analysis.memo import once_per_profile
 from tui.analysis.names import short_names
 from tui.analysis.occupancy import with_occupancy
 from tui.analysis.shapes import with_shapes
@@ -106,6 +107,7 @@ def kind_of_name() -> pl.Expr:
     )
 
 
+@once_per_profile("activities", "summary")
 def kernels(profile: Profile) -> pl.DataFrame:
     """GPU activities by name: one row per session, kind and name, largest total first.
 

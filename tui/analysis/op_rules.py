@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
@@ -23,9 +23,6 @@ NAME_LIMIT: Final = 4096
 """Rules look at this many characters of a name."""
 
 DIRECTIONS: Final = ("fprop", "bprop", "")
-
-CLASSES: Final = pl.Schema({"name": NAME, "op_type": NAME, "direction": NAME, "rule": pl.String})
-"""What `classify` yields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,38 +133,38 @@ def _regex(pattern: str) -> str:
 
 
 def classify(names: pl.Series, rules: Sequence[Rule] | None = None) -> pl.DataFrame:
-    """What each distinct name does, told from the name alone: `CLASSES`, in no particular order.
+    """What each distinct name does, told from the name alone: name, op_type, direction, rule, in no particular order.
 
     ``direction`` is null where the name does not say; ``rule`` is the pattern that decided, null for ``unknown``.
 
     >>> classify(pl.Series(["volta_sgemm_128x32_nn"])).row(0)[1:3]
     ('gemm', None)
     """
-    chosen = op_rules().rules if rules is None else rules
-    distinct = names.drop_nulls().unique()
-    texts = distinct.cast(pl.String).str.slice(0, NAME_LIMIT)
-    left = pl.DataFrame({"row": pl.int_range(len(texts), dtype=pl.UInt32, eager=True), "text": texts})
-    found: list[pl.DataFrame] = []
-    for number, rule in enumerate(chosen):
-        if left.is_empty():
-            break
-        hit = left["text"].str.contains(_regex(rule.pattern))
-        if hit.any():
-            found.append(left.filter(hit).select("row", pl.lit(number, pl.Int64).alias("number")))
-            left = left.filter(~hit)
-    rows = pl.concat([*found, left.select("row", pl.lit(None, pl.Int64).alias("number"))]).sort("row")
+    chosen = op_rules().rules if rules is None else tuple(rules)
+    distinct = names.drop_nulls().unique(maintain_order=True)
     table = pl.DataFrame(
         [(number, rule.op_type, rule.direction or None, rule.pattern) for number, rule in enumerate(chosen)],
         schema={"number": pl.Int64, "op_type": NAME, "direction": NAME, "rule": pl.String},
         orient="row",
     )
+    texts = tuple(distinct.cast(pl.String).str.slice(0, NAME_LIMIT).to_list())
     return (
-        rows.join(table, on="number", how="left", maintain_order="left")
-        .select(
-            distinct.alias("name"),
-            pl.col("op_type").fill_null(UNKNOWN),
-            "direction",
-            "rule",
-        )
-        .cast({"name": names.dtype})
+        pl.DataFrame({"number": _first_rules(chosen, texts)}, schema={"number": pl.Int64})
+        .join(table, on="number", how="left", maintain_order="left")
+        .select(distinct.alias("name"), pl.col("op_type").fill_null(UNKNOWN), "direction", "rule")
     )
+
+
+@lru_cache(maxsize=8)
+def _first_rules(rules: tuple[Rule, ...], names: tuple[str, ...]) -> list[int | None]:
+    """For each name the number of the first rule that matches it. Views ask for the same names again and again."""
+    left = pl.DataFrame({"row": range(len(names)), "name": names}, schema={"row": pl.Int64, "name": pl.String})
+    found: list[int | None] = [None] * len(names)
+    for number, rule in enumerate(rules):
+        if left.is_empty():
+            break
+        hit = left["name"].str.contains(_regex(rule.pattern))
+        for row in left["row"].filter(hit):
+            found[row] = number
+        left = left.filter(~hit)
+    return found

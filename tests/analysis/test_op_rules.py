@@ -1,0 +1,181 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.analysis.frames import kernel, profile
+from tests.corpus import CORPUS
+from tui.analysis import op_rules
+from tui.analysis.op_rules import NAME_LIMIT, UNKNOWN, Rule, classify, parse_rules
+from tui.analysis.ops import op_name, ops
+from tui.model.errors import ProftuiError
+
+KNOWN = {
+    # What the name seems to say is not what it does.
+    "void cudnn::ops::nchwToNhwcKernel<float, float>(cudnn::ops::nchw2nhwc_params_t<float>)": "layout",
+    "void cudnn::detail::convertTensor_kernel<float, __half>(float, __half*)": "cast",
+    "void at::native::batch_norm_backward_kernel<float>(float*)": "batch norm backward",
+    "void cudnn::bn_bw_1C11_kernel_new<float, float, float2, 512>(float)": "batch norm backward",
+    "void cudnn::bn_fw_tr_1C11_singleread<float, 512>(cudnnTensorStruct)": "batch norm forward",
+    "void implicit_convolve_sgemm<float, float, 1024, 5>(int, kernel_conv_params)": "convolution",
+    "cudnn_convolve_precomputed_sgemm_sm35_ldg_nn_64x16x128x8x32": "convolution",
+    "ncclKernel_AllReduce_RING_LL_Sum_float(ncclWorkElem)": "communication",
+    "ncclDevKernel_ReduceScatter_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)": "communication",
+    "void splitKreduce_kernel<float, float, float>(cublasSplitKParams<float>)": "gemm",
+    "void cutlass__5x_cudnn::Kernel<cutlass__5x_cudnn::reduction::kernel::ReduceSplitK<x>>(y)": "convolution",
+    "void fbgemm_gpu::_offsets_range_cuda_kernel<long>(long, long)": "embedding",
+    "SubTensorOpWithScalar1d": "elementwise",
+    "void at::native::vectorized_elementwise_kernel<4, at::native::MulScalarFunctor<float>>(int)": "elementwise",
+    "render(Vector3*, int, int, int, Camera**, Hittable**, curandStateXORWOW*)": UNKNOWN,
+    "void tensorflow::UnsortedSegmentCustomKernel<float, int>(int)": "reduction",
+    "void vllm::reshape_and_cache_flash_kernel<__nv_bfloat16>(x)": "copy",
+    "void dfloat_sum_kernel<thrust::permutation_iterator<x>>(int)": "reduction",
+    "triton_poi_fused_convolution_relu_3": "elementwise",
+    # Directions.
+    "void cudnn::detail::dgrad_engine<float, 128>(int, kernel_grad_params)": "convolution backward data",
+    "void cudnn::detail::wgrad_alg0_engine<float, int=128>(int, int)": "convolution backward filter",
+    "void calc_bias_diff<int=2, float, float>(x)": "convolution backward bias",
+    "maxwell_scudnn_128x128_stridedB_small_nn": "convolution backward data",
+    "maxwell_scudnn_128x128_stridedB_splitK_large_nn": "convolution backward filter",
+    "maxwell_scudnn_128x128_relu_small_nn": "convolution",
+    "sm90_xmma_fprop_implicit_gemm_bf16bf16_bf16f32_f32_nhwckrsc_nhwc": "convolution forward",
+    "sm80_xmma_wgrad_implicit_gemm_indexed_tf32f32_tf32f32_f32": "convolution backward filter",
+    "void cudnn::winograd_nonfused::winogradForwardFilter4x4<float>(WinogradFilterParams)": "convolution",
+    "void fft2d_r2c_32x32<float, unsigned int=1>(float2*, cudnn::reduced_divisor)": "convolution",
+    "void regular_fft<256u, EPT<16u>>(kernel_parameters_t)": "fft",
+    "void im2col4d_kernel<float, int>(im2col4d_params, cudnnConvolutionStruct)": "convolution",
+    "cudnn_generated_fort_native_sdpa_sm90_flash_bprop_wgmma_f16_knob_26": "attention backward",
+    "void pytorch_flash::flash_fwd_kernel<pytorch_flash::Flash_fwd_kernel_traits<64>>(x)": "attention forward",
+    "void pooling_bw_kernel_max_nchw_fully_packed_small<float>(cudnnTensorStruct)": "pooling backward",
+    "void (anonymous namespace)::softmax_warp_forward<float, float, float, 10, true>(float*)": "log softmax forward",
+    "void (anonymous namespace)::softmax_warp_forward<float, float, float, 10, false>(float*)": "softmax forward",
+    "cunn_ClassNLLCriterion_updateGradInput_kernel": "loss backward",
+    "void at::native::(anonymous namespace)::layer_norm_grad_input_kernel<float>(x)": "layer norm backward",
+    "sigmoid_backward_kernel_cuda": "activation backward",
+    # The plain ones.
+    "nvjet_sm90_tst_256x64_64x5_2x1_v_bz_TNT": "gemm",
+    "void gemv2T_kernel_val<int, int, float>(x)": "gemm",
+    "void magma_lds128_sgemm_kernel<bool=1>(int)": "gemm",
+    "void add_tensor_kernel<float, float, int=128>(cudnnTensorStruct)": "bias add",
+    "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<FusedAdam>(x)": "optimizer",
+    "void at::native::(anonymous namespace)::CatArrayBatchedCopy<float>(x)": "copy",
+    "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>>(x)": "fill",
+    "void at::native::vectorized_gather_kernel<16, long>(char*)": "index",
+    "void thrust::cuda_cub::cub::DeviceRadixSortDownsweepKernel<x>(y)": "sort",
+    "void gen_sequenced<curandStateXORWOW, float2>(x)": "random",
+    "void at::native::(anonymous namespace)::fused_dropout_kernel_vec<float>(x)": "dropout",
+    "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float>>(x)": "reduction",
+    "[CUDA memcpy HtoD]": "memcpy HtoD",
+    "[CUDA memcpy PtoP]": "memcpy PtoP",
+    "Memcpy DtoH (Device -> Pageable)": "memcpy DtoH",
+    "[CUDA memset]": "memset",
+    "Memset (Device)": "memset",
+    "[Unified Memory GPU page faults]": "unified memory",
+    "memcpyKernel(char*, int)": "copy",
+    # Nothing to go by.
+    "Kernel": UNKNOWN,
+    "bodyForce(Body*, float, int)": UNKNOWN,
+    "": UNKNOWN,
+}
+
+
+@pytest.mark.parametrize(("name", "op"), KNOWN.items())
+def test_names_are_told(name: str, op: str) -> None:
+    found = classify(pl.Series([name]))
+    assert found.with_columns(op_name())["op"].to_list() == [op]
+    assert (found["rule"].null_count() == 1) == (op == UNKNOWN)
+
+
+def test_each_name_is_classified_once_and_a_null_is_no_name() -> None:
+    found = classify(pl.Series(["Kernel", "volta_sgemm_32x32_nn", "Kernel", None]).cast(pl.Categorical()))
+    assert sorted(found["name"].cast(pl.String).to_list()) == ["Kernel", "volta_sgemm_32x32_nn"]
+
+
+def test_only_the_beginning_of_an_endless_name_is_looked_at() -> None:
+    found = classify(pl.Series(["x" * NAME_LIMIT + "gemm", "gemm" + "x" * 100_000]))
+    told = dict(zip(found["name"].str.len_chars(), found["op_type"], strict=True))
+    assert told == {NAME_LIMIT + 4: UNKNOWN, 100_004: "gemm"}
+
+
+def test_the_first_rule_that_matches_decides() -> None:
+    rules = [Rule("mine", "bprop", "gemm_special", ""), Rule("gemm", "", "GEMM", "")]
+    found = classify(pl.Series(["a_gemm_special", "a_gemm"]), rules).sort("name")
+    assert found.select("op_type", "direction", "rule").rows() == [
+        ("gemm", None, "GEMM"),
+        ("mine", "bprop", "gemm_special"),
+    ]
+
+
+def test_every_op_type_of_the_rules_has_a_group() -> None:
+    rules = op_rules.op_rules()
+    assert {rule.op_type for rule in rules.rules} <= set(rules.groups)
+    assert rules.group_of("never heard of") == "never heard of"
+
+
+@pytest.fixture
+def user_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "op_types.toml"
+    monkeypatch.setattr(op_rules, "user_rules_path", lambda: path)
+    return path
+
+
+def test_a_users_rules_come_first(user_file: Path) -> None:
+    found = profile(activities=[kernel("volta_sgemm_32x32_nn", 5)])
+    assert ops(found)["op"].to_list() == ["gemm"]
+    user_file.write_text(
+        '[[rule]]\nop_type = "my gemm"\npattern = "^volta"\n[groups]\n"mine" = ["my gemm"]\n', encoding="utf-8"
+    )
+    assert ops(found).select("op", "group").rows() == [("my gemm", "mine")]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[[rule]", "not TOML"),
+        ("rule = 3", "expected [[rule]] tables"),
+        ("rule = [3]", "rule 1: expected a table"),
+        ('[[rule]]\nop_type = "x"', "rule 1: pattern must be a text"),
+        ('[[rule]]\nop_type = 3\npattern = "a"', "rule 1: op_type must be a text"),
+        ('[[rule]]\nop_type = "x"\npattern = "a"\ndirection = "up"', "direction must be fprop, bprop or empty, not up"),
+        ('[[rule]]\nop_type = "x"\npattern = "a"\nnoet = "b"', "rule 1: has no key noet"),
+        ('[[rule]]\nop_type = "x"\npattern = "(a"', "rule 1: pattern is not a regular expression"),
+        ('[[rule]]\nop_type = "x"\npattern = "a(?=b)"', "rule 1: pattern is not a regular expression"),
+        ('[groups]\n"a" = "b"', "expected [groups] with lists of op types"),
+    ],
+)
+def test_a_broken_file_is_told_in_words(user_file: Path, text: str, said: str) -> None:
+    user_file.write_text(text, encoding="utf-8")
+    with pytest.raises(ProftuiError) as error:
+        op_rules.op_rules()
+    assert said in error.value.message
+    assert error.value.message.startswith(str(user_file))
+    assert "\n" not in str(error.value)
+
+
+def test_a_file_that_is_no_text_is_told_in_words(user_file: Path) -> None:
+    user_file.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ProftuiError, match="cannot be read"):
+        op_rules.op_rules()
+
+
+def test_rules_without_groups_are_fine() -> None:
+    rules = parse_rules('[[rule]]\nop_type = "x"\npattern = "a"\n', "mine.toml")
+    assert (rules.rules, dict(rules.groups)) == ((Rule("x", "", "a", ""),), {})
+
+
+def test_few_names_of_deep_learning_are_unknown() -> None:
+    path = CORPUS / "kernel_names.tsv"
+    if not path.exists():
+        pytest.skip("no kernel_names.tsv in the corpus beside this checkout")
+    lines = path.read_text(encoding="utf-8").splitlines()[1:]
+    frame = pl.DataFrame(
+        [(int(count), name) for count, *_, name in (line.split("\t") for line in lines)],
+        schema={"calls": pl.Int64, "name": pl.String},
+        orient="row",
+    )
+    told = frame.join(classify(frame["name"]), on="name")
+    unknown = told.filter(pl.col("op_type") == UNKNOWN)
+    assert unknown["calls"].sum() < 0.03 * told["calls"].sum()
+    assert unknown.height < 0.03 * told.height

@@ -1,0 +1,52 @@
+"""Aggregates that several views ask for again and again are computed once for each profile."""
+
+from __future__ import annotations
+
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from tui.model.profile import Profile
+
+KEPT: Final = 8
+"""So many results of each function are kept: some profiles and their single sessions."""
+
+Aggregate = Callable[["Profile"], "pl.DataFrame"]
+
+
+def once_per_profile(*frames: str) -> Callable[[Aggregate], Aggregate]:
+    """Make a function of a profile remember its results.
+
+    Frames never change once they are made, so a result holds for as long as the profile has the very same frames.
+
+    Args:
+        frames: The frames of the profile that the function reads.
+    """
+
+    def remembering(function: Aggregate) -> Aggregate:
+        kept: OrderedDict[tuple[int, ...], tuple[tuple[weakref.ref[pl.DataFrame], ...], pl.DataFrame]] = OrderedDict()
+
+        @wraps(function)
+        def remembered(profile: Profile) -> pl.DataFrame:
+            read = tuple(profile[frame] for frame in frames)
+            key = tuple(map(id, read))
+            held = kept.get(key)
+            # An id is used again once its object is gone: the weak references tell.
+            if held is not None and all(ref() is frame for ref, frame in zip(held[0], read, strict=True)):
+                kept.move_to_end(key)
+                return held[1]
+            result = function(profile)
+            kept[key] = (tuple(map(weakref.ref, read)), result)
+            kept.move_to_end(key)
+            while len(kept) > KEPT:
+                kept.popitem(last=False)
+            return result
+
+        return remembered
+
+    return remembering
