@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 from tui.loaders.nvprof.numbers import time_ns, time_step_ns
 from tui.loaders.nvprof.state import is_message
-from tui.loaders.nvprof.trace_bulk import TextBulk
 from tui.loaders.nvprof.trace_cells import RowError, cells_of, is_api, split_correlation, text_values
 from tui.loaders.nvprof.trace_csv import CsvTrace
 from tui.loaders.nvprof.trace_layout import TextLayout, bare_row, csv_header, text_header
 from tui.loaders.nvprof.trace_table import TraceTable
+from tui.loaders.nvprof.trace_text_bulk import TextBulk, bulk_reads
 
 if TYPE_CHECKING:
     from tui.loaders.block import Block
@@ -92,7 +92,7 @@ class TextTrace:
 
     def take_block(self, block: Block, start: int) -> int:
         """Read rows in bulk, those between that need it one by one."""
-        if self._at_header:
+        if self._at_header or not bulk_reads(self._layout):
             return start
         if self._bulk is None:
             self._bulk = TextBulk(self._layout, self.table)
@@ -144,10 +144,8 @@ class TextTrace:
             duration_ns = None if duration == "-" else time_ns(duration, units.get("duration"))
             api = self._layout.is_api or is_api(values)
             name, correlation = split_correlation(values.get("name", ""), api=api)
-            if api:
-                code = self.table.api_code(name)
-            else:
-                code = self.table.cell_code(cells_of({**values, "name": name}, units))
+            cells = None if api else cells_of({**values, "name": name}, units)
+            code = self.table.api_code(name) if cells is None else self.table.cell_code(cells)
         except ValueError as error:
             self.table.damaged(line.number, line.text, f"{error}; the row is left out")
             return

@@ -234,9 +234,7 @@ def _integer(cell: str, limit: int = 2**63) -> int | None:
     return int(cell)
 
 
-def _size(
-    cell: str, unit: str | None, pattern: re.Pattern[str] = _SIZE
-) -> tuple[float, int] | tuple[None, None]:
+def _size(cell: str, unit: str | None, pattern: re.Pattern[str] = _SIZE) -> tuple[float, int] | tuple[None, None]:
     if cell in ("-", ""):
         return None, None
     match = pattern.fullmatch(cell)

@@ -10,7 +10,6 @@ from tui.loaders.nvprof.trace_cells import cells_of, is_api, split_correlation
 from tui.loaders.nvprof.trace_layout import CsvLayout, csv_header, split_csv
 
 if TYPE_CHECKING:
-    from tui.loaders.block import Block
     from tui.loaders.nvprof.state import NvprofState
     from tui.loaders.nvprof.trace_table import TraceTable
     from tui.loaders.section import Line
@@ -84,10 +83,8 @@ class CsvTrace:
             name, correlation = split_correlation(values["name"], api=api)
             if values.get("correlation"):
                 correlation = int(values["correlation"])
-            if api:
-                code = self.table.api_code(name)
-            else:
-                code = self.table.cell_code(cells_of({**values, "name": name}, units))
+            cells = None if api else cells_of({**values, "name": name}, units)
+            code = self.table.api_code(name) if cells is None else self.table.cell_code(cells)
         except ValueError as error:
             self.table.damaged(line.number, line.text, f"{error}; the row is left out")
             return

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 import polars.selectors as cs
 
-from tui.loaders.collector import Collector
 from tui.model.names import short_name
 from tui.model.schema import NAME
+
+if TYPE_CHECKING:
+    from tui.loaders.collector import Collector
 
 _DEVICE: Final = re.compile(r"(?P<name>.*\S) \((?P<device>\d{1,4})(?P<end>\))?")
 _COPY: Final = re.compile(r"\[(?:CUDA|Unified Memory) [Mm]emcpy (\w+)\]")
@@ -153,7 +155,9 @@ def _devices(cells: pl.DataFrame, first_line: int, collector: Collector) -> pl.E
         else:
             clipped.append(text)
     if clipped:
-        contexts = used.filter(~pl.col("device").cast(pl.String).str.starts_with("CPU"))["context"].drop_nulls().n_unique()
+        contexts = (
+            used.filter(~pl.col("device").cast(pl.String).str.starts_with("CPU"))["context"].drop_nulls().n_unique()
+        )
         single = len(names) == 1 and contexts <= 1
         if single:
             numbers[clipped[0]] = 0

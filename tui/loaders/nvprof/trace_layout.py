@@ -165,8 +165,12 @@ def text_header(text: str) -> TextLayout | None:
     if match is None:
         return None
     headings = list(_HEADING.finditer(text, match.end("lead")))
-    between = [text[a:b] for a, b in zip([match.end("lead"), *(h.end() for h in headings)],
-                                        [*(h.start() for h in headings), len(text)], strict=True)]
+    between = [
+        text[a:b]
+        for a, b in zip(
+            [match.end("lead"), *(h.end() for h in headings)], [*(h.start() for h in headings), len(text)], strict=True
+        )
+    ]
     columns = tuple(TEXT_HEADINGS[heading[0]] for heading in headings)
     if any(gap.strip() for gap in between) or len(set(columns)) < len(columns) or columns[-1] != "name":
         return None

@@ -75,7 +75,8 @@ class Figures:
 
     def as_float(self) -> npt.NDArray[np.float64]:
         """The numbers without their units, NaN for ``-``."""
-        return np.where(self.dash, np.nan, self.digits / _FLOAT_POWERS[self.decimals])
+        value: npt.NDArray[np.float64] = np.where(self.dash, np.nan, self.digits / _FLOAT_POWERS[self.decimals])
+        return value
 
     def as_whole(self) -> Places:
         """Whole numbers, -1 for ``-``."""
@@ -84,7 +85,7 @@ class Figures:
     def as_ns(self) -> Places:
         """Times in nanoseconds, half to even; -1 for ``-``."""
         power = self.unit - self.decimals
-        value = self.digits * _POWERS[np.maximum(power, 0)]
+        value: Places = self.digits * _POWERS[np.maximum(power, 0)]
         fine = np.flatnonzero(power < 0)
         if len(fine):
             value[fine] = np.rint(value[fine] / _FLOAT_POWERS[-power[fine]]).astype(np.int64)

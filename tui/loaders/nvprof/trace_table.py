@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from decimal import Decimal
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 from polars.exceptions import PolarsError
 
-from tui.loaders.collector import Collector, Session
 from tui.loaders.nvprof.trace_cells import CELLS, Cells
 from tui.loaders.nvprof.trace_finish import UNKNOWN, activities_of
 from tui.model.schema import NAME
+
+if TYPE_CHECKING:
+    from tui.loaders.collector import Collector, Session
 
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
@@ -22,59 +25,53 @@ _ISSUE_LIMIT: Final = 20
 """So many damaged rows of a table are listed one by one; the rest is counted."""
 
 
+_ROW_TYPES: Final = (np.uint32, np.int64, np.int64, np.int64, np.int32)
+
+
 class RowStore:
     """Line, start, duration, correlation id and code of many rows, in line order."""
 
     def __init__(self) -> None:
-        self._parts: list[tuple[npt.NDArray[np.uint32], Ints, Ints, Ints, Codes]] = []
+        self._parts: list[list[npt.NDArray[np.integer]]] = []
         self._waiting: list[tuple[int, int, int, int, int]] = []
         self.count = 0
 
     def add(self, line: int, start: int, duration: int | None, correlation: int | None, code: int) -> None:
         """Add one row."""
-        self._waiting.append(
-            (line, start, UNKNOWN if duration is None else duration, UNKNOWN if correlation is None else correlation, code)
-        )
+        duration = UNKNOWN if duration is None else duration
+        self._waiting.append((line, start, duration, UNKNOWN if correlation is None else correlation, code))
         self.count += 1
 
     def add_many(self, line: Ints, start: Ints, duration: Ints, correlation: Ints, code: Codes) -> None:
         """Add rows whose lines may lie between those of rows that were added one by one since the last call."""
         self.count += len(line)
-        part = (line.astype(np.uint32), start, duration, correlation, code)
+        part = _typed((line, start, duration, correlation, code))
         if self._waiting:
-            waiting = self._take_waiting()
-            part = tuple(np.concatenate(pair) for pair in zip(waiting, part, strict=True))  # type: ignore[assignment]
+            part = [np.concatenate(pair) for pair in zip(self._take_waiting(), part, strict=True)]
             order = np.argsort(part[0], kind="stable")
-            part = tuple(column[order] for column in part)  # type: ignore[assignment]
-        if len(part[0]):
-            self._parts.append(part)
+            part = [column[order] for column in part]
+        self._parts.append(part)
 
-    def _take_waiting(self) -> tuple[npt.NDArray[np.uint32], Ints, Ints, Ints, Codes]:
-        rows = np.array(self._waiting, np.int64).reshape(-1, 5).T
+    def _take_waiting(self) -> list[npt.NDArray[np.integer]]:
+        columns = np.array(self._waiting, np.int64).reshape(-1, len(_ROW_TYPES)).T
         self._waiting.clear()
-        return rows[0].astype(np.uint32), rows[1], rows[2], rows[3], rows[4].astype(np.int32)
+        return _typed(columns)
 
     def take_all(self) -> tuple[pl.DataFrame, Codes]:
         """All rows (line, start_ns, duration_ns, correlation) and their codes; the store is empty then."""
-        if self._waiting:
-            self._parts.append(self._take_waiting())
-        columns = []
-        for place in range(5):
-            columns.append(np.concatenate([part[place] for part in self._parts]) if self._parts else np.empty(0, np.int64))
+        self._parts.append(self._take_waiting())
+        line, start, duration, correlation, code = (
+            np.concatenate([part[place] for part in self._parts]) for place in range(len(_ROW_TYPES))
+        )
         self._parts.clear()
         self.count = 0
-        frame = pl.DataFrame(
-            {
-                "line": pl.Series(columns[0], dtype=pl.UInt32),
-                "start_ns": columns[1],
-                "duration_ns": columns[2],
-                "correlation": columns[3],
-            }
-        ).with_columns(
-            pl.when(pl.col(column) != UNKNOWN).then(pl.col(column)).alias(column)
-            for column in ("duration_ns", "correlation")
-        )
-        return frame, columns[4].astype(np.int32)
+        known = [pl.col(column) for column in ("duration_ns", "correlation")]
+        rows = pl.DataFrame({"line": line, "start_ns": start, "duration_ns": duration, "correlation": correlation})
+        return rows.with_columns(pl.when(column != UNKNOWN).then(column) for column in known), code.astype(np.int32)
+
+
+def _typed(columns: Iterable[npt.NDArray[np.integer]]) -> list[npt.NDArray[np.integer]]:
+    return [column.astype(dtype, copy=False) for column, dtype in zip(columns, _ROW_TYPES, strict=True)]
 
 
 class TraceTable:

@@ -1,0 +1,171 @@
+"""Reads the plain rows of a text trace many at once, from the places that the header gives."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from tui.loaders.nvprof.numbers import NS_PER_UNIT
+from tui.loaders.nvprof.trace_bulk import MISSING, ODD, BulkReader, Dictionary, Rows, strings
+from tui.loaders.nvprof.trace_cells import CELLS
+from tui.loaders.nvprof.trace_layout import SIZE_UNITS, TextLayout
+from tui.loaders.nvprof.trace_numbers import Bytes, Figures, Mask, Places, blank, dimensions, figures, final_ids
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tui.loaders.nvprof.trace_table import TraceTable
+
+_NARROWEST: Final = 5
+"""A column must hold a blank, a digit and a unit such as ``B/s``."""
+
+_SIZES: Final = ("static", "dynamic", "size", "throughput")
+
+
+def bulk_reads(layout: TextLayout) -> bool:
+    """Whether a layout is one that `TextBulk` can read."""
+    widths = np.diff((len(layout.lead) - 1, *layout.edges))
+    return layout.lead.isascii() and int(widths.min()) >= _NARROWEST
+
+
+class TextBulk(BulkReader):
+    """The plain rows of one text table."""
+
+    def __init__(self, layout: TextLayout, table: TraceTable) -> None:
+        super().__init__(table)
+        self._layout = layout
+        self._lead = layout.lead.encode()
+        self._edges = layout.edges
+        self._name_start = layout.name_start
+        self._api_names = Dictionary()
+
+    def _rows(self, data: Bytes, begins: Places, ends: Places, ascii_lines: Mask | None) -> Rows:
+        plain = self._plain(data, begins, ends)
+        if ascii_lines is not None:
+            # Columns are counted in characters.
+            plain &= ascii_lines
+        index = np.flatnonzero(plain)
+        begins, ends = begins[index], ends[index]
+        start, duration = self._times(data, begins, 0), self._times(data, begins, 1)
+        start.good &= ~start.dash
+        good = start.good & duration.good
+        is_api = self._is_api(data, begins)
+        ids, name_ends = self._ids(data, ends, is_api)
+        codes = np.full(len(index), ODD, np.int32)
+        chosen = np.flatnonzero(good & ~is_api)
+        if len(chosen):
+            at = begins[chosen]
+            codes[chosen] = self._codes(data, at, name_ends[chosen], at + self._edges[1])
+        chosen = np.flatnonzero(good & is_api)
+        if len(chosen):
+            codes[chosen] = self._api_codes(data, begins[chosen], name_ends[chosen])
+        return Rows(index, start.as_ns(), duration.as_ns(), ids, is_api, codes, start.coarsest_step_ns())
+
+    def _plain(self, data: Bytes, begins: Places, ends: Places) -> Mask:
+        """Rows whose columns end where the header says, with blanks between them."""
+        plain: Mask = ends - begins > self._name_start
+        limit = len(data) - 1
+        last_edge = self._edges[-1]
+        for place, sign in enumerate(self._lead):
+            plain &= data[np.minimum(begins + place, limit)] == sign
+        for place in (self._edges[0], self._edges[1], *range(last_edge, self._name_start)):
+            plain &= data[np.minimum(begins + place, limit)] == ord(" ")
+        for place in (self._edges[0] - 1, self._edges[1] - 1, last_edge - 1, self._name_start):
+            plain &= data[np.minimum(begins + place, limit)] != ord(" ")
+        plain &= data[np.maximum(ends - 1, 0)] != ord("\t")
+        return plain
+
+    def _times(self, data: Bytes, begins: Places, which: int) -> Figures:
+        """Start (0) or duration (1) of all rows."""
+        left = len(self._lead) if which == 0 else self._edges[0]
+        edge = self._edges[which]
+        unit = self._layout.units.get(("start", "duration")[which])
+        read = figures(data, begins + edge, edge - left, b"" if unit else b"s")
+        # Only the start may begin without a blank: nothing stands before it but the lead of the paste.
+        if which:
+            read.good &= data[begins + left] == ord(" ")
+        if unit:
+            read.unit[:] = len(str(NS_PER_UNIT[unit])) - 1
+        return read
+
+    def _is_api(self, data: Bytes, begins: Places) -> Mask:
+        """API calls have no grid and are not one of nvprof's own names."""
+        if self._layout.is_api:
+            return np.ones(len(begins), np.bool_)
+        if "grid" not in self._layout.columns:
+            return np.zeros(len(begins), np.bool_)
+        grid = self._edges[self._layout.columns.index("grid")]
+        no_grid: Mask = data[begins + (grid - 1)] == ord("-")
+        return no_grid & (data[begins + self._name_start] != ord("["))
+
+    def _ids(self, data: Bytes, ends: Places, is_api: Mask) -> tuple[Places, Places]:
+        # The id of an API call stands within the brackets around the kernel's name.
+        bracket = is_api & (data[ends - 1] == ord(")")) & (data[ends - 2] == ord("]"))
+        ids, name_ends = final_ids(data, ends - bracket)
+        return ids, np.where(ids >= 0, name_ends, ends)
+
+    def _api_codes(self, data: Bytes, begins: Places, ends: Places) -> npt.NDArray[np.int32]:
+        texts = strings(data, begins + self._name_start, ends)
+        own, codes, first = self._api_names.look_up(texts)
+        if len(first):
+            names = [text.partition(" (")[0] for text in texts.gather(first)]
+            self._api_names.learn(own[first], np.array([self._table.api_code(name) for name in names], np.int32))
+            codes = self._api_names.translate(own)
+        return codes
+
+    def _new_codes(self, data: Bytes, begins: Places, ends: Places) -> npt.NDArray[np.int32]:
+        columns, good = read_cells(self._layout, data, begins, ends)
+        codes = np.full(len(begins), ODD, np.int32)
+        count = int(np.count_nonzero(good))
+        if count:
+            cells = pl.DataFrame({name: columns.get(name, MISSING[name]) for name in CELLS}, schema=CELLS)
+            first = self._table.add_cells(cells if count == len(good) else cells.filter(good))
+            codes[good] = np.arange(first, first + count)
+        return codes
+
+
+def read_cells(
+    layout: TextLayout, data: Bytes, begins: Places, ends: Places
+) -> tuple[dict[str, pl.Series | npt.NDArray[np.generic]], Mask]:
+    """The cells of rows behind their times, as columns of `CELLS`, and which rows are plain in all of them."""
+    columns: dict[str, pl.Series | npt.NDArray[np.generic]] = {
+        "name": strings(data, begins + layout.name_start, ends).cast(CELLS["name"])
+    }
+    good = np.ones(len(begins), np.bool_)
+    left = layout.edges[1]
+    for column, edge in zip(layout.columns[2:-1], layout.edges[2:], strict=True):
+        width = edge - left
+        at, edges = begins + left, begins + edge
+        good &= data[at] == ord(" ")
+        if column in ("grid", "block"):
+            *parts, fits = dimensions(data, at, width)
+            columns.update((f"{column}_{axis}", part) for axis, part in zip("xyz", parts, strict=True))
+        elif column in ("registers", "context", "stream", *_SIZES):
+            is_size = column in _SIZES
+            unit = layout.units.get(column, "").removesuffix("/s")
+            suffix = b"" if unit or not is_size else b"B/s" if column == "throughput" else b"B"
+            read = figures(data, edges, width, suffix)
+            fits = read.good
+            if is_size:
+                columns[column] = read.as_float()
+                power = np.int8(SIZE_UNITS.index(unit)) if unit else read.unit
+                columns[f"{column}_power"] = np.where(read.dash, np.int8(-1), power)
+            else:
+                fits &= read.decimals == 0
+                columns[column] = read.as_whole()
+        elif column in ("src_memory", "dst_memory", "device"):
+            words = strings(data, at, edges).str.strip_chars(" ").replace("-", None)
+            fits = data[edges - 1] != ord(" ")
+            if column != "device":
+                fits &= words.str.contains("^[A-Za-z]+$").fill_null(True).to_numpy()
+                words = words.str.to_lowercase()
+            columns[column] = words.cast(CELLS[column])
+        elif column in ("um", "address"):
+            fits = (data[edges - 1] == ord("-")) & blank(data, at, width - 1)
+        else:
+            fits = data[edges - 1] != ord(" ")
+        good &= fits
+        left = edge
+    return columns, good
