@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,6 +53,18 @@ def test_resnet50_training() -> None:
     assert profile["activities"]["duration_ns"].sum() == 80_128_393
     assert (profile["api_calls"].height, profile["api_calls"]["duration_ns"].sum()) == (4106, 26_025_911)
     assert reasons(profile) == []
+
+
+def test_every_activity_bears_the_name_that_its_line_ends_with() -> None:
+    path = SAMPLES / "resnet50_training.nvprof.log"
+    lines = path.read_text(encoding="utf-8").split("\n")
+
+    activities = load([str(path)])["activities"].select("line", pl.col("name").cast(pl.String))
+
+    wrong = [
+        line for line, name in activities.rows() if re.sub(r" \[\d+\]$", "", lines[line - 1])[-len(name) :] != name
+    ]
+    assert wrong == []
 
 
 def test_the_csv_of_the_same_run_agrees_to_its_rounding() -> None:
