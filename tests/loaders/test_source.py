@@ -308,6 +308,12 @@ def test_standard_input_that_is_a_terminal_is_refused(monkeypatch: pytest.Monkey
         Source.open("-")
 
 
+def test_closed_standard_input_is_named_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(ProftuiError, match="standard input is closed"):
+        Source.open("-")
+
+
 # --- a file that changes ---------------------------------------------------------------------------------------------
 
 

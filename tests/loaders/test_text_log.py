@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -265,6 +266,17 @@ def test_a_stop_before_anything_was_found_is_an_error(monkeypatch: pytest.Monkey
     source = Source.open("run.log", stream=io.BytesIO(b"other\n" * 1000))
     with pytest.raises(ProftuiError, match=r"run\.log: stopped after 5\.9 KB before a profile was found"):
         TextLogLoader([Toy()]).load(source, lambda progress: False)
+
+
+def test_what_a_silent_pipe_has_said_is_all_read() -> None:
+    reading, writing = os.pipe()
+    os.write(writing, b"TABLE a\n" + b"row 1\n" * 3000)
+    with os.fdopen(reading, "rb") as pipe:
+        source = Source.open("-", stream=pipe, report=lambda progress: False)
+        profile = TextLogLoader([Toy()]).load(source)
+    os.close(writing)
+    assert profile["summary"].height == 3000
+    assert profile.partial == "stopped after 17.6 KB"
 
 
 def test_reports_are_rare() -> None:

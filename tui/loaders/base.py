@@ -38,7 +38,7 @@ class LoadProgress:
     source: str
     bytes_read: int
     bytes_total: int | None
-    """None where the size is not known (standard input, compressed files)."""
+    """Both are bytes of the file as it lies on the disk, compressed or not; None where there is no file (a pipe)."""
     rows: int
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import nanoarrow
+import nanoarrow  # type: ignore[import-untyped]
 import numpy as np
 import numpy.typing as npt
 import polars as pl

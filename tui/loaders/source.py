@@ -120,6 +120,8 @@ class Source:
             ProftuiError: It is missing, unreadable, a directory or empty, or a damaged compressed file from the start.
         """
         if stream is None and path == STANDARD_INPUT:
+            if sys.stdin is None:  # closed by the shell: proftui - <&-
+                raise ProftuiError("standard input is closed", "name a file, or pipe a log into proftui -")
             stream = sys.stdin.buffer
             if stream.isatty():
                 raise ProftuiError(

@@ -105,14 +105,18 @@ class _Reading:
         self._alone = 0
 
     def read(self, block: Block) -> bool:
-        """Read a block; False when asked to stop."""
+        """Read a block; False when asked to stop.
+
+        Who stops waiting for a silent pipe still wants all that it has said.
+        """
+        asked_before = self._source.stopped
         index = looked_up = 0
         self._with_cue = None
         begun_at, self.bytes_done = self.bytes_done, self._source.bytes_read
         while index < block.line_count:
             if index - looked_up >= _LINES_BETWEEN_REPORTS:
                 looked_up = index
-                if not self._source.keep_going(self._collector.row_count):
+                if not self._source.keep_going(self._collector.row_count) and not asked_before:
                     self.bytes_done = begun_at + (self.bytes_done - begun_at) * index // block.line_count
                     return False
             index = self._outside(block, index) if self._section is None else self._inside(self._section, block, index)
