@@ -110,7 +110,7 @@ def missing(profile: Profile) -> list[Need]:
         API_WORK: profile["api_calls"].height > 0 or "api" in sections,
         API_TRACE: _any(profile["api_calls"]["start_ns"]),
         METRICS: profile["metrics"].height > 0,
-        LAYERS: _any(profile["layers"]["time_ns"]),
+        LAYERS: any(_any(profile["layers"][column]) for column in ("time_ns", "predicted_ns")),
         RANGES: profile["ranges"].height > 0 or "nvtx" in sections,
         COPIES: bool(copies),
         TEXT: bool(profile.texts),

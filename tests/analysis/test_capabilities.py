@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+from tests.analysis.frames import copy, kernel, printed, profile
+from tui.analysis.capabilities import OK, views
+from tui.analysis.inspect import inspect
+from tui.loaders import registry
+from tui.model.profile import Profile, joined
+from tui.views import NOT_IN_THIS_VERSION, VIEWS
+
+
+class Text:
+    """A log of one line."""
+
+    line_count = 1
+
+    def lines(self, first: int, count: int) -> list[str]:
+        return ["a line"][first - 1 : first - 1 + count]
+
+
+def test_every_view_is_answered_for_and_an_empty_input_feeds_few() -> None:
+    found = views(profile())
+    assert list(found) == [view.name for view in VIEWS]
+    assert {name for name, answer in found.items() if answer == OK} == {"dashboard", "issues"}
+
+
+def test_a_reason_names_what_is_missing_and_what_records_it() -> None:
+    found = views(profile(summary=[printed("gpu", "k", 1, 5)]))
+    assert found["kernels"] == found["ops-and-kernels"] == OK
+    assert found["metrics"] == "no metrics: record with nvprof --metrics all"
+    assert found["api-calls"] == "no API calls: record with nvprof --print-api-trace"
+    assert found["layers"] == "no layer times: open the output of caffe time or of Paleo"
+
+
+def test_a_view_without_a_screen_says_so_and_what_the_input_lacks() -> None:
+    totals = views(profile(summary=[printed("gpu", "k", 1, 5)]))
+    trace = views(profile(activities=[kernel("k", 5, start_ns=0)]))
+    assert totals["timeline"].startswith(NOT_IN_THIS_VERSION)
+    assert totals["timeline"].endswith("no start times: record with nvprof --print-gpu-trace")
+    assert trace["timeline"] == trace["compare"] == NOT_IN_THIS_VERSION
+
+
+def test_views_that_each_frame_feeds() -> None:
+    assert views(profile(api_calls=[{"name": "cudaFree", "duration_ns": 1}]))["api-calls"] == OK
+    assert views(profile(summary=[printed("api", "cudaFree", 1, 1)]))["api-calls"] == OK
+    assert views(profile(metrics=[{"kernel": "k", "metric": "ipc", "avg": 1.0}]))["metrics"] == OK
+    assert views(profile(layers=[{"layer": "conv1", "time_ns": 5}]))["layers"] == OK
+    assert views(profile(layers=[{"layer": "conv1", "predicted_ns": 5}]))["layers"] == OK
+    assert views(profile(layers=[{"layer": "conv1"}]))["layers"] != OK
+    empty = profile()
+    assert views(Profile(empty.frames, ("run.log",), {"run.log": Text()}))["log"] == OK
+
+
+def test_inspect_tells_what_each_session_holds() -> None:
+    found = profile(
+        sessions=[{"session": 0, "format": "nvprof-text", "pid": 7, "command": "./a", "first_line": 2, "last_line": 9}],
+        activities=[kernel("k", 5), kernel("k", 7), copy("HtoD", 3), kernel("fault", None, kind="um")],
+        summary=[printed("gpu", "k", 2, 30, session=1), printed("api", "f", 3, 40, session=1)],
+        metrics=[{"session": 1, "kernel": "k", "metric": "ipc"}],
+        issues=[{"severity": "warning"}, {"severity": "warning"}, {"severity": "info"}],
+    )
+    told = inspect(found)
+    assert json.loads(json.dumps(told)) == told
+    assert told["source"] == "run.log"
+    assert told["issues"] == {"error": 0, "warning": 2, "info": 1}
+    assert told["views"] == views(found)
+    first, second = told["sessions"]
+    assert first == {
+        "session": 0,
+        "format": "nvprof-text",
+        "pid": 7,
+        "command": "./a",
+        "first_line": 2,
+        "last_line": 9,
+        "frames": {
+            "activities": {
+                "rows": 4,
+                "duration_ns": 15,
+                "by_kind": {
+                    "kernel": {"rows": 2, "duration_ns": 12},
+                    "memcpy": {"rows": 1, "duration_ns": 3},
+                    "um": {"rows": 1, "duration_ns": None},
+                },
+            }
+        },
+    }
+    assert second["frames"] == {
+        "summary": {"gpu": {"rows": 1, "calls": 2, "total_ns": 30}, "api": {"rows": 1, "calls": 3, "total_ns": 40}},
+        "metrics": {"rows": 1},
+    }
+    assert "partial" not in told
+
+
+def test_inspect_says_that_not_all_was_read() -> None:
+    empty = profile()
+    assert inspect(Profile(empty.frames, ("a",), partial="stopped at 68%"))["partial"] == "stopped at 68%"
+    assert inspect(joined([empty, profile()]))["sources"] == ["run.log", "run.log"]
+
+
+def test_inspect_of_a_real_trace(corpus: Callable[[str], str]) -> None:
+    told = inspect(registry.load_one(corpus("seeds/000_eb78dec59201d654.txt")))
+    activities = told["sessions"][0]["frames"]["activities"]
+    assert (activities["rows"], activities["duration_ns"]) == (32, 753_580_086)
+    assert {kind: part["rows"] for kind, part in activities["by_kind"].items()} == {
+        "kernel": 20,
+        "memcpy": 6,
+        "memset": 6,
+    }
+    assert (told["sessions"][0]["pid"], told["views"]["log"]) == (6463, OK)

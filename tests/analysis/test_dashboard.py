@@ -1,0 +1,253 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.analysis.frames import copy, kernel, printed, profile
+from tests.analysis.test_kernels import assert_has_columns
+from tui.analysis.copies import COPIES, copies
+from tui.analysis.dashboard import REST, SPLIT, TOP, Dashboard, Fact, dashboard
+from tui.analysis.intervals import busy_time
+from tui.analysis.memo import once_per_profile
+from tui.loaders import registry
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from tui.model.profile import Profile
+
+
+def at(start_ns: int | None, duration_ns: int | None, **more: Any) -> dict[str, Any]:
+    return kernel("k", duration_ns, start_ns=start_ns, device=0, **more)
+
+
+def fact(board: Dashboard, name: str) -> Fact:
+    return next(found for found in (*board.performance, *board.system) if found.name == name)
+
+
+def value(board: Dashboard, name: str) -> object:
+    return fact(board, name).value
+
+
+def test_busy_time_counts_what_overlaps_once() -> None:
+    found = busy_time(profile(activities=[at(0, 10), at(5, 10), at(7, 2), at(30, 5), at(30, 5), at(100, 0)]))
+    assert found.rows(named=True) == [
+        {
+            "session": 0,
+            "device": 0,
+            "activities": 6,
+            "first_ns": 0,
+            "last_ns": 100,
+            "span_ns": 100,
+            "busy_ns": 20,
+            "idle_ns": 80,
+            "busy_pct": 20.0,
+        }
+    ]
+
+
+def test_each_device_is_busy_on_its_own_and_idle_within_the_sessions_span() -> None:
+    rows = [at(0, 10), {**at(5, 10), "device": 1}, {**at(50, 10), "session": 1}, at(None, 7), at(3, None)]
+    found = busy_time(profile(activities=rows))
+    assert found.select("session", "device", "span_ns", "busy_ns", "idle_ns").rows() == [
+        (0, 0, 15, 10, 5),
+        (0, 1, 15, 10, 5),
+        (1, 0, 10, 10, 0),
+    ]
+
+
+def test_an_overlap_below_the_resolution_is_none() -> None:
+    rows = [at(0, 8), at(0, 8), at(10, 8), at(100, 50), at(120, 10)]
+    fine = busy_time(profile(activities=rows))
+    coarse = busy_time(profile(activities=rows, sessions=[{"session": 0, "start_resolution_ns": 10}]))
+    assert fine["busy_ns"].to_list() == [8 + 8 + 50]
+    # The two at 0 ran one after the other, as far as the log can tell; the last one began 30 before another ended.
+    assert coarse["busy_ns"].to_list() == [8 + 8 + 8 + 50]
+
+
+def test_busy_time_is_never_more_than_the_span() -> None:
+    rows = [at(0, 9), at(0, 9), at(0, 9)]
+    found = busy_time(profile(activities=rows, sessions=[{"session": 0, "start_resolution_ns": 10}]))
+    assert found.select("span_ns", "busy_ns", "idle_ns", "busy_pct").rows() == [(9, 9, 0, 100.0)]
+
+
+@given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 20)), min_size=1, max_size=25))
+def test_busy_time_is_the_number_of_instants_with_work(spans: list[tuple[int, int]]) -> None:
+    found = busy_time(profile(activities=[at(start, length) for start, length in sorted(spans)]))
+    instants = {tick for start, length in spans for tick in range(start, start + length)}
+    assert found["busy_ns"].to_list() == [len(instants)]
+
+
+def test_performance_of_a_trace() -> None:
+    board = dashboard(
+        profile(
+            activities=[at(0, 60), at(70, 20, session=0), copy("HtoD", 10, start_ns=90, device=0, size_bytes=50)],
+            api_calls=[{"name": "cudaFree", "duration_ns": 7}, {"name": "cudaFree", "duration_ns": 8}],
+            devices=[{"device": 0, "name": "Tesla K40c"}],
+        )
+    )
+    facts = {found.name: found.value for found in board.performance}
+    assert facts == {
+        "span_ns": 100,
+        "busy_ns": 90,
+        "idle_ns": 10,
+        "busy_pct": 90.0,
+        "gpu_ns": 90,
+        "kernel_ns": 80,
+        "memcpy_ns": 10,
+        "launches": 2,
+        "kernels": 1,
+        "api_ns": 15,
+        "api_calls": 2,
+    }
+    assert all(found.source and not found.record for found in board.performance)
+    assert board.devices.select("name", "sm_count", "busy_pct").rows() == [("Tesla K40c", 15, 90.0)]
+
+
+def test_what_totals_cannot_tell_is_unknown_with_the_command_that_records_it() -> None:
+    board = dashboard(profile(summary=[printed("gpu", "k", 2, 30)]))
+    assert (value(board, "gpu_ns"), value(board, "launches")) == (30, 2)
+    assert fact(board, "gpu_ns").source == "the summary that the log holds"
+    busy, api = fact(board, "busy_ns"), fact(board, "api_ns")
+    assert (busy.value, busy.source, busy.record) == (None, "no start times", "nvprof --print-gpu-trace")
+    assert (api.value, api.source, api.record) == (None, "no API calls", "nvprof --print-api-trace")
+    assert [need.missing for need in board.missing] == [
+        "no start times: record with nvprof --print-gpu-trace",
+        "no launch configurations: record with nvprof --print-gpu-trace",
+        "no device names: record with nvprof --print-gpu-trace",
+        "no API calls: record with nvprof --print-api-trace",
+        "no single API calls: record with nvprof --print-api-trace",
+        "no metrics: record with nvprof --metrics all",
+        "no NVTX ranges: record with nvprof, with NVTX ranges in the program",
+    ]
+
+
+def test_an_empty_profile_knows_nothing_and_says_so() -> None:
+    board = dashboard(profile())
+    assert {found.value for found in board.performance} == {None}
+    assert all(found.source.startswith("no ") and found.record for found in board.performance)
+    assert (board.system, board.split.height, board.top_ops.height, board.copies.height) == ((), 0, 0, 0)
+
+
+OF_EACH_GROUP = (
+    ("volta_sgemm_128x32_nn", 90),
+    ("implicit_convolve_sgemm", 80),
+    ("flash_fwd_kernel", 70),
+    ("batch_norm_transform_input", 60),
+    ("pooling_fw_4d_kernel", 50),
+    ("reduce_kernel", 40),
+    ("ncclKernel_AllReduce", 30),
+    ("multi_tensor_apply_kernel", 20),
+    ("[CUDA memset]", 10),
+)
+
+
+def test_the_split_is_the_largest_groups_and_the_rest_and_adds_up() -> None:
+    rows = [kernel(name, ns, kind="memset" if name.startswith("[") else "kernel") for name, ns in OF_EACH_GROUP]
+    split = dashboard(profile(activities=rows)).split
+    assert split.height == SPLIT + 1
+    assert split.row(-1, named=True) == {
+        "group": REST,
+        "calls": 2,
+        "total_ns": 30,
+        "members": 2,
+        "time_pct": pytest.approx(100 * 30 / 450),
+    }
+    assert split["total_ns"].sum() == 450
+    assert split["time_pct"].sum() == pytest.approx(100)
+
+
+def test_a_rest_of_one_is_named() -> None:
+    split = dashboard(profile(activities=[kernel(name, ns) for name, ns in OF_EACH_GROUP[: SPLIT + 1]])).split
+    assert split["group"].to_list()[-1] == "optimizer"
+
+
+def test_top_tables_join_sessions_and_are_cut() -> None:
+    rows = [kernel(f"kernel{i}", 10 + i) for i in range(12)] + [kernel("kernel0", 100, session=1)]
+    board = dashboard(profile(activities=rows))
+    assert board.top_kernels.height == TOP
+    assert board.top_kernels.row(0, named=True) | {"short_name": "kernel0"} == {
+        "name": "kernel0",
+        "short_name": "kernel0",
+        "calls": 2,
+        "total_ns": 110,
+        "avg_ns": 55,
+        "time_pct": pytest.approx(100 * 110 / 286),
+    }
+    assert value(board, "sessions") == 2
+
+
+def test_copies_by_direction_with_size_and_rate() -> None:
+    found = copies(
+        profile(
+            activities=[
+                copy("HtoD", 10, size_bytes=1000),
+                copy("HtoD", 30, size_bytes=500),
+                copy("HtoD", 5),
+                copy("DtoH", 100, size_bytes=7),
+                kernel("[Unified Memory Memcpy HtoD]", 2, kind="um", size_bytes=4096),
+                kernel("[Unified Memory GPU page faults]", 2, kind="um"),
+            ],
+            summary=[printed("gpu", "[CUDA memcpy DtoD]", 3, 9, session=1), printed("gpu", "k", 1, 1, session=1)],
+        )
+    )
+    assert found.select("session", "kind", "copy_kind", "calls", "total_ns", "size_bytes").rows() == [
+        (0, "memcpy", "DtoH", 1, 100, 7),
+        (0, "memcpy", "HtoD", 3, 45, 1500),
+        (1, "memcpy", "DtoD", 3, 9, None),
+        (0, "um", "HtoD", 1, 2, 4096),
+    ]
+    assert found["throughput"].to_list() == [7e7, pytest.approx(1500 / 40e-9), None, pytest.approx(4096 / 2e-9)]
+    assert_has_columns(found, COPIES)
+
+
+def test_copies_of_sessions_are_joined_by_bytes_and_seconds() -> None:
+    board = dashboard(
+        profile(activities=[copy("HtoD", 10, size_bytes=1000), copy("HtoD", 30, size_bytes=1000, session=1)])
+    )
+    assert board.copies.select("calls", "size_bytes", "throughput").rows() == [(2, 2000, pytest.approx(2000 / 40e-9))]
+
+
+def test_the_system_is_what_the_log_says() -> None:
+    sessions = [
+        {"session": 0, "command": "./a", "pid": 1, "start_resolution_ns": 10},
+        {"session": 1, "command": "./a", "pid": 2, "start_resolution_ns": 1000},
+    ]
+    board = dashboard(profile(sessions=sessions))
+    assert [(found.name, found.value) for found in board.system] == [
+        ("sessions", 2),
+        ("command", "./a"),
+        ("pid", "1, 2"),
+        ("start_resolution_ns", 1000),
+    ]
+
+
+def test_results_are_kept_for_the_same_frames_only() -> None:
+    asked: list[Profile] = []
+
+    @once_per_profile("activities")
+    def counted(of: Profile) -> pl.DataFrame:
+        asked.append(of)
+        return of["activities"]
+
+    first, second = profile(activities=[kernel("k", 1)]), profile(activities=[kernel("k", 2)])
+    assert counted(first) is counted(first)
+    assert counted(second) is not counted(first)
+    assert asked == [first, second]
+    for number in range(20):
+        counted(profile(activities=[kernel("k", number)]))
+    counted(first)
+    assert len(asked) == 23
+
+
+def test_a_real_trace(corpus: Callable[[str], str]) -> None:
+    board = dashboard(registry.load_one(corpus("seeds/000_eb78dec59201d654.txt")))
+    assert (value(board, "gpu_ns"), value(board, "launches"), value(board, "kernels")) == (753_580_086, 20, 9)
+    span, busy, idle = (value(board, name) for name in ("span_ns", "busy_ns", "idle_ns"))
+    assert span == busy + idle  # type: ignore[operator]
+    assert board.split["total_ns"].sum() == 753_580_086
+    assert board.devices.select("name", "compute_capability", "sm_count").rows() == [("Tesla K40c", "3.5", 15)]

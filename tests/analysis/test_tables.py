@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.analysis.frames import printed, profile
+from tests.analysis.test_kernels import assert_has_columns
+from tui.analysis.issues import ISSUES, issue_counts, issues
+from tui.analysis.layers import LAYER_TOTALS, LAYERS, layer_totals, layers
+from tui.analysis.metrics import METRICS, metrics
+from tui.analysis.summaries import OTHER_SUMMARIES, other_summaries
+from tui.loaders import registry
+
+
+def layer(name: str, time_ns: int | None, predicted_ns: int | None = None, **more: Any) -> dict[str, Any]:
+    run = {"model": "vgg", "phase": "forward", "executor": "cudnn", "measured": True}
+    return {"layer": name, "time_ns": time_ns, "predicted_ns": predicted_ns, **run, **more}
+
+
+def test_measured_and_predicted_stand_side_by_side() -> None:
+    found = layers(profile(layers=[layer("conv1", 80, 40), layer("pool1", None, 7), layer("fc", 20, None)]))
+    assert found.select("layer", "measured_ns", "predicted_ns", "ratio", "time_pct").rows() == [
+        ("conv1", 80, 40, 0.5, 80.0),
+        ("pool1", None, 7, None, None),
+        ("fc", 20, None, None, 20.0),
+    ]
+    assert_has_columns(found, LAYERS)
+
+
+def test_a_prediction_alone_is_no_measurement() -> None:
+    rows = [layer("conv1", 30, executor="paleo", measured=False), layer("fc", 10, executor="paleo", measured=False)]
+    found = layers(profile(layers=rows))
+    assert found.select("measured_ns", "predicted_ns", "ratio", "time_pct").rows() == [
+        (None, 30, None, 75.0),
+        (None, 10, None, 25.0),
+    ]
+
+
+def test_totals_compare_like_with_like() -> None:
+    found = layer_totals(
+        profile(
+            layers=[
+                layer("conv1", 80, 40),
+                layer("pool1", None, 7),
+                layer("fc", 20, None),
+                layer("conv1", 10, 5, executor="tensorflow"),
+                layer("conv1", 9, None, phase="backward"),
+            ]
+        )
+    )
+    chosen = found.select("phase", "executor", "layers", "measured_ns", "predicted_ns", "ratio")
+    assert chosen.rows() == [
+        ("forward", "cudnn", 3, 100, 47, 0.5),
+        ("forward", "tensorflow", 1, 10, 5, 0.5),
+        ("backward", "cudnn", 1, 9, None, None),
+    ]
+    assert_has_columns(found, LAYER_TOTALS)
+
+
+def test_layers_of_paleo(corpus: Callable[[str], str]) -> None:
+    found = registry.load_one(corpus("seeds/001_c245d485069c24cb.txt"))
+    first = layers(found).row(0, named=True)
+    assert (first["layer"], first["measured_ns"], first["predicted_ns"]) == ("conv1-1", 9_857_393, 6_758_356)
+    assert first["ratio"] == pytest.approx(0.685613, abs=1e-6)
+    totals = layer_totals(found)
+    assert totals.height == 6
+    assert totals["measured_ns"].sum() == layers(found)["measured_ns"].sum()
+
+
+def test_issues_are_the_gravest_first_then_by_line() -> None:
+    rows = [
+        {"severity": "info", "line": 1, "reason": "a"},
+        {"severity": "error", "line": 9, "reason": "b"},
+        {"severity": "warning", "line": 5, "reason": "c"},
+        {"severity": "error", "line": 3, "reason": "d"},
+    ]
+    found = profile(issues=rows)
+    assert issues(found)["reason"].to_list() == ["d", "b", "c", "a"]
+    assert issue_counts(found) == {"error": 2, "warning": 1, "info": 1}
+    assert_has_columns(issues(found), ISSUES)
+
+
+def test_metrics_name_their_gpu() -> None:
+    found = metrics(profile(metrics=[{"kernel": "k", "metric": "ipc", "avg": 1.5, "device": "Tesla K40c"}]))
+    assert found.select("kernel", "metric", "avg", "device_name").rows() == [("k", "ipc", 1.5, "Tesla K40c")]
+    assert_has_columns(found, METRICS)
+
+
+def test_other_summaries_are_neither_gpu_work_nor_api_calls() -> None:
+    sections = ("gpu", "um", "api", "nvtx", "openacc", "cpu", "dependency")
+    found = other_summaries(profile(summary=[printed(section, section, 1, 1) for section in sections]))
+    assert found["name"].to_list() == ["um", "nvtx", "openacc", "cpu", "dependency"]
+    assert_has_columns(found, OTHER_SUMMARIES)
