@@ -29,14 +29,14 @@ def time_cell(nanoseconds: int) -> str:
     """A time as nvprof writes it: five digits, six for seconds, two from 1000 seconds on."""
     if nanoseconds < 1000:
         return f"{nanoseconds}ns"
-    for unit, factor, digits in (("us", 10**3, 5), ("ms", 10**6, 5), ("s", 10**9, 6)):
+    for unit, factor in (("us", 10**3), ("ms", 10**6), ("s", 10**9)):
         value = Decimal(nanoseconds) / factor
         if value < 1000 or unit == "s":
             break
     if value >= 1000:
         return f"{value:.1e}s"
-    whole = len(str(int(value)))
-    return f"{value:.{digits - whole}f}{unit}"
+    digits = 6 if unit == "s" else 5
+    return f"{value:.{digits - len(str(int(value)))}f}{unit}"
 
 
 def _shares(rows: Sequence[SummaryRow]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import permutations
 
 import polars as pl
@@ -43,16 +44,9 @@ def test_cells_on_lines_of_their_own() -> None:
          1.00%
                             1 2.3760us 2.3760us 2.3760us cudaUnbindTexture
         """)
+    forward = "void op::forward_kernel<gpu, float>(float*, op::forward_kernel<gpu, float> const *, int)"
     assert summary(profile, "section", "name", "calls", "total_ns", "min_ns", "max_ns", "line") == [
-        (
-            "gpu",
-            "void op::forward_kernel<gpu, float>(float*, op::forward_kernel<gpu, float> const *, int)",
-            1,
-            1207570000,
-            1207570000,
-            1207570000,
-            7,
-        ),
+        ("gpu", forward, 1, 1_207_570_000, 1_207_570_000, 1_207_570_000, 7),
         ("gpu", "[CUDA memcpy HtoD]", 13, 7_560_800, 1_567, 5_358_800, 10),
         ("gpu", "sgemm_sm35_ldg_tn_32x16x64x8x16", 2, 433_180, 16_671, 416_510, 13),
         ("api", "cuDeviceGetCount", 6, 5_562, 420, 1_782, 20),
@@ -117,7 +111,7 @@ def test_what_figures_do_not_prove_is_left_out_and_told() -> None:
 
 
 def test_names_cut_at_the_width_of_a_terminal() -> None:
-    name = "void sum_kernel<thrust::permutation<thrust::normal<double>>, thrust::transform<thrust::counting<long>>>(double*)"
+    name = "void sum_kernel<thrust::permutation<thrust::normal<double>>, thrust::transform<thrust::count<long>>>(int)"
     row = f" GPU activities:   99.61%  17.498ms      2010  8.7050us  7.9040us  19.904us  {name}"
     lines = [row[start : start + 100] for start in range(0, len(row), 100)]
     assert len(lines) > 1
@@ -227,7 +221,7 @@ def test_a_report_with_wrapped_and_torn_tables_is_complete() -> None:
     assert api.group_by("session", maintain_order=True).len().rows() == [(0, 32), (1, 31), (2, 30)]
     shares = rows.group_by("session", "section").agg(pl.col("time_pct").sum())
     assert all(99.9 < share < 100.1 for share in shares["time_pct"])
-    assert gpu["name"].n_unique() == 14
+    assert not any(re.search(r"\w (?:kernel|func|fw|ldg|tn|t=)", name) for name in gpu["name"])
     assert set(profile["issues"]["severity"]) == {"info"}
 
 
