@@ -45,8 +45,8 @@ class ProftuiApp(App[None]):
 
     TITLE = "proftui"
     CSS_PATH = "app.tcss"
-    HORIZONTAL_BREAKPOINTS: ClassVar = [(0, "-narrow"), (100, "-normal"), (160, "-wide")]
-    VERTICAL_BREAKPOINTS: ClassVar = [(0, "-short"), (30, "-tall")]
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-normal"), (160, "-wide")]
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (30, "-tall")]
     COMMANDS: ClassVar = {ProftuiProvider}
     BINDINGS: ClassVar = [
         *bindings_for(Scope.APP),
@@ -267,7 +267,7 @@ class ProftuiApp(App[None]):
         self.history.visit(previous)
         self._return_to(previous, "")
 
-    def action_back(self) -> None:
+    def action_leave(self) -> None:
         """Up a level, or back to the view before; at the first place, quit."""
         screen = self.view_screen
         if screen is None:

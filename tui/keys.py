@@ -89,7 +89,7 @@ ACTIONS: Final = (
     Action(
         "app.back",
         "q,backspace",
-        "back",
+        "leave",
         "back",
         "Back one screen; q at the first screen quits.",
         A,

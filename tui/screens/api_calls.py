@@ -26,13 +26,13 @@ def calls_of_function(profile: Profile, above: Mapping[str, Row]) -> pl.DataFram
 
 def no_api_calls(_profile: Profile) -> str:
     """Why there are no API calls to show."""
-    return "no API calls in this log: record with  nvprof --print-api-trace --log-file run.nvprof.log ./app"
+    return "no API calls in this log: record with  nvprof --print-api-trace ./app"
 
 
 def no_instances(profile: Profile) -> str:
     """Why there are no single calls to show."""
     if profile["api_calls"].is_empty():
-        return "This log holds totals, not single calls: record with  nvprof --print-api-trace --log-file run.nvprof.log ./app"
+        return "this log holds totals, not single calls: record with  nvprof --print-api-trace ./app"
     return "no function is selected"
 
 
@@ -46,6 +46,6 @@ class ApiCallsScreen(LinkedTablesScreen):
     )
     HELP: ClassVar = (
         "CUDA functions by the time the CPU spent in them; below, the calls of the one under the cursor.\n"
-        "This is CPU time: it overlaps GPU time, and a call that waits (synchronize, a blocking copy) counts its wait.\n"
+        "This is CPU time: it overlaps GPU time; a call that waits (synchronize, a blocking copy) counts its wait.\n"
         "Corr links a call to the GPU work that it launched."
     )

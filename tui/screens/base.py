@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from textual import on
 from textual.containers import Container
-from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import Footer
 
 from tui.commands import CommandError, command_words
 from tui.model.history import Place
-from tui.model.profile import Profile
 from tui.text import plain
 from tui.views import view
 from tui.widgets.command_bar import CommandBar
@@ -26,10 +24,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from textual.app import ComposeResult
+    from textual.content import Content
     from textual.dom import DOMNode
     from textual.widget import Widget
 
     from tui.app import ProftuiApp
+    from tui.model.profile import Profile
 
 
 class ViewScreen(Screen[None]):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual import on
 from textual.containers import Container, Horizontal, Vertical, VerticalScroll
 
+from tui.analysis.busy_over_time import busy_over_time
 from tui.analysis.dashboard import Dashboard, dashboard
+from tui.analysis.intervals import busy_time
 from tui.analysis.sessions import session_times
 from tui.fmt import duration, format_value, rate, size
 from tui.model.columns import ColumnKind
@@ -15,6 +17,7 @@ from tui.query.write import equals_filter
 from tui.screens.base import ViewScreen
 from tui.widgets.bar_list import BarList
 from tui.widgets.bars import BarRow
+from tui.widgets.busy_chart import BusyChart, BusyLane
 from tui.widgets.fact_strip import FactStrip
 from tui.widgets.needs import needs_text
 from tui.widgets.panel import Panel, TextPanel
@@ -46,6 +49,7 @@ class DashboardScreen(ViewScreen):
         """The facts above, the charts in columns below."""
         with VerticalScroll(id="dashboard", can_focus=False):
             yield FactStrip(id="performance")
+            yield BusyChart(id="busy")
             with Container(id="columns"):
                 with Vertical(id="first"):
                     yield Panel("Sessions", BarList(id="sessions"), id="sessions-panel")
@@ -66,6 +70,7 @@ class DashboardScreen(ViewScreen):
         """Fill every panel."""
         board = dashboard(self.profile, gpu=self.program.options.gpu)
         self.query_one(FactStrip).show(board.performance)
+        self._show_busy()
         self._show_sessions()
         self._bars("ops", board.top_ops, label="op", key="op")
         self._bars("kernels", board.top_kernels, label="name", key="name")
@@ -82,12 +87,13 @@ class DashboardScreen(ViewScreen):
                 first.focus()
 
     def _bars(self, panel: str, rows: pl.DataFrame, *, label: str, key: str) -> None:
-        """One line a row; its bar is its share of the whole."""
+        """One line a row; its bar is as long as its time is to the largest."""
+        most = rows["total_ns"].max()
         lines = [
             BarRow(
                 str(row[key]),
                 str(row[label]),
-                _fraction(row["time_pct"]),
+                _fraction(row["total_ns"], most),
                 duration(row["total_ns"]),
                 row["time_pct"],
                 symbol=label == "name",
@@ -97,6 +103,28 @@ class DashboardScreen(ViewScreen):
         bars = self.query_one(f"#{panel}", BarList)
         bars.show(lines)
         _panel_of(bars).display = bool(lines)
+
+    def _show_busy(self) -> None:
+        """A lane for each GPU; sessions have clocks of their own, so there are none over several."""
+        busy = busy_time(self.profile)
+        if busy.is_empty() or busy["session"].n_unique() > 1:
+            self.query_one(BusyChart).show([], 0)
+            return
+        profile, first, last = self.profile, busy["first_ns"].min(), busy["last_ns"].max()
+        assert isinstance(first, int)
+        assert isinstance(last, int)
+        def lane(row: dict[str, Any]) -> BusyLane:
+            def shares(bins: int) -> list[float]:
+                found = busy_over_time(
+                    profile, session=row["session"], device=row["device"], first_ns=first, last_ns=last, bins=bins
+                )
+                return found.tolist()
+
+            number = row["device"] if row["device"] is not None else "?"
+            return BusyLane(f"GPU {number}", row["busy_pct"], shares)
+
+        lanes = [lane(row) for row in busy.iter_rows(named=True)]
+        self.query_one(BusyChart).show(lanes, last - first)
 
     def _show_sessions(self) -> None:
         whole = self.program.whole_profile
@@ -111,7 +139,7 @@ class DashboardScreen(ViewScreen):
                 BarRow(
                     str(row["session"]),
                     f"{row['session']} {row['command'] or row['format']}",
-                    row["gpu_ns"] / most if row["gpu_ns"] is not None and most else None,
+                    _fraction(row["gpu_ns"], most),
                     duration(row["gpu_ns"]),
                 )
                 for row in times.iter_rows(named=True)
@@ -131,7 +159,14 @@ class DashboardScreen(ViewScreen):
             if row["throughput"] is not None:
                 figures.append(rate(row["throughput"]))
             direction = row["copy_kind"] or UNKNOWN_KIND
-            lines.append(BarRow(direction, f"{direction} ×{row['calls']:,}", _fraction(row["time_pct"]), "  ".join(figures)))
+            lines.append(
+                BarRow(
+                    direction,
+                    f"{direction} ×{row['calls']:,}",
+                    _fraction(row["total_ns"], board.copies["total_ns"].max()),
+                    "  ".join(figures),
+                )
+            )
         bars = self.query_one("#copies", BarList)
         bars.show(lines)
         _panel_of(bars).display = bool(lines)
@@ -141,7 +176,10 @@ class DashboardScreen(ViewScreen):
         layers.show([BarRow("layers", f"{board.layers:,} layer times", None, "")] if board.layers else [])
         _panel_of(layers).display = bool(board.layers)
         counts = [f"{number} {severity}" for severity, number in board.issues.items() if number]
-        lines = [BarRow("log", "the log itself", None, "")] if self.profile.texts else []
+        lines = [
+            BarRow("log", f"log: {source.rsplit('/', 1)[-1]}", None, f"{text.line_count:,} lines")
+            for source, text in self.profile.texts.items()
+        ][:1]
         if counts:
             lines.insert(0, BarRow("issues", "issues: " + ", ".join(counts), None, ""))
         doors = self.query_one("#input", BarList)
@@ -184,8 +222,8 @@ def _panel_of(widget: Widget) -> Panel:
     return panel
 
 
-def _fraction(percent: float | None) -> float | None:
-    return None if percent is None else percent / 100
+def _fraction(value: float | None, most: object) -> float | None:
+    return value / most if value is not None and isinstance(most, int | float) and most else None
 
 
 def _system_text(board: Dashboard) -> list[tuple[str, str, str]]:
@@ -194,12 +232,13 @@ def _system_text(board: Dashboard) -> list[tuple[str, str, str]]:
     for row in board.devices.iter_rows(named=True):
         facts = []
         if row["compute_capability"]:
-            facts.append(f"compute capability {row['compute_capability']}")
+            facts.append(f"cc {row['compute_capability']}")
         if row["sm_count"]:
             facts.append(f"{row['sm_count']} SMs")
         if row["facts_source"] == "table":
             facts.append("by its name")
-        lines.append((f"GPU {row['device'] if row['device'] is not None else '?'}", row["name"] or "unknown", ", ".join(facts)))
-    for fact in board.system:
-        lines.append((fact.label, format_value(fact.kind, fact.value), ""))
+        lines.append(
+            (f"GPU {row['device'] if row['device'] is not None else '?'}", row["name"] or "unknown", ", ".join(facts))
+        )
+    lines += [(fact.label, format_value(fact.kind, fact.value), "") for fact in board.system]
     return list(dict.fromkeys(lines))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tui.screens.base import ViewScreen
 
 TERMINAL_NOTES = (
-    "Hold shift (or option on a Mac) while dragging to select with the terminal itself; --no-mouse leaves the mouse to it.",
+    "Hold shift (option on a Mac) while dragging to select with the terminal; --no-mouse leaves the mouse to it.",
     "esc feels slow in tmux until `set -sg escape-time 10` is in its configuration; q and backspace go back as well.",
     "Copying goes through the terminal (OSC 52); tmux needs `set -g set-clipboard on`.",
 )
@@ -50,7 +50,10 @@ class HelpScreen(ModalScreen[None]):
     HelpScreen {
         align: center middle;
         background: $background 60%;
-        #help { width: 100%; max-width: 150; height: 100%; max-height: 60; background: $surface; border: round $primary; }
+        #help {
+            width: 100%; max-width: 150; height: 100%; max-height: 60;
+            background: $surface; border: round $primary;
+        }
         #help-title { padding: 0 1; color: $accent; text-style: bold; }
         #help-body { height: 1fr; padding: 0 1; }
         #columns { height: auto; }

@@ -8,6 +8,7 @@ from tui.analysis.kernels import KERNELS, LAUNCHES, kernels, launches
 from tui.analysis.neighbours import neighbours
 from tui.analysis.occupancy import launch_config
 from tui.fmt import shorten_symbol
+from tui.model.names import short_name
 from tui.screens.linked import Level, LinkedTablesScreen, Row
 from tui.widgets.launch_details import launch_details
 
@@ -32,9 +33,7 @@ def launches_of_kernel(profile: Profile, above: Mapping[str, Row]) -> pl.DataFra
 def no_launches(profile: Profile) -> str:
     """Why there are no launches to show."""
     if profile["activities"].is_empty():
-        return (
-            "This log holds totals, not launches: record with  nvprof --print-gpu-trace --log-file run.nvprof.log ./app"
-        )
+        return "this log holds totals, not launches: record with  nvprof --print-gpu-trace ./app"
     return "no kernel is selected"
 
 
@@ -42,7 +41,7 @@ def no_kernels(profile: Profile) -> str:
     """Why there are no kernels to show."""
     if profile["api_calls"].height or "api" in profile["summary"]["section"].cast(str).unique().to_list():
         return "no kernels in this log: it holds API calls only: press 0"
-    return "no kernels in this log: record with  nvprof --print-gpu-trace --log-file run.nvprof.log ./app"
+    return "no kernels in this log: record with  nvprof --print-gpu-trace ./app"
 
 
 KERNEL_LEVEL = Level(
@@ -52,8 +51,8 @@ LAUNCH_LEVEL = Level("launches", LAUNCHES, launches_of_kernel, lambda row: f"lau
 
 
 def short(row: Row) -> str:
-    """The name of a row, short enough for the path."""
-    return shorten_symbol(str(row["name"]), 40)
+    """The name of a row, short enough for the path: without namespaces."""
+    return shorten_symbol(short_name(str(row["name"])).rpartition("::")[2], 32)
 
 
 class LaunchScreen(LinkedTablesScreen):

@@ -11,12 +11,12 @@ from textual.content import Content
 from textual.widgets import Static
 from textual.worker import get_current_worker
 
-from tui.widgets.copying import copy_text
 from tui.fmt import format_value
 from tui.model.columns import COLUMNS, ColumnKind
 from tui.model.history import Place
 from tui.model.schema import FRAMES
 from tui.screens.base import ViewScreen
+from tui.widgets.copying import copy_text
 from tui.widgets.detail_pane import DetailPane
 from tui.widgets.details import Line, sections
 from tui.widgets.find_bar import FindBar

@@ -38,7 +38,10 @@ class MenuScreen(ModalScreen[str | None]):
     MenuScreen {
         align: center middle;
         background: $background 60%;
-        #menu { width: 90%; max-width: 100; height: auto; max-height: 90%; background: $surface; border: round $primary; }
+        #menu {
+            width: 90%; max-width: 100; height: auto; max-height: 90%;
+            background: $surface; border: round $primary;
+        }
         #menu-title { padding: 0 1; text-style: bold; color: $accent; }
         OptionList { height: auto; max-height: 100%; border: none; background: $surface; padding: 0; }
     }

@@ -16,7 +16,7 @@ class MetricsScreen(TableScreen):
 
     VIEW = "metrics"
     SPEC: ClassVar = METRICS
-    EMPTY: ClassVar = "no metrics in this log: record with  nvprof --metrics achieved_occupancy,dram_utilization --log-file run.nvprof.log ./app"
+    EMPTY: ClassVar = "no metrics in this log: record with  nvprof --metrics achieved_occupancy ./app"
     HELP: ClassVar = (
         "Metrics and events as the profiler measured them, by kernel, over all its invocations.\n"
         "A level is the profiler's scale from 0 (idle) to 10 (max).\n"

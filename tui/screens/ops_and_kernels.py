@@ -35,6 +35,6 @@ class OpsAndKernelsScreen(LaunchScreen):
     )
     HELP: ClassVar = (
         "Ops, the kernels of the op under the cursor, and the launches of the kernel under the cursor.\n"
-        "An nvprof log does not record ops: they are inferred from kernel names by rules (op_types.toml) that you can extend.\n"
+        "nvprof does not record ops: they are inferred from kernel names by rules (op_types.toml) you can extend.\n"
         "enter goes deeper, q comes back; enter on a launch shows its configuration and theoretical occupancy."
     )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tui.fmt import count, duration, format_value, percent, rate, shorten_symbol, size
+from tui.fmt import column_unit, count, duration, format_value, percent, rate, shorten_symbol, size
 from tui.model.columns import ColumnKind
+from tui.model.names import short_name
 from tui.widgets.details import Line, sections
 
 if TYPE_CHECKING:
@@ -21,34 +22,33 @@ NAME_CELLS = 48
 def launch_details(config: LaunchConfig, before: Neighbour | None, after: Neighbour | None) -> Content:
     """Everything that is known of a launch, in blocks; what is unknown says why."""
     kernel = config.kind == "kernel"
-    blocks = [(config.name, _what(config))]
+    blocks = [(f"{short_name(config.name)}  {config.kind}", _what(config))]
     if kernel:
         blocks += [("Launch config", _launch(config)), ("Theoretical occupancy", _occupancy(config))]
     else:
         blocks.append(("Transfer", _transfer(config)))
     blocks.append(("Neighbours on the stream", [_neighbour("before", before), _neighbour("after", after)]))
+    blocks.append(("Full name", [("", config.name, "")]))
     return sections(blocks)
 
 
 def _what(config: LaunchConfig) -> list[Line]:
     where = config.device_name or ("unknown" if config.device is None else "")
-    lines: list[Line] = [
+    unit = column_unit(ColumnKind.TIME, config.start_ns)
+    return [
         ("duration", duration(config.duration_ns), ""),
-        ("start", format_value(ColumnKind.TIME, config.start_ns), ""),
+        ("start", format_value(ColumnKind.TIME, config.start_ns, unit=unit), ""),
         ("device", " ".join(part for part in (_number(config.device), where) if part), ""),
-        ("context", _number(config.context), ""),
-        ("stream", _number(config.stream), ""),
+        ("context, stream", f"{_number(config.context)}, {_number(config.stream)}", ""),
         ("correlation", _number(config.correlation), "" if config.correlation is not None else "the log does not say"),
         ("source line", _number(config.line), "L goes there"),
     ]
-    return lines
 
 
 def _launch(config: LaunchConfig) -> list[Line]:
     return [
         ("grid", _shape(config.grid), f"{count(config.blocks)} blocks"),
-        ("block", _shape(config.block), f"{count(config.threads_per_block)} threads"),
-        ("threads", count(config.threads), ""),
+        ("block", _shape(config.block), f"{count(config.threads_per_block)} threads, {count(config.threads)} in all"),
         ("registers", _number(config.registers), "per thread"),
         ("static shared", size(config.static_shared_bytes), "per block"),
         ("dynamic shared", size(config.dynamic_shared_bytes), "per block"),
@@ -59,7 +59,7 @@ def _occupancy(config: LaunchConfig) -> list[Line]:
     if config.occupancy_pct is None:
         return [("unknown", "", config.occupancy_reason or "")]
     lines: list[Line] = [
-        ("occupancy", percent(config.occupancy_pct), "upper bound: the largest shared memory setting is assumed"),
+        ("occupancy", percent(config.occupancy_pct), "an upper bound: assumes the largest shared memory"),
         ("limited by", config.limiter or "", ""),
         ("blocks per SM", _number(config.blocks_per_sm), ""),
     ]
