@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
-        status = _run(arguments)
+        status = _run(_without_separator(arguments))
         sys.stdout.flush()
         return status
     except ProftuiError as error:
@@ -143,6 +143,21 @@ def _command_parser(command: str) -> argparse.ArgumentParser:
     return parser
 
 
+def _without_separator(arguments: list[str]) -> list[str]:
+    """Arguments after ``--`` are files: those that look like options become paths that do not.
+
+    `argparse` in Python 3.11 loses them where options and files are mixed.
+
+    >>> _without_separator(["inspect", "--", "-run.log", "-", "a.log"])
+    ['inspect', './-run.log', '-', 'a.log']
+    """
+    if "--" not in arguments:
+        return arguments
+    at = arguments.index("--")
+    files = [f"./{name}" if name.startswith("-") and name != "-" else name for name in arguments[at + 1 :]]
+    return arguments[:at] + files
+
+
 def _run(arguments: list[str]) -> int:
     command = arguments[0] if arguments and arguments[0] in COMMANDS else None
     if command is None:
@@ -174,6 +189,9 @@ def _open(options: argparse.Namespace) -> int:
         options.view, options.format = "dashboard", "text"
         return _report(options)
     _check_input(options.files)
+    if not any(file == "-" or Path(file).exists() for file in options.files):
+        # Said without a screen that comes and goes.
+        _load(options)
     if "-" in options.files or not sys.stdin.isatty():
         _take_keys_from_terminal()
     for name, value in environment_changes(known, os.environ).items():

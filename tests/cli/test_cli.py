@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tui import __version__, cli
-from tui.exportable import MODEL_FRAMES
+from tui.exportable import AGGREGATES, MODEL_FRAMES
 from tui.model.schema import FRAMES
 
 TRACE = """\
@@ -105,6 +105,15 @@ def test_a_command_that_does_not_come_first(capfd: pytest.CaptureFixture[str], l
     status, _out, err = run(capfd, "--color", "never", "report", log)
     assert status == 2
     assert "proftui: report is a command and comes first\n         as: proftui report FILE\n" in err
+
+
+def test_a_file_whose_name_begins_with_a_dash(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "-run.log").write_text(TRACE)
+    monkeypatch.chdir(tmp_path)
+    assert run(capfd, "inspect", "--format", "json", "--", "-run.log")[0] == 0
+    assert run(capfd, "inspect", "--format", "json", "./-run.log")[0] == 0
 
 
 def test_a_file_that_is_named_as_a_command(
@@ -229,6 +238,41 @@ def test_a_file_that_cannot_be_read_does_not_stop_the_others(
     assert len(err.splitlines()) == 1
 
 
+def test_the_k40c_log_is_whole(capfd: pytest.CaptureFixture[str]) -> None:
+    sample = Path(__file__).parents[2] / "sample_logs" / "caffe_conv1.nvprof.log"
+    _status, out, _err = run(capfd, "export", sample, "--frame", "activities", "--format", "ndjson")
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert (len(rows), sum(row["duration_ns"] for row in rows)) == (32, 753_580_086)
+    kernels = [row for row in rows if row["kind"] == "kernel"]
+    assert len(kernels) == 20
+    config = ["grid_x", "block_x", "registers", "static_shared_bytes", "dynamic_shared_bytes", "stream", "correlation"]
+    assert not [row for row in kernels for name in config if row[name] is None]
+
+
+def test_the_ending_of_the_path_tells_the_format(capfd: pytest.CaptureFixture[str], log: Path, tmp_path: Path) -> None:
+    for ending, beginning in (("parquet", b"PAR1"), ("xlsx", b"PK"), ("md", b"| session |"), ("json", b"[{")):
+        target = tmp_path / f"kernels.{ending}"
+        assert run(capfd, "export", log, "--frame", "kernels", "-o", target)[0] == 0
+        assert target.read_bytes().startswith(beginning)
+
+
+def test_every_aggregate_can_be_exported(capfd: pytest.CaptureFixture[str], log: Path) -> None:
+    rows = {}
+    for name in AGGREGATES:
+        status, out, _err = run(capfd, "export", log, "--frame", name, "--gpu", "Tesla K40c")
+        assert status == 0
+        rows[name] = len(out.splitlines()) - 1
+    assert rows == {
+        "kernels": 3,
+        "api": 0,
+        "op_types": 3,
+        "op_kernels": 3,
+        "occupancy": 2,
+        "layer_times": 0,
+        "layer_totals": 0,
+    }
+
+
 # --- sessions --------------------------------------------------------------------------------------------------------
 
 
@@ -305,6 +349,13 @@ def test_a_dumb_terminal_gets_the_report(log: Path) -> None:
     status, shown = on_a_terminal([log], env={"TERM": "dumb"})
     assert status == 0
     assert "proftui: TERM is dumb: this is the text report" in shown
+    assert "\x1b" not in shown
+
+
+def test_a_file_that_is_not_there_is_said_without_a_screen(tmp_path: Path) -> None:
+    status, shown = on_a_terminal([tmp_path / "gone.log"], env={"TERM": "xterm"})
+    assert status == 2
+    assert shown.startswith(f"proftui: {tmp_path / 'gone.log'}: no such file")
     assert "\x1b" not in shown
 
 

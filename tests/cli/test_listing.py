@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from tui.fmt import cell_width
+from tui.keys import ACTIONS
+from tui.listing import formats_markdown, formats_text, inspect_text, keys_markdown, keys_text, shown_keys
+from tui.loaders.base import Format
+from tui.loaders.registry import formats
+
+PIPED = Format("toy", "Toy traces", "the line 'a|b'", ("activities", "issues"), "toy record | tee run.log")
+
+
+def test_formats_for_people_fit_the_width() -> None:
+    told = formats_text([PIPED, *formats()], width=60)
+    assert told.startswith(
+        "toy  Toy traces\n"
+        "  recognised by  the line 'a|b'\n"
+        "  feeds          activities, issues\n"
+        "  record with    toy record | tee run.log\n"
+    )
+    words = max(cell_width(word) for word in told.split())
+    assert max(map(cell_width, told.splitlines())) <= max(60, 17 + words)
+
+
+def test_formats_for_the_readme_are_a_table() -> None:
+    lines = formats_markdown([PIPED]).splitlines()
+    assert lines[2] == ("| Toy traces | `toy` | the line 'a\\|b' | activities, issues | `toy record \\| tee run.log` |")
+    assert len(formats_markdown(formats()).splitlines()) == 2 + len(formats())
+
+
+def test_keys_have_a_line_each() -> None:
+    table = keys_markdown()
+    assert sum(line.startswith("| `") for line in table.splitlines()) == len(ACTIONS)
+    assert "| `/` | Find:" in table
+    assert "| `j` `↓` | Row down. | in a table |" in table
+    assert all(line.startswith(("  ", " " * 17)) or line == line.strip() for line in keys_text(width=70).splitlines())
+
+
+def test_keys_without_a_name_for_people_are_written_as_they_are() -> None:
+    by_id = {action.id: action for action in ACTIONS}
+    assert shown_keys(by_id["table.half-down"]) == "ctrl+d"
+    assert shown_keys(by_id["app.back"]) == "q ⌫"
+
+
+def test_what_inspect_found_is_harmless() -> None:
+    told = inspect_text({"source": "a\x1b[2J.log", "error": "no\x1bprofile found; looked for nvprof"}, width=80)
+    assert told == "a·[2J.log\n  cannot be opened: no·profile found; looked for nvprof\n\n"
