@@ -39,9 +39,8 @@ def copies(profile: Profile) -> pl.DataFrame:
     direction = pl.coalesce(pl.col("copy_kind").cast(pl.String), _direction_of_name())
     both = pl.col("size_bytes").is_not_null() & (pl.col("duration_ns") > 0)
     single = (
-        activities.filter(
-            (pl.col("kind") == "memcpy") | ((pl.col("kind") == "um") & _direction_of_name().is_not_null())
-        )
+        activities.filter((pl.col("kind") == "memcpy") | (pl.col("kind") == "um"))
+        .filter((pl.col("kind") == "memcpy") | _direction_of_name().is_not_null())
         .with_columns(direction.alias("copy_kind"))
         .group_by("session", "kind", "copy_kind")
         .agg(

@@ -124,13 +124,20 @@ def kernels(profile: Profile) -> pl.DataFrame:
     single = (
         activities.lazy()
         .group_by("session", "kind", "name")
-        .agg(*figures(), pl.col("uses_tensor_core").drop_nulls().first(), pl.col("line").min())
+        .agg(
+            *figures(),
+            pl.col("uses_tensor_core").drop_nulls().first(),
+            pl.col("line").min(),
+            pl.col("short_name").drop_nulls().first(),
+        )
         .with_columns(share())
         .collect()
     )
-    rows = pl.concat([single, aggregated(profile, "gpu", without=activities["session"])])
+    rows = pl.concat([single, aggregated(profile, "gpu", without=activities["session"])], how="diagonal")
+    missing = short_names(rows.filter(pl.col("short_name").is_null())["name"])
     return (
-        rows.join(short_names(rows["name"]), on="name", how="left")
+        rows.join(missing, on="name", how="left", suffix="_made")
+        .with_columns(pl.coalesce("short_name", "short_name_made"))
         .select("session", "kind", "name", "short_name", *KERNEL_EXPORT[3:], "line")
         .sort("total_ns", "name", descending=[True, False], nulls_last=True)
     )
