@@ -137,17 +137,17 @@ class BulkReader(ABC):
         """
 
     @abstractmethod
-    def _new_codes(self, data: Bytes, begins: Places, ends: Places) -> npt.NDArray[np.int32]:
+    def _new_codes(self, data: Bytes, cells_at: Places, ends: Places) -> npt.NDArray[np.int32]:
         """Read cells that were not seen before and give each row its code; `ODD` for those that are not plain."""
 
-    def _codes(self, data: Bytes, begins: Places, ends: Places, cells_at: Places) -> npt.NDArray[np.int32]:
+    def _codes(self, data: Bytes, cells_at: Places, ends: Places) -> npt.NDArray[np.int32]:
         """The codes of the cells that stand between ``cells_at`` and ``ends``."""
         known = self._known
         if known.rows > _ENOUGH and known.distinct > 0.5 * known.rows:
-            return self._new_codes(data, begins, ends)
+            return self._new_codes(data, cells_at, ends)
         own, codes, first = known.look_up(strings(data, cells_at, ends))
         if len(first):
-            known.learn(own[first], self._new_codes(data, begins[first], ends[first]))
+            known.learn(own[first], self._new_codes(data, cells_at[first], ends[first]))
             codes = known.translate(own)
         return codes
 

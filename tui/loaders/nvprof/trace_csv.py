@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 from tui.loaders.nvprof.numbers import time_ns, time_step_ns
 from tui.loaders.nvprof.trace_cells import cells_of, is_api, split_correlation
+from tui.loaders.nvprof.trace_csv_bulk import CsvBulk, bulk_reads
 from tui.loaders.nvprof.trace_layout import CsvLayout, csv_header, split_csv
 
 if TYPE_CHECKING:
+    from tui.loaders.block import Block
     from tui.loaders.nvprof.state import NvprofState
     from tui.loaders.nvprof.trace_table import TraceTable
     from tui.loaders.section import Line
@@ -26,6 +28,7 @@ class CsvTrace:
         self._state = state
         self._at_header = True
         self._last_start = 0
+        self._bulk: CsvBulk | None = None
 
     def take(self, line: Line) -> bool:
         """Read a row; the layout's units, if it is the line below the header."""
@@ -44,6 +47,14 @@ class CsvTrace:
             return again is not None and again.columns == self._layout.columns and not self._layout.units
         self._read(line, values)
         return True
+
+    def take_block(self, block: Block, start: int) -> int:
+        """Read rows in bulk, those between that need it one by one."""
+        if self._at_header or not bulk_reads(self._layout):
+            return start
+        if self._bulk is None:
+            self._bulk = CsvBulk(self._layout, self.table)
+        return self._bulk.take(block, start, self.take)
 
     def close(self) -> None:
         """Rows may go on behind program output; the table is complete when the text ends or another begins."""

@@ -35,6 +35,7 @@ _ZEROS, _POINTS, _BLANKS = (_every(sign) for sign in b"0. ")
 _TO_HIGH: Final = _every(0x80 - 10)
 _PAIRS, _FOURS = np.uint64(0x00FF00FF00FF00FF), np.uint64(0x0000FFFF0000FFFF)
 _TEN, _HUNDRED, _TEN_THOUSAND = (np.uint64(base) for base in (10, 100, 10_000))
+_SECOND_BYTE, _SECOND_BYTE_BITS = np.uint64(0x0100), np.uint64(0xFF00)
 _TO_MASK: Final = np.uint64(0x0102040810204080)
 _POWERS: Final = 10 ** np.arange(19, dtype=np.int64)
 _FLOAT_POWERS: Final = 10.0 ** np.arange(19)
@@ -176,6 +177,20 @@ def _eight_digits(words: Words) -> Places:
     return words.astype(np.int64)
 
 
+def final_digits(data: Bytes, ends: Places) -> tuple[Places, Places]:
+    """The whole numbers that end at places, and how many digits they have: 16 at most, perhaps none."""
+    words = words_at(data, ends - CELL)
+    count = _CLEAR_AT_END[(_not_digits(words) * _TO_MASK) >> _TOP]
+    numbers = _eight_digits(words & _KEEP_LAST[count])
+    full = np.flatnonzero(count == CELL)
+    if len(full):
+        words = words_at(data, ends[full] - 2 * CELL)
+        further = _CLEAR_AT_END[(_not_digits(words) * _TO_MASK) >> _TOP]
+        numbers[full] += _eight_digits(words & _KEEP_LAST[further]) * 10**CELL
+        count[full] += further
+    return numbers, count
+
+
 def final_ids(data: Bytes, ends: Places) -> tuple[Places, Places]:
     """The ids in ``name [123]`` at the end of rows.
 
@@ -186,20 +201,24 @@ def final_ids(data: Bytes, ends: Places) -> tuple[Places, Places]:
     Returns:
         The ids, -1 where there is none, and the index after each row's last character without the id.
     """
-    found = data[ends - 1] == ord("]")
-    words = words_at(data, ends - 1 - CELL)
-    count = _CLEAR_AT_END[(_not_digits(words) * _TO_MASK) >> _TOP]
-    ids = _eight_digits(words & _KEEP_LAST[count])
-    full = np.flatnonzero(found & (count == CELL))
-    if len(full):
-        # Ids of more than eight digits go on before.
-        words = words_at(data, ends[full] - 1 - 2 * CELL)
-        further = _CLEAR_AT_END[(_not_digits(words) * _TO_MASK) >> _TOP]
-        ids[full] += _eight_digits(words & _KEEP_LAST[further]) * 10**CELL
-        count[full] += further
+    ids, count = final_digits(data, ends - 1)
     before = ends - 2 - count
-    found &= (count > 0) & (data[before] == ord("[")) & (data[before - 1] == ord(" "))
+    found = (data[ends - 1] == ord("]")) & (count > 0) & (data[before] == ord("[")) & (data[before - 1] == ord(" "))
     return np.where(found, ids, -1), np.where(found, before - 1, ends)
+
+
+def six_decimals(data: Bytes, begins: Places, ends: Places) -> tuple[Places, Mask]:
+    """Numbers such as ``215155.715000`` in millionths, and which of the pieces of a text are such numbers."""
+    length = ends - begins
+    words = words_at(data, ends - CELL)
+    good = (length >= CELL) & (length <= 2 * CELL) & (_not_digits(words) == _SECOND_BYTE)
+    good &= (words ^ _POINTS) & _SECOND_BYTE_BITS == 0
+    last = _eight_digits(words & ~_SECOND_BYTE_BITS)
+    keep = _KEEP_LAST[np.clip(length - CELL, 0, CELL)]
+    words = words_at(data, ends - 2 * CELL)
+    good &= _not_digits(words) & keep == 0
+    ones, decimals = np.divmod(last, 10**7)
+    return _eight_digits(words & keep) * 10**7 + ones * 10**6 + decimals, good
 
 
 def dimensions(data: Bytes, at: Places, width: int) -> tuple[Places, Places, Places, Mask]:

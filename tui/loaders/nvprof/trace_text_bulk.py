@@ -56,8 +56,7 @@ class TextBulk(BulkReader):
         codes = np.full(len(index), ODD, np.int32)
         chosen = np.flatnonzero(good & ~is_api)
         if len(chosen):
-            at = begins[chosen]
-            codes[chosen] = self._codes(data, at, name_ends[chosen], at + self._edges[1])
+            codes[chosen] = self._codes(data, begins[chosen] + self._edges[1], name_ends[chosen])
         chosen = np.flatnonzero(good & is_api)
         if len(chosen):
             codes[chosen] = self._api_codes(data, begins[chosen], name_ends[chosen])
@@ -115,9 +114,9 @@ class TextBulk(BulkReader):
             codes = self._api_names.translate(own)
         return codes
 
-    def _new_codes(self, data: Bytes, begins: Places, ends: Places) -> npt.NDArray[np.int32]:
-        columns, good = read_cells(self._layout, data, begins, ends)
-        codes = np.full(len(begins), ODD, np.int32)
+    def _new_codes(self, data: Bytes, cells_at: Places, ends: Places) -> npt.NDArray[np.int32]:
+        columns, good = read_cells(self._layout, data, cells_at - self._edges[1], ends)
+        codes = np.full(len(ends), ODD, np.int32)
         count = int(np.count_nonzero(good))
         if count:
             cells = pl.DataFrame({name: columns.get(name, MISSING[name]) for name in CELLS}, schema=CELLS)
