@@ -45,8 +45,9 @@ class ProftuiApp(App[None]):
 
     TITLE = "proftui"
     CSS_PATH = "app.tcss"
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-normal"), (160, "-wide")]
-    VERTICAL_BREAKPOINTS = [(0, "-short"), (30, "-tall")]
+    # The base class declares these two as variables of the instance.
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-normal"), (160, "-wide")]  # noqa: RUF012
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (30, "-tall")]  # noqa: RUF012
     COMMANDS: ClassVar = {ProftuiProvider}
     BINDINGS: ClassVar = [
         *bindings_for(Scope.APP),

@@ -53,4 +53,5 @@ def busy_over_time(
     busy = np.stack((busy_until[:-1], busy_until[1:]), axis=1).ravel()
     edges = np.linspace(first_ns, last_ns, bins + 1)
     shares = np.diff(np.interp(edges, moments, busy)) / ((last_ns - first_ns) / bins)
-    return np.clip(shares, 0.0, 1.0).astype(np.float64)
+    clipped: npt.NDArray[np.float64] = np.clip(shares, 0.0, 1.0)
+    return clipped

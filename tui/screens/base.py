@@ -102,7 +102,6 @@ class ViewScreen(Screen[None]):
         sessions, session = whole["sessions"].height, self.program.session
         issues = whole["issues"].filter(whole["issues"]["severity"] != "info").height
         return [
-            "m views  ? help",
             "partial" if whole.partial else "",
             f"{issues} issue{'s' if issues != 1 else ''}" if issues else "",
             ""

@@ -10,6 +10,7 @@ from textual.containers import Container, Horizontal, Vertical, VerticalScroll
 from tui.analysis.busy_over_time import busy_over_time
 from tui.analysis.dashboard import Dashboard, dashboard
 from tui.analysis.intervals import busy_time
+from tui.analysis.layers import layer_totals
 from tui.analysis.sessions import session_times
 from tui.fmt import duration, format_value, rate, size
 from tui.model.columns import ColumnKind
@@ -60,10 +61,10 @@ class DashboardScreen(ViewScreen):
                         yield Panel("GPU time by kind of work", StackedBar(id="split-bar"), BarList(id="split"))
                         yield Panel("API calls", BarList(id="api"), note="CPU time, overlaps GPU time")
                     with Vertical(id="third"):
-                        yield Panel("Copies", BarList(id="copies"), id="copies-panel")
-                        yield Panel("Layers", BarList(id="layers"), id="layers-panel")
+                        yield Panel("Copies", BarList(id="copies"))
+                        yield Panel("Layers", BarList(id="layers"))
                         yield TextPanel("System", id="system")
-                        yield Panel("Input", BarList(id="input"), id="input-panel")
+                        yield Panel("Input", BarList(id="input"))
                         yield TextPanel("What this log cannot say", id="missing")
 
     def populate(self) -> None:
@@ -77,7 +78,10 @@ class DashboardScreen(ViewScreen):
         self._bars("api", board.top_api.head(API_ROWS), label="name", key="name")
         self._show_split(board)
         self._show_copies(board)
+        self._show_layers()
         self._show_doors(board)
+        self.query_one("#first").display = any(panel.display for panel in self.query("#first Panel"))
+        self.query_one("#second").display = any(panel.display for panel in self.query("#second Panel"))
         self.query_one("#system", TextPanel).show(_system_text(board))
         self.query_one("#missing", TextPanel).show(needs_text(board.missing))
         self.query_one("#missing").display = bool(board.missing)
@@ -113,12 +117,13 @@ class DashboardScreen(ViewScreen):
         profile, first, last = self.profile, busy["first_ns"].min(), busy["last_ns"].max()
         assert isinstance(first, int)
         assert isinstance(last, int)
+
         def lane(row: dict[str, Any]) -> BusyLane:
             def shares(bins: int) -> list[float]:
-                found = busy_over_time(
+                found: list[float] = busy_over_time(
                     profile, session=row["session"], device=row["device"], first_ns=first, last_ns=last, bins=bins
-                )
-                return found.tolist()
+                ).tolist()
+                return found
 
             number = row["device"] if row["device"] is not None else "?"
             return BusyLane(f"GPU {number}", row["busy_pct"], shares)
@@ -171,10 +176,27 @@ class DashboardScreen(ViewScreen):
         bars.show(lines)
         _panel_of(bars).display = bool(lines)
 
+    def _show_layers(self) -> None:
+        """The time of all layers by phase and executor; where it was predicted as well, that too."""
+        totals = layer_totals(self.profile)
+        most = max((value for value in totals["measured_ns"] if value is not None), default=None)
+        lines = []
+        for row in totals.iter_rows(named=True):
+            known = row["measured_ns"] is not None
+            figures = duration(row["measured_ns"]) if known else "not measured"
+            if row["predicted_ns"] is not None:
+                figures += f"  predicted {duration(row['predicted_ns'])}"
+            key = " ".join(
+                equals_filter(column, row[column], ColumnKind.TEXT) for column in ("phase", "executor") if row[column]
+            )
+            lines.append(
+                BarRow(key, f"{row['phase']}, {row['executor']}", _fraction(row["measured_ns"], most), figures)
+            )
+        bars = self.query_one("#layers", BarList)
+        bars.show(lines)
+        _panel_of(bars).display = bool(lines)
+
     def _show_doors(self, board: Dashboard) -> None:
-        layers = self.query_one("#layers", BarList)
-        layers.show([BarRow("layers", f"{board.layers:,} layer times", None, "")] if board.layers else [])
-        _panel_of(layers).display = bool(board.layers)
         counts = [f"{number} {severity}" for severity, number in board.issues.items() if number]
         lines = [
             BarRow("log", f"log: {source.rsplit('/', 1)[-1]}", None, f"{text.line_count:,} lines")
@@ -202,6 +224,8 @@ class DashboardScreen(ViewScreen):
                 self._go_filtered("kernels", equals_filter("name", event.key, ColumnKind.SYMBOL))
             case "api":
                 self._go_filtered("api-calls", equals_filter("name", event.key, ColumnKind.SYMBOL))
+            case "layers":
+                self._go_filtered("layers", event.key)
             case "copies":
                 known = event.key != UNKNOWN_KIND
                 self._go_filtered("kernels", f"kind=memcpy {event.key}" if known else "kind=memcpy")

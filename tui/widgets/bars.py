@@ -14,6 +14,8 @@ from tui.text import plain
 
 BAR_LEAST: Final = 6
 """A bar of fewer cells says nothing: the label takes the room."""
+BAR_WISH: Final = 14
+"""Cells that a bar keeps beside a label that is too long."""
 BAR_MOST: Final = 60
 LABEL_LEAST: Final = 12
 SHARE_WIDTH: Final = 7
@@ -63,8 +65,8 @@ def bar_columns(rows: Sequence[BarRow], width: int) -> BarColumns:
     share = SHARE_WIDTH if any(row.percent is not None for row in rows) else 0
     label = max((cell_width(short_name(row.label) if row.symbol else row.label) for row in rows), default=0)
     room = width - value - 1 - (share + 1 if share else 0)
-    # The label keeps up to half of the line; a bar too short to read leaves it all.
-    label = min(label, max(LABEL_LEAST, room // 2, room - BAR_MOST - 1))
+    # The label comes first: the bar has what is left, and one too short to read leaves it all.
+    label = min(label, max(LABEL_LEAST, room - BAR_WISH - 1))
     cells = min(BAR_MOST, room - label - 1)
     if cells < BAR_LEAST:
         return BarColumns(max(0, room), 0, value, share)
