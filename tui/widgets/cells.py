@@ -69,8 +69,12 @@ class CellWriter:
             symbol = self._unit.ascii().symbol if ascii_only else self._unit.symbol
         self.title = heading(column.title, symbol)
         """The heading with the unit that all values of the column share."""
-        self.width = max(cell_width(self.title) + 1, self._width_of_values(series, smallest, largest))
-        """Cells that the values and the heading with its sort marker need."""
+        self.width = max(cell_width(self.title), self._width_of_values(series, smallest, largest))
+        """Cells that the values and the heading need."""
+
+    def width_sorted_by(self, columns: int) -> int:
+        """Cells with room for the sort marker, and for its number where the table is sorted by several columns."""
+        return max(self.width, cell_width(self.title) + (2 if columns > 1 else 1))
 
     def _width_of_values(self, series: pl.Series, smallest: float | None, largest: float | None) -> int:
         kind = self.column.kind

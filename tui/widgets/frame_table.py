@@ -224,7 +224,7 @@ class FrameTable(ScrollView, can_focus=True):
             width = max(0, self.scrollable_content_region.width - 1)
             layout = lay_out(
                 columns,
-                {column.name: self._writers[column.name].width for column in columns},
+                {column.name: self._writers[column.name].width_sorted_by(len(self.sort)) for column in columns},
                 width,
                 pinned=self.spec.pinned,
                 first=self._first_column,

@@ -33,7 +33,8 @@ class TableStatus:
     """Which of the found rows the cursor is on, from 1."""
     sorted_by: str = ""
     marks: str = ""
-    """What the marked rows sum up to."""
+    """How many rows are marked, and what they sum up to."""
+    marks_average: str = ""
     busy: str = ""
     """What is being done when it takes a while."""
     columns_before: int = 0
@@ -55,6 +56,8 @@ class TableStatus:
             parts.append((2, f"find {place}" if self.found else "find: no match"))
         if self.marks:
             parts.append((2, self.marks))
+        if self.marks_average:
+            parts.append((4, f"avg {self.marks_average}"))
         if self.filter:
             parts.append((4, f"filter {self.filter}"))
         if self.sorted_by:
@@ -66,7 +69,7 @@ class TableStatus:
         left, right = ("<-", "->") if ascii_only else ("←", "→")
         after = f"+{self.columns_after} column{'s' if self.columns_after != 1 else ''} {right}"
         sides = [f"{left} {self.columns_before}" if self.columns_before else "", after if self.columns_after else ""]
-        return SEPARATOR.join(side for side in sides if side)
+        return (" - " if ascii_only else SEPARATOR).join(side for side in sides if side)
 
     def line(self, width: int, *, ascii_only: bool = False) -> str:
         """The whole line; the least important parts go first where it lacks the room."""

@@ -17,10 +17,14 @@ GAP: Final = 2
 """Blank cells between two columns."""
 PINNED_MIN: Final = 24
 """The pinned column keeps this many cells, if its texts are that long, before any other column is shown."""
+PINNED_SHARE: Final = 0.3
+"""On wide lines it keeps this part of them: a name that can be read is worth more than one column more."""
 PINNED_COMFORT: Final = 32
 """The pinned column gives nothing to the share bar below this."""
 BAR_MIN: Final = 8
 BAR_MAX: Final = 20
+BAR_PRIORITY: Final = 6
+"""Columns of this priority and less important ones only get the room that the share bar leaves."""
 
 LEFT_ALIGNED: Final = frozenset({ColumnKind.TEXT, ColumnKind.SYMBOL, ColumnKind.FLAG})
 
@@ -69,15 +73,19 @@ class TableLayout:
         return next((placed for placed in self.placed if placed.column.name == name), None)
 
 
-def _columns_that_fit(columns: Sequence[Column], widths: Mapping[str, int], room: int) -> set[str]:
+def _columns_that_fit(columns: Sequence[Column], widths: Mapping[str, int], room: int, bar_column: str) -> set[str]:
     kept: set[str] = set()
+    is_barred = False
     by_importance = sorted(range(len(columns)), key=lambda position: (columns[position].priority, position))
     for position in by_importance:
-        name = columns[position].name
-        room -= widths[name] + GAP
+        column = columns[position]
+        if bar_column in kept and not is_barred and column.priority >= BAR_PRIORITY:
+            room -= BAR_MIN + 1
+            is_barred = True
+        room -= widths[column.name] + GAP
         if room < 0:
             break
-        kept.add(name)
+        kept.add(column.name)
     return kept
 
 
@@ -106,10 +114,10 @@ def lay_out(
     head = next((column for column in columns if column.name == pinned), None)
     rest = [column for column in columns if column is not head]
     by_name = {column.name: column for column in rest}
-    head_least = min(widths[pinned], PINNED_MIN) if head else 0
+    head_least = min(widths[pinned], max(PINNED_MIN, round(width * PINNED_SHARE))) if head else 0
     room = width - GUTTER - head_least + (0 if head else GAP)
 
-    fitting = _columns_that_fit(rest, widths, room)
+    fitting = _columns_that_fit(rest, widths, room, bar_column)
     ordered = [column.name for column in rest if column.name in fitting]
     ordered += [column.name for column in rest if column.name not in fitting]
     first = max(0, min(first, len(ordered) - 1))

@@ -16,7 +16,6 @@ from tui.fmt import bar, cell_width, clip, pad
 from tui.widgets.table_layout import GAP, GUTTER, PlacedColumn, TableLayout
 
 if TYPE_CHECKING:
-
     from tui.model.view import Sort
     from tui.widgets.cells import CellWriter
 

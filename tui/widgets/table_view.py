@@ -262,6 +262,7 @@ class TableView(Vertical):
         """Write the status line anew."""
         table = self.table
         layout = table.table_layout
+        marks, average = self._marks_in_words()
         self.status_line.status = TableStatus(
             shown=len(table.rows),
             total=self.frame.height,
@@ -272,7 +273,8 @@ class TableView(Vertical):
             found=table.found_count,
             found_at=table.found_at(table.cursor_row),
             sorted_by=self._sorted_by(),
-            marks=self._marks_in_words(),
+            marks=marks,
+            marks_average=average,
             busy=self._busy,
             columns_before=layout.before,
             columns_after=layout.after,
@@ -283,25 +285,25 @@ class TableView(Vertical):
         down, up = ("v", "^") if self.table.ascii_only else ("▼", "▲")
         return ", ".join(f"{titles.get(name, name)} {down if falls else up}" for name, falls in self.table.sort)
 
-    def _marks_in_words(self) -> str:
-        marks = self.table.marks
+    def _marks_in_words(self) -> tuple[str, str]:
+        """How many rows are marked with the sum of their weight and its share; and their average."""
+        marks, weight = self.table.marks, self.spec.weight
         if not marks:
-            return ""
+            return "", ""
         said = f"{count(len(marks))} marked"
-        summed = self.spec.weight if self.spec.weight in self.frame.columns else ""
-        if not summed:
-            return said
-        values = self.frame[summed][pl.Series(sorted(marks), dtype=pl.UInt32)].drop_nulls().to_list()
+        if weight not in self.frame.columns:
+            return said, ""
+        values = self.frame[weight][pl.Series(sorted(marks), dtype=pl.UInt32)].drop_nulls().to_list()
         if not values:
-            return said
-        kind = next((column.kind for column in self.spec.columns if column.name == summed), ColumnKind.COUNT)
-        ascii_only = self.table.ascii_only
+            return said, ""
+        kind = next((column.kind for column in self.spec.columns if column.name == weight), ColumnKind.COUNT)
+        whole = self.frame[weight].sum()
         total, average = (
-            format_value(kind, value, ascii_only=ascii_only) for value in (sum(values), sum(values) / len(values))
+            format_value(kind, value, ascii_only=self.table.ascii_only)
+            for value in (sum(values), sum(values) / len(values))
         )
-        whole = self.frame[summed].sum()
         share = f", {percent(100 * sum(values) / whole)}" if isinstance(whole, (int, float)) and whole else ""
-        return f"{said}: sum {total}, avg {average}{share}"
+        return f"{said}: {total}{share}", average if len(values) > 1 else ""
 
     # --- messages of the table ---------------------------------------------------------------------------------------
 

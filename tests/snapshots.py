@@ -1,0 +1,54 @@
+"""Screens as text and as SVG, compared with what they were."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+import textual
+from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
+
+if TYPE_CHECKING:
+    from syrupy.assertion import SnapshotAssertion
+    from textual.app import App
+
+GOLDEN_TEXTUAL: Final = "8.2.8"
+"""The version that the snapshots were made with: another one draws a little differently."""
+
+
+class ScreenTextExtension(SingleFileSnapshotExtension):
+    """What stands on the screen, without colours: reads well in a diff."""
+
+    _write_mode = WriteMode.TEXT
+    file_extension = "txt"
+
+
+class ScreenSvgExtension(SingleFileSnapshotExtension):
+    """The screen with its colours."""
+
+    _write_mode = WriteMode.TEXT
+    file_extension = "svg"
+
+
+def screen_text(app: App[Any]) -> str:
+    """The characters on the screen, without blanks at the ends of lines."""
+    strips = app.screen._compositor.render_strips()
+    return "\n".join("".join(segment.text for segment in strip).rstrip() for strip in strips) + "\n"
+
+
+def screen_svg(app: App[Any]) -> str:
+    """A picture of the screen that is the same for the same screen."""
+    return re.sub(r"terminal-\d+-", "terminal-", app.export_screenshot(title="proftui"))
+
+
+def assert_screen(app: App[Any], snapshot: SnapshotAssertion, *, svg: bool = False) -> None:
+    """Compare the screen with its snapshot: the text always, the picture where it is asked for."""
+    if textual.__version__ != GOLDEN_TEXTUAL:
+        reason = f"the snapshots were made with textual {GOLDEN_TEXTUAL}, this is {textual.__version__}"
+        if snapshot.session.update_snapshots:
+            pytest.fail(f"not updated: {reason}")
+        pytest.skip(reason)
+    assert screen_text(app) == snapshot(extension_class=ScreenTextExtension)
+    if svg:
+        assert screen_svg(app) == snapshot(extension_class=ScreenSvgExtension)

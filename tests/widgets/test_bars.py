@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+from hypothesis import given
+from hypothesis import strategies as st
+from textual.app import App
+
+from tests.snapshots import screen_text
+from tui.fmt import cell_width
+from tui.widgets.bar_list import BarList
+from tui.widgets.bars import BarRow, bar_columns, bar_line, shared_cells, stacked_bar, stacked_legend
+from tui.widgets.spark import histogram, histogram_line, sparkline
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+
+ROWS = (
+    BarRow("dgrad", "void cudnn::detail::dgrad_engine<float, int=128>(int)", 1.0, "353.98 ms", 46.95, symbol=True),
+    BarRow("sgemm", "sgemm_128x128x8_NT_vec", 0.594, "210.40 ms", 27.90),
+    BarRow("memset", "[CUDA memset]", 0.001, "410 µs", 0.05),
+    BarRow("evil", "evil\x1b[31m[red]", None, "–", None),
+)
+
+
+def lines(width: int, *, ascii_only: bool = False) -> list[str]:
+    columns = bar_columns(ROWS, width)
+    return [bar_line(row, columns, ascii_only=ascii_only).plain for row in ROWS]
+
+
+def test_bars_begin_and_figures_end_in_the_same_column() -> None:
+    drawn = lines(80)
+    assert drawn[0].startswith("cudnn::detail::dgrad_engine ")
+    assert {line.index("█") for line in drawn[:2]} == {drawn[0].index("█")}
+    assert drawn[2][drawn[0].index("█")] == "▏"
+    assert "█" not in drawn[3]
+    assert "▏" not in drawn[3]
+    assert {cell_width(line) for line in drawn} == {80}
+    assert drawn[1].endswith("210.40 ms  27.90%")
+    assert "evil·[31m[red]" in drawn[3]
+
+
+def test_a_narrow_line_keeps_label_and_figures() -> None:
+    drawn = lines(30)
+    assert [line[:12] for line in drawn] == ["dgrad_engine", "sgemm_128x1…", "[CUDA memse…", "evil·[31m[r…"]
+    assert "█" not in "".join(drawn)
+    assert drawn[2].endswith("410 µs   0.05%")
+    assert all(line.isascii() for line in lines(80, ascii_only=True)[:2])
+
+
+@given(st.lists(st.floats(0, 1e12), max_size=12), st.integers(12, 200))
+def test_the_parts_fill_the_line(values: list[float], width: int) -> None:
+    cells = shared_cells(values, width)
+    assert sum(cells) == (width if sum(values) > 0 else 0)
+    assert all((count > 0) == (value > 0) for count, value in zip(cells, values, strict=True)) or sum(values) == 0
+
+
+def test_a_stacked_bar_and_its_legend_use_the_same_fills() -> None:
+    assert stacked_bar([75, 20, 5], 20).plain == "███████████████▓▓▓▓▒"
+    assert stacked_bar([75, 20, 5], 20, ascii_only=True).plain == "###############====+"
+    legend = stacked_legend(["kernels", "copies", "memset"], ["75%", "20%", "5%"], 30).plain
+    assert legend == "█ kernels 75%   ▓ copies 20%\n▒ memset 5%"
+    assert stacked_bar([0, 0], 20).plain == ""
+
+
+def test_durations_over_a_logarithmic_scale() -> None:
+    durations = pl.Series([1_000, 1_000, 1_000, 40_000, None, 1_000_000])
+    assert histogram(durations, 2) == [3, 2]
+    assert histogram(pl.Series([5, 5, 5]), 10) == [3]
+    assert histogram(pl.Series([], dtype=pl.Int64), 10) == []
+    assert histogram_line(pl.Series([5, 5]), 30) == "5 ns"
+    assert histogram_line(pl.Series([None], dtype=pl.Int64), 30) == "–"
+    assert cell_width(histogram_line(durations, 60)) == 60
+
+
+def test_a_peak_is_never_lost() -> None:
+    values = [1.0] * 1000
+    values[567] = 50.0
+    assert sparkline(values, 40).count("█") == 1
+    assert sparkline([0.0, 0.0], 5) == "▁▁"
+    assert sparkline([], 5) == ""
+
+
+class Bars(App[None]):
+    def __init__(self) -> None:
+        super().__init__()
+        self.bars = BarList(ROWS)
+        self.opened: list[str] = []
+
+    def compose(self) -> ComposeResult:
+        yield self.bars
+
+    def on_bar_list_row_opened(self, event: BarList.RowOpened) -> None:
+        self.opened.append(event.key)
+
+
+async def test_a_line_is_a_door() -> None:
+    app = Bars()
+    async with app.run_test(size=(80, 10)) as pilot:
+        assert app.bars.size.height == 4
+        app.bars.focus()
+        await pilot.press("j", "enter", "G", "k", "enter", "g", "k", "enter")
+        assert app.opened == ["sgemm", "memset", "dgrad"]
+        await pilot.click(BarList, offset=(3, 1), times=2)
+        await pilot.pause()
+        assert app.opened[-1] == "sgemm"
+        app.bars.show(ROWS[1:])
+        assert app.bars.rows[app.bars.cursor].key == "sgemm"
+
+
+async def test_no_lines_say_why() -> None:
+    app = Bars()
+    async with app.run_test(size=(80, 10)) as pilot:
+        app.bars.show((), empty="no kernels [here]")
+        await pilot.press("tab", "j", "enter")
+        assert "no kernels [here]" in screen_text(app)
+        assert app.opened == []

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+from textual.widgets import Input
+
+from tests.snapshots import screen_text
+from tests.widgets.tables import DGRAD, KERNELS, SPEC, TableApp, until
+from tui.widgets.cell_dialog import CellDialog
+from tui.widgets.column_chooser import ColumnChooser
+from tui.widgets.export_dialog import ExportDialog
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+async def test_columns_are_hidden_and_moved() -> None:
+    app = TableApp()
+    async with app.run_test(size=(120, 24)) as pilot:
+        await pilot.press("c")
+        assert isinstance(app.screen, ColumnChooser)
+        # Hide the second, Total; move Time% behind Calls; the pinned name can be neither hidden nor moved.
+        await pilot.press("space", "J", "j", "space", "j", "J", "enter")
+        state = app.pane.state
+        assert state.hidden == {"total_ns"}
+        assert state.order[:4] == ("name", "total_ns", "calls", "time_pct")
+        assert [placed.column.name for placed in app.pane.table.table_layout.placed[:3]] == [
+            "name",
+            "calls",
+            "time_pct",
+        ]
+
+
+async def test_leaving_the_columns_changes_nothing() -> None:
+    app = TableApp()
+    async with app.run_test() as pilot:
+        await pilot.press("c", "j", "space", "escape")
+        assert app.pane.state.hidden == frozenset()
+
+
+async def test_the_whole_text_of_a_cell() -> None:
+    app = TableApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("v")
+        assert isinstance(app.screen, CellDialog)
+        shown = " ".join(line.strip(" │") for line in screen_text(app).splitlines() if "│" in line)
+        assert DGRAD in shown
+        assert "Kernel, memory operation or API call, as the input names it." in shown
+        await pilot.press("y", "escape")
+        assert Path("proftui-copy-1.tsv").read_text() == DGRAD
+
+
+async def test_the_exact_value_of_a_figure() -> None:
+    app = TableApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("l", "v")
+        assert "353980000" in screen_text(app)
+        assert "353.98 ms" in screen_text(app)
+        await pilot.press("q")
+        assert not isinstance(app.screen, CellDialog)
+
+
+async def test_a_hostile_cell_is_shown_as_text() -> None:
+    app = TableApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("j", "j", "j", "j", "v")
+        assert "evil·[31m[red]kernel[/red]" in screen_text(app)
+
+
+async def test_copying_a_cell_and_rows() -> None:
+    app = TableApp()
+    async with app.run_test(size=(120, 24), notifications=True) as pilot:
+        await pilot.press("j", "l", "y")
+        assert Path("proftui-copy-1.tsv").read_text() == "210400128"
+        assert app.toasts[-1].startswith("wrote 9 characters to ")
+        await pilot.press("Y")
+        heading, row = Path("proftui-copy-2.tsv").read_text().splitlines()
+        assert heading.split("\t")[:3] == ["name", "total_ns", "time_pct"]
+        assert row.split("\t")[:3] == ["sgemm_128x128x8_NT_vec", "210400128", "27.9"]
+        await pilot.press("space", "space", "Y")
+        assert len(Path("proftui-copy-3.tsv").read_text().splitlines()) == 3
+
+
+async def test_export_writes_what_is_shown_and_says_so() -> None:
+    app = TableApp()
+    async with app.run_test(size=(100, 24), notifications=True) as pilot:
+        app.pane.set_filter("sgemm")
+        await pilot.press("e")
+        assert isinstance(app.screen, ExportDialog)
+        assert "2 shown" in screen_text(app)
+        await pilot.press("enter")
+        await until(pilot, lambda: not isinstance(app.screen, ExportDialog))
+        assert app.toasts[-1] == "wrote 2 rows, 10 columns to kernels.csv"
+        assert pl.read_csv("kernels.csv")["total_ns"].to_list() == [210_400_128, 209_360]
+
+
+async def test_export_of_all_rows_in_another_format_with_the_columns_shown() -> None:
+    app = TableApp()
+    async with app.run_test(size=(100, 24), notifications=True) as pilot:
+        app.pane.change(filter="sgemm", hidden=frozenset({"line"}))
+        await pilot.press("e", "right", "right", "right", "right", "down", "right", "down", "left")
+        assert app.screen.query_one(Input).value == "kernels.parquet"
+        await pilot.press("enter")
+        await until(pilot, lambda: not isinstance(app.screen, ExportDialog))
+        written = pl.read_parquet("kernels.parquet")
+        assert written.height == KERNELS.height
+        assert written.columns == [column.name for column in SPEC.columns if column.name != "line"]
+
+
+async def test_export_asks_before_it_replaces_a_file() -> None:
+    Path("kernels.csv").write_text("mine")
+    app = TableApp()
+    async with app.run_test(size=(100, 24), notifications=True) as pilot:
+        await pilot.press("e", "enter")
+        assert "kernels.csv is there: enter again replaces it" in screen_text(app)
+        assert Path("kernels.csv").read_text() == "mine"
+        await pilot.press("enter")
+        await until(pilot, lambda: not isinstance(app.screen, ExportDialog))
+        assert Path("kernels.csv").read_text().startswith("name,")
+
+
+async def test_an_export_that_fails_says_why_and_stays() -> None:
+    app = TableApp()
+    async with app.run_test(size=(100, 24)) as pilot:
+        await pilot.press("e")
+        app.screen.query_one(Input).value = "no/such/place.csv"
+        await pilot.press("enter")
+        await until(pilot, lambda: "! " in screen_text(app))
+        assert "no/such" in screen_text(app)
+        await pilot.press("escape")
+        assert not isinstance(app.screen, ExportDialog)

@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from tests.snapshots import screen_text
+from tests.widgets.tables import DGRAD, KERNELS, TableApp, until
+from tui.widgets.table_pane import TablePane
+
+
+def many(rows: int) -> pl.DataFrame:
+    """Kernels over and over, told apart by their line."""
+    times = rows // KERNELS.height + 1
+    return pl.concat([KERNELS] * times).head(rows).with_columns(line=pl.int_range(1, rows + 1, dtype=pl.UInt32))
+
+
+async def test_the_cursor_moves_and_stops_at_the_ends() -> None:
+    app = TableApp()
+    async with app.run_test(size=(100, 24)) as pilot:
+        table = app.pane.table
+        await pilot.press("j", "down", "j", "k")
+        assert table.cursor_row == 2
+        await pilot.press("G")
+        assert table.cursor_row == 7
+        await pilot.press("j")
+        assert table.cursor_row == 7
+        await pilot.press("g", "k")
+        assert table.cursor_row == 0
+        await pilot.press("l", "right")
+        assert table.cursor_column == "time_pct"
+        await pilot.press("h")
+        assert table.cursor_column == "total_ns"
+        await pilot.press("dollar_sign")
+        assert table.cursor_column == table.table_layout.sequence[-1]
+        await pilot.press("circumflex_accent", "h")
+        assert table.cursor_column == "name"
+
+
+async def test_pages_of_a_million_rows_make_only_the_rows_that_are_seen() -> None:
+    app = TableApp(many(1_000_000))
+    async with app.run_test(size=(100, 24)) as pilot:
+        table = app.pane.table
+        assert table.page_rows == 22
+        await pilot.press("pagedown", "pagedown")
+        assert table.cursor_row == 44
+        await pilot.press("ctrl+d")
+        assert table.cursor_row == 55
+        await pilot.press("pageup", "ctrl+u")
+        assert table.cursor_row == 22
+        await pilot.press("G")
+        assert table.cursor_row == 999_999
+        assert table.scroll_offset.y == 999_978
+        assert app.pane.current_row is not None
+        assert app.pane.current_row["line"] == 1_000_000
+        made = sum(len(page) for page in table.rows._pages.values())
+        assert made <= 3 * 128
+        assert "1,000,000 rows" in screen_text(app)
+
+
+async def test_columns_out_of_sight_are_counted_and_reached() -> None:
+    app = TableApp()
+    async with app.run_test(size=(60, 24)) as pilot:
+        table = app.pane.table
+        assert table.table_layout.after == 6
+        assert "+6 columns →" in screen_text(app)
+        await pilot.press("l", "l", "l")
+        assert table.cursor_column == "calls"
+        assert table.table_layout.before == 0
+        await pilot.press("l")
+        assert table.table_layout.find(table.cursor_column) is not None
+        assert table.table_layout.before > 0
+        assert "← " in screen_text(app)
+        assert table.table_layout.placed[0].column.name == "name"
+        await pilot.press("circumflex_accent", "l")
+        assert table.table_layout.before == 0
+
+
+async def test_the_row_is_told_once_the_cursor_rests() -> None:
+    app = TableApp()
+    async with app.run_test() as pilot:
+        await until(pilot, lambda: bool(app.told_of(TablePane.RowHighlighted)))
+        assert app.told[-1].row["name"] == DGRAD
+        app.told.clear()
+        app.pane.table.action_cursor_down()
+        app.pane.table.action_cursor_down()
+        app.pane.table.action_cursor_down()
+        await until(pilot, lambda: bool(app.told_of(TablePane.RowHighlighted)))
+        assert [event.row["name"] for event in app.told] == ["[CUDA memcpy HtoD]"]
+
+
+async def test_enter_and_a_double_click_go_in() -> None:
+    app = TableApp()
+    async with app.run_test(size=(100, 24)) as pilot:
+        await pilot.press("j", "enter")
+        await pilot.click("FrameTable", offset=(30, 4), times=2)
+        await pilot.pause()
+        assert [event.row["name"] for event in app.told_of(TablePane.RowOpened)] == [
+            "sgemm_128x128x8_NT_vec",
+            "[CUDA memcpy HtoD]",
+        ]
+
+
+async def test_a_click_selects_the_cell_and_one_on_a_heading_sorts() -> None:
+    app = TableApp()
+    async with app.run_test(size=(100, 24)) as pilot:
+        calls = app.pane.table.table_layout.find("calls")
+        assert calls is not None
+        await pilot.click("FrameTable", offset=(calls.x + 1, 3))
+        assert (app.pane.table.cursor_row, app.pane.table.cursor_column) == (2, "calls")
+        await pilot.click("FrameTable", offset=(calls.x + 1, 0))
+        assert app.pane.state.sort == (("calls", True),)
+        assert "Calls▼" in screen_text(app)
+
+
+@pytest.mark.parametrize("ascii_only", [False, True])
+async def test_hostile_names_are_shown_as_text(ascii_only: bool) -> None:
+    app = TableApp(ascii_only=ascii_only)
+    async with app.run_test(size=(140, 24)) as pilot:
+        await pilot.press("space")
+        text = screen_text(app)
+        assert "\x1b" not in text
+        assert ("evil.[31m[red]kernel[/red]." if ascii_only else "evil·[31m[red]kernel[/red]·") in text
+        lines = text.splitlines()
+        assert lines[1].startswith("* " if ascii_only else "• ")
+        # The figures stand under each other, whatever cells the name takes.
+        assert {len(line) - len(line.lstrip()) for line in lines[1:9]} == {0, 2}
+        ends = {
+            line[: line.index(total)].rstrip() != "" and line.index(total) + len(total)
+            for line, total in ((lines[2], "210.40"), (lines[4], "64.00"), (lines[5], "20.00"))
+        }
+        assert len(ends) == 1
+        assert text.isascii() is ascii_only
+
+
+async def test_an_empty_table_says_why() -> None:
+    app = TableApp(KERNELS.head(0))
+    async with app.run_test() as pilot:
+        await pilot.press("j", "G", "enter", "space", "y", "Y", "v", "asterisk", "s", "L", "i", "n")
+        assert "no kernels in this log: it holds API calls only: press 0" in screen_text(app)
+        assert app.pane.current_row is None
+        assert app.told_of(TablePane.RowOpened) == []
+        await until(pilot, lambda: bool(app.told_of(TablePane.RowHighlighted)))
+        assert app.told[-1].row is None
+
+
+async def test_a_smaller_terminal_keeps_the_cursor_on_the_screen() -> None:
+    app = TableApp(many(200))
+    async with app.run_test(size=(100, 40)) as pilot:
+        for _ in range(30):
+            app.pane.table.action_cursor_down()
+        await pilot.resize_terminal(60, 12)
+        await pilot.pause()
+        table = app.pane.table
+        assert table.scroll_offset.y <= 30 < table.scroll_offset.y + table.page_rows
+        await pilot.resize_terminal(10, 3)
+        await pilot.pause()
+        assert table.cursor_row == 30

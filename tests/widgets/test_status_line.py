@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from tui.widgets.status_line import TableStatus
+
+FULL = TableStatus(
+    shown=128,
+    total=4096,
+    weight_share=37.2,
+    weight_title="time",
+    find="gemm",
+    found=12,
+    found_at=3,
+    filter="dur>1ms",
+    sorted_by="Total ▼",
+    columns_after=5,
+)
+
+
+def test_everything_is_counted() -> None:
+    line = FULL.line(120)
+    assert line.startswith("128 of 4,096 rows · 37.20% of time · find 3/12 · filter dur>1ms · sorted by Total ▼")
+    assert line.endswith("+5 columns →")
+    assert len(line) == 120
+
+
+def test_the_least_important_parts_go_first() -> None:
+    assert FULL.line(64) == "128 of 4,096 rows · 37.20% of time · find 3/12      +5 columns →"
+    assert FULL.line(34) == "128 of 4,096 rows     +5 columns →"
+
+
+def test_what_is_not_there_is_not_said() -> None:
+    assert TableStatus(shown=4096, total=4096).line(30).rstrip() == "4,096 rows"
+    assert TableStatus(shown=1, total=1).line(30).rstrip() == "1 row"
+    assert TableStatus(shown=0, total=8, filter="x", weight_share=None).line(40).startswith("0 of 8 rows · filter x")
+    assert "find: no match" in TableStatus(shown=8, total=8, find="zzz").line(60)
+    assert "find 12 found" in TableStatus(shown=20, total=20, find="a", found=12).line(60)
+
+
+def test_columns_on_either_side_in_ascii() -> None:
+    status = TableStatus(shown=2, total=2, columns_before=3, columns_after=1)
+    assert status.columns_out_of_sight() == "← 3 · +1 column →"
+    assert status.line(50, ascii_only=True).isascii()

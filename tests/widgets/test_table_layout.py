@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+from tui.model.columns import columns
+from tui.widgets.table_layout import GAP, GUTTER, PINNED_MIN, TableLayout, lay_out
+
+COLUMNS = columns("name", "total_ns", "time_pct", "calls", "avg_ns", "min_ns")
+WIDTHS = {"name": 100, "total_ns": 9, "time_pct": 6, "calls": 6, "avg_ns": 8, "min_ns": 8}
+
+
+def placed_names(layout: TableLayout) -> list[str]:
+    return [placed.column.name for placed in layout.placed]
+
+
+def test_all_columns_fit_in_their_order_and_the_name_takes_the_rest() -> None:
+    layout = lay_out(COLUMNS, WIDTHS, 120, pinned="name")
+    assert placed_names(layout) == ["name", "total_ns", "time_pct", "calls", "avg_ns", "min_ns"]
+    assert (layout.before, layout.after) == (0, 0)
+    # 120 - gutter 2 - (9 + 6 + 6 + 8 + 8) - 5 gaps of 2
+    assert layout.placed[0].width == 71
+    assert layout.placed[-1].end == 120
+
+
+def test_a_short_name_keeps_the_figures_beside_it() -> None:
+    layout = lay_out(COLUMNS, {**WIDTHS, "name": 10}, 200, pinned="name")
+    assert layout.placed[0].width == 10
+    assert layout.placed[1].x == GUTTER + 10 + GAP
+
+
+def test_the_least_important_columns_go_first_and_can_be_scrolled_to() -> None:
+    # name 1, total 1, time% 2, calls 2, avg 3, min 5: room for three besides the name.
+    layout = lay_out(COLUMNS, WIDTHS, GUTTER + PINNED_MIN + 9 + 6 + 6 + 3 * GAP, pinned="name")
+    assert placed_names(layout) == ["name", "total_ns", "time_pct", "calls"]
+    assert layout.placed[0].width == PINNED_MIN
+    assert layout.sequence == ("name", "total_ns", "time_pct", "calls", "avg_ns", "min_ns")
+    assert layout.after == 2
+    scrolled = lay_out(COLUMNS, WIDTHS, 55, pinned="name", first=3)
+    assert placed_names(scrolled) == ["name", "avg_ns", "min_ns"]
+    assert (scrolled.before, scrolled.after) == (3, 0)
+
+
+def test_a_dropped_column_does_not_make_way_for_a_less_important_one() -> None:
+    widths = {**WIDTHS, "avg_ns": 40}
+    layout = lay_out(COLUMNS, widths, GUTTER + PINNED_MIN + 9 + 6 + 6 + 3 * GAP + 30, pinned="name")
+    assert "min_ns" not in placed_names(layout)
+
+
+def test_the_share_bar_takes_what_a_comfortable_name_leaves() -> None:
+    layout = lay_out(COLUMNS, {**WIDTHS, "name": 30}, 120, pinned="name", bar_column="time_pct")
+    share = layout.find("time_pct")
+    assert share is not None
+    assert share.bar == 20
+    assert layout.placed[3].x == share.end + GAP
+    narrow = lay_out(COLUMNS, WIDTHS, 84, pinned="name", bar_column="time_pct").find("time_pct")
+    assert narrow is not None
+    assert narrow.bar == 0
+
+
+def test_the_share_bar_goes_before_the_less_important_columns() -> None:
+    some = columns("name", "time_pct", "min_ns", "line")
+    widths = {"name": 90, "time_pct": 6, "min_ns": 8, "line": 6}
+    room = GUTTER + 36 + 6 + 8 + 2 * GAP
+    assert placed_names(lay_out(some, widths, room, pinned="name", bar_column="time_pct")) == [
+        "name",
+        "time_pct",
+        "min_ns",
+    ]
+    barred = lay_out(some, widths, 120, pinned="name", bar_column="time_pct").find("time_pct")
+    assert barred is not None
+    assert barred.bar == 8
+
+
+def test_no_width_is_too_small() -> None:
+    for width in range(60):
+        layout = lay_out(COLUMNS, WIDTHS, width, pinned="name")
+        assert all(placed.width > 0 for placed in layout.placed)
+        assert len(layout.sequence) == len(COLUMNS)
+        assert layout.after + len(placed_names(layout)) - 1 == 5
+
+
+def test_a_table_without_a_pinned_column() -> None:
+    layout = lay_out(COLUMNS[1:], WIDTHS, 30, pinned="name")
+    assert placed_names(layout) == ["total_ns", "time_pct", "calls"]
+    assert layout.placed[0].x == GUTTER
+
+
+def test_the_column_below_the_mouse() -> None:
+    layout = lay_out(COLUMNS, WIDTHS, 120, pinned="name")
+    total = layout.find("total_ns")
+    assert total is not None
+    assert layout.column_at(0) is layout.placed[0]
+    assert layout.column_at(total.x) is total
+    assert layout.column_at(total.end) is total

@@ -1,0 +1,308 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from tests.snapshots import screen_text
+from tests.widgets.tables import DGRAD, KERNELS, SPEC, WIDE, TableApp, until
+from tui.model.view import TableState
+from tui.widgets import table_view
+from tui.widgets.query_bar import QueryMode
+from tui.widgets.table_pane import TablePane
+
+if TYPE_CHECKING:
+    import pytest
+
+SGEMMS = ["sgemm_128x128x8_NT_vec", "sgemm_32x32x32_NN"]
+
+
+def current(app: TableApp) -> object:
+    row = app.pane.current_row
+    return row and row["name"]
+
+
+async def test_s_sorts_falling_then_rising_then_as_it_came_and_the_cursor_stays_with_its_row() -> None:
+    app = TableApp()
+    async with app.run_test(size=(120, 24)) as pilot:
+        await pilot.press("j", "l", "l", "l", "s")
+        assert app.pane.state.sort == (("calls", True),)
+        assert app.names[0] == "sgemm_128x128x8_NT_vec"
+        assert (current(app), app.pane.table.cursor_row) == ("sgemm_128x128x8_NT_vec", 0)
+        assert "sorted by Calls ▼" in screen_text(app)
+        await pilot.press("s")
+        assert app.names[0] == WIDE
+        assert (current(app), app.pane.table.cursor_row) == ("sgemm_128x128x8_NT_vec", 7)
+        await pilot.press("s")
+        assert app.pane.state.sort is None
+        assert app.names == KERNELS["name"].to_list()
+        assert app.pane.table.cursor_row == 1
+        assert "sorted by Total ▼" in screen_text(app)
+
+
+async def test_a_cursor_that_was_never_moved_stays_at_the_top() -> None:
+    app = TableApp()
+    async with app.run_test() as pilot:
+        app.pane.set_sort((("calls", False),))
+        await pilot.pause()
+        assert (app.pane.table.cursor_row, current(app)) == (0, WIDE)
+
+
+async def test_the_sort_column_moves_and_several_are_numbered() -> None:
+    app = TableApp()
+    async with app.run_test(size=(120, 24)) as pilot:
+        await pilot.press("greater_than_sign")
+        assert app.pane.state.sort == (("time_pct", True),)
+        await pilot.press("less_than_sign", "less_than_sign")
+        assert app.pane.state.sort == (("name", True),)
+        app.pane.set_sort((("calls", True), ("total_ns", False)))
+        await pilot.pause()
+        assert "Calls▼1" in screen_text(app)
+        assert "sorted by Calls ▼, Total ▲" in screen_text(app)
+
+
+async def test_a_filter_takes_effect_as_it_is_typed_and_esc_undoes_it() -> None:
+    app = TableApp()
+    async with app.run_test(size=(120, 24)) as pilot:
+        await pilot.press("j", "f", *"sgemm")
+        await until(pilot, lambda: app.names == SGEMMS)
+        text = screen_text(app)
+        assert "2 of 8 rows · 27.93% of time" in text
+        assert 'contains "sgemm"' in text
+        await pilot.press("escape")
+        assert not app.pane.query_bar.is_open
+        assert app.names == KERNELS["name"].to_list()
+        assert current(app) == "sgemm_128x128x8_NT_vec"
+        assert app.focused is app.pane.table
+
+
+async def test_enter_keeps_a_filter_and_esc_takes_it_away_later() -> None:
+    app = TableApp()
+    async with app.run_test(size=(120, 24)) as pilot:
+        await pilot.press("f", *"sgemm", "enter")
+        await until(pilot, lambda: not app.pane.query_bar.is_open)
+        assert app.names == SGEMMS
+        assert app.pane.state.filter == "sgemm"
+        await pilot.press("escape")
+        assert app.pane.state.filter == ""
+        assert len(app.names) == 8
+        assert app.pane.undo_smallest() is False
+
+
+async def test_a_wrong_filter_keeps_the_last_good_rows_and_says_what_is_wrong() -> None:
+    app = TableApp()
+    async with app.run_test(size=(120, 24)) as pilot:
+        await pilot.press("f", *"sgemm")
+        await until(pilot, lambda: app.names == SGEMMS)
+        await pilot.press(*" (")
+        await until(pilot, lambda: app.pane.query_bar.has_class("-wrong"))
+        assert app.names == SGEMMS
+        assert "! " in screen_text(app).splitlines()[-2]
+        await pilot.press("enter")
+        await pilot.pause()
+        assert app.pane.query_bar.is_open
+        await pilot.press("backspace", "backspace", "enter")
+        await until(pilot, lambda: not app.pane.query_bar.is_open)
+        assert app.names == SGEMMS
+
+
+async def test_a_bare_number_is_in_the_unit_of_the_column_and_the_bar_says_so() -> None:
+    app = TableApp()
+    async with app.run_test(size=(120, 24)) as pilot:
+        await pilot.press("f", *"total>100")
+        await until(pilot, lambda: app.names == [DGRAD, "sgemm_128x128x8_NT_vec"])
+        assert "Total > 100 ms" in screen_text(app)
+
+
+async def test_find_goes_to_the_first_match_and_n_goes_round() -> None:
+    app = TableApp()
+    async with app.run_test(size=(120, 24), notifications=True) as pilot:
+        await pilot.press("slash", *"gemm")
+        await until(pilot, lambda: app.pane.table.cursor_row == 1)
+        assert "find 1/2" in screen_text(app)
+        await pilot.press("enter")
+        await until(pilot, lambda: not app.pane.query_bar.is_open)
+        assert len(app.names) == 8
+        await pilot.press("n")
+        assert app.pane.table.cursor_row == 7
+        assert app.toasts == []
+        await pilot.press("n")
+        assert app.pane.table.cursor_row == 1
+        assert app.toasts == ["wrapped to the first match"]
+        await pilot.press("N")
+        assert app.pane.table.cursor_row == 7
+        await pilot.press("k")
+        assert "2 found" in screen_text(app)
+        await pilot.press("escape")
+        assert app.pane.state.find == ""
+
+
+async def test_leaving_a_search_goes_back_to_where_it_began() -> None:
+    app = TableApp()
+    async with app.run_test() as pilot:
+        await pilot.press("j", "j", "slash", *"memset")
+        await until(pilot, lambda: app.pane.table.cursor_row == 6)
+        await pilot.press("escape")
+        assert app.pane.table.cursor_row == 2
+
+
+async def test_tab_turns_a_search_into_a_filter_with_the_same_text() -> None:
+    app = TableApp()
+    async with app.run_test() as pilot:
+        await pilot.press("slash", *"sgemm", "tab")
+        await until(pilot, lambda: app.names == SGEMMS)
+        assert app.pane.query_bar.mode is QueryMode.FILTER
+        assert (app.pane.state.find, app.pane.state.filter) == ("", "sgemm")
+        await pilot.press("tab", "enter")
+        await until(pilot, lambda: not app.pane.query_bar.is_open)
+        assert (app.pane.state.find, app.pane.state.filter) == ("sgemm", "")
+
+
+async def test_the_history_and_the_completion_of_the_bar() -> None:
+    app = TableApp()
+    async with app.run_test(size=(120, 24)) as pilot:
+        for text in ("sgemm", "memset"):
+            app.pane.set_filter(text)
+        app.pane.set_filter("")
+        await pilot.press("f", "up")
+        assert app.pane.query_bar.text == "memset"
+        await pilot.press("up", "up")
+        assert app.pane.query_bar.text == "sgemm"
+        await pilot.press("down", "down")
+        assert app.pane.query_bar.text == ""
+        await pilot.press(*"call")
+        await until(pilot, lambda: "calls" in screen_text(app).splitlines()[-2])
+        await pilot.press("right")
+        assert app.pane.query_bar.text == "calls"
+
+
+async def test_rows_like_this_one_and_rows_unlike_it() -> None:
+    app = TableApp()
+    async with app.run_test() as pilot:
+        await pilot.press("j", "exclamation_mark")
+        assert "sgemm_128x128x8_NT_vec" not in app.names
+        assert len(app.names) == 7
+        assert app.pane.table.cursor_row == 1
+        await pilot.press("asterisk")
+        assert app.names == ["maxwell_scudnn_128x64_relu_small_nn_v1"]
+        assert current(app) == "maxwell_scudnn_128x64_relu_small_nn_v1"
+
+
+async def test_marks_are_summed_and_survive_sorting_filtering_and_new_rows() -> None:
+    app = TableApp()
+    async with app.run_test(size=(140, 24)) as pilot:
+        await pilot.press("space", "space")
+        assert app.pane.table.cursor_row == 2
+        assert app.pane.marked_rows()["name"].to_list() == [DGRAD, "sgemm_128x128x8_NT_vec"]
+        # 353,980,000 + 210,400,128 of 754,000,000 ns
+        assert "2 marked: 564.38 ms, 74.85% · avg 282.19 ms" in screen_text(app)
+        await pilot.press("s", "f", *"sgemm", "enter")
+        await until(pilot, lambda: not app.pane.query_bar.is_open)
+        app.pane.show(KERNELS.reverse())
+        await pilot.pause()
+        assert set(app.pane.marked_rows()["name"]) == {DGRAD, "sgemm_128x128x8_NT_vec"}
+        assert app.pane.state.marks == {(DGRAD,), ("sgemm_128x128x8_NT_vec",)}
+        assert app.pane.undo_smallest()
+        assert app.pane.state.marks == frozenset()
+        assert app.pane.state.filter == "sgemm"
+
+
+async def test_new_rows_keep_the_place_by_key() -> None:
+    app = TableApp()
+    async with app.run_test() as pilot:
+        await pilot.press("j", "j", "j")
+        app.pane.show(KERNELS.reverse())
+        await pilot.pause()
+        assert (current(app), app.pane.table.cursor_row) == ("[CUDA memcpy HtoD]", 4)
+        app.pane.show(KERNELS.head(2))
+        await pilot.pause()
+        assert app.pane.table.cursor_row == 0
+        app.pane.show(KERNELS)
+        await pilot.pause()
+        assert current(app) == "[CUDA memcpy HtoD]"
+
+
+async def test_state_is_a_value_that_restores_everything() -> None:
+    app = TableApp()
+    async with app.run_test(size=(140, 24)) as pilot:
+        await pilot.press("l", "l", "l", "s", "j", "j", "space", "w", "u", "f", *"calls>3", "enter")
+        await until(pilot, lambda: not app.pane.query_bar.is_open)
+        kept = app.pane.state
+        text = screen_text(app)
+        assert kept.cursor_column == "calls"
+        assert (kept.full_names, kept.unit, kept.sort) == (True, "s", (("calls", True),))
+        app.pane.state = TableState()
+        await pilot.pause()
+        assert len(app.names) == 8
+        app.pane.state = kept
+        await pilot.pause()
+        assert app.pane.state == kept
+        assert screen_text(app) == text
+
+
+async def test_a_state_can_be_given_before_there_are_rows() -> None:
+    app = TableApp(KERNELS.clear())
+    async with app.run_test() as pilot:
+        app.pane.state = TableState(cursor_key=("[CUDA memset]",), marks=frozenset({(DGRAD,)}), filter="CUDA")
+        app.pane.show(KERNELS)
+        await pilot.pause()
+        assert current(app) == "[CUDA memset]"
+        assert app.pane.marked_rows()["name"].to_list() == [DGRAD]
+        assert app.names == ["[CUDA memcpy HtoD]", "[CUDA memset]"]
+
+
+async def test_units_and_shares() -> None:
+    app = TableApp()
+    async with app.run_test(size=(120, 24)) as pilot:
+        titles = []
+        for _ in range(5):
+            titles.append(app.pane.table.writer("total_ns").title)
+            await pilot.press("u")
+        assert titles == ["Total ms", "Total s", "Total ms", "Total µs", "Total ns"]
+        await pilot.press("percent_sign")
+        assert "Total %▼" in screen_text(app)
+        assert "46.95" in screen_text(app).splitlines()[1]
+
+
+async def test_going_to_the_source_line_and_to_the_details() -> None:
+    app = TableApp()
+    async with app.run_test() as pilot:
+        await pilot.press("j", "L", "i")
+        assert app.told_of(TablePane.SourceLineRequested)[0].line == 12
+        assert app.told_of(TablePane.DetailRequested)[0].row["name"] == "sgemm_128x128x8_NT_vec"
+
+
+async def test_many_rows_are_filtered_in_a_thread_and_only_the_last_request_counts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(table_view, "ROWS_AT_ONCE", 0)
+    app = TableApp()
+    async with app.run_test() as pilot:
+        app.pane.change(filter="memset")
+        app.pane.change(filter="gemm")
+        assert app.pane.is_pending
+        await until(pilot, lambda: not app.pane.is_pending)
+        assert app.names == SGEMMS
+        await pilot.pause(0.1)
+        assert app.names == SGEMMS
+
+
+async def test_help_names_every_column_with_what_filters_call_it() -> None:
+    app = TableApp()
+    async with app.run_test():
+        help_lines = dict(app.pane.help_lines())
+        assert len(help_lines) == len(SPEC.columns)
+        assert help_lines["Avg"] == "Total divided by calls. In filters: avg_ns, avg, mean; exported in ns."
+
+
+async def test_rows_of_an_export_are_those_shown_in_the_order_shown() -> None:
+    app = TableApp()
+    async with app.run_test() as pilot:
+        app.pane.change(filter="sgemm", sort=(("calls", False),), hidden=frozenset({"line"}))
+        await pilot.pause()
+        assert app.pane.shown_frame()["calls"].to_list() == [6, 120]
+        assert "line" in app.pane.shown_frame().columns
+        assert app.pane.shown_frame(all_columns=False).columns == [
+            column.name for column in SPEC.columns if column.name != "line"
+        ]
+        assert isinstance(app.pane.shown_frame(), pl.DataFrame)
