@@ -126,9 +126,9 @@ def kernels(profile: Profile) -> pl.DataFrame:
         .group_by("session", "kind", "name")
         .agg(
             *figures(),
-            pl.col("uses_tensor_core").drop_nulls().first(),
+            pl.col("uses_tensor_core").first(),
             pl.col("line").min(),
-            pl.col("short_name").drop_nulls().first(),
+            pl.col("short_name").first(),
         )
         .with_columns(share())
         .collect()
