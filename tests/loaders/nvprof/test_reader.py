@@ -116,6 +116,24 @@ def test_a_process_number_that_was_mistyped() -> None:
     ) == [(27694, "./m", 1, 5)]
 
 
+@pytest.mark.parametrize("prefix", ["==7== ", ""])
+def test_a_table_for_each_gpu_is_one_session(prefix: str) -> None:
+    tables = [f'{prefix}Device "TITAN Xp (0)"', HEADER, ROW, "", f'{prefix}Device "TITAN Xp (1)"', HEADER, ROW]
+    assert _sessions([*_run(7)[:4], *tables]) == [(7, "./a.out", 1, 11)]
+
+
+def test_the_header_of_the_oldest_versions() -> None:
+    assert _sessions(
+        [
+            "======== NVPROF is profiling dct8x8...",
+            "======== Command: dct8x8, 512",
+            "======== Profiling result:",
+            HEADER,
+            ROW,
+        ]
+    ) == [(None, "dct8x8...", 1, 5)]
+
+
 def test_rulers_and_other_tools_are_not_nvprof() -> None:
     for text in (
         "=" * 51 + "\n" + "=" * 146,

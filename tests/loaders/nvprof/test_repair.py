@@ -129,6 +129,16 @@ def test_names_cut_at_the_width_of_a_terminal() -> None:
     assert issues(profile) == [(2, "info")]
 
 
+def test_one_name_cut_between_words_keeps_its_blank() -> None:
+    profile = read("""
+        Time(%)      Time     Calls       Avg       Min       Max  Name
+        100.00%  17.498ms      2010  8.7050us  7.9040us  19.904us  void sum(float const *, unsigned
+        long)
+        """)
+    assert summary(profile, "name") == [("void sum(float const *, unsigned long)",)]
+    assert issues(profile) == [(2, "info")]
+
+
 def test_a_cut_name_takes_nothing_from_the_text_below() -> None:
     profile = read("""
         ==10== Profiling result:

@@ -62,6 +62,8 @@ def joined_name(parts: Sequence[str], *, hard: bool) -> str:
 
     >>> joined_name(["void f<float, thrust::t", "ransform<int> >(int)"], hard=True)
     'void f<float, thrust::transform<int> >(int)'
+    >>> joined_name(["f(unsigned", "long)"], hard=True)
+    'f(unsigned long)'
     >>> joined_name(["void", "f<int,", "float const", "*>(int)"], hard=False)
     'void f<int, float const *>(int)'
     """
@@ -69,13 +71,19 @@ def joined_name(parts: Sequence[str], *, hard: bool) -> str:
     for part in (_TAG.sub("", part) for part in parts):
         if hard:
             # What was cut at a width keeps its blanks, but those at the end of a line are often lost.
-            name += " " + part.lstrip() if name.endswith(",") else part
+            name += f" {part.lstrip()}" if name.endswith(",") or _stand_apart(name, part) else part
             continue
         part = part.strip()
         last, first = name[-1:], part[:1]
         tight = not last or last in "<(:" or first in ">),:(" or (first in "*&<" and not name.endswith("const"))
         name += part if tight else f" {part}"
     return name.strip()
+
+
+def _stand_apart(before: str, after: str) -> bool:
+    """Whether the words at the end of one text and the beginning of the next are two: both mean something to C++."""
+    last, first = _WORD_BEFORE.search(before), _WORD_AFTER.match(after)
+    return last is not None and first is not None and last[0] in KEYWORDS and first[0] in KEYWORDS
 
 
 def with_underscores(name: str, known: AbstractSet[str]) -> str:

@@ -91,6 +91,9 @@ _WITHOUT_PREFIX: Final = re.compile(r"\s*(?P<text>Profiling (?:application: .+|r
 _PROFILING: Final = re.compile(
     r"NVPROF is profiling(?: process (?P<pid>\d+), command: (?P<command>.*)| (?P<program>.*))"
 )
+_DEVICE: Final = re.compile(r'\s*Device "')
+"""Above a summary: the table below is that of one GPU, and another GPU's may follow."""
+
 _RANGE: Final = re.compile(r'\s*Range "(?P<name>.*)"')
 
 _STARTED: Final = "NVPROF is profiling"
@@ -140,6 +143,8 @@ class NvprofReader:
             self.state.ensure_session(line.number)
             self.state.collector.issue(nothing.severity, line.number, line.text.strip(), nothing.reason)
             return True
+        if self.state.heading in ("gpu", "api") and _DEVICE.match(self.state.bare(line.text)):
+            self.state.sections_seen.clear()
         section = next((section for opener in TABLES if (section := opener(line, self.state)) is not None), None)
         if section is not None:
             return section
@@ -165,7 +170,9 @@ class NvprofReader:
             self.state.set_heading(_HEADINGS[text])
         elif (named := _RANGE.match(text)) is not None and self.state.heading == "nvtx":
             self.state.range_name = named["name"]
-        elif text.startswith("Command: ") and self._current is not None and self._current.session.command is None:
+        elif _DEVICE.match(text):
+            self.state.sections_seen.clear()
+        elif text.startswith("Command: ") and pid is None and self._current is not None:
             self._current.session.command = text.removeprefix("Command: ")
         else:
             return self._read_notice(line, text, pid)
