@@ -123,15 +123,8 @@ def test_a_table_for_each_gpu_is_one_session(prefix: str) -> None:
 
 
 def test_the_header_of_the_oldest_versions() -> None:
-    assert _sessions(
-        [
-            "======== NVPROF is profiling dct8x8...",
-            "======== Command: dct8x8, 512",
-            "======== Profiling result:",
-            HEADER,
-            ROW,
-        ]
-    ) == [(None, "dct8x8...", 1, 5)]
+    start = ["======== NVPROF is profiling dct8x8...", "======== Command: dct8x8, 512"]
+    assert _sessions([*start, "======== Profiling result:", HEADER, ROW]) == [(None, "dct8x8, 512", 1, 5)]
 
 
 def test_rulers_and_other_tools_are_not_nvprof() -> None:
