@@ -119,7 +119,7 @@ class _Compiler:
             case Everything():
                 return (lambda rows: rows.all(True)), ""
             case Contains():
-                return self._anywhere(texts.contains(node.text), node.span), f"contains {_quoted(node.text)}"
+                return self._anywhere(texts.contains(node.text, node.span), node.span), f"contains {_quoted(node.text)}"
             case Fuzzy():
                 test = texts.fuzzy(node.text, node.span)
                 return self._anywhere(test, node.span), f"holds the letters {_quoted(node.text)} in order"
@@ -185,7 +185,7 @@ class _Compiler:
             message = f"{title} is text: {node.operator} compares numbers"
             raise QueryError(message, *node.column_span, hint='use : = != or ~, or put the whole text into "quotes"')
         if node.operator is Operator.CONTAINS:
-            inside = texts.contains(node.value)
+            inside = texts.contains(node.value, node.span)
             return (lambda rows: rows.texts(name, inside)), f"{title} contains {shown}"
         same = texts.equals(node.value, exact=node.quoted)
         if node.operator is Operator.NOT_EQUAL:
@@ -285,7 +285,7 @@ def find_column(name: str, columns: Sequence[Column], *, weight: Column | None =
 
 
 def _no_column(name: str, span: Span, columns: Sequence[Column]) -> QueryError:
-    names = {spelling.lower(): spelling for column in columns for spelling in spellings(column)}
+    names = {spelling.lower(): spelling for column in columns for spelling in reversed(spellings(column))}
     nearest = difflib.get_close_matches(name[:_SHOWN_NAME].lower(), names, n=1, cutoff=0.6)
     shown = name if len(name) <= _SHOWN_NAME else name[: _SHOWN_NAME - 1] + "…"
     hint = f"did you mean {names[nearest[0]]}?" if nearest else 'text that holds : = < > or ~ goes into "quotes"'
@@ -293,8 +293,8 @@ def _no_column(name: str, span: Span, columns: Sequence[Column]) -> QueryError:
 
 
 def spellings(column: Column) -> tuple[str, ...]:
-    """What a query can call a column, the shortest way of typing it first."""
-    return (*column.aliases, column.title, column.name)
+    """What a query can call a column, the handiest first."""
+    return (*column.aliases, column.name, column.title)
 
 
 def _number_kind(column: Column) -> ColumnKind:

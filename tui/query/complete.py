@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from lark import Token
 
 _TEXT_OPERATORS: Final = (":", "=", "!=", "~")
-_NUMBER_OPERATORS: Final = (">", ">=", "<", "<=", "=", "!=")
+_NUMBER_OPERATORS: Final = ("=", "!=", ">", ">=", "<", "<=")
+_QUANTITY_OPERATORS: Final = (">", ">=", "<", "<=", "=", "!=")
 _FLAG_OPERATORS: Final = ("=",)
 _FLAGS: Final = ("yes", "no", "?")
 _UNITS: Final = {
@@ -122,7 +123,7 @@ def _columns(prefix: str, end: int, columns: Sequence[Column], frame: pl.DataFra
         if column is named:
             continue
         # Titles of several words can be typed in quotes, but there is always a plain name to offer.
-        fitting = [name for name in (*spellings(column), column.name) if name.lower().startswith(lower)]
+        fitting = [name for name in spellings(column) if name.lower().startswith(lower)]
         plain = next((name for name in fitting if re.fullmatch(r"[^\W\d][\w.%]*", name)), None)
         if plain is not None:
             same_case = plain.lower() if plain.lower().startswith(prefix) else plain
@@ -136,7 +137,9 @@ def _operators(column: Column, frame: pl.DataFrame) -> tuple[str, ...]:
     dtype = frame.schema[column.name]
     if is_text(dtype):
         return _TEXT_OPERATORS
-    return _FLAG_OPERATORS if dtype == pl.Boolean else _NUMBER_OPERATORS
+    if dtype == pl.Boolean:
+        return _FLAG_OPERATORS
+    return _NUMBER_OPERATORS if column.kind is ColumnKind.NUMBER else _QUANTITY_OPERATORS
 
 
 def _words(prefix: str, end: int, columns: Sequence[Column], frame: pl.DataFrame) -> Iterator[Completion]:

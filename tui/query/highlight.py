@@ -33,6 +33,7 @@ _PARTS: Final = {
     "QUOTED_COLUMN": Part.COLUMN,
     "OPERATOR": Part.OPERATOR,
     "VALUE": Part.VALUE,
+    "QUANTITY": Part.VALUE,
     "_TILDE": Part.OPERATOR,
     "_NOT": Part.NOT,
     "_OR": Part.OR,

@@ -18,6 +18,9 @@ MAX_TOKENS: Final = 4_000
 MAX_DEPTH: Final = 50
 """Of parentheses and ``!`` inside each other."""
 
+_HALF: Final = re.compile("[\ud800-\udfff]")
+"""What is left of a pasted character that was not UTF-8; no name of a profile holds it."""
+
 _ESCAPE: Final = re.compile(r'\\(["\\nrt]|u\{[0-9a-fA-F]{1,6}\})')
 _ESCAPED: Final = {'"': '"', "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
 
@@ -46,6 +49,9 @@ def read(text: str) -> tuple[list[Token], Node, QueryError | None]:
     if len(text) > MAX_LENGTH:
         message = f"the query has {len(text):,} characters; {MAX_LENGTH:,} is the most"
         return [], Everything(), QueryError(message, MAX_LENGTH, len(text))
+    half = _HALF.search(text)
+    if half:
+        return [], Everything(), QueryError("half a character cannot be searched for", half.start(), half.end())
     tokens: list[Token] = []
     depth = _Depth()
     parser = _parser().parse_interactive(text)

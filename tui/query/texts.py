@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 TextTest = Callable[[pl.Series], pl.Series]
 """From strings to booleans of the same length; null where the string is."""
 
+_MAX_CONTAINED: Final = 2_000
+"""Characters: searching for a long text that repeats itself takes the product of both lengths."""
+
 _MAX_FUZZY: Final = 200
 """Characters: each costs a loop of the automaton."""
 
@@ -41,8 +44,15 @@ def smart_case(text: str) -> bool:
     return text != text.lower()
 
 
-def contains(text: str) -> TextTest:
-    """Strings that contain the text, in smart case."""
+def contains(text: str, span: Span) -> TextTest:
+    """Strings that contain the text, in smart case.
+
+    Raises:
+        QueryError: The text is too long for that.
+    """
+    if len(text) > _MAX_CONTAINED:
+        message = f"a text to look for has at most {_MAX_CONTAINED:,} characters"
+        raise QueryError(message, *span, hint='name="..." compares whole names of any length')
     if smart_case(text):
         return lambda strings: strings.str.contains(text, literal=True)
     return lambda strings: strings.str.to_lowercase().str.contains(text, literal=True)

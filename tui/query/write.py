@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Final
 
 from tui.query.nodes import Both, Compare, Contains, Either, Everything, Fuzzy, Node, Not, Regex
 from tui.query.parse import parse
-from tui.query.values import BASE_UNIT
+from tui.query.values import BASE_UNIT, UNITS
 
 if TYPE_CHECKING:
     from tui.model.columns import ColumnKind
 
+_UNITS: Final = frozenset(unit for units in UNITS.values() for unit in units)
 _PLAIN: Final = re.compile(r"[\w.%+*,\[\]{}@#$-]+")
-"""Words that need no quotes. More would do without, but nobody should have to know which."""
+"""Words that need no quotes, unless they are a unit. More would do without, but nobody should have to know which."""
 
 _PLAIN_COLUMN: Final = re.compile(r"[^\W\d][\w.%]*")
 _ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
@@ -94,7 +95,7 @@ def narrowed(text: str, term: str) -> str:
 
 def plain_or_quoted(text: str) -> str:
     """Text as a value of a query: in quotes only where it needs them."""
-    return text if _PLAIN.fullmatch(text) else quoted(text)
+    return text if _PLAIN.fullmatch(text) and text.lower() not in _UNITS else quoted(text)
 
 
 def _exact(value: object, kind: ColumnKind) -> str:

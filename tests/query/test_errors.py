@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.query.tables import COLUMNS, FRAME, TABLE, UNITS
+from tui.model.view import TableState
+from tui.query.apply import apply
+from tui.query.compile import compile_query
+from tui.query.errors import QueryError
+from tui.query.highlight import Part, highlight
+
+
+def fault(text: str) -> QueryError:
+    with pytest.raises(QueryError) as raised:
+        compile_query(text, columns=COLUMNS, frame=FRAME, units=UNITS, weight="total_ns")
+    return raised.value
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "start", "end"),
+    [
+        ("(gemm", "( is not closed", 0, 1),
+        ("a (b (c) ", "( is not closed", 2, 3),
+        ("gemm)", ") closes nothing", 4, 5),
+        ("()", "() holds no term", 1, 2),
+        ("gemm |", "| needs a term on both sides", 5, 6),
+        ("| gemm", "| needs a term on both sides", 0, 1),
+        ("a || b", "| needs a term on both sides", 2, 3),
+        ("(a | )", "| needs a term on both sides", 3, 5),
+        ("gemm !", "! needs a term after it", 5, 6),
+        ("~", "~ needs a text after it", 0, 1),
+        ("name~", "~ needs a text after it", 4, 5),
+        ("total>", "> needs a value after it", 5, 6),
+        ("total> | a", "> needs a value after it", 5, 7),
+        ('a "thread block', "the quote is not closed", 2, 15),
+        ('name="x', "the quote is not closed", 5, 7),
+        ("a /usr", 'the regex has no closing /; text that starts with / goes into "quotes"', 2, 6),
+        ("<float>", "< needs a column before it", 0, 1),
+        ("nme:x", "there is no column nme; did you mean name?", 0, 3),
+        ("a Duratoin>1", 'there is no column Duratoin; text that holds : = < > or ~ goes into "quotes"', 2, 10),
+        ("vector<float>", 'there is no column vector; text that holds : = < > or ~ goes into "quotes"', 0, 6),
+        ("stream=abc", "abc is not a number; Stream takes numbers, with k or M", 7, 10),
+        ("total>1..2", "1..2 is not a number; Total takes numbers, with ns, us, ms or s", 6, 10),
+        ("total>1,0", "1,0 is not a number; Total takes numbers, with ns, us, ms or s", 6, 9),
+        ("total=1e9999ns", "e9999ns is no unit of Total; use ns, us, ms or s", 6, 14),
+        ("total>1KB", "KB is no unit of Total; use ns, us, ms or s", 6, 9),
+        ("a stream=7ms", "ms is no unit of Stream; use k or M", 9, 12),
+        ("total=2ms..1ms", "the range is empty: 2 ms is more than 1 ms", 6, 14),
+        ("total=..", "a range needs a bound; as in 10us..2ms, 10us.. or ..2ms", 6, 8),
+        ("total=1ms..x", "x is not a number; Total takes numbers, with ns, us, ms or s", 11, 12),
+        ("stream>5%", "Stream has no total to take % of", 7, 9),
+        ("name>5", 'Name is text: > compares numbers; use : = != or ~, or put the whole text into "quotes"', 0, 4),
+        ("stream~7", "Stream is not text: ~ does not search it; use Stream with = or !=, < or >", 0, 6),
+        ("tc=maybe", "TC is yes, no or ? (unknown); as in tc=yes", 3, 8),
+        ("tc>yes", "TC is yes, no or ? (unknown); as in tc=yes", 0, 2),
+        ("rate>?", "> compares numbers; ? is none; use =? or !=?", 5, 6),
+        ('stream="?"', "? is not a number; Stream takes numbers, with k or M", 7, 10),
+        ("/a(/", "regex: unclosed group", 2, 3),
+        ("gemm /a(?=b)/", "regex: look-around, including look-ahead and look-behind, is not supported", 7, 10),
+        (r"name~^(a)\1", "regex: backreferences are not supported", 9, 11),
+        ("name~[a", "regex: unclosed character class", 5, 6),
+        ("name~*", "regex: repetition operator missing expression", 5, 6),
+        ("~a\ud800", "half a character cannot be searched for", 2, 3),
+        (
+            "a" * 2001,
+            'a text to look for has at most 2,000 characters; name="..." compares whole names of any length',
+            0,
+            2001,
+        ),
+        ("/(a{1000}){1000}/", "regex: compiled regex exceeds size limit of 10485760 bytes", 1, 16),
+    ],
+)
+def test_says_what_is_wrong_and_where(text: str, message: str, start: int, end: int) -> None:
+    error = fault(text)
+    assert (str(error), error.start, error.end) == (message, start, end)
+    assert error.column == start + 1
+
+
+def test_a_share_of_an_unknown_total() -> None:
+    with pytest.raises(QueryError, match="Total has no total to take % of"):
+        compile_query("total>5%", columns=COLUMNS, frame=FRAME.clear(), weight="total_ns")
+
+
+def test_words_in_a_table_that_shows_no_text() -> None:
+    numbers = FRAME.select("calls")
+    with pytest.raises(QueryError, match="shows no text to search"):
+        compile_query("gemm", columns=COLUMNS, frame=numbers)
+
+
+def test_the_filter_is_not_applied_where_it_is_wrong() -> None:
+    applied = apply(FRAME, TABLE, TableState(filter="(gemm", find="/(/"))
+    assert applied.rows is None
+    assert applied.shown == 7
+    assert applied.error is not None
+    assert applied.error.message == "( is not closed"
+    assert applied.find_error is not None
+    assert applied.find_error.message == "regex: unclosed group"
+    assert len(applied.matches) == 0
+
+
+MILLION = 1_000_000
+
+HOSTILE = {
+    "words": "a " * (MILLION // 2),
+    "one word": "a" * MILLION,
+    "one word too long": "a" * (MILLION + 1),
+    "open": "(" * MILLION,
+    "glued open": "a(" * (MILLION // 2),
+    "deep and closed": "(" * 1000 + "a" + ")" * 1000,
+    "nots": "!" * MILLION,
+    "nots between": "!(" * 1000 + "a" + ")" * 1000,
+    "quotes": '"' * MILLION,
+    "open quote": '"' + "\\" * (MILLION - 1),
+    "slashes": "/" * MILLION,
+    "column then blanks": "x" * 1000 + " " * (MILLION - 1000),
+    "classes": "name~(" + "[a]" * 300_000,
+    "groups": "name~(" + "(a)" * 300_000,
+    "nested pattern": "name~" + "(" * 100_000 + ")" * 100_000,
+    "slashed nested pattern": "/" + "(" * 100_000 + ")" * 100_000 + "/",
+    "repeated": "/" + "(" * 20 + "a" + "*)" * 20 + "+/",
+    "alternatives": "/" + "a|" * 100_000 + "b/",
+    "fuzzy": "~" + "a" * 100_000,
+    "number": "total>" + "9" * 100_000,
+    "exponent": "total>1e999",
+    "small": "rate>1e-999",
+    "long column": "x" * 100_000 + "=1",
+    "null bytes": "\0" * 1000,
+    "escapes": "\x1b[31m" * 1000,
+    "wide": "🧨" * 1000,
+    "surrogates": "\ud800" * 10,
+    "either": " | ".join(["a"] * 1500),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_queries_are_answered_soon(name: str) -> None:
+    text = HOSTILE[name]
+    started = time.monotonic()
+    try:
+        query = compile_query(text, columns=COLUMNS, frame=FRAME, units=UNITS, weight="total_ns")
+    except QueryError as error:
+        assert 0 <= error.start <= error.end <= max(len(text), error.start)
+        assert len(str(error)) < 300
+    else:
+        assert len(query.mask(FRAME)) == FRAME.height
+    assert time.monotonic() - started < 20
+
+
+SYNTAX = st.lists(
+    st.one_of(
+        st.sampled_from(
+            ["(", ")", "|", "!", "~", '"', "/", ":", "=", "!=", "<", ">=", " ", "..", "%", "?", "\\", "[", "]", "*"]
+        ),
+        st.sampled_from(["name", "total", "tc", "rate", "stream", "1", "1ms", "5", "gemm", "yes", "KB", "µs", "İ"]),
+        st.characters(),
+    ),
+    max_size=15,
+).map("".join)
+
+
+@given(SYNTAX)
+def test_any_text_is_a_query_or_an_error_with_its_place(text: str) -> None:
+    try:
+        query = compile_query(text, columns=COLUMNS, frame=FRAME, units=UNITS, weight="total_ns")
+    except QueryError as error:
+        assert 0 <= error.start <= error.end <= len(text)
+    else:
+        assert len(query.mask(FRAME)) == FRAME.height
+
+
+@given(SYNTAX)
+def test_colours_lie_within_the_text(text: str) -> None:
+    parts = highlight(text)
+    for start, end, _ in parts:
+        assert 0 <= start <= end <= len(text)
+    pieces = [piece for piece in parts if piece[2] is not Part.ERROR]
+    assert all(before[1] <= after[0] for before, after in zip(pieces, pieces[1:], strict=False))
+    assert len(parts) - len(pieces) <= 1
