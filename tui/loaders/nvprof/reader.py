@@ -56,11 +56,7 @@ CUE: Final = b"|".join(
         rb"Total (?:CPU Page faults|CPU thrashes|remote mappings)",
     )
 )
-"""Finds a place in every line that `NvprofReader.begin` could take.
-
-Each alternative begins with a character of its own, which lets the regular expression engine pass over other text by
-a table of first characters.
-"""
+"""Finds a place in every line that `NvprofReader.begin` could take; without look-around, which not every engine has."""
 
 _HEADINGS: Final = MappingProxyType(
     {
