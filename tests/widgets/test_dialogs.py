@@ -58,7 +58,7 @@ async def test_the_exact_value_of_a_figure() -> None:
     app = TableApp()
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("l", "v")
-        assert "353980000" in screen_text(app)
+        assert "353980000 ns" in screen_text(app)
         assert "353.98 ms" in screen_text(app)
         await pilot.press("q")
         assert not isinstance(app.screen, CellDialog)

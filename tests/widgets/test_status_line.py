@@ -36,6 +36,10 @@ def test_what_is_not_there_is_not_said() -> None:
     assert "find 12 found" in TableStatus(shown=20, total=20, find="a", found=12).line(60)
 
 
+def test_a_title_stands_before_the_rows() -> None:
+    assert TableStatus(title="Kernels", shown=3, total=3).line(30).rstrip() == "Kernels: 3 rows"
+
+
 def test_columns_on_either_side_in_ascii() -> None:
     status = TableStatus(shown=2, total=2, columns_before=3, columns_after=1)
     assert status.columns_out_of_sight() == "← 3 · +1 column →"

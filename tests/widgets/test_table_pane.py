@@ -1,12 +1,14 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import threading
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from tests.snapshots import screen_text
 from tests.widgets.tables import DGRAD, KERNELS, SPEC, WIDE, TableApp, until
 from tui.model.view import TableState
+from tui.query.apply import Applied, apply
 from tui.widgets import table_view
 from tui.widgets.query_bar import QueryMode
 from tui.widgets.table_pane import TablePane
@@ -285,6 +287,43 @@ async def test_many_rows_are_filtered_in_a_thread_and_only_the_last_request_coun
         assert app.names == SGEMMS
         await pilot.pause(0.1)
         assert app.names == SGEMMS
+
+
+async def test_what_takes_a_while_says_so_and_can_be_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    go_on = threading.Event()
+
+    def slow_apply(*args: Any, **options: Any) -> Applied:
+        go_on.wait(10)
+        return apply(*args, **options)
+
+    app = TableApp()
+    async with app.run_test(size=(120, 24)) as pilot:
+        monkeypatch.setattr(table_view, "ROWS_AT_ONCE", 0)
+        monkeypatch.setattr(table_view, "apply", slow_apply)
+        app.pane.change(filter="gemm")
+        await until(pilot, lambda: "working on 8 rows… esc cancels" in screen_text(app))
+        await pilot.press("j")
+        assert app.pane.table.cursor_row == 1
+        await pilot.press("escape")
+        go_on.set()
+        await pilot.pause(0.2)
+        assert app.pane.state.filter == ""
+        assert len(app.names) == 8
+        assert "working" not in screen_text(app)
+
+
+async def test_a_filter_that_breaks_down_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken_apply(*_args: Any, **_options: Any) -> Applied:
+        raise ZeroDivisionError("of [all] things")
+
+    app = TableApp()
+    async with app.run_test(notifications=True) as pilot:
+        monkeypatch.setattr(table_view, "ROWS_AT_ONCE", 0)
+        monkeypatch.setattr(table_view, "apply", broken_apply)
+        app.pane.change(filter="gemm")
+        await until(pilot, lambda: bool(app.toasts))
+        assert app.toasts == ["that did not work: of [all] things"]
+        assert len(app.names) == 8
 
 
 async def test_help_names_every_column_with_what_filters_call_it() -> None:

@@ -8,6 +8,7 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
+from tui.query.values import BASE_UNIT
 from tui.text import plain
 from tui.widgets.copying import copy_text
 from tui.widgets.dialog import Dialog
@@ -24,7 +25,7 @@ class CellDialog(Dialog[None]):
 
     Args:
         column: The column.
-        text: Its value as it is copied.
+        text: Its value as it is copied: in full precision and base units.
         shown: The value as people read it, where that differs.
     """
 
@@ -51,10 +52,12 @@ class CellDialog(Dialog[None]):
     def compose_body(self) -> ComposeResult:
         """The text, then the column's definition."""
         with VerticalScroll():
-            # Line ends of the text are kept: here it stands alone.
-            yield Static(Content("\n".join(plain(line) for line in self._text.splitlines()) or " "), id="cell-text")
             if self._shown and self._shown != self._text:
                 yield Static(Content(self._shown), id="cell-shown")
+            # Line ends of the text are kept: here it stands alone.
+            lines = [plain(line) for line in self._text.splitlines()]
+            unit = BASE_UNIT.get(self._column.kind, "") if self._text else ""
+            yield Static(Content(f"{chr(10).join(lines)} {unit}".rstrip() or " "), id="cell-text")
         yield Static(Content(f"{self._column.title}: {self._column.help}"), id="cell-help")
 
     def on_mount(self) -> None:

@@ -26,6 +26,8 @@ class Dialog(ModalScreen[Result | None], Generic[Result]):
 
     TITLE_TEXT: ClassVar[str] = ""
     KEYS: ClassVar[str] = "esc leave"
+    KEYS_IN_ASCII: ClassVar[str] = ""
+    """The same without arrows, where there are any."""
     BINDINGS: ClassVar[list[BindingType]] = [("escape", "leave", "Leave")]
     DEFAULT_CSS = """
     Dialog {
@@ -35,15 +37,17 @@ class Dialog(ModalScreen[Result | None], Generic[Result]):
             width: 90%; max-width: 100; height: auto; max-height: 90%;
             border: round $primary; border-title-color: $accent; border-title-style: bold;
             border-subtitle-color: $text-muted; padding: 0 1;
+            &.-ascii { border: ascii $primary; }
         }
     }
     """
 
     def compose(self) -> ComposeResult:
         """The box around the body."""
-        with Vertical(classes="dialog--box") as box:
+        ascii_only = bool(getattr(self.app, "ascii_only", False))
+        with Vertical(classes="dialog--box -ascii" if ascii_only else "dialog--box") as box:
             box.border_title = Content(self.TITLE_TEXT)
-            box.border_subtitle = Content(self.KEYS)
+            box.border_subtitle = Content(self.KEYS_IN_ASCII or self.KEYS if ascii_only else self.KEYS)
             yield from self.compose_body()
 
     def compose_body(self) -> ComposeResult:
@@ -78,7 +82,7 @@ class ChoiceLine(Widget, can_focus=True):
         height: auto;
         & > .choiceline--label { color: $text-muted; }
         & > .choiceline--chosen { color: $accent; text-style: bold underline; }
-        & > .choiceline--current { color: $primary; text-style: reverse bold; }
+        & > .choiceline--current { color: $primary; text-style: bold; }
     }
     """
 

@@ -35,6 +35,7 @@ class ExportDialog(Dialog[str]):
 
     TITLE_TEXT: ClassVar[str] = "Export"
     KEYS: ClassVar[str] = "← → choose  ↑ ↓ next line  enter write  esc leave"
+    KEYS_IN_ASCII: ClassVar[str] = "h l choose  j k next line  enter write  esc leave"
     BINDINGS: ClassVar[list[BindingType]] = [
         ("enter", "write", "Write"),
         ("down", "app.focus_next", "Down"),

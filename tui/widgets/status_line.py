@@ -20,6 +20,8 @@ SEPARATOR: Final = " · "
 class TableStatus:
     """What the status line says, as values."""
 
+    title: str = ""
+    """What the table holds, where several stand on one screen."""
     shown: int = 0
     total: int = 0
     weight_share: float | None = None
@@ -46,7 +48,7 @@ class TableStatus:
         rows = f"{count(self.shown)} of {count(self.total)} rows" if is_filtered else f"{count(self.total)} rows"
         if self.total == 1 and not is_filtered:
             rows = "1 row"
-        parts = [(1, rows)]
+        parts = [(1, f"{self.title}: {rows}" if self.title else rows)]
         if self.weight_share is not None and is_filtered:
             parts.append((3, f"{percent(self.weight_share)} of {self.weight_title}"))
         if self.busy:

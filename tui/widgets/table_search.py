@@ -58,6 +58,8 @@ class TableSearch(TableView):
         """Undo the smallest thing that the user did here; False when there is nothing left."""
         if self.query_bar.is_open:
             self.query_bar.action_cancel()
+        elif self.is_pending:
+            self.cancel_pending()
         elif self.table.marks:
             self.table.mark(())
             self.show_status()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 from textual import on, work
 from textual.containers import Vertical
-from textual.content import Content
+from textual.worker import Worker, WorkerState
 
 from tui.fmt import count, format_value, percent
 from tui.model.columns import ColumnKind
@@ -33,6 +33,8 @@ BUSY_AFTER: Final = 0.15
 ROWS_AT_ONCE: Final = 50_000
 """Up to so many rows a filter or a sort is done before the next key is looked at; more go to a thread."""
 
+APPLY: Final = "apply"
+"""The group of the threads that filter and sort."""
 NO_MATCH: Final = "No row matches the filter. esc takes it away."
 
 Row = dict[str, object]
@@ -44,7 +46,7 @@ class TableView(Vertical):
     Args:
         spec: What the table shows.
         id: The widget's id.
-        title: Its heading on the border, or empty.
+        title: What it holds, for the status line, where several tables stand on one screen.
     """
 
     DEFAULT_CSS = """
@@ -64,6 +66,9 @@ class TableView(Vertical):
         self.is_pending = False
         """Whether a filter, a search or an order is being applied."""
         self._shown_pct: float | None = None
+        self._taken_state = self._state
+        """The state whose rows are on the screen."""
+        self._marks_said: tuple[set[int], pl.DataFrame, tuple[str, str]] | None = None
         self._good_filter = ""
         """The latest filter that could be understood."""
         self._wanted_cursor: Key | None = None
@@ -74,8 +79,7 @@ class TableView(Vertical):
         self._busy = ""
         self._busy_timer: Timer | None = None
         self._settle_timer: Timer | None = None
-        if title:
-            self.border_title = Content(title)
+        self._title = title
 
     def compose(self) -> ComposeResult:
         """Table above status line."""
@@ -205,7 +209,7 @@ class TableView(Vertical):
             self._busy_timer = self.set_timer(BUSY_AFTER, self._show_busy)
         self._apply_in_thread(self._request, self.frame, self._state, dict(self.units()), keep_row)
 
-    @work(thread=True, exclusive=True, group="apply")
+    @work(thread=True, exclusive=True, group=APPLY, exit_on_error=False)
     def _apply_in_thread(
         self, request: int, frame: pl.DataFrame, state: TableState, units: dict[str, str], keep_row: bool
     ) -> None:
@@ -217,17 +221,34 @@ class TableView(Vertical):
         if request == self._request and self.is_mounted:
             self._take(applied, keep_row=keep_row)
 
-    def _show_busy(self) -> None:
-        self._busy_timer = None
-        self._busy = f"working on {count(self.frame.height)} rows…"
+    def cancel_pending(self) -> None:
+        """Give up what takes a while, and go back to the state of the rows on the screen."""
+        self._request += 1
+        self._state = self._taken_state
+        self._end_busy()
         self.show_status()
 
-    def _take(self, applied: Applied, *, keep_row: bool) -> None:
+    def _end_busy(self) -> None:
         if self._busy_timer is not None:
             self._busy_timer.stop()
             self._busy_timer = None
         self._busy = ""
         self.is_pending = False
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """A filter that broke down must not look like one that is still at work."""
+        if event.state is WorkerState.ERROR and event.worker.group == APPLY:
+            event.stop()
+            self.cancel_pending()
+            self.notify(plain(f"that did not work: {event.worker.error}"), severity="error", markup=False)
+
+    def _show_busy(self) -> None:
+        self._busy_timer = None
+        self._busy = f"working on {count(self.frame.height)} rows… esc cancels"
+        self.show_status()
+
+    def _take(self, applied: Applied, *, keep_row: bool) -> None:
+        self._end_busy()
         self.applied = applied
         self.answered(applied)
         if applied.error is None:
@@ -239,6 +260,7 @@ class TableView(Vertical):
         else:
             good = replace(self._state, filter=self._good_filter)
             applied = apply(self.frame, self.spec, good, units=self.units())
+        self._taken_state = self._state
         self._shown_pct = applied.weight_shown_pct
         rows = TableRows(self.frame, applied.rows)
         place = rows.shown_row(self.table.kept_row) if self.table.kept_row is not None else 0
@@ -262,8 +284,11 @@ class TableView(Vertical):
         """Write the status line anew."""
         table = self.table
         layout = table.table_layout
-        marks, average = self._marks_in_words()
+        if self._marks_said is None or self._marks_said[0] is not table.marks or self._marks_said[1] is not self.frame:
+            self._marks_said = (table.marks, self.frame, self._marks_in_words())
+        marks, average = self._marks_said[2]
         self.status_line.status = TableStatus(
+            title=self._title,
             shown=len(table.rows),
             total=self.frame.height,
             weight_share=self._shown_pct,
