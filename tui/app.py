@@ -101,15 +101,31 @@ class ProftuiApp(App[None]):
             except ProftuiError as error:
                 errors.append(error)
         profile = joined(profiles) if profiles else None
+        availability: dict[str, str] = {}
         if profile is not None:
             from tui.analysis.capabilities import views
 
-            availability = views(profile)
-            gc.collect()
-            gc.freeze()
-        else:
-            availability = {}
+            try:
+                self._check_options(profile)
+            except ProftuiError as error:
+                profile, errors = None, [error]
+            else:
+                availability = views(profile)
+                gc.collect()
+                gc.freeze()
         self.call_from_thread(self._loaded, profile, errors, availability)
+
+    def _check_options(self, profile: Profile) -> None:
+        """Find out now, not in a view, whether the user's rules and GPU can be used.
+
+        Raises:
+            ProftuiError: They cannot.
+        """
+        from tui.analysis.devices import device_facts
+        from tui.analysis.op_rules import op_rules
+
+        op_rules()
+        device_facts(profile, gpu=self.options.gpu)
 
     _stop_requested = False
 
@@ -269,17 +285,18 @@ class ProftuiApp(App[None]):
         self._return_to(previous, "")
 
     def action_leave(self) -> None:
-        """Up a level, or back to the view before; at the first place, quit."""
+        """Up a level, or back to the view before; at the first view, quit."""
         screen = self.view_screen
-        if screen is None:
+        if screen is None or (not screen.leave_level() and not self._leave_view()):
             self.exit()
-        elif not screen.leave_level():
-            if screen.VIEW == "dashboard" and self.history.index <= 0:
-                self.exit()
-            elif self.history.index > 0:
-                self.action_history_back()
-            else:
-                self.go("dashboard")
+
+    def _leave_view(self) -> bool:
+        """Back to the view that the user came from; False at the first one."""
+        self._remember()
+        place = self.history.leave_view()
+        if place is not None:
+            self._return_to(place, "")
+        return place is not None
 
     def action_undo_smallest(self) -> None:
         """Undo the smallest thing; never quits."""
@@ -287,12 +304,9 @@ class ProftuiApp(App[None]):
             self.stop_loading()
             return
         screen = self.view_screen
-        if screen is None or screen.undo_smallest() or screen.leave_level():
+        if screen is None or screen.undo_smallest() or screen.leave_level() or self._leave_view():
             return
-        if self.history.index > 0:
-            self.action_history_back()
-        else:
-            self.say("nothing to undo; q quits")
+        self.say("nothing to undo; q quits")
 
     # --- everywhere --------------------------------------------------------------------------------------------------
 

@@ -56,6 +56,14 @@ class History:
         if self.places and self.places[self.index].view == place.view:
             self.places[self.index] = replace(place)
 
+    def leave_view(self) -> Place | None:
+        """Go back to the last place in another view; None where there is none."""
+        here = self.current
+        for index in range(self.index - 1, -1, -1):
+            if here is not None and self.places[index].view != here.view:
+                return self.step(index - self.index)
+        return None
+
     def step(self, by: int) -> Place | None:
         """Go back (-1) or forward (1); None where there is nothing in that direction."""
         if not 0 <= self.index + by < len(self.places):

@@ -1,0 +1,73 @@
+"""Opens the explorer in a test and waits until a view is shown."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tui.app import ProftuiApp
+from tui.options import OpenOptions
+from tui.widgets import table_view
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from textual.pilot import Pilot
+
+SETTLED_AFTER = 0.002
+"""Seconds that the cursor rests before others are told of the row, in tests."""
+
+table_view.SETTLED_AFTER = SETTLED_AFTER  # type: ignore[misc]
+
+SAMPLES = Path(__file__).parents[2] / "sample_logs"
+
+
+def sample(name: str) -> str:
+    """The path of a sample log."""
+    return str(SAMPLES / name)
+
+
+async def until(pilot: Pilot[None], condition: Callable[[], bool], what: str) -> None:
+    """Wait for a condition, at most some seconds."""
+    for _ in range(400):
+        await pilot.pause()
+        if condition():
+            await pilot.pause()
+            return
+        await asyncio.sleep(0.02)
+    raise AssertionError(f"never came about: {what}")
+
+
+@asynccontextmanager
+async def opened(
+    *paths: str, size: tuple[int, int] = (120, 40), notifications: bool = False, **options: Any
+) -> AsyncIterator[Pilot[None]]:
+    """The explorer with files (sample names, or paths) open at its first view."""
+    given = tuple(path if "/" in path else sample(path) for path in paths)
+    app = ProftuiApp(OpenOptions(paths=given, **options))
+    async with app.run_test(size=size, notifications=notifications) as pilot:
+        await until(pilot, lambda: app.view_screen is not None and app.view_screen.is_mounted, "a view")
+        await settled(pilot)
+        yield pilot
+
+
+async def settled(pilot: Pilot[None]) -> None:
+    """Wait until tables that follow a cursor have followed it, and those below have followed them."""
+    for _ in range(4):
+        await asyncio.sleep(4 * SETTLED_AFTER)
+        await pilot.pause()
+
+
+async def press(pilot: Pilot[None], *keys: str) -> None:
+    """Press keys, each after the one before has had its effect."""
+    for key in keys:
+        await pilot.press(key)
+        await settled(pilot)
+
+
+def app_of(pilot: Pilot[None]) -> ProftuiApp:
+    """The application under test, by its own type."""
+    assert isinstance(pilot.app, ProftuiApp)
+    return pilot.app

@@ -1,0 +1,252 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.screens.opening import app_of, opened, press, settled, until
+from tests.snapshots import screen_text
+from tui.screens.help import HelpScreen
+from tui.screens.linked import LinkedTablesScreen
+from tui.screens.log import LogScreen
+from tui.screens.menu import MenuScreen
+from tui.screens.too_small import TooSmallScreen
+from tui.widgets.detail_pane import DetailPane
+from tui.widgets.table_pane import TablePane
+
+if TYPE_CHECKING:
+    from textual.pilot import Pilot
+
+CAFFE = "caffe_conv1.nvprof.log"
+RUNS = "tracking_four_runs.nvprof.log"
+
+
+def view(pilot: Pilot[None]) -> str:
+    screen = app_of(pilot).view_screen
+    assert screen is not None
+    return screen.VIEW
+
+
+def linked(pilot: Pilot[None]) -> LinkedTablesScreen:
+    screen = app_of(pilot).view_screen
+    assert isinstance(screen, LinkedTablesScreen)
+    return screen
+
+
+async def test_from_op_to_kernel_to_launch_config_to_source_line_and_out() -> None:
+    async with opened(CAFFE) as pilot:
+        await press(pilot, "4")
+        ops = linked(pilot).query_one("#ops", TablePane)
+        assert ops.current_row is not None
+        assert (ops.current_row["op"], ops.current_row["total_ns"]) == ("convolution backward filter", 281_640_000)
+
+        await press(pilot, "enter")
+        kernels = linked(pilot).query_one("#kernels", TablePane)
+        assert linked(pilot).table is kernels
+        assert kernels.current_row is not None
+        assert kernels.current_row["calls"] == 2
+
+        await press(pilot, "enter")
+        launches = linked(pilot).query_one("#launches", TablePane)
+        assert linked(pilot).table is launches
+        assert launches.frame["duration_ns"].to_list() == [140_090_000, 141_550_000]
+
+        await press(pilot, "enter")
+        assert linked(pilot).query_one(DetailPane).is_open
+        shown = screen_text(pilot.app)
+        assert "(6 1 128)  768 blocks" in shown
+        assert "(8 32 1)  256 threads" in shown
+
+        await press(pilot, "L")
+        log = app_of(pilot).view_screen
+        assert isinstance(log, LogScreen)
+        assert launches.current_row is not None
+        assert log.log_view.cursor_line == launches.current_row["line"]
+        assert "140.09ms" in screen_text(pilot.app)
+
+        await press(pilot, "q")
+        assert (view(pilot), linked(pilot).table) == ("ops-and-kernels", launches)
+        await press(pilot, "q")
+        assert not linked(pilot).query_one(DetailPane).is_open
+        await press(pilot, "q")
+        assert linked(pilot).table is linked(pilot).query_one("#kernels", TablePane)
+        await press(pilot, "q")
+        assert linked(pilot).table is linked(pilot).query_one("#ops", TablePane)
+        await press(pilot, "q")
+        assert view(pilot) == "dashboard"
+        await press(pilot, "q")
+        assert pilot.app.return_code == 0
+
+
+async def test_the_tables_below_follow_the_cursor() -> None:
+    async with opened(CAFFE) as pilot:
+        await press(pilot, "4", "j")
+        kernels = linked(pilot).query_one("#kernels", TablePane)
+        assert kernels.frame["name"].to_list() == ["cudnn_dgrad_sm35_ldg_nt_64x16x64x16x16"]
+        assert linked(pilot).query_one("#launches", TablePane).frame["duration_ns"].sum() == 260_020_000
+
+
+async def test_escape_undoes_the_smallest_thing_and_never_quits() -> None:
+    async with opened(CAFFE) as pilot:
+        await press(pilot, "4", "f")
+        await pilot.press(*"convolution", "enter")
+        await settled(pilot)
+        ops = linked(pilot).query_one("#ops", TablePane)
+        assert ops.state.filter == "convolution"
+        await press(pilot, "space")
+        assert len(ops.state.marks) == 1
+        await press(pilot, "escape")
+        assert not ops.state.marks
+        await press(pilot, "escape")
+        assert ops.state.filter == ""
+        await press(pilot, "escape")
+        assert view(pilot) == "dashboard"
+        await press(pilot, "escape", "escape")
+        assert view(pilot) == "dashboard"
+        assert pilot.app.return_code is None
+
+
+async def test_history_and_last_view() -> None:
+    async with opened("resnet50_training.nvprof.log") as pilot:
+        await press(pilot, "4", "0")
+        assert view(pilot) == "api-calls"
+        await press(pilot, "left_square_bracket")
+        assert view(pilot) == "ops-and-kernels"
+        await press(pilot, "left_square_bracket")
+        assert view(pilot) == "dashboard"
+        await press(pilot, "right_square_bracket", "right_square_bracket")
+        assert view(pilot) == "api-calls"
+        await press(pilot, "minus")
+        assert view(pilot) == "ops-and-kernels"
+        await press(pilot, "minus")
+        assert view(pilot) == "api-calls"
+
+
+async def test_a_view_is_returned_to_as_it_was_left() -> None:
+    async with opened(CAFFE) as pilot:
+        await press(pilot, "4", "j", "j", "0" if False else "m")
+        await press(pilot, "escape", "enter", "1", "4")
+        row = linked(pilot).query_one("#ops", TablePane).current_row
+        assert row is not None
+        assert row["op"] == "convolution"
+
+
+async def test_menu_of_views_says_why_one_cannot_be_fed() -> None:
+    async with opened(CAFFE) as pilot:
+        await press(pilot, "m")
+        assert isinstance(pilot.app.screen, MenuScreen)
+        shown = screen_text(pilot.app)
+        assert "no API calls: record with nvprof --print-api-trace" in shown
+        assert "not in this version of proftui" in shown
+        await press(pilot, "j", "enter")
+        assert not isinstance(pilot.app.screen, MenuScreen)
+        assert view(pilot) == "ops-and-kernels"
+
+
+async def test_a_view_without_input_is_declined_in_words() -> None:
+    async with opened(CAFFE, notifications=True) as pilot:
+        await press(pilot, "0")
+        assert view(pilot) == "dashboard"
+        assert "no API calls" in screen_text(pilot.app)
+
+
+async def test_help_lists_the_keys_of_here_and_everywhere_and_finds_in_them() -> None:
+    async with opened(CAFFE, size=(140, 60)) as pilot:
+        await press(pilot, "4", "question_mark")
+        assert isinstance(pilot.app.screen, HelpScreen)
+        shown = screen_text(pilot.app)
+        assert "Sort by this column" in shown
+        assert "Menu of all views" in shown
+        assert "Sum of the durations of all calls." in shown
+        await press(pilot, "slash", *"clipboard")
+        narrowed = screen_text(pilot.app)
+        assert "Copy the cell to the terminal's clipboard." in narrowed
+        assert "Sort by this column" not in narrowed
+        await press(pilot, "escape", "escape")
+        assert view(pilot) == "ops-and-kernels"
+
+
+async def test_command_line_goes_filters_sorts_and_says_what_it_does_not_know() -> None:
+    async with opened(CAFFE, notifications=True) as pilot:
+
+        async def command(line: str) -> None:
+            await press(pilot, "colon")
+            for character in line:
+                await pilot.press({" ": "space", ">": "greater_than_sign", "-": "minus"}.get(character, character))
+            await press(pilot, "enter")
+
+        await command("kernels dur>1ms" if False else "kernels wgrad")
+        table = linked(pilot).query_one("#kernels", TablePane)
+        assert (view(pilot), table.state.filter) == ("kernels", "wgrad")
+        await command("sort calls")
+        assert table.state.sort == (("calls", False),)
+        await command("nonsense")
+        assert "no command or view is called nonsense" in screen_text(pilot.app)
+        await command("83")
+        log = app_of(pilot).view_screen
+        assert isinstance(log, LogScreen)
+        assert log.log_view.cursor_line == 83
+        await command("q")
+        assert pilot.app.return_code == 0
+
+
+async def test_one_session_of_several() -> None:
+    async with opened(RUNS) as pilot:
+        app = app_of(pilot)
+        assert app.profile["sessions"].height == 4
+        await press(pilot, "S", "j", "j", "enter")
+        assert app.session == 1
+        assert app.profile["sessions"]["pid"].to_list() == [14932]
+        assert app.profile["summary"]["session"].unique().to_list() == [1]
+        await press(pilot, "S", "g", "enter")
+        assert app.session is None
+
+
+async def test_panels_of_the_dashboard_are_doors() -> None:
+    async with opened(CAFFE) as pilot:
+        pilot.app.screen.query_one("#kernels").focus()
+        await press(pilot, "j", "enter")
+        table = linked(pilot).query_one("#kernels", TablePane)
+        assert view(pilot) == "kernels"
+        await until(pilot, lambda: table.shown_frame().height == 1, "the table is filtered")
+        assert table.shown_frame()["name"].to_list() == ["cudnn_dgrad_sm35_ldg_nt_64x16x64x16x16"]
+
+
+async def test_find_in_the_log_goes_round_and_marks_lines() -> None:
+    async with opened(CAFFE) as pilot:
+        await press(pilot, "m", "G", "enter") if False else await press(pilot, "colon", *"log", "enter")
+        log = app_of(pilot).view_screen
+        assert isinstance(log, LogScreen)
+        await press(pilot, "slash", *"memset", "enter")
+        await until(pilot, lambda: log.log_view.cursor_line > 1, "the first match")
+        first = log.log_view.cursor_line
+        lines = log.profile.texts[log.profile.sources[0]].lines(first, 1)
+        assert "[CUDA memset]" in lines[0]
+        await press(pilot, "N")
+        await until(pilot, lambda: log.log_view.cursor_line != first, "the last match, round the end")
+        assert log.log_view.cursor_line > first
+        await press(pilot, "n")
+        await until(pilot, lambda: log.log_view.cursor_line == first, "the first match again")
+        await press(pilot, "i")
+        assert "activities" in screen_text(pilot.app)
+
+
+async def test_too_small_a_terminal_asks_for_room_and_comes_back() -> None:
+    async with opened(CAFFE) as pilot:
+        await pilot.resize_terminal(48, 12)
+        await settled(pilot)
+        assert isinstance(pilot.app.screen, TooSmallScreen)
+        assert screen_text(pilot.app).strip() == "needs 60×15, is 48×12"
+        await pilot.resize_terminal(80, 24)
+        await settled(pilot)
+        assert view(pilot) == "dashboard"
+        assert not isinstance(pilot.app.screen, TooSmallScreen)
+
+
+async def test_narrow_screens_show_one_level_at_a_time() -> None:
+    async with opened(CAFFE, size=(80, 24)) as pilot:
+        await press(pilot, "4")
+        assert [pane.id for pane in linked(pilot).query(TablePane) if pane.display] == ["ops"]
+        await press(pilot, "enter")
+        assert [pane.id for pane in linked(pilot).query(TablePane) if pane.display] == ["kernels"]
+        await pilot.resize_terminal(120, 40)
+        await settled(pilot)
+        assert all(pane.display for pane in linked(pilot).query(TablePane))
