@@ -1,323 +1,34 @@
-"""The table that every view stands on: a data frame drawn line by line, so that a million rows cost a screenful."""
+"""The table that every view stands on: a frame with a cursor that keys and mouse move."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar, Final
 
-import polars as pl
-from textual.geometry import Region, Size
-from textual.message import Message
-from textual.scroll_view import ScrollView
+from textual.geometry import Region
 
 from tui.keys import Scope, actions_of, bindings_for
-from tui.model.columns import Column, ColumnKind
-from tui.model.view import Sort, TableSpec, TableState
-from tui.widgets.cells import CellWriter, writers
-from tui.widgets.table_layout import TableLayout, lay_out
-from tui.widgets.table_painter import RowLook, TablePainter, TableStyles
-from tui.widgets.table_rows import TableRows
+from tui.widgets.frame_view import HEADER, FrameView
 
 if TYPE_CHECKING:
-    from rich.style import Style
     from textual import events
-    from textual.strip import Strip
 
-HEADER: Final = 1
-"""Lines that do not scroll."""
-STRIPS_KEPT: Final = 2_000
 MOVE_IDS: Final = frozenset(action.id for action in actions_of(Scope.TABLE) if action.group == "Movement")
 
 
-class FrameTable(ScrollView, can_focus=True):
-    """A table over a frame, with a cell cursor.
-
-    Only the rows on the screen become Python values, and only the lines that change are drawn again.
-    """
+class FrameTable(FrameView):
+    """A table over a frame, with a cell cursor."""
 
     BINDINGS: ClassVar = [binding for binding in bindings_for(Scope.TABLE) if getattr(binding, "id", "") in MOVE_IDS]
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "frametable--header",
-        "frametable--header-cursor",
-        "frametable--cursor",
-        "frametable--cursor-cell",
-        "frametable--blurred",
-        "frametable--blurred-cell",
-        "frametable--mark",
-        "frametable--unknown",
-        "frametable--bar",
-        "frametable--hit",
-    }
-    DEFAULT_CSS = """
-    FrameTable {
-        height: 1fr;
-        overflow-x: hidden;
-        scrollbar-size-vertical: 1;
-        & > .frametable--header { background: $panel; text-style: bold; }
-        & > .frametable--header-cursor { background: $panel; text-style: bold underline; }
-        & > .frametable--cursor { color: $primary; text-style: reverse; }
-        & > .frametable--cursor-cell { color: $accent; text-style: reverse bold underline; }
-        & > .frametable--blurred { background: $panel; text-style: bold; }
-        & > .frametable--blurred-cell { background: $panel; text-style: bold underline; }
-        & > .frametable--mark { color: $warning; text-style: bold; }
-        & > .frametable--unknown { color: $text-muted; text-style: dim; }
-        & > .frametable--bar { color: $accent; }
-        & > .frametable--hit { color: $accent; text-style: bold underline; }
-    }
-    """
 
-    class CursorMoved(Message):
-        """The cursor stands on another row or column."""
-
-        def __init__(self, table: FrameTable) -> None:
-            super().__init__()
-            self.table = table
-
-        @property
-        def control(self) -> FrameTable:
-            """The table."""
-            return self.table
-
-    class RowClicked(CursorMoved):
+    class RowClicked(FrameView._OfTable):
         """A row was clicked twice."""
 
-    class HeaderClicked(CursorMoved):
+    class HeaderClicked(FrameView._OfTable):
         """A heading was clicked."""
 
         def __init__(self, table: FrameTable, column: str) -> None:
             super().__init__(table)
             self.column = column
-
-    class LayoutChanged(CursorMoved):
-        """Other columns fit on the line than before."""
-
-    def __init__(self, spec: TableSpec, *, id: str | None = None) -> None:  # noqa: A002 (Textual's name)
-        super().__init__(id=id)
-        self.spec = spec
-        self.arrangement = TableState()
-        """Order, hidden columns, units and names; filter and cursor are not taken from it."""
-        self.rows = TableRows(pl.DataFrame())
-        self.marks: set[int] = set()
-        """Marked rows, as row numbers of the frame."""
-        self.kept_row: int | None = None
-        """The row number in the frame of the row that the user put the cursor on; None before they moved it."""
-        self._found = pl.Series(dtype=pl.UInt32)
-        self._hits: re.Pattern[str] | None = None
-        self.empty_text = ""
-        self.cursor_row = 0
-        self.cursor_column = ""
-        self._first_column = 0
-        self._writers: dict[str, CellWriter] = {}
-        self._painter: TablePainter | None = None
-        self._strips: dict[tuple[int, RowLook], Strip] = {}
-
-    # --- data --------------------------------------------------------------------------------------------------------
-
-    def set_rows(self, rows: TableRows, *, cursor_row: int = 0, found: pl.Series | None = None) -> None:
-        """Show these rows.
-
-        Args:
-            rows: What to show.
-            cursor_row: The shown row that the cursor stands on.
-            found: The shown rows that a search found, in ascending order.
-        """
-        if rows.frame is not self.rows.frame:
-            self._writers.clear()
-        self.rows = rows
-        self._found = pl.Series(dtype=pl.UInt32) if found is None else found
-        self.cursor_row = max(0, min(cursor_row, len(rows) - 1))
-        self.virtual_size = Size(self.size.width, len(rows) + HEADER)
-        self._redraw()
-        self._scroll_to_cursor()
-        self.post_message(self.CursorMoved(self))
-
-    def arrange_columns(self, state: TableState) -> None:
-        """Take over order, hidden columns, sort markers, units and names."""
-        if (state.unit, state.as_share, state.full_names) != (
-            self.arrangement.unit,
-            self.arrangement.as_share,
-            self.arrangement.full_names,
-        ):
-            self._writers.clear()
-        self.arrangement = state
-        self._redraw()
-
-    def columns(self) -> tuple[Column, ...]:
-        """The columns of the table that the frame has and the user has not hidden, in the user's order."""
-        order = {name: place for place, name in enumerate(self.arrangement.order)}
-        present = [
-            column
-            for column in self.spec.columns
-            if column.name in self.rows.frame.columns
-            and (column.name not in self.arrangement.hidden or column.name == self.spec.pinned)
-        ]
-        return tuple(sorted(present, key=lambda column: order.get(column.name, len(order))))
-
-    @property
-    def sort(self) -> Sort:
-        """The order of the rows, for the headings."""
-        return self.spec.sort if self.arrangement.sort is None else self.arrangement.sort
-
-    def current_column(self) -> Column | None:
-        """The column under the cursor."""
-        return next((column for column in self.columns() if column.name == self.cursor_column), None)
-
-    def writer(self, name: str) -> CellWriter:
-        """How a column's values are written."""
-        self._ensure_writers()
-        return self._writers[name]
-
-    def mark(self, source_rows: Iterable[int]) -> None:
-        """Set the marked rows."""
-        self.marks = set(source_rows)
-        self._strips.clear()
-        self.refresh()
-
-    def show_hits(self, pattern: re.Pattern[str] | None) -> None:
-        """Underline what the pattern finds in the texts of the found rows."""
-        if pattern != self._hits:
-            self._hits = pattern
-            self._strips.clear()
-            self.refresh()
-
-    @property
-    def found_count(self) -> int:
-        """How many rows the search found."""
-        return len(self._found)
-
-    def found_at(self, row: int) -> int | None:
-        """Which of the found rows a shown row is, from 1; None where it is none of them."""
-        place = int(self._found.search_sorted(row)) if len(self._found) else 0
-        return place + 1 if place < len(self._found) and self._found[place] == row else None
-
-    def next_found(self, row: int, step: int) -> int | None:
-        """The found row after (1) or before (-1) a shown row, around the end; None where nothing was found."""
-        if not len(self._found):
-            return None
-        place = int(self._found.search_sorted(row, side="right" if step > 0 else "left"))
-        return int(self._found[(place if step > 0 else place - 1) % len(self._found)])
-
-    # --- layout ------------------------------------------------------------------------------------------------------
-
-    @property
-    def ascii_only(self) -> bool:
-        """Whether the terminal can show ASCII characters alone."""
-        return bool(getattr(self.app, "ascii_only", False))
-
-    def _ensure_writers(self) -> None:
-        if not self._writers:
-            self._writers = writers(
-                self.columns(),
-                self.rows.frame,
-                self.arrangement,
-                weight=self.spec.weight,
-                ascii_only=self.ascii_only,
-            )
-
-    def _ensure_painter(self) -> TablePainter:
-        if self._painter is None:
-            self._ensure_writers()
-            columns = self.columns()
-            shares = [column.name for column in columns if column.kind is ColumnKind.PERCENT]
-            # One cell stays free, so that the last column does not touch the scrollbar.
-            width = max(0, self.scrollable_content_region.width - 1)
-            layout = lay_out(
-                columns,
-                {column.name: self._writers[column.name].width_sorted_by(len(self.sort)) for column in columns},
-                width,
-                pinned=self.spec.pinned,
-                first=self._first_column,
-                bar_column=shares[0] if shares else "",
-            )
-            self._first_column = layout.before
-            if self.cursor_column not in layout.sequence and layout.sequence:
-                self.cursor_column = layout.sequence[0]
-            positions = {name: position for position, name in enumerate(self.rows.frame.columns)}
-            self._painter = TablePainter(
-                layout, self._writers, positions, self._styles(), width + 1, ascii_only=self.ascii_only
-            )
-            self.post_message(self.LayoutChanged(self))
-        return self._painter
-
-    @property
-    def table_layout(self) -> TableLayout:
-        """The columns on the line, and how many lack the room."""
-        return self._ensure_painter().layout
-
-    def _styles(self) -> TableStyles:
-        base = self.rich_style
-
-        def component(name: str) -> Style:
-            return base + self.get_component_rich_style(f"frametable--{name}", partial=True)
-
-        return TableStyles(
-            row=base,
-            header=component("header"),
-            header_cursor=component("header-cursor"),
-            cursor_row=component("cursor"),
-            cursor_cell=component("cursor-cell"),
-            blurred_row=component("blurred"),
-            blurred_cell=component("blurred-cell"),
-            mark=component("mark"),
-            unknown=component("unknown"),
-            bar=component("bar"),
-            hit=component("hit"),
-        )
-
-    def _redraw(self) -> None:
-        self._painter = None
-        self._strips.clear()
-        self.refresh()
-
-    def notify_style_update(self) -> None:
-        """Look the component styles up again after a change of theme or focus."""
-        super().notify_style_update()
-        self._redraw()
-
-    def on_resize(self) -> None:
-        """Fit the columns to the new width."""
-        self._redraw()
-        self._scroll_to_cursor()
-
-    def watch_show_vertical_scrollbar(self) -> None:
-        """Fit the columns to the width that the scrollbar leaves."""
-        self._redraw()
-
-    # --- drawing -----------------------------------------------------------------------------------------------------
-
-    def render_line(self, y: int) -> Strip:
-        """Draw one line of the screen."""
-        painter = self._ensure_painter()
-        if y < HEADER:
-            return painter.header(self.sort, self.cursor_column)
-        row = self.scroll_offset.y + y - HEADER
-        if row >= len(self.rows):
-            return painter.message(self.empty_text if not len(self.rows) else "", y - HEADER)
-        look = RowLook(
-            self.cursor_column if row == self.cursor_row else None,
-            self.has_focus and row == self.cursor_row,
-            bool(self.marks) and self.rows.source_row(row) in self.marks,
-            self.found_at(row) is not None,
-        )
-        strip = self._strips.get((row, look))
-        if strip is None:
-            if len(self._strips) >= STRIPS_KEPT:
-                self._strips.clear()
-            strip = self._strips[row, look] = painter.row(self.rows.row(row), look, self._hits)
-        return strip
-
-    def _refresh_row(self, row: int) -> None:
-        line = row - self.scroll_offset.y + HEADER
-        if HEADER <= line < self.size.height:
-            self.refresh(Region(0, line, self.size.width, 1))
-
-    # --- cursor ------------------------------------------------------------------------------------------------------
-
-    @property
-    def page_rows(self) -> int:
-        """Rows on the screen."""
-        return max(1, self.scrollable_content_region.height - HEADER)
 
     def move_to(self, row: int) -> None:
         """Put the cursor on a row and bring it onto the screen."""
@@ -349,13 +60,6 @@ class FrameTable(ScrollView, can_focus=True):
         self._refresh_row(self.cursor_row)
         self.refresh(Region(0, 0, self.size.width, HEADER))
         self.post_message(self.CursorMoved(self))
-
-    def _scroll_to_cursor(self) -> None:
-        top = self.scroll_offset.y
-        if self.cursor_row < top:
-            self.scroll_to(y=self.cursor_row, animate=False, immediate=True)
-        elif self.cursor_row >= top + self.page_rows:
-            self.scroll_to(y=self.cursor_row - self.page_rows + 1, animate=False, immediate=True)
 
     def _step_column(self, step: int) -> None:
         sequence = self.table_layout.sequence
