@@ -32,7 +32,7 @@ VIEWS: Final = (
         "tui.screens.ops_and_kernels:OpsAndKernelsScreen",
         "from op to kernel to launch config",
     ),
-    View("kernels", "Kernels", "", "tui.screens.kernels:KernelsScreen", "every kernel, its launches, their configuration"),
+    View("kernels", "Kernels", "", "tui.screens.kernels:KernelsScreen", "every kernel, its launches, their config"),
     View("kernels-by-iteration", "Kernels by Iteration", "5", "", "the kernels of one iteration"),
     View("kernels-by-op", "Kernels by Op", "6", "", "iteration, op, kernel"),
     View("iterations", "Iterations", "7", "", "how long each iteration took"),

@@ -56,6 +56,7 @@ K = ColumnKind
 
 _ALL: Final = (
     Column("name", "Name", K.SYMBOL, "Kernel, memory operation or API call, as the input names it.", 1),
+    Column("short_name", "Short name", K.SYMBOL, "The name without return type, template arguments and parameters.", 9),
     Column("kind", "Kind", K.TEXT, "kernel, memcpy, memset or um (unified memory).", 6),
     Column("calls", "Calls", K.COUNT, "How often it ran.", 2, ("count",)),
     Column("total_ns", "Total", K.DURATION, "Sum of the durations of all calls.", 1, ("total", "time")),

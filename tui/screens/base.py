@@ -12,7 +12,6 @@ from textual.widgets import Footer
 
 from tui.commands import CommandError, command_words
 from tui.model.history import Place
-from tui.text import plain
 from tui.views import view
 from tui.widgets.command_bar import CommandBar
 from tui.widgets.crumbs import Crumbs
@@ -233,7 +232,3 @@ class ViewScreen(Screen[None]):
     @on(CommandBar.Closed)
     def _bar_closed(self) -> None:
         self.focus_table()
-
-    def help_lines(self) -> str:
-        """What the help says of this view."""
-        return plain(self.HELP)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from rich.table import Table
+from rich.text import Text
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
@@ -14,12 +16,15 @@ from tui.text import plain
 from tui.views import NOT_IN_THIS_VERSION, VIEWS, view
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
     from tui.screens.base import ViewScreen
+
+Entry = tuple[str, str]
+"""What stands at the left (a key, a column's title), and what it means."""
 
 TERMINAL_NOTES = (
     "Hold shift (option on a Mac) while dragging to select with the terminal; --no-mouse leaves the mouse to it.",
@@ -96,38 +101,25 @@ class HelpScreen(ModalScreen[None]):
     def _write(self, needle: str) -> None:
         here = [action for action in ACTIONS if action.scope is self._here] if self._has_here else []
         everywhere = [action for action in ACTIONS if action.scope is Scope.APP]
-        self.query_one("#about", Static).update(_paragraphs(self._below.help_lines().splitlines(), needle))
-        self.query_one("#here", Static).update(Content("\n").join(_key_lines("Here", here, needle)))
+        about = [line for line in self._below.HELP.splitlines() if _holds(needle, line)]
+        self.query_one("#about", Static).update(Content("\n".join(about)))
+        self.query_one("#here", Static).update(_table({"Here": _keys(here, needle)}))
         self.query_one("#everywhere", Static).update(
-            Content("\n").join([*_key_lines("Everywhere", everywhere, needle), *self._view_lines(needle)])
+            _table({"Everywhere": _keys(everywhere, needle), "Views": self._views(needle)})
         )
         columns = self._below.table.spec.columns if self._below.table is not None else ()
-        about_columns = [
-            Content.assemble((f"{column.title:<10}", "bold"), f" {plain(column.help)}")
-            for column in columns
-            if _holds(needle, column.title, column.help)
-        ]
-        notes = [Content(note) for note in TERMINAL_NOTES if _holds(needle, note)]
-        self.query_one("#notes", Static).update(
-            Content("\n").join([*_headed("Columns", about_columns), *_headed("Terminal", notes)])
-        )
+        meanings = [(column.title, column.help) for column in columns if _holds(needle, column.title, column.help)]
+        notes = [("", note) for note in TERMINAL_NOTES if _holds(needle, note)]
+        self.query_one("#notes", Static).update(_table({"Columns": meanings, "Terminal": notes}))
 
-    def _view_lines(self, needle: str) -> list[Content]:
-        lines = []
+    def _views(self, needle: str) -> list[Entry]:
+        entries = []
         for target in VIEWS:
-            if not target.key:
-                continue
             reason = self._availability.get(target.name, "ok") if target.screen else NOT_IN_THIS_VERSION
-            if _holds(needle, target.title, reason):
-                fed = reason == "ok"
-                text = target.title if fed else f"{target.title}: {reason}"
-                lines.append(
-                    Content.assemble(
-                        (f"{target.key:<9}", "bold $accent" if fed else "$text-muted"),
-                        (text, "" if fed else "$text-muted"),
-                    )
-                )
-        return _headed("Views", lines)
+            text = target.title if reason == "ok" else f"{target.title}: {reason}"
+            if target.key and _holds(needle, text):
+                entries.append((target.key, text))
+        return entries
 
     def action_leave(self) -> None:
         """Close the search, then the help."""
@@ -168,18 +160,20 @@ def _holds(needle: str, *texts: str) -> bool:
     return not needle or any(needle.lower() in text.lower() for text in texts)
 
 
-def _headed(heading: str, lines: Sequence[Content]) -> list[Content]:
-    return [Content(), Content.styled(heading, "bold $accent"), *lines] if lines else []
+def _keys(actions: Sequence[Action], needle: str) -> list[Entry]:
+    written = [(action.shown_keys or action.keys.split(",")[0], action.help) for action in actions]
+    return [entry for entry in written if _holds(needle, *entry)]
 
 
-def _paragraphs(lines: Iterable[str], needle: str) -> Content:
-    return Content("\n").join([Content(line) for line in lines if _holds(needle, line)])
-
-
-def _key_lines(heading: str, actions: Sequence[Action], needle: str) -> list[Content]:
-    lines = []
-    for action in actions:
-        keys = action.shown_keys or action.keys.split(",")[0]
-        if _holds(needle, keys, action.label, action.help):
-            lines.append(Content.assemble((f"{keys:<9}", "bold $accent"), action.help))
-    return _headed(heading, lines)
+def _table(blocks: Mapping[str, Sequence[Entry]]) -> Table:
+    """Headed blocks of two columns, the second one wrapped within itself."""
+    table = Table.grid(padding=(0, 2), expand=True)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(ratio=1)
+    for heading, entries in blocks.items():
+        if entries:
+            table.add_row()
+            table.add_row(Text(heading, "bold underline"))
+            for left, right in entries:
+                table.add_row(Text(left), Text(plain(right)))
+    return table

@@ -11,14 +11,13 @@ from textual.content import Content
 from textual.widgets import Static
 from textual.worker import get_current_worker
 
-from tui.fmt import format_value
 from tui.model.columns import COLUMNS, ColumnKind
 from tui.model.history import Place
 from tui.model.schema import FRAMES
 from tui.screens.base import ViewScreen
 from tui.widgets.copying import copy_text
 from tui.widgets.detail_pane import DetailPane
-from tui.widgets.details import Line, sections
+from tui.widgets.details import Line, sections, whole_value
 from tui.widgets.find_bar import FindBar
 from tui.widgets.log_view import LogView
 
@@ -135,7 +134,7 @@ class LogScreen(ViewScreen):
                         continue
                     known = COLUMNS.get(column)
                     kind = known.kind if known else ColumnKind.TEXT
-                    lines.append((known.title if known else column, format_value(kind, value), ""))
+                    lines.append((known.title if known else column, whole_value(kind, value), ""))
                 blocks.append((f"{name}", lines))
         if not blocks:
             return Content.styled("nothing was read from this line", "$text-muted")

@@ -39,11 +39,15 @@ class MenuScreen(ModalScreen[str | None]):
         align: center middle;
         background: $background 60%;
         #menu {
-            width: 90%; max-width: 100; height: auto; max-height: 90%;
+            width: 96%; max-width: 100; height: auto; max-height: 100%;
             background: $surface; border: round $primary;
         }
         #menu-title { padding: 0 1; text-style: bold; color: $accent; }
-        OptionList { height: auto; max-height: 100%; border: none; background: $surface; padding: 0; }
+        OptionList {
+            height: auto; max-height: 100%; border: none; background: $surface; padding: 0;
+            text-wrap: nowrap; text-overflow: ellipsis;
+            &:focus { border: none; }
+        }
     }
     """
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
-from tui.fmt import format_value
+from tui.fmt import column_unit, format_value
 from tui.model.columns import COLUMNS, ColumnKind
 from tui.text import plain
 
@@ -36,6 +36,12 @@ def sections(parts: Iterable[tuple[str, Sequence[Line]]]) -> Content:
     return Content.assemble(*pieces)
 
 
+def whole_value(kind: ColumnKind, value: object) -> str:
+    """A value by itself, with all the digits that its kind is told apart by."""
+    largest = value if isinstance(value, int | float) and not isinstance(value, bool) else None
+    return format_value(kind, value, unit=column_unit(kind, largest) if kind is ColumnKind.TIME else None)
+
+
 def row_details(spec: TableSpec, row: Mapping[str, object], *, frame_columns: Sequence[str]) -> Content:
     """Every value of a row, whole, with the columns that the table does not show after those that it does."""
     shown = [column.name for column in spec.columns]
@@ -47,5 +53,5 @@ def row_details(spec: TableSpec, row: Mapping[str, object], *, frame_columns: Se
         if name in others and value is None:
             continue
         kind = column.kind if column is not None else ColumnKind.TEXT
-        lines.append((column.title if column is not None else name, format_value(kind, value), ""))
+        lines.append((column.title if column is not None else name, whole_value(kind, value), ""))
     return sections([("", lines)])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tui.fmt import column_unit, count, duration, format_value, percent, rate, shorten_symbol, size
+from tui.fmt import count, duration, percent, rate, shorten_symbol, size
 from tui.model.columns import ColumnKind
 from tui.model.names import short_name
-from tui.widgets.details import Line, sections
+from tui.widgets.details import Line, sections, whole_value
 
 if TYPE_CHECKING:
     from textual.content import Content
@@ -34,10 +34,9 @@ def launch_details(config: LaunchConfig, before: Neighbour | None, after: Neighb
 
 def _what(config: LaunchConfig) -> list[Line]:
     where = config.device_name or ("unknown" if config.device is None else "")
-    unit = column_unit(ColumnKind.TIME, config.start_ns)
     return [
         ("duration", duration(config.duration_ns), ""),
-        ("start", format_value(ColumnKind.TIME, config.start_ns, unit=unit), ""),
+        ("start", whole_value(ColumnKind.TIME, config.start_ns), ""),
         ("device", " ".join(part for part in (_number(config.device), where) if part), ""),
         ("context, stream", f"{_number(config.context)}, {_number(config.stream)}", ""),
         ("correlation", _number(config.correlation), "" if config.correlation is not None else "the log does not say"),

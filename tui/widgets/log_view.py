@@ -46,6 +46,7 @@ class LogView(ScrollView, can_focus=True):
     DEFAULT_CSS = """
     LogView {
         background: $background;
+        scrollbar-size-horizontal: 0;
         & > .logview--gutter { color: $text-muted; }
         & > .logview--parsed { color: $foreground; }
         & > .logview--foreign { color: $text-muted; }
