@@ -115,6 +115,7 @@ class QueryBar(Horizontal):
         self._input.cursor_blink = False
         self._label = Static(id="query-mode")
         self._answer = Static(id="query-answer")
+        self._said = ""
         self._quiet: Timer | None = None
         self._history: list[str] = []
         self._recalled: int | None = None
@@ -145,7 +146,7 @@ class QueryBar(Horizontal):
             self._input.value = text
         self._input.cursor_position = len(text)
         self.add_class("-open")
-        self._input.focus()
+        self.screen.set_focus(self._input)
 
     def close(self) -> None:
         """Hide the bar."""
@@ -162,7 +163,11 @@ class QueryBar(Horizontal):
         """
         self._highlighter.span = fault
         self.set_class(wrong, "-wrong")
-        self._answer.update(Content(f"! {words}" if wrong else words))
+        said = f"! {words}" if wrong else words
+        if said != self._said:
+            # Its width follows the words: the line is only laid out anew when they change.
+            self._said = said
+            self._answer.update(Content(said))
         self._input.refresh()
 
     def remember(self, text: str) -> None:
@@ -172,7 +177,7 @@ class QueryBar(Horizontal):
 
     def _set_mode(self, mode: QueryMode) -> None:
         self.mode = mode
-        self._label.update(Content(mode.value))
+        self._label.update(Content(mode.value), layout=False)
 
     def _stop_quiet(self) -> None:
         if self._quiet is not None:
