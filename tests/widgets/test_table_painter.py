@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import re
+
+import polars as pl
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.style import Style
+
+from tests.widgets.tables import KERNELS, SPEC
+from tui.model.view import TableState
+from tui.widgets.cells import writers
+from tui.widgets.table_layout import lay_out
+from tui.widgets.table_painter import RowLook, TablePainter, TableStyles
+
+STYLES = TableStyles(**{name: Style(color=f"color({place + 16})") for place, name in enumerate(TableStyles.__slots__)})
+
+
+def painter(frame: pl.DataFrame, width: int, *, full_names: bool = False) -> TablePainter:
+    state = TableState(full_names=full_names)
+    written = writers(SPEC.columns, frame, state, weight="total_ns")
+    layout = lay_out(
+        SPEC.columns,
+        {name: one.width_sorted_by(1) for name, one in written.items()},
+        width,
+        pinned="name",
+        bar_column="time_pct",
+    )
+    positions = {name: place for place, name in enumerate(frame.columns)}
+    return TablePainter(layout, written, positions, STYLES, width)
+
+
+@given(
+    names=st.lists(st.text(max_size=60), min_size=1, max_size=4),
+    width=st.integers(1, 240),
+    look=st.builds(RowLook, st.sampled_from([None, "name", "calls"]), st.booleans(), st.booleans(), st.booleans()),
+    full_names=st.booleans(),
+)
+def test_no_name_breaks_a_line(names: list[str], width: int, look: RowLook, full_names: bool) -> None:
+    frame = KERNELS.head(len(names)).with_columns(name=pl.Series(names, dtype=pl.String).cast(pl.Categorical))
+    drawn = painter(frame, width, full_names=full_names)
+    for row in frame.rows():
+        strip = drawn.row(row, look, re.compile("a|\\["))
+        assert strip.cell_length == width == cell_len(strip.text)
+        assert not any(ord(character) < 32 or 127 <= ord(character) < 160 for character in strip.text)
+
+
+def test_a_plain_row_is_one_segment() -> None:
+    # Every style costs time and bytes on the way to the terminal.
+    row = KERNELS.with_columns(pl.col("registers", "size_bytes").fill_null(0)).rows()[1]
+    assert len(painter(KERNELS, 100).row(row, RowLook())._segments) == 1
+
+
+def test_hits_stand_out_where_they_are() -> None:
+    strip = painter(KERNELS, 100).row(KERNELS.rows()[1], RowLook(is_found=True), re.compile("gemm"))
+    assert [segment.text for segment in strip if segment.style == STYLES.hit] == ["gemm"]
+
+
+def test_a_hit_that_is_cut_away_underlines_the_whole_row() -> None:
+    strip = painter(KERNELS, 100).row(KERNELS.rows()[0], RowLook(is_found=True), re.compile("float const"))
+    assert all(segment.style is not None and segment.style.underline for segment in strip)
+
+
+def test_the_cursor_cell_is_the_only_one_that_differs_on_its_row() -> None:
+    strip = painter(KERNELS, 100).row(KERNELS.rows()[0], RowLook("calls", is_focused=True))
+    styles = {segment.text.strip(): segment.style for segment in strip if segment.text.strip()}
+    assert styles["48"] == STYLES.cursor_cell
+    assert {style for text, style in styles.items() if text != "48"} == {STYLES.cursor_row}
+
+
+def test_headings_show_order_and_unit() -> None:
+    drawn = painter(KERNELS, 100)
+    text = drawn.header((("total_ns", True),), "calls").text
+    assert text.split()[:4] == ["Name", "Total", "ms▼", "Time%"]
+    underlined = [s.text for s in drawn.header((), "calls") if s.style == STYLES.header_cursor]
+    assert underlined == ["Calls"]
+
+
+def test_words_in_place_of_rows_wrap() -> None:
+    drawn = painter(KERNELS, 24)
+    assert [drawn.message("no kernels in this log: press 0", line).text.strip() for line in range(4)] == [
+        "",
+        "no kernels in this",
+        "log: press 0",
+        "",
+    ]
