@@ -3,10 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint snapshots bench clean
+.PHONY: demo test lint snapshots docs bench clean
 
 $(VENV)/.installed: pyproject.toml
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv $(VENV) || { echo 'Python cannot make virtual environments here: on Debian and Ubuntu, apt install python3-venv'; exit 1; }
 	$(BIN)/pip install --quiet --upgrade 'pip>=25.1'
 	$(BIN)/pip install --quiet --editable '.[excel]' --group test
 	touch $@
@@ -29,6 +29,9 @@ lint: $(VENV)/.linters
 # Look at every changed snapshot before you commit it.
 snapshots: $(VENV)/.installed
 	$(BIN)/python -m pytest -q -n auto tests/screens tests/cli --snapshot-update
+
+docs: $(VENV)/.installed
+	$(BIN)/python docs/generate.py
 
 bench: $(VENV)/.installed
 	$(BIN)/python -m bench
