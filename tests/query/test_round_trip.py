@@ -27,10 +27,6 @@ AWKWARD = st.one_of(
 )
 
 
-def _with_a_capital_flipped(text: str) -> str:
-    return text.swapcase()
-
-
 COLUMN_NAMES = st.one_of(st.sampled_from(["name", "total_ns", "Time%"]), AWKWARD.filter(bool))
 PLAIN_VALUES = st.from_regex(r"[\w.%+:=~<>!?/*-]([\w.%+:=~<>!?/*-]|\([\w ]*\)){0,8}", fullmatch=True)
 PATTERNS = st.from_regex(r"([^\\]|\\[^\r\n]){0,10}", fullmatch=True).map(plain_pattern)
@@ -70,7 +66,7 @@ def test_quotes_hold_any_text_on_one_line(text: str) -> None:
 @pytest.mark.parametrize("dtype", [pl.String(), pl.Categorical()])
 @given(names=st.lists(st.one_of(st.none(), AWKWARD), min_size=1, max_size=8))
 def test_the_filter_made_from_a_name_matches_that_name(dtype: pl.DataType, names: list[str | None]) -> None:
-    names += [_with_a_capital_flipped(name) for name in names if name]
+    names += [name.swapcase() for name in names if name]
     frame = pl.DataFrame({"name": pl.Series(names, dtype=dtype)})
     for name in set(names):
         text = equals_filter("name", name, ColumnKind.SYMBOL)

@@ -112,29 +112,31 @@ def _understood(
 def _sorted(frame: pl.DataFrame, rows: pl.Series | None, sort: Sort) -> pl.Series | None:
     # Stable sorts from the least significant column to the most take half the time of one sort by all of them.
     for name, descending in reversed(sort):
-        key = _sort_key(frame[name])
-        by = pl.DataFrame({"key": key if rows is None else key.gather(rows)})
+        keys = _sort_keys(frame[name])
+        by = pl.DataFrame([key if rows is None else key.gather(rows) for key in keys])
         order = by.select(
-            pl.arg_sort_by("key", descending=descending, nulls_last=True, maintain_order=True)
+            pl.arg_sort_by(by.columns, descending=[descending] * len(keys), nulls_last=True, maintain_order=True)
         ).to_series()
         rows = order if rows is None else rows.gather(order)
     return rows
 
 
-def _sort_key(values: pl.Series) -> pl.Series:
-    """Values that sort as the column should: texts without regard to case, NaN as unknown."""
+def _sort_keys(values: pl.Series) -> list[pl.Series]:
+    """Values that sort as the column should: texts without regard to case, equal ones together; NaN as unknown."""
     if isinstance(values.dtype, (pl.Categorical, pl.Enum)):
         categories = values.unique().drop_nulls()
-        names = categories.cast(pl.String)
-        alphabetical = pl.DataFrame({"lower": names.str.to_lowercase(), "name": names})
-        order = alphabetical.select(pl.arg_sort_by("lower", "name")).to_series().to_numpy()
+        order = pl.DataFrame(_text_keys(categories.cast(pl.String))).select(pl.arg_sort_by("lower", "name")).to_series()
         codes = categories.to_physical().to_numpy()
         rank_by_code = np.zeros(int(codes.max(initial=0)) + 1, dtype=np.uint32)
-        rank_by_code[codes[order]] = np.arange(len(order), dtype=np.uint32)
-        return pl.Series(rank_by_code).gather(values.to_physical().cast(pl.UInt32))
+        rank_by_code[codes[order.to_numpy()]] = np.arange(len(order), dtype=np.uint32)
+        return [pl.Series("rank", rank_by_code).gather(values.to_physical().cast(pl.UInt32))]
     if isinstance(values.dtype, pl.String):
-        return values.str.to_lowercase()
-    return values.fill_nan(None) if values.dtype.is_float() else values
+        return _text_keys(values)
+    return [values.fill_nan(None) if values.dtype.is_float() else values]
+
+
+def _text_keys(texts: pl.Series) -> list[pl.Series]:
+    return [texts.str.to_lowercase().alias("lower"), texts.alias("name")]
 
 
 def _weight_pct(frame: pl.DataFrame, spec: TableSpec, mask: pl.Series | None) -> float | None:

@@ -72,6 +72,7 @@ def equals_filter(column: str, value: object, kind: ColumnKind) -> str:
 
     With ``!`` before it, it matches all other rows.
 
+    >>> from tui.model.columns import ColumnKind
     >>> equals_filter("duration_ns", 1_500, ColumnKind.DURATION), equals_filter("name", "f<1>", ColumnKind.SYMBOL)
     ('duration_ns=1500ns', 'name="f<1>"')
     """

@@ -1,0 +1,185 @@
+from __future__ import annotations
+
+import math
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.query.tables import FRAME, STRINGS, TABLE, UNITS
+from tui.model.view import Sort, TableSpec, TableState
+from tui.query.apply import Applied, apply
+from tui.query.marks import MarkedSummary, marked_summary
+
+
+def applied(frame: pl.DataFrame = FRAME, *, filter: str = "", find: str = "", sort: Sort | None = None) -> Applied:  # noqa: A002
+    return apply(frame, TABLE, TableState(filter=filter, find=find, sort=sort), units=UNITS)
+
+
+def shown(result: Applied, frame: pl.DataFrame = FRAME) -> list[int]:
+    return result.take(frame)["id"].to_list()
+
+
+def test_nothing_to_do_costs_nothing() -> None:
+    result = applied()
+    assert result == Applied(rows=None, total=7, shown=7, weight_shown_pct=100.0, matches=result.matches)
+    assert result.take(FRAME) is not None
+    assert shown(result) == [0, 1, 2, 3, 4, 5, 6]
+    assert result.take(FRAME, 2, 3)["id"].to_list() == [2, 3, 4]
+
+
+def test_filter() -> None:
+    result = applied(filter="total>1")
+    assert result.rows is not None
+    assert result.rows.dtype == pl.UInt32
+    assert shown(result) == [0, 1, 3]
+    assert (result.total, result.shown, result.reading) == (7, 3, "Total > 1 ms")
+    assert result.weight_shown_pct == pytest.approx(85.00001, abs=1e-9)
+    assert applied(filter="nothing").weight_shown_pct == 0.0
+    assert result.take(FRAME, 1, 1)["id"].to_list() == [1]
+
+
+@pytest.mark.parametrize(
+    ("sort", "expected"),
+    [
+        # unknown last in either direction; equal values in the order of the frame
+        ((("total_ns", True),), [0, 1, 3, 2, 4, 5, 6]),
+        ((("total_ns", False),), [5, 4, 2, 3, 1, 0, 6]),
+        ((("stream", True),), [2, 3, 0, 1, 4, 5, 6]),
+        ((("stream", False),), [0, 1, 4, 2, 3, 5, 6]),
+        # names alphabetically, whatever their case
+        ((("name", False),), [4, 5, 3, 1, 2, 0, 6]),
+        ((("name", True),), [0, 2, 1, 3, 5, 4, 6]),
+        ((("kind", False), ("total_ns", True)), [0, 1, 3, 2, 4, 5, 6]),
+        ((("kind", True), ("total_ns", False)), [5, 4, 2, 3, 1, 0, 6]),
+        # NaN is unknown
+        ((("throughput", True),), [6, 4, 0, 1, 2, 3, 5]),
+        ((("throughput", False),), [4, 6, 0, 1, 2, 3, 5]),
+        ((("uses_tensor_core", True),), [2, 0, 1, 3, 4, 5, 6]),
+        ((("grid", False),), [0, 2, 1, 3, 4, 5, 6]),
+        ((), [0, 1, 2, 3, 4, 5, 6]),
+    ],
+)
+def test_sort(sort: Sort, expected: list[int]) -> None:
+    assert shown(applied(sort=sort)) == expected
+    assert shown(applied(STRINGS, sort=sort), STRINGS) == expected
+
+
+def test_case_does_not_order_names_but_keeps_equal_ones_together() -> None:
+    names = ["b", "A", "a", "B", "A", None, "a"]
+    for dtype in (pl.String(), pl.Categorical(), pl.Enum(["b", "B", "a", "A"])):
+        frame = pl.DataFrame({"name": pl.Series(names, dtype=dtype)})
+        spec = TableSpec("t", "T", TABLE.columns, ("name",))
+        ascending = apply(frame, spec, TableState(sort=(("name", False),))).take(frame)
+        assert ascending["name"].to_list() == ["A", "A", "a", "a", "B", "b", None]
+        descending = apply(frame, spec, TableState(sort=(("name", True),))).take(frame)
+        assert descending["name"].to_list() == ["b", "B", "a", "a", "A", "A", None]
+
+
+def test_filter_then_sort_then_find() -> None:
+    result = applied(filter="kernel", sort=(("total_ns", False),), find="gemm")
+    assert shown(result) == [2, 3, 1, 0]
+    assert result.matches.to_list() == [0, 3]
+    assert result.matches.dtype == pl.UInt32
+    assert result.find_reading == 'contains "gemm"'
+
+
+def test_find_does_not_hide() -> None:
+    result = applied(find="kind:mem")
+    assert result.rows is None
+    assert result.matches.to_list() == [4, 5]
+    assert applied(find="  ").matches.to_list() == []
+
+
+def test_words_look_in_visible_columns_only() -> None:
+    hidden = TableState(filter="memcpy", hidden=frozenset({"name"}))
+    assert shown(apply(FRAME, TABLE, hidden)) == [4]
+    hidden = TableState(filter="htod", hidden=frozenset({"name"}))
+    assert shown(apply(FRAME, TABLE, hidden)) == []
+    hidden = TableState(filter="name:htod", hidden=frozenset({"name"}))
+    assert shown(apply(FRAME, TABLE, hidden)) == [4]
+
+
+def test_an_order_by_a_column_that_is_not_there_is_left_out() -> None:
+    result = applied(sort=(("occupancy", True), ("calls", True)))
+    assert result.sort == (("calls", True),)
+    assert shown(result) == [4, 1, 5, 0, 2, 3, 6]
+
+
+def test_the_order_in_force() -> None:
+    spec = TableSpec("t", "T", TABLE.columns, ("name",), sort=(("total_ns", True),))
+    assert apply(FRAME, spec, TableState()).sort == (("total_ns", True),)
+    assert apply(FRAME, spec, TableState(sort=())).sort == ()
+
+
+def test_no_share_where_there_is_no_weight_or_no_total() -> None:
+    assert apply(FRAME, TableSpec("t", "T", TABLE.columns, ("name",)), TableState()).weight_shown_pct is None
+    assert apply(FRAME.clear(), TABLE, TableState(filter="gemm")).weight_shown_pct is None
+    unknown = FRAME.with_columns(total_ns=pl.lit(None, pl.Int64))
+    assert apply(unknown, TABLE, TableState()).weight_shown_pct is None
+
+
+def test_an_empty_table() -> None:
+    result = applied(FRAME.clear(), filter="gemm", find="x", sort=(("name", True), ("total_ns", False)))
+    assert (result.total, result.shown, len(result.matches)) == (0, 0, 0)
+    assert result.take(FRAME.clear()).height == 0
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["A", "a", "b", None]), st.one_of(st.none(), st.integers(0, 3))), max_size=12),
+    st.sampled_from(["", "a", "A", "calls>1", "!a", "calls=?"]),
+    st.booleans(),
+    st.booleans(),
+)
+def test_agrees_with_sorting_in_python(
+    rows: list[tuple[str | None, int | None]], text: str, name_down: bool, calls_down: bool
+) -> None:
+    frame = pl.DataFrame(rows, schema={"name": pl.Categorical(), "calls": pl.Int64}, orient="row")
+    spec = TableSpec("t", "T", TABLE.columns, ("name",))
+    sort = (("calls", calls_down), ("name", name_down))
+    result = apply(frame, spec, TableState(filter=text, sort=sort))
+    tests = {
+        "": lambda name, calls: True,
+        "a": lambda name, calls: name in ("A", "a"),
+        "A": lambda name, calls: name == "A",
+        "calls>1": lambda name, calls: calls is not None and calls > 1,
+        "!a": lambda name, calls: name not in ("A", "a"),
+        "calls=?": lambda name, calls: calls is None,
+    }
+    kept = [row for row in rows if tests[text](*row)]
+    places = {"A": 0, "a": 1, "b": 2}
+    for position, down in ((0, name_down), (1, calls_down)):
+        sign = -1 if down else 1
+
+        def place(row: tuple[str | None, int | None], position: int = position, sign: int = sign) -> tuple[bool, int]:
+            value = row[position]
+            number = places[value] if isinstance(value, str) else value
+            return number is None, sign * (number or 0)
+
+        kept.sort(key=place)
+    assert result.take(frame).rows() == kept
+
+
+def test_what_marked_rows_add_up_to() -> None:
+    marks = {("Conv2D_Forward",), ("[CUDA memcpy HtoD]",), ("no longer there",)}
+    summary = marked_summary(FRAME, TABLE, marks)
+    assert (summary.rows, summary.known, summary.total, summary.average) == (2, 2, 1_500_000, 750_000.0)
+    assert summary.share_pct == pytest.approx(15.0)
+    # the one without a name has no time either
+    with_unknown = marked_summary(FRAME, TABLE, {(None,), ("Conv2D_Forward",)})
+    assert (with_unknown.rows, with_unknown.known, with_unknown.total) == (2, 1, 1_000_001)
+    assert marked_summary(FRAME, TABLE, {(None,)}) == MarkedSummary(1, 0, None, None, None)
+    assert marked_summary(FRAME, TABLE, set()) == MarkedSummary(0, 0, None, None, None)
+
+
+def test_marks_with_a_key_of_several_columns() -> None:
+    spec = TableSpec("t", "T", TABLE.columns, ("kind", "device", "throughput"), weight="calls")
+    marks = {("kernel", 0, None), ("memcpy", 0, 1.5e9), ("memset", 1, math.nan)}
+    summary = marked_summary(FRAME, spec, marks)
+    assert (summary.rows, summary.total, summary.share_pct) == (4, 37, 92.5)
+
+
+def test_marks_in_a_table_without_a_weight() -> None:
+    spec = TableSpec("t", "T", TABLE.columns, ("id",))
+    assert marked_summary(FRAME, spec, {(1,), (2,)}) == MarkedSummary(2, 0, None, None, None)
