@@ -19,14 +19,11 @@ def readme(text: str) -> str:
 
     for name, table in (("formats", formats_markdown(formats())), ("keys", keys_markdown())):
         begin, end = f"<!-- {name}: written by docs/generate.py -->", f"<!-- end of {name} -->"
-        text, found = re.subn(
-            f"{re.escape(begin)}.*{re.escape(end)}",
-            lambda _, t=table: f"{begin}\n\n{t.strip()}\n\n{end}",
-            text,
-            flags=re.S,
-        )
-        if found != 1:
+        before, begun, rest = text.partition(begin)
+        _, ended, after = rest.partition(end)
+        if not begun or not ended:
             raise SystemExit(f"README.md has no place for the {name}: {begin} ... {end}")
+        text = f"{before}{begin}\n\n{table.strip()}\n\n{end}{after}"
     return text
 
 

@@ -275,6 +275,7 @@ ACTIONS: Final = (
         shown_keys="?",
     ),
     Action("app.redraw", "ctrl+l", "redraw", "redraw", "Redraw the screen.", A, WORK),
+    Action("app.suspend", "ctrl+z", "suspend_process", "suspend", "Back to the shell; fg returns.", A, WORK),
     Action("bar.accept", "enter", "accept", "accept", "Keep the text and go back to the table.", B, FIND),
     Action("bar.cancel", "escape", "cancel", "undo", "Put back what stood before.", B, FIND, shown_keys="esc"),
     Action(
