@@ -132,6 +132,14 @@ async def test_hostile_names_are_shown_as_text(ascii_only: bool) -> None:
         assert text.isascii() is ascii_only
 
 
+async def test_the_scrollbar_is_ascii_where_all_else_is() -> None:
+    frame = many(300).with_columns(name=pl.lit("sgemm", dtype=pl.Categorical()))
+    app = TableApp(frame, ascii_only=True)
+    async with app.run_test(size=(100, 24)) as pilot:
+        await pilot.press("pagedown", "pagedown", "j")
+        assert screen_text(app).isascii()
+
+
 async def test_an_empty_table_says_why() -> None:
     app = TableApp(KERNELS.head(0))
     async with app.run_test() as pilot:

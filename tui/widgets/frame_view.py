@@ -13,6 +13,7 @@ from textual.scroll_view import ScrollView
 
 from tui.model.columns import Column, ColumnKind
 from tui.model.view import Sort, TableSpec, TableState
+from tui.widgets.ascii_scrollbar import AsciiScrollBarRender
 from tui.widgets.cells import CellWriter, writers
 from tui.widgets.table_layout import TableLayout, lay_out
 from tui.widgets.table_painter import RowLook, TablePainter, TableStyles
@@ -98,6 +99,12 @@ class FrameView(ScrollView, can_focus=True):
         self._writers: dict[str, CellWriter] = {}
         self._painter: TablePainter | None = None
         self._strips: dict[tuple[int, RowLook], Strip] = {}
+
+    def on_mount(self) -> None:
+        """Draw the scrollbar with what the terminal can show."""
+        if self.ascii_only:
+            # Textual documents setting it on one scrollbar, and types it as a class variable.
+            self.vertical_scrollbar.renderer = AsciiScrollBarRender  # type: ignore[misc]
 
     # --- data --------------------------------------------------------------------------------------------------------
 
