@@ -1,0 +1,62 @@
+"""Every screen as it looks at three sizes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from tests.screens.opening import opened, press
+from tests.snapshots import assert_screen
+
+if TYPE_CHECKING:
+    from syrupy.assertion import SnapshotAssertion
+
+SIZES: Final = ((80, 24), (120, 40), (200, 50))
+CAFFE, TRAINING, RUNS = "caffe_conv1.nvprof.log", "resnet50_training.nvprof.log", "tracking_four_runs.nvprof.log"
+REPORT, PALEO, METRICS = "cnn_report_wrapped.md", "paleo_vgg16.txt", "metrics_and_events.nvprof.log"
+
+SCREENS: Final = {
+    "dashboard-training": (TRAINING, ""),
+    "dashboard-four-runs": (RUNS, ""),
+    "dashboard-layers": (PALEO, ""),
+    "ops-and-kernels": (TRAINING, "4"),
+    "kernels-of-an-op": (TRAINING, "4 enter"),
+    "launch-config": (CAFFE, "4 enter enter enter"),
+    "kernels-of-a-summary": (RUNS, ": k e r n e l s enter"),
+    "api-calls": (TRAINING, "0"),
+    "layers": (PALEO, ": l a y e r s enter"),
+    "metrics": (METRICS, ": m e t r i c s enter"),
+    "log": (CAFFE, ": 8 3 enter i"),
+    "issues": (REPORT, ": i s s u e s enter"),
+    "views-menu": (CAFFE, "m"),
+    "sessions-menu": (RUNS, "S"),
+    "help": (CAFFE, "4 ?"),
+    "filtered": (TRAINING, "4 f c o n v enter"),
+}
+"""For each state: the sample, and the keys that lead to it."""
+
+KEYS: Final = {":": "colon", "?": "question_mark"}
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("state", SCREENS)
+async def test_screen(state: str, size: tuple[int, int], snapshot: SnapshotAssertion) -> None:
+    sample, keys = SCREENS[state]
+    async with opened(sample, size=size) as pilot:
+        await press(pilot, *(KEYS.get(key, key) for key in keys.split()))
+        assert_screen(pilot.app, snapshot, svg=size == (120, 40) and state in ("dashboard-training", "launch-config"))
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("color", ["truecolor", "16", "none"])
+async def test_colours(theme: str, color: str, snapshot: SnapshotAssertion) -> None:
+    async with opened(CAFFE, size=(80, 24), theme=theme, color=color) as pilot:
+        await press(pilot, "4", "space")
+        assert_screen(pilot.app, snapshot, svg=True)
+
+
+async def test_plain_characters_alone(snapshot: SnapshotAssertion) -> None:
+    async with opened(CAFFE, size=(120, 40), ascii_only=True) as pilot:
+        await press(pilot, "4")
+        assert_screen(pilot.app, snapshot)
