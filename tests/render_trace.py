@@ -66,7 +66,9 @@ class Style:
 
 
 def digits(value: Decimal, unit: str, significant: int = 5) -> str:
-    """A number with five significant digits and its unit."""
+    """A number with so many significant digits, one where it would be too wide, and its unit."""
+    if value >= 10**significant:
+        return f"{value:.0e}{unit}"
     return f"{value:.{max(0, significant - len(str(int(value))))}f}{unit}"
 
 
@@ -79,7 +81,7 @@ def size_cell(count: float, base: int = 1024, suffix: str = "") -> str:
         power += 1
     if power == 0 and not suffix:
         return f"{int(value)}B"
-    return digits(value, UNITS[power] + suffix)
+    return digits(value, UNITS[power] + suffix, 4 if value >= 10**4 else 5)
 
 
 def text_table(rows: Sequence[TraceRow], style: Style | None = None) -> str:

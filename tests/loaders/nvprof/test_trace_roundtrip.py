@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import TYPE_CHECKING
 from unittest.mock import patch
 
 import polars as pl
@@ -13,7 +14,9 @@ from polars.testing import assert_frame_equal
 from tests.loaders.nvprof.reading import read
 from tests.render_trace import FOOTER, NS, Style, TraceRow, api_table, csv_table, text_table
 from tui.loaders.nvprof.trace_bulk import BulkReader
-from tui.model.profile import Profile
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
 
 HEAD = "==7== NVPROF is profiling process 7, command: ./a\n==7== Profiling result:\n"
 

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
-from polars.exceptions import PolarsError
 
 from tui.loaders.nvprof.numbers import NS_PER_UNIT
-from tui.loaders.nvprof.trace_bulk import MISSING, ODD, BulkReader, Rows
+from tui.loaders.nvprof.trace_bulk import MISSING, ODD, BulkReader, Rows, strings
 from tui.loaders.nvprof.trace_cells import CELLS
 from tui.loaders.nvprof.trace_layout import SIZE_UNITS, CsvLayout
 from tui.loaders.nvprof.trace_numbers import Bytes, Mask, Places, final_digits, final_ids, six_decimals
@@ -55,6 +54,8 @@ class CsvBulk(BulkReader):
         self._layout = layout
         self._has_ids = layout.columns[-1] == "correlation"
         self._columns = layout.columns[2:-1] if self._has_ids else layout.columns[2:]
+        # Cells that every reader of CSV splits alike.
+        self._regular = rf'^(?:(?:"[^"]*"|[^",]*),){{{len(self._columns) - 1}}}"[^"]*"$'
 
     def _rows(self, data: Bytes, begins: Places, ends: Places, ascii_lines: Mask | None) -> Rows:
         commas = np.take(data, np.minimum(begins + np.arange(_TIMES_WIDTH)[:, None], len(data) - 1)) == ord(",")
@@ -90,7 +91,7 @@ class CsvBulk(BulkReader):
         )
 
     def _ids(self, data: Bytes, cells_at: Places, ends: Places) -> tuple[Places, Places, Mask]:
-        """Correlation ids, where the cells before them end, and which rows are plain there."""
+        """Correlation ids, where the name before them ends (without its quotation mark), and which rows are plain."""
         ids = np.full(len(ends), -1, np.int64)
         good: Mask = np.ones(len(ends), np.bool_)
         if self._has_ids:
@@ -98,27 +99,27 @@ class CsvBulk(BulkReader):
             ids[count == 0] = -1
             ends = ends - count - 1
             good = data[ends] == ord(",")
-        quoted = data[ends - 1] == ord('"')
+        good &= data[ends - 1] == ord('"')
         # An API call, which has no grid, has the id within the brackets around the kernel's name.
-        bracket = quoted & (data[ends - 2] == ord(")")) & (data[ends - 3] == ord("]"))
+        bracket = (data[ends - 2] == ord(")")) & (data[ends - 3] == ord("]"))
         if not self._layout.is_api:
             bracket &= data[cells_at] == ord(",")
-        in_name, name_ends = final_ids(data, ends - quoted - bracket)
+        in_name, name_ends = final_ids(data, ends - 1 - bracket)
         found = in_name >= 0
-        return np.where(found & (ids < 0), in_name, ids), np.where(found, name_ends, ends), good & (ends > cells_at)
+        name_ends = np.where(found, name_ends, ends - 1)
+        return np.where(found & (ids < 0), in_name, ids), name_ends, good & (name_ends > cells_at)
 
     def _new_codes(self, data: Bytes, cells_at: Places, ends: Places) -> npt.NDArray[np.int32]:
         codes = np.full(len(ends), ODD, np.int32)
-        text = data.tobytes() if len(ends) > 1000 else data
-        pieces = [bytes(text[a:b]) for a, b in zip(cells_at.tolist(), ends.tolist(), strict=True)]
-        # The id that was taken off a name took the closing quotation mark with it.
-        pieces = [piece + b'"' if piece.count(b'"') % 2 else piece for piece in pieces]
-        try:
-            read = pl.read_csv(b"\n".join(pieces), has_header=False, schema=dict.fromkeys(self._columns, pl.String))
-        except PolarsError:
+        # The name's closing quotation mark stands behind the id.
+        rows = strings(data, cells_at, ends) + '"'
+        regular = rows.str.contains(self._regular)
+        if not regular.all():
+            which = np.flatnonzero(regular)
+            if len(which):
+                codes[which] = self._new_codes(data, cells_at[which], ends[which])
             return codes
-        if read.height != len(pieces):
-            return codes
+        read = pl.read_csv("\n".join(rows).encode(), has_header=False, schema=dict.fromkeys(self._columns, pl.String))
         plain = read.select(pl.all_horizontal(self._checks()).fill_null(False)).to_series()
         is_api = read.select(self._is_api()).to_series()
         names = read["name"].filter(plain & is_api)
@@ -157,8 +158,8 @@ class CsvBulk(BulkReader):
         units = self._layout.units
         for column in _SIZES:
             if column in made:
-                power = SIZE_UNITS.index(units.get(column, "B").removesuffix("/s"))
-                made[f"{column}_power"] = pl.when(made[column].is_not_null()).then(power)
+                place = SIZE_UNITS.index(units.get(column, "B").removesuffix("/s"))
+                made[f"{column}_power"] = pl.when(made[column].is_not_null()).then(place)
         if "um" in self._columns and "um" in units:
             # The column also holds program counters and counts of pages.
             size = pl.when(pl.col("um").str.contains(".", literal=True)).then("um")

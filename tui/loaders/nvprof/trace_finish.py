@@ -48,7 +48,8 @@ def activities_of(
     base = _base(rows, codes, cells, collector)
     names = cells["name"].unique()
     known = cells.lazy().select(
-        kind=_mapped("name", names, _kind),
+        # Of rows whose name is lost, only kernels are kept: their launch configuration shows what they are.
+        kind=_mapped("name", names, _kind).fill_null(pl.lit("kernel", NAME)),
         name="name",
         short_name=_mapped("name", names, short_name),
         device=_devices(cells, first_line, collector),

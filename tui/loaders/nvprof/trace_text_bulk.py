@@ -40,6 +40,9 @@ class TextBulk(BulkReader):
         self._edges = layout.edges
         self._name_start = layout.name_start
         self._api_names = Dictionary()
+        # API calls in a table of GPU activities have a dash in every other column.
+        dashes = "".join("-".rjust(width) for width in np.diff(layout.edges)[1:])
+        self._no_cells = dashes + " " * (layout.name_start - layout.edges[-1])
 
     def _rows(self, data: Bytes, begins: Places, ends: Places, ascii_lines: Mask | None) -> Rows:
         plain = self._plain(data, begins, ends)
@@ -97,7 +100,8 @@ class TextBulk(BulkReader):
             return np.zeros(len(begins), np.bool_)
         grid = self._edges[self._layout.columns.index("grid")]
         no_grid: Mask = data[begins + (grid - 1)] == ord("-")
-        return no_grid & (data[begins + self._name_start] != ord("["))
+        no_grid &= data[begins + self._name_start] != ord("[")
+        return no_grid
 
     def _ids(self, data: Bytes, ends: Places, is_api: Mask) -> tuple[Places, Places]:
         # The id of an API call stands within the brackets around the kernel's name.
@@ -106,13 +110,18 @@ class TextBulk(BulkReader):
         return ids, np.where(ids >= 0, name_ends, ends)
 
     def _api_codes(self, data: Bytes, begins: Places, ends: Places) -> npt.NDArray[np.int32]:
-        texts = strings(data, begins + self._name_start, ends)
+        texts = strings(data, begins + self._edges[1], ends)
         own, codes, first = self._api_names.look_up(texts)
         if len(first):
-            names = [text.partition(" (")[0] for text in texts.gather(first)]
-            self._api_names.learn(own[first], np.array([self._table.api_code(name) for name in names], np.int32))
+            new = [self._api_code(text) for text in texts.gather(first)]
+            self._api_names.learn(own[first], np.array(new, np.int32))
             codes = self._api_names.translate(own)
         return codes
+
+    def _api_code(self, text: str) -> int:
+        if not text.startswith(self._no_cells):
+            return ODD
+        return self._table.api_code(text[len(self._no_cells) :].partition(" (")[0])
 
     def _new_codes(self, data: Bytes, cells_at: Places, ends: Places) -> npt.NDArray[np.int32]:
         columns, good = read_cells(self._layout, data, cells_at - self._edges[1], ends)
