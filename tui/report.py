@@ -14,11 +14,12 @@ from tui.analysis.capabilities import OK
 from tui.analysis.capabilities import views as capabilities
 from tui.export import json_line, markdown_table
 from tui.fmt import count, duration, metric
+from tui.model.columns import ColumnKind
+from tui.query.telling import worth_showing
 from tui.text import plain
 from tui.text_table import WrittenColumn, laid_out, written
 
 if TYPE_CHECKING:
-    from tui.model.columns import Column
     from tui.model.profile import Profile
     from tui.model.view import TableSpec
 
@@ -54,9 +55,6 @@ VIEWS: Final[Mapping[str, TableView]] = {
     "metrics": TableView("metrics", Table(metrics.METRICS, metrics.metrics)),
     "issues": TableView("issues", Table(issues.ISSUES, issues.issues)),
 }
-
-
-_METRIC_VALUES: Final = ("avg", "min", "max", "total")
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +151,7 @@ def table_lines(spec: TableSpec, rows: pl.DataFrame, style: Style, *, notes: boo
     if notes and table.left_out:
         lines += style.wrapped(f"No room for: {', '.join(table.left_out)}.")
     if notes and unknown:
-        lines += style.wrapped(f"Not in this input: {', '.join(unknown)}.")
+        lines += style.wrapped(f"Not in this input: {', '.join(column.title for column in unknown)}.")
     return lines
 
 
@@ -170,30 +168,15 @@ def table_markdown(spec: TableSpec, rows: pl.DataFrame) -> str:
 def _written(spec: TableSpec, rows: pl.DataFrame, *, ascii_only: bool = False) -> list[WrittenColumn]:
     """The columns worth showing as texts; each metric in a unit of its own, which then needs no column."""
     texts = written(worth_showing(spec, rows)[0], rows, ascii_only=ascii_only)
-    if spec is not metrics.METRICS:
+    measures = [text for text in texts if text.column.kind is ColumnKind.MEASURE]
+    if not measures:
         return texts
     units = [None if unit is None else plain(unit, ascii_only=ascii_only) for unit in rows["unit"].to_list()]
     for index, text in enumerate(texts):
-        if text.column.name in _METRIC_VALUES:
+        if text in measures:
             values = zip(rows[text.column.name].to_list(), units, strict=True)
-            cells = [metric(value, unit, ascii_only=ascii_only) for value, unit in values]
-            texts[index] = replace(text, cells=cells)
+            texts[index] = replace(text, cells=[metric(value, unit, ascii_only=ascii_only) for value, unit in values])
     return [text for text in texts if text.column.name != "unit"]
-
-
-def worth_showing(spec: TableSpec, rows: pl.DataFrame) -> tuple[list[Column], list[str]]:
-    """The columns of a table that say something, and the titles of those that are unknown in every row.
-
-    Session and kind are left out where they are the same in all rows.
-    """
-    shown, unknown = [], []
-    for column in spec.columns:
-        values = rows[column.name]
-        if column.name != spec.pinned and values.null_count() == rows.height:
-            unknown.append(column.title)
-        elif column.name not in ("session", "kind") or values.n_unique() > 1:
-            shown.append(column)
-    return shown, unknown
 
 
 def issue_lines(rows: pl.DataFrame, style: Style) -> list[str]:

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 from tui.model.columns import columns
-from tui.widgets.table_layout import GAP, GUTTER, PINNED_MIN, TableLayout, lay_out
+from tui.model.view import PINNED_LEAST
+from tui.widgets.table_layout import GAP, GUTTER, TableLayout, lay_out
 
 COLUMNS = columns("name", "total_ns", "time_pct", "calls", "avg_ns", "min_ns")
 WIDTHS = {"name": 100, "total_ns": 9, "time_pct": 6, "calls": 6, "avg_ns": 8, "min_ns": 8}
@@ -28,9 +29,9 @@ def test_a_short_name_keeps_the_figures_beside_it() -> None:
 
 def test_the_least_important_columns_go_first_and_can_be_scrolled_to() -> None:
     # name 1, total 1, time% 2, calls 2, avg 3, min 5: room for three besides the name.
-    layout = lay_out(COLUMNS, WIDTHS, GUTTER + PINNED_MIN + 9 + 6 + 6 + 3 * GAP, pinned="name")
+    layout = lay_out(COLUMNS, WIDTHS, GUTTER + PINNED_LEAST + 9 + 6 + 6 + 3 * GAP, pinned="name")
     assert placed_names(layout) == ["name", "total_ns", "time_pct", "calls"]
-    assert layout.placed[0].width == PINNED_MIN
+    assert layout.placed[0].width == PINNED_LEAST
     assert layout.sequence == ("name", "total_ns", "time_pct", "calls", "avg_ns", "min_ns")
     assert layout.after == 2
     scrolled = lay_out(COLUMNS, WIDTHS, 55, pinned="name", first=3)
@@ -40,7 +41,7 @@ def test_the_least_important_columns_go_first_and_can_be_scrolled_to() -> None:
 
 def test_a_dropped_column_does_not_make_way_for_a_less_important_one() -> None:
     widths = {**WIDTHS, "avg_ns": 40}
-    layout = lay_out(COLUMNS, widths, GUTTER + PINNED_MIN + 9 + 6 + 6 + 3 * GAP + 30, pinned="name")
+    layout = lay_out(COLUMNS, widths, GUTTER + PINNED_LEAST + 9 + 6 + 6 + 3 * GAP + 30, pinned="name")
     assert "min_ns" not in placed_names(layout)
 
 

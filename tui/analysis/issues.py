@@ -19,6 +19,7 @@ ISSUES: Final = TableSpec(
     columns("severity", "line", "reason", "text", "column", "session"),
     key=("session", "line", "column", "reason"),
     pinned="reason",
+    pinned_least=56,
 )
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import polars as pl
-
 from tui.analysis.durations import total
 from tui.analysis.kernels import kernels
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from tui.model.profile import Profile
 
 

@@ -31,6 +31,8 @@ class ColumnKind(StrEnum):
     PERCENT = "percent"
     """0 to 100."""
     RATIO = "ratio"
+    MEASURE = "measure"
+    """A value in the unit that the column ``unit`` of its row names."""
     FLAG = "flag"
     """True, false or unknown."""
 
@@ -110,7 +112,7 @@ _ALL: Final = (
     Column("session", "Session", K.NUMBER, "Profiled process, numbered from 0 in the order of the input.", 7),
     Column("severity", "Severity", K.TEXT, "info, warning or error.", 1),
     Column("reason", "What and why", K.TEXT, "What could not be used as it stood, and what became of it.", 1),
-    Column("text", "Text", K.TEXT, "The line in question, cut at 200 characters.", 3),
+    Column("text", "Text", K.TEXT, "The line in question, cut at 200 characters.", 6),
     Column("column", "Column", K.NUMBER, "Where in the line, from 1.", 8),
     Column("grid", "Grid", K.TEXT, "Blocks of the launch, as (x y z).", 4),
     Column("block", "Block", K.TEXT, "Threads per block, as (x y z).", 4),
@@ -171,11 +173,11 @@ _ALL: Final = (
     Column("layers", "Layers", K.COUNT, "How many were timed or predicted.", 5),
     Column("kernel", "Kernel", K.SYMBOL, "What the metric was measured on.", 1),
     Column("metric", "Metric", K.TEXT, "Metric or event, by nvprof's name.", 1),
-    Column("avg", "Avg", K.NUMBER, "Mean over the invocations, in the unit beside it.", 2),
-    Column("min", "Min", K.NUMBER, "Smallest, in the unit beside it.", 4),
-    Column("max", "Max", K.NUMBER, "Largest, in the unit beside it.", 4),
-    Column("total", "Total", K.NUMBER, "Over all invocations, where the input has it (events).", 6),
-    Column("unit", "Unit", K.TEXT, "%, B/s, B, level (0 idle to 10 max); counts and ratios have none.", 3),
+    Column("avg", "Avg", K.MEASURE, "Mean over the invocations, in the unit beside it.", 2),
+    Column("min", "Min", K.MEASURE, "Smallest, in the unit beside it.", 4),
+    Column("max", "Max", K.MEASURE, "Largest, in the unit beside it.", 4),
+    Column("total", "Total", K.MEASURE, "Over all invocations, where the input has it (events).", 6),
+    Column("unit", "Unit", K.TEXT, "%, B/s, B, level (0 idle to 10 max); counts and ratios have none.", 8),
     Column("invocations", "Calls", K.NUMBER, "How often the kernel ran.", 5),
     Column("description", "Description", K.TEXT, "What the metric says, in nvprof's words.", 6),
     Column("device_name", "GPU", K.TEXT, "GPU, as the input names it.", 8),

@@ -10,7 +10,7 @@ _OPERATOR: Final = re.compile(r"operator(?:\(\)|\[\]|<=>|<<=?|>>=?|->\*?|<=?|>=?
 _IDENTIFIER: Final = re.compile(r"(\d+)")
 _AFTER_PARAMETERS: Final = re.compile(r" (?:const|volatile|noexcept)\b|&&?(?=$|::)")
 _NOTE: Final = re.compile(r" \[(?:with|clone)\b.*")
-_CLOSING: Final = {"<": ">", "(": ")", "{": "}"}
+_CLOSING: Final = {"<": ">", "(": ")", "{": "}", "[": "]"}
 
 
 def short_name(name: str) -> str:
@@ -46,7 +46,7 @@ def _bare(name: str) -> str:
         elif name[at] == "o" and (operator := _OPERATOR.match(name, at)) and (at == 0 or not _is_word(name[at - 1])):
             kept.append(operator[0])
             at = operator.end()
-        elif name[at] == "{":
+        elif name[at] in "{[":
             end = _end_of_group(name, at)
             kept.append(name[at:end].replace(" ", "\0"))
             at = end
@@ -77,7 +77,7 @@ def _end_of_group(name: str, start: int) -> int:
                 return at + 1
         elif sign in _CLOSING:
             open_brackets.append(_CLOSING[sign])
-        elif sign in ")}" and sign in open_brackets:
+        elif sign in ")}]" and sign in open_brackets:
             # A lone ``<`` was a comparison: what it opened ends with the bracket around it.
             while open_brackets.pop() != sign:
                 pass

@@ -182,8 +182,8 @@ METRICS: Final = pl.Schema(
 )
 """One row per metric or event of a kernel; values are in base units (bytes per second, percent, counts).
 
-``unit`` is ``%`` (0 to 100), ``B/s``, ``B``, ``level`` (0 idle to 10 max) or null for counts and ratios; ``total`` is over
-all invocations, where the input prints it (events of newer versions).
+``unit`` is ``%`` (0 to 100), ``B/s``, ``B``, ``level`` (0 idle to 10 max) or null for counts and ratios; ``total`` is
+over all invocations, where the input prints it (events of newer versions).
 """
 
 LAYERS: Final = pl.Schema(
@@ -209,8 +209,8 @@ LAYERS: Final = pl.Schema(
 )
 """One row per layer, phase and executor; ``time_ns`` is null where the executor did not run the layer.
 
-``executor`` is what ran the layers (caffe, cudnn, tensorflow) or, in a table of predictions alone, paleo: ``measured`` is
-then false and ``time_ns`` the prediction. A prediction made for a run stands beside its measurement, in
+``executor`` is what ran the layers (caffe, cudnn, tensorflow) or, in a table of predictions alone, paleo: ``measured``
+is then false and ``time_ns`` the prediction. A prediction made for a run stands beside its measurement, in
 ``predicted_ns`` and ``predicted_algorithm``. ``workspace_bytes`` is what the predicted algorithm needs.
 """
 

@@ -1,15 +1,18 @@
-"""What a table shows and how the user has arranged it, as values: the screens, the reports and the exports share them."""
+"""What a table shows and how the user has arranged it, as values that screens, reports and exports share."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from tui.model.columns import Column
 
 Sort = tuple[tuple[str, bool], ...]
 """Column names, the most significant first; True sorts largest first."""
+
+PINNED_LEAST: Final = 24
+"""A name of fewer cells cannot be told from another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,9 @@ class TableSpec:
 
     pinned: str = "name"
     """The column that stays in place when the table scrolls sideways, and is never hidden."""
+
+    pinned_least: int = PINNED_LEAST
+    """Cells that the pinned column keeps, if its texts are that long, before any other column is shown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,7 +139,7 @@ def _operators(column: Column, frame: pl.DataFrame) -> tuple[str, ...]:
         return _TEXT_OPERATORS
     if dtype == pl.Boolean:
         return _FLAG_OPERATORS
-    return _NUMBER_OPERATORS if column.kind is ColumnKind.NUMBER else _QUANTITY_OPERATORS
+    return _NUMBER_OPERATORS if column.kind in (ColumnKind.NUMBER, ColumnKind.MEASURE) else _QUANTITY_OPERATORS
 
 
 def _words(prefix: str, end: int, columns: Sequence[Column], frame: pl.DataFrame) -> Iterator[Completion]:

@@ -48,6 +48,7 @@ UNITS: Final[Mapping[ColumnKind, Mapping[str, int]]] = MappingProxyType(
         ColumnKind.RATE: _SIZES | {f"{unit}/s": scale for unit, scale in _SIZES.items()},
         ColumnKind.COUNT: _COUNTS,
         ColumnKind.NUMBER: _COUNTS,
+        ColumnKind.MEASURE: _COUNTS,
         ColumnKind.PERCENT: {"%": 1},
         ColumnKind.RATIO: {"x": 1, "×": 1},
     }
@@ -72,6 +73,7 @@ _OFFERED: Final = {
     ColumnKind.RATE: "B/s, KB/s, MB/s, GB/s, KiB/s, MiB/s or GiB/s",
     ColumnKind.COUNT: "k or M",
     ColumnKind.NUMBER: "k or M",
+    ColumnKind.MEASURE: "k or M",
     ColumnKind.PERCENT: "%",
     ColumnKind.RATIO: "x",
 }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.names import short_name
-from tui.fmt import PERCENT, cell_width, clip, column_unit, format_value, heading, shorten_symbol
+from tui.fmt import PERCENT, cell_width, clip, column_unit, format_value, heading, metric, shorten_symbol
 from tui.model.columns import Column, ColumnKind
 from tui.text import plain
 
@@ -20,6 +20,8 @@ TEXT_WIDEST: Final = 28
 SYMBOL_WIDEST: Final = 240
 TIME_LEAST: Final = 7
 """Cells of ``<0.0001``, the longest way to write a value that is small for its column."""
+MEASURE_WIDEST: Final = 16
+"""Cells of a large number with the name of its unit."""
 BYTES_WIDEST: Final = 11
 """Cells of ``1,023.9 KiB``, the longest way to write a size."""
 SIZES_SAMPLED: Final = 256
@@ -28,6 +30,9 @@ NAMES_MEASURED: Final = 2_048
 FITTED_KEPT: Final = 4_096
 CHARACTERS_KEPT: Final = 4_096
 """A text is cut here before it is measured and shortened: names of megabytes must not cost time on every paint."""
+
+UNIT_COLUMN: Final = "unit"
+"""The column that holds the unit of the measures of a row."""
 
 _TEXTS: Final = (ColumnKind.TEXT, ColumnKind.SYMBOL)
 _TIMES: Final = (ColumnKind.DURATION, ColumnKind.TIME)
@@ -42,6 +47,7 @@ class CellWriter:
         series: Its values: the unit and the width come from them.
         state: Units, shares and names as the user wants them.
         total_ns: What shares of durations are taken of, or None where there is no total.
+        units: For measures, the unit of each value.
         ascii_only: Write ASCII characters alone.
     """
 
@@ -52,6 +58,7 @@ class CellWriter:
         state: TableState,
         *,
         total_ns: float | None = None,
+        units: pl.Series | None = None,
         ascii_only: bool = False,
     ) -> None:
         self.column = column
@@ -69,7 +76,11 @@ class CellWriter:
             symbol = self._unit.ascii().symbol if ascii_only else self._unit.symbol
         self.title = heading(column.title, symbol)
         """The heading with the unit that all values of the column share."""
-        self.width = max(cell_width(self.title), self._width_of_values(series, smallest, largest))
+        if units is not None:
+            values = self._width_of_measures(series, units)
+        else:
+            values = self._width_of_values(series, smallest, largest)
+        self.width = max(cell_width(self.title), values)
         """Cells that the values and the heading need."""
 
     def width_sorted_by(self, columns: int) -> int:
@@ -90,6 +101,18 @@ class CellWriter:
             return self._widest(series.unique().to_list())
         least = TIME_LEAST if kind in _TIMES or self._share_of is not None else 1
         return max(least, self._widest(value for value in (smallest, largest) if value is not None))
+
+    def _width_of_measures(self, series: pl.Series, units: pl.Series) -> int:
+        distinct = pl.DataFrame({"value": series, "unit": units}).unique()
+        if distinct.height > SIZES_SAMPLED:
+            return MEASURE_WIDEST
+        return max((cell_width(self.measure(value, unit)) for value, unit in distinct.iter_rows()), default=1)
+
+    def measure(self, value: object, unit: object) -> str:
+        """A value in the unit of its row."""
+        number = value if isinstance(value, (int, float)) else None
+        named = None if unit is None else plain(str(unit), ascii_only=self._ascii_only)
+        return metric(number, named, ascii_only=self._ascii_only)
 
     def _widest(self, values: Iterable[object]) -> int:
         return max((cell_width(self.whole(value)) for value in values), default=1)
@@ -181,7 +204,15 @@ def writers(
     """
     total = frame[weight].sum() if weight and weight in frame.columns else None
     total_ns = float(total) if isinstance(total, (int, float)) else None
+    units = frame[UNIT_COLUMN] if UNIT_COLUMN in frame.columns else None
     return {
-        column.name: CellWriter(column, frame[column.name], state, total_ns=total_ns, ascii_only=ascii_only)
+        column.name: CellWriter(
+            column,
+            frame[column.name],
+            state,
+            total_ns=total_ns,
+            units=units if column.kind is ColumnKind.MEASURE else None,
+            ascii_only=ascii_only,
+        )
         for column in columns
     }

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from textual.content import Content
 
-from tui.fmt import column_unit, format_value
+from tui.fmt import column_unit, format_value, metric
 from tui.model.columns import COLUMNS, ColumnKind
 from tui.text import plain
 
@@ -42,7 +42,7 @@ def whole_value(kind: ColumnKind, value: object) -> str:
     return format_value(kind, value, unit=column_unit(kind, largest) if kind is ColumnKind.TIME else None)
 
 
-def row_details(spec: TableSpec, row: Mapping[str, object], *, frame_columns: Sequence[str]) -> Content:
+def row_details(spec: TableSpec, row: Mapping[str, Any], *, frame_columns: Sequence[str]) -> Content:
     """Every value of a row, whole, with the columns that the table does not show after those that it does."""
     shown = [column.name for column in spec.columns]
     others = [name for name in frame_columns if name not in shown and not name.startswith("_")]
@@ -53,5 +53,6 @@ def row_details(spec: TableSpec, row: Mapping[str, object], *, frame_columns: Se
         if name in others and value is None:
             continue
         kind = column.kind if column is not None else ColumnKind.TEXT
-        lines.append((column.title if column is not None else name, whole_value(kind, value), ""))
+        text = metric(value, row.get("unit")) if kind is ColumnKind.MEASURE else whole_value(kind, value)
+        lines.append((column.title if column is not None else name, text, ""))
     return sections([("", lines)])

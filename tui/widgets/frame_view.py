@@ -13,6 +13,7 @@ from textual.scroll_view import ScrollView
 
 from tui.model.columns import Column, ColumnKind
 from tui.model.view import Sort, TableSpec, TableState
+from tui.query.telling import weighed
 from tui.widgets.ascii_scrollbar import AsciiScrollBarRender
 from tui.widgets.cells import CellWriter, writers
 from tui.widgets.table_layout import TableLayout, lay_out
@@ -96,6 +97,7 @@ class FrameView(ScrollView, can_focus=True):
         self.cursor_row = 0
         self.cursor_column = ""
         self._first_column = 0
+        self._columns: tuple[Column, ...] = ()
         self._writers: dict[str, CellWriter] = {}
         self._painter: TablePainter | None = None
         self._strips: dict[tuple[int, RowLook], Strip] = {}
@@ -118,6 +120,7 @@ class FrameView(ScrollView, can_focus=True):
         """
         if rows.frame is not self.rows.frame:
             self._writers.clear()
+            self._columns = weighed(self.spec, rows.frame)
         self.rows = rows
         self._found = pl.Series(dtype=pl.UInt32) if found is None else found
         self.cursor_row = max(0, min(cursor_row, len(rows) - 1))
@@ -142,9 +145,8 @@ class FrameView(ScrollView, can_focus=True):
         order = {name: place for place, name in enumerate(self.arrangement.order)}
         present = [
             column
-            for column in self.spec.columns
-            if column.name in self.rows.frame.columns
-            and (column.name not in self.arrangement.hidden or column.name == self.spec.pinned)
+            for column in self._columns
+            if column.name not in self.arrangement.hidden or column.name == self.spec.pinned
         ]
         return tuple(sorted(present, key=lambda column: order.get(column.name, len(order))))
 
@@ -221,6 +223,7 @@ class FrameView(ScrollView, can_focus=True):
                 {column.name: self._writers[column.name].width_sorted_by(len(self.sort)) for column in columns},
                 width,
                 pinned=self.spec.pinned,
+                pinned_least=self.spec.pinned_least,
                 first=self._first_column,
                 bar_column=shares[0] if shares else "",
             )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tui.model.columns import ColumnKind
+from tui.model.view import PINNED_LEAST
 
 if TYPE_CHECKING:
     from tui.model.columns import Column
@@ -15,8 +16,6 @@ GUTTER: Final = 2
 """Cells before the first column: the mark of a marked row, and a blank."""
 GAP: Final = 2
 """Blank cells between two columns."""
-PINNED_MIN: Final = 24
-"""The pinned column keeps this many cells, if its texts are that long, before any other column is shown."""
 PINNED_SHARE: Final = 0.3
 """On wide lines it keeps this part of them: a name that can be read is worth more than one column more."""
 PINNED_COMFORT: Final = 32
@@ -95,6 +94,7 @@ def lay_out(
     width: int,
     *,
     pinned: str = "",
+    pinned_least: int = PINNED_LEAST,
     first: int = 0,
     bar_column: str = "",
 ) -> TableLayout:
@@ -108,13 +108,14 @@ def lay_out(
         widths: Cells that the contents and the heading of each column need.
         width: Cells of the line.
         pinned: The column that never scrolls.
+        pinned_least: Cells that it keeps, if its texts are that long, before any other column is shown.
         first: How many columns of the sequence, not counting the pinned one, are scrolled out at the left.
         bar_column: The column that a share bar follows where there is room.
     """
     head = next((column for column in columns if column.name == pinned), None)
     rest = [column for column in columns if column is not head]
     by_name = {column.name: column for column in rest}
-    head_least = min(widths[pinned], max(PINNED_MIN, round(width * PINNED_SHARE))) if head else 0
+    head_least = min(widths[pinned], max(pinned_least, round(width * PINNED_SHARE)), width) if head else 0
     room = width - GUTTER - head_least + (0 if head else GAP)
 
     fitting = _columns_that_fit(rest, widths, room, bar_column)

@@ -13,6 +13,8 @@ from rich.style import Style
 from textual.strip import Strip
 
 from tui.fmt import bar, cell_width, clip, pad
+from tui.model.columns import ColumnKind
+from tui.widgets.cells import UNIT_COLUMN
 from tui.widgets.table_layout import GAP, GUTTER, PlacedColumn, TableLayout
 
 if TYPE_CHECKING:
@@ -78,6 +80,7 @@ class TablePainter:
         self.styles = styles
         self.width = width
         self.ascii_only = ascii_only
+        self._unit_position = positions.get(UNIT_COLUMN)
         self._cells = [(placed, writers[placed.column.name], positions[placed.column.name]) for placed in layout.placed]
 
     def header(self, sort: Sort, cursor_column: str) -> Strip:
@@ -125,7 +128,12 @@ class TablePainter:
         hit_is_shown = False
         for placed, writer, position in self._cells:
             value = values[position]
-            text = writer.fitted(value, placed.width)
+            if writer.column.kind is ColumnKind.MEASURE and self._unit_position is not None:
+                text = clip(
+                    writer.measure(value, values[self._unit_position]), placed.width, ascii_only=self.ascii_only
+                )
+            else:
+                text = writer.fitted(value, placed.width)
             style: Style | None = None
             if on_cursor:
                 if look.cursor_column == placed.column.name:

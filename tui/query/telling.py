@@ -1,0 +1,54 @@
+"""Which columns of a table say something about the rows at hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from tui.model.columns import Column
+    from tui.model.view import TableSpec
+
+CONTEXT: Final = frozenset({"session", "kind"})
+"""Columns that tell rows apart where they differ, and say nothing where they are the same in all rows."""
+
+WHERE_DIFFERENT: Final = 2
+"""The priority of such a column where it tells rows apart."""
+SILENT: Final = 99
+"""The priority of a column that says nothing here."""
+
+
+def worth_showing(spec: TableSpec, rows: pl.DataFrame) -> tuple[list[Column], list[Column]]:
+    """The columns of a table that say something, and those that are unknown in every row.
+
+    Session and kind are left out where they are the same in all rows.
+    """
+    shown, unknown = [], []
+    for column in spec.columns:
+        values = rows[column.name]
+        if column.name != spec.pinned and values.null_count() == rows.height:
+            unknown.append(column)
+        elif column.name not in CONTEXT or values.n_unique() > 1:
+            shown.append(column)
+    return shown, unknown
+
+
+def weighed(spec: TableSpec, rows: pl.DataFrame) -> tuple[Column, ...]:
+    """The columns of a table that the rows have, with the priority that they deserve for these rows.
+
+    What says nothing here goes last; a session, where there are several, stays with the names that it tells apart.
+    """
+    present = replace(spec, columns=tuple(column for column in spec.columns if column.name in rows.columns))
+    if rows.is_empty():
+        return present.columns
+    told = {column.name for column in worth_showing(present, rows)[0]}
+    return tuple(
+        replace(column, priority=SILENT)
+        if column.name not in told
+        else replace(column, priority=WHERE_DIFFERENT)
+        if column.name == "session"
+        else column
+        for column in present.columns
+    )
