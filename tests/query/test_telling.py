@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import polars as pl
+
+from tui.model.columns import columns
+from tui.model.view import TableSpec
+from tui.query.telling import SILENT, WHERE_DIFFERENT, weighed, worth_showing
+
+SPEC = TableSpec("t", "T", columns("name", "calls", "kind", "throughput", "session"), key=("name",))
+
+
+def rows(**more: object) -> pl.DataFrame:
+    made = {"name": ["a", "b"], "calls": [1, 2], "kind": ["kernel", "kernel"], "throughput": [None, None]}
+    return pl.DataFrame({**made, "session": [0, 0], **more})
+
+
+def priorities(frame: pl.DataFrame) -> dict[str, int]:
+    return {column.name: column.priority for column in weighed(SPEC, frame)}
+
+
+def test_what_is_unknown_in_every_row_or_the_same_context_says_nothing() -> None:
+    shown, unknown = worth_showing(SPEC, rows())
+    assert [column.name for column in shown] == ["name", "calls"]
+    assert [column.name for column in unknown] == ["throughput"]
+    assert {name for name, priority in priorities(rows()).items() if priority == SILENT} == {
+        "kind",
+        "throughput",
+        "session",
+    }
+
+
+def test_a_session_stays_with_the_names_that_it_tells_apart() -> None:
+    told = priorities(rows(session=[0, 1], kind=["kernel", "memset"]))
+    assert told["session"] == WHERE_DIFFERENT
+    assert told["kind"] == next(column.priority for column in SPEC.columns if column.name == "kind")
+
+
+def test_an_empty_table_keeps_its_columns() -> None:
+    assert weighed(SPEC, rows().clear()) == SPEC.columns
