@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
 import nanoarrow  # type: ignore[import-untyped]
@@ -98,8 +99,8 @@ class Rows:
     correlation: Places
     is_api: Mask
     code: npt.NDArray[np.int32]
-    step_ns: int
-    """The coarsest step of the start times."""
+    last_digit: npt.NDArray[np.int64]
+    """The power of ten, in nanoseconds, of the last digit of each start."""
 
 
 class BulkReader(ABC):
@@ -174,7 +175,7 @@ class BulkReader(ABC):
         return read
 
     def _keep(self, rows: Rows, plain: Mask, first_line: int) -> None:
-        self._table.note_step_ns(rows.step_ns)
+        self._table.note_step(Decimal(10) ** max(0, int(rows.last_digit[plain].max())))
         for is_api, store in ((False, self._table.gpu), (True, self._table.api)):
             kept = np.flatnonzero(plain & (rows.is_api == is_api))
             if len(kept):

@@ -87,7 +87,7 @@ class CsvBulk(BulkReader):
             ids,
             is_api,
             np.where(codes >= 0, codes >> 1, ODD),
-            max(1, NS_PER_UNIT[units["start"]] // 10**6),
+            np.full(len(index), len(str(NS_PER_UNIT[units["start"]])) - 1 - 6),
         )
 
     def _ids(self, data: Bytes, cells_at: Places, ends: Places) -> tuple[Places, Places, Mask]:

@@ -93,11 +93,9 @@ class Figures:
         value[self.dash] = -1
         return value
 
-    def coarsest_step_ns(self) -> int:
-        """The value of the last digit of the least precise time, in nanoseconds; at least 1."""
-        known = self.good & ~self.dash
-        power = int((self.unit - self.decimals)[known].max(initial=0))
-        return int(_POWERS[max(0, power)])
+    def last_digit(self) -> Places:
+        """The power of ten, in nanoseconds, of the last digit of times."""
+        return self.unit - self.decimals
 
 
 def words_at(data: Bytes, at: Places) -> Words:

@@ -96,10 +96,6 @@ class TraceTable:
         """Note how precisely a start time is known; the table keeps the coarsest step."""
         self._step_ns = max(self._step_ns, step_ns)
 
-    def note_step_ns(self, step_ns: int) -> None:
-        """The same for a whole number of nanoseconds."""
-        self._step_ns = max(self._step_ns, Decimal(step_ns))
-
     def cell_code(self, cells: Cells) -> int:
         """The code of the cells of one row."""
         code = self._cell_codes.get(cells)

@@ -63,7 +63,7 @@ class TextBulk(BulkReader):
         chosen = np.flatnonzero(good & is_api)
         if len(chosen):
             codes[chosen] = self._api_codes(data, begins[chosen], name_ends[chosen])
-        return Rows(index, start.as_ns(), duration.as_ns(), ids, is_api, codes, start.coarsest_step_ns())
+        return Rows(index, start.as_ns(), duration.as_ns(), ids, is_api, codes, start.last_digit())
 
     def _plain(self, data: Bytes, begins: Places, ends: Places) -> Mask:
         """Rows whose columns end where the header says, with blanks between them."""
