@@ -50,10 +50,10 @@ class Crumbs(Widget):
 def fit(path: Sequence[str], facts: Sequence[str], width: int, arrow: str = " ▸ ") -> tuple[list[str], list[str]]:
     """Shorten a path and drop facts until both fit into a line.
 
-    >>> fit(["run.log", "Ops", "gemm"], ["A100", "4 sessions"], 26)
+    >>> fit(["run.log", "Ops", "gemm"], ["A100", "4 sessions"], 28)
     (['run.log', 'Ops', 'gemm'], ['A100'])
     >>> fit(["a_very_long_name.log", "Ops", "gemm"], [], 20)
-    (['a_ver…', 'Ops', 'gemm'], [])
+    (['a_very…', 'Ops', 'gemm'], [])
     """
     crumbs, kept = list(path), list(facts)
 
