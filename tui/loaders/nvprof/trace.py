@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from tui.loaders.nvprof.numbers import time_ns, time_step_ns
-from tui.loaders.nvprof.state import is_message
-from tui.loaders.nvprof.trace_cells import RowError, cells_of, is_api, split_correlation, text_values
+from tui.loaders.nvprof.trace_bulk import goes_on
+from tui.loaders.nvprof.trace_cells import RowError, cells_of, fits_by_kinds, is_api, split_correlation, text_values
 from tui.loaders.nvprof.trace_csv import CsvTrace
 from tui.loaders.nvprof.trace_layout import TextLayout, bare_row, csv_header, text_header
 from tui.loaders.nvprof.trace_table import TraceTable
@@ -69,6 +69,7 @@ class TextTrace:
         self._at_header = True
         self._last_start = 0
         self._bulk: TextBulk | None = None
+        self._block: Block | None = None
 
     def take(self, line: Line) -> bool:
         """Read a row; the layout's units, if it is the line below the header."""
@@ -88,10 +89,11 @@ class TextTrace:
         if self._is_cut(text):
             self.table.damaged(line.number, text, "the row is cut off behind its start; it is left out")
             return True
-        return text_header(text) == self._layout and not self._layout.units
+        return self._is_repeated_header(text) or goes_on(self._block, line, self._is_row)
 
     def take_block(self, block: Block, start: int) -> int:
         """Read rows in bulk, those between that need it one by one."""
+        self._block = block
         if self._at_header or not bulk_reads(self._layout):
             return start
         if self._bulk is None:
@@ -105,16 +107,25 @@ class TextTrace:
     def resume(self, line: Line) -> bool:
         """Take a row behind other text, where it cannot be but a row of this table."""
         times = self._times(line.text)
-        if times is None or self._state.collector.session is not self.table.session or is_message(line.text):
+        if times is None or self._state.collector.session is not self.table.session or not self._is_row(line.text):
             return False
-        try:
-            wrong = text_values(self._layout, line.text)[1]
-        except RowError:
-            return False
-        if wrong or self._start_ns(times[0]) < self._last_start:
+        if self._start_ns(times[0]) < self._last_start:
             return False
         self._read(line, *times)
         return True
+
+    def _is_row(self, text: str) -> bool:
+        """Whether a line is an undamaged row."""
+        try:
+            return self._times(text) is not None and not text_values(self._layout, text)[1]
+        except RowError:
+            return False
+
+    def _is_repeated_header(self, text: str) -> bool:
+        header = text_header(text)
+        if header is None or header.columns != self._layout.columns:
+            return False
+        return header.edges == self._layout.edges and not self._layout.units
 
     def _times(self, text: str) -> tuple[str, str] | None:
         """Start and duration, where the header says or else as the first two times of the line."""
@@ -126,7 +137,10 @@ class TextTrace:
         if time.fullmatch(start) and (duration == "-" or time.fullmatch(duration)) and text[duration_edge:][:1] == " ":
             return start, duration
         match = (_BARE_TIMES if self._layout.units else _TIMES).match(text, len(lead))
-        return (match[1], match[2]) if match else None
+        # Without units, two numbers at the front of a line prove nothing: all cells have to fit.
+        if match is None or (self._layout.units and not fits_by_kinds(self._layout, text)):
+            return None
+        return match[1], match[2]
 
     def _is_cut(self, text: str) -> bool:
         """Whether a line is the beginning of a row that ends within its times."""

@@ -16,7 +16,9 @@ import nanoarrow  # type: ignore[import-untyped]
 import numpy as np
 import polars as pl
 
+from tui.loaders.nvprof.state import is_message
 from tui.loaders.nvprof.trace_cells import CELLS
+from tui.loaders.nvprof.trace_layout import csv_header, text_header
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -36,6 +38,8 @@ MISSING: Final = {
 
 _NEW: Final = -1
 _FIRST_CHUNK: Final = 256
+_LOOK_AHEAD: Final = 16
+"""So many lines of program output are looked through for the next row."""
 _ENOUGH: Final = 20_000
 """After so many rows it shows whether the cells of a trace repeat."""
 
@@ -51,6 +55,26 @@ def strings(data: Bytes, starts: Places, ends: Places) -> pl.Series:
     offsets[-1] = len(data)
     array = nanoarrow.c_array_from_buffers(nanoarrow.large_string(), len(offsets) - 1, [None, offsets, data])
     return pl.Series("", nanoarrow.Array(array)).gather_every(2)
+
+
+def goes_on(block: Block | None, line: Line, is_row: Callable[[str], bool]) -> bool:
+    """Whether a table goes on behind a line that is not of it: program output can stand between its rows.
+
+    Args:
+        block: The block that the line is in, where it is known.
+        line: The line that is not of the table.
+        is_row: Tells an undamaged row of the table.
+    """
+    if block is None or not 0 <= line.number - block.first_line < block.line_count:
+        return False
+    first = line.number - block.first_line
+    for index in range(first, min(first + _LOOK_AHEAD, block.line_count)):
+        text = block.line(index).text
+        if is_message(text) or text_header(text) or csv_header(text):
+            return False
+        if index > first and is_row(text):
+            return True
+    return False
 
 
 class Dictionary:

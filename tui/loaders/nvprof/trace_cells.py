@@ -68,6 +68,8 @@ _NUMBER: Final = r"\d+(?:\.\d*)?(?:e[+-]?\d+)?"
 _DIMENSIONS: Final = re.compile(r"\((\d{1,10}) (\d{1,10}) (\d{1,10})\)")
 _SIZE: Final = re.compile(rf"({_NUMBER})([KMGT]?B)?")
 _RATE: Final = re.compile(rf"({_NUMBER})(?:([KMGT]?B)/s)?")
+_OWN_NAME: Final = re.compile(r"\[(?:CUDA|Unified Memory) [\w ]+\]$")
+"""The name of an activity that is no kernel: nothing else ends so."""
 _INTEGER: Final = re.compile(r"\d{1,18}")
 _CORRELATION: Final = re.compile(r" \[(\d{1,18})\]$")
 _API_CORRELATION: Final = re.compile(r" \[(\d{1,18})\]\)?$")
@@ -123,9 +125,17 @@ def text_values(layout: TextLayout, text: str) -> tuple[dict[str, str], str]:
         if match is not None:
             return match.groupdict(), ""
     is_kernel = values.get("grid", "-") != "-" and "block" in values
+    own_name = _OWN_NAME.search(text.rstrip())
+    if own_name is not None and not is_kernel:
+        values["name"] = own_name[0]
     if not is_kernel and not values.get("name", "").startswith("["):
         raise RowError(wrong)
     return values, wrong
+
+
+def fits_by_kinds(layout: TextLayout, text: str) -> bool:
+    """Whether a line has a cell of the right kind for every column, wherever they stand."""
+    return _by_kinds(layout.columns, r"[ \t]{2,}").fullmatch(text.rstrip()) is not None
 
 
 def _at_edges(layout: TextLayout, text: str) -> tuple[dict[str, str], str]:
@@ -135,7 +145,7 @@ def _at_edges(layout: TextLayout, text: str) -> tuple[dict[str, str], str]:
     for column, edge in zip(layout.columns[2:-1], layout.edges[2:], strict=True):
         cell = text[left:edge]
         fits = len(cell) == edge - left and cell[0] in " \t" and re.fullmatch(_PATTERNS[column], cell.strip())
-        if fits and not cell.endswith(" "):
+        if fits and not cell.endswith(" ") and text[edge : edge + 1] in (" ", "\t", ""):
             values[column] = cell.strip()
         elif not wrong:
             heading = column.replace("_", " ")

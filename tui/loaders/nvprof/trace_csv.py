@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from tui.loaders.nvprof.numbers import time_ns, time_step_ns
+from tui.loaders.nvprof.trace_bulk import goes_on
 from tui.loaders.nvprof.trace_cells import cells_of, is_api, split_correlation
 from tui.loaders.nvprof.trace_csv_bulk import CsvBulk, bulk_reads
 from tui.loaders.nvprof.trace_layout import CsvLayout, csv_header, split_csv
@@ -29,6 +30,7 @@ class CsvTrace:
         self._at_header = True
         self._last_start = 0
         self._bulk: CsvBulk | None = None
+        self._block: Block | None = None
 
     def take(self, line: Line) -> bool:
         """Read a row; the layout's units, if it is the line below the header."""
@@ -40,16 +42,19 @@ class CsvTrace:
                 return True
         cells = self._layout.cells(line.text)
         if cells is None:
-            return self._is_damaged(line)
+            return self._is_damaged(line) or goes_on(self._block, line, self._is_row)
         values = dict(zip(self._layout.columns, cells, strict=True))
         if not _NUMBER.fullmatch(values["start"]):
             again = csv_header(line.text)
-            return again is not None and again.columns == self._layout.columns and not self._layout.units
+            if again is not None and again.columns == self._layout.columns and not self._layout.units:
+                return True
+            return goes_on(self._block, line, self._is_row)
         self._read(line, values)
         return True
 
     def take_block(self, block: Block, start: int) -> int:
         """Read rows in bulk, those between that need it one by one."""
+        self._block = block
         if self._at_header or not bulk_reads(self._layout):
             return start
         if self._bulk is None:
@@ -70,6 +75,16 @@ class CsvTrace:
             return False
         self._read(line, values)
         return True
+
+    def _is_row(self, text: str) -> bool:
+        """Whether a line is an undamaged row."""
+        cells = self._layout.cells(text)
+        if cells is None:
+            return False
+        values = dict(zip(self._layout.columns, cells, strict=True))
+        return bool(_NUMBER.fullmatch(values["start"])) and (
+            not values["duration"] or bool(_NUMBER.fullmatch(values["duration"]))
+        )
 
     def _start_ns(self, values: dict[str, str]) -> int:
         return time_ns(values["start"], self._layout.units.get("start"))
