@@ -92,6 +92,8 @@ _DEVICE: Final = re.compile(r'\s*Device "')
 
 _RANGE: Final = re.compile(r'\s*Range "(?P<name>.*)"')
 
+_LINES_IN_ONE: Final = re.compile(r"\\n.*==\d+== |\\n.*Time ?\(%\)")
+
 _STARTED: Final = "NVPROF is profiling"
 _APPLICATION: Final = "Profiling application"
 _RESULT: Final = "Profiling result"
@@ -152,6 +154,8 @@ class NvprofReader:
 
     def _read_message(self, line: Line, text: str, pid: int | None) -> bool:
         text = text.rstrip()
+        if _LINES_IN_ONE.search(text):
+            text = self._first_of_several(line, text, pid)
         profiling = _PROFILING.match(text)
         if profiling is not None:
             pid = int(profiling["pid"]) if profiling["pid"] and pid is None else pid
@@ -176,6 +180,16 @@ class NvprofReader:
         if session is not None:
             session.last_line = max(session.last_line, line.number)
         return True
+
+    def _first_of_several(self, line: Line, text: str, pid: int | None) -> str:
+        """The first of many lines that stand in one, as JSON writes them; the others can't be read."""
+        self._resume(line, pid)
+        reason = (
+            "many lines of nvprof's stand in this one, with \\n between them: they were not read. Save the output as "
+            "text, or a notebook with one string a line (as Jupyter writes it)"
+        )
+        self.state.collector.issue("warning", line.number, line.text.strip(), reason)
+        return text.partition("\\n")[0]
 
     def _begin_process(self, line: Line, pid: int | None, command: str | None, mark: str) -> None:
         self._report_missing_events()
