@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 _ANONYMOUS: Final = "(anonymous namespace)"
-_OPERATOR: Final = re.compile(r"operator(?:\(\)|\[\]|<=>|<<=?|>>=?|->\*?|<=?|>=?)(?=\(|<|$)")
+_OPERATOR: Final = re.compile(r"operator(?:\(\)|\[\]|<=>|<<=?|>>=?|->\*?|<=?|>=?)(?=[ (<]|$)")
 _IDENTIFIER: Final = re.compile(r"(\d+)")
 _AFTER_PARAMETERS: Final = re.compile(r" (?:const|volatile|noexcept)\b|&&?(?=$|::)")
 _NOTE: Final = re.compile(r" \[(?:with|clone)\b.*")

@@ -1,0 +1,277 @@
+"""GPU and API traces: the figures of real logs, and one small case for every oddity."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.loaders.nvprof.reading import read
+from tests.render_trace import FOOTER, Style, TraceRow, text_table
+from tui.loaders.registry import load
+
+HEAD = "==7== NVPROF is profiling process 7, command: ./a\n==7== Profiling result:\n"
+KERNEL = TraceRow(
+    "void f<float>(int)",
+    2_776_060_000,
+    1_216,
+    correlation=612,
+    grid=(27848, 1, 1),
+    block=(8, 32, 1),
+    registers=79,
+    static=12820,
+    dynamic=0,
+    stream=13,
+)
+COPY = TraceRow("[CUDA memcpy HtoD]", 3_039_870_000, 3_402_500, size=684_394_250, src="Pageable", dst="Device")
+OLD = Style(memory_types=False)
+
+# Rows and nanoseconds of the GPU activities, then of the API calls; counted by other readers.
+FIGURES = {
+    "seeds/000_eb78dec59201d654.txt": (32, 753_580_086, 0, 0),
+    "nvprof/029-samhachem99-cs533-apitrace-imported.txt": (0, 0, 341, 792_289_953),
+    "nvprof/049-nanzifan-bfs-um-gputrace.txt": (253, 1_077_314, 0, 0),
+    "nvprof/052-nanzifan-cfd-csv-gputrace-um.txt": (16_238, 425_622_801, 0, 0),
+    "nvprof/059-tdd11235813-popcorn2d-oldtrace.txt": (17, 72_566_795, 0, 0),
+    "nvprof/062-pssrawat-forma-gputrace-shelltrace.txt": (3, 111_006_600, 0, 0),
+    "nvprof/064-pssrawat-forma-csv-gputrace-ums.txt": (3, 90_880_027, 0, 0),
+    "nvprof/069-pssrawat-artemis-gputrace-unitsrow.txt": (19, 506_065_400, 0, 0),
+    "nvprof/072-leimingyu-cke-csv-gputrace-old.txt": (8, 29_632, 0, 0),
+    "nvprof/077-marcosamaris-gpp-csv-prefixed.txt": (276, 13_576_725_535, 0, 0),
+    "nvprof/079-marcosamaris-gpp-csv-u-s.txt": (2, 6_998_015_512, 0, 0),
+    "nvprof/084-IBM-openacc-tutorial-md.txt": (7, 15_824_823, 0, 0),
+    "nvprof/087-unknown-raytracer-windows-um.txt": (4, 2_400_064_163_248, 0, 0),
+    "nvprof/091-tensorflow-issue5902-oldtrace.txt": (8, 1_122_981, 0, 0),
+    "nvprof_rendered/ddp_rank0.gputrace.txt": (2_395, 112_912_818, 0, 0),
+    "nvprof_rendered/gpt_cudagraph.gputrace.txt": (4_901, 17_401_529, 0, 0),
+    "nvprof_rendered/resnet50_amp.apitrace.txt": (0, 0, 4_106, 26_025_911),
+    "nvprof_rendered/resnet50_amp.both.txt": (4_630, 80_128_393, 4_106, 26_025_911),
+    "nvprof_rendered/resnet50_amp.gputrace.csv": (4_630, 80_128_345, 0, 0),
+    "nvprof_rendered/resnet50_amp.gputrace.txt": (4_630, 80_128_393, 0, 0),
+}
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_figures_of_real_logs(name: str, corpus: Callable[[str], str]) -> None:
+    profile = load([corpus(name)])
+    frames = (profile["activities"], profile["api_calls"])
+    assert tuple(x for frame in frames for x in (frame.height, frame["duration_ns"].sum())) == FIGURES[name]
+
+
+def test_launch_configurations_of_a_real_log(corpus: Callable[[str], str]) -> None:
+    activities = load([corpus("seeds/000_eb78dec59201d654.txt")])["activities"]
+    columns = ("grid_x", "block_y", "registers", "static_shared_bytes", "device", "context", "stream", "correlation")
+    kernels = activities.filter(pl.col("kind") == "kernel")
+    assert kernels.height == 20
+    assert kernels.select(*columns).null_count().sum_horizontal().item() == 0
+    row = activities.filter(pl.col("correlation") == 628).row(0, named=True)
+    assert tuple(row[column] for column in columns) == (27848, 32, 79, 12820, 0, 1, 13, 628)
+    assert row["line"] == 75
+    assert row["duration_ns"] == 84_104_000
+
+
+def row_of(text: str, index: int = 0) -> dict[str, object]:
+    return read(text.encode())["activities"].row(index, named=True)
+
+
+def test_a_kernel_and_a_copy() -> None:
+    profile = read((HEAD + text_table([KERNEL, COPY], OLD) + FOOTER).encode())
+    kernel, copy = profile["activities"].rows(named=True)
+    assert kernel["start_ns"] == 2_776_060_000
+    assert kernel["duration_ns"] == 1216
+    assert (kernel["name"], kernel["short_name"]) == ("void f<float>(int)", "f")
+    assert (kernel["kind"], kernel["correlation"], kernel["stream"]) == ("kernel", 612, 13)
+    assert kernel["size_bytes"] is None
+    assert kernel["throughput"] is None
+    assert (copy["kind"], copy["copy_kind"], copy["short_name"]) == ("memcpy", "HtoD", "[CUDA memcpy HtoD]")
+    assert copy["size_bytes"] == round(652.69 * 2**20)
+    assert copy["throughput"] == 187.33 * 2**30
+    assert copy["grid_x"] is None
+    assert copy["correlation"] is None
+    assert [kernel["line"], copy["line"]] == [4, 5]
+    assert profile["devices"].select("device", "name").rows() == [(0, "Tesla K40c")]
+    assert profile["sessions"]["start_resolution_ns"].to_list() == [10_000]
+    assert profile["issues"].is_empty()
+
+
+def test_memory_kinds_are_words_in_lower_case() -> None:
+    row = row_of(HEAD + text_table([COPY]))
+    assert (row["src_memory"], row["dst_memory"]) == ("pageable", "device")
+
+
+def test_api_calls_between_activities_go_to_their_own_frame() -> None:
+    call = TraceRow("cudaLaunchKernel", 2_900_000_000, 8_002, api=True, correlation=612)
+    profile = read((HEAD + text_table([KERNEL, call, COPY])).encode())
+    assert profile["activities"].height == 2
+    columns = ("name", "start_ns", "duration_ns", "correlation", "line")
+    assert profile["api_calls"].select(*columns).rows() == [("cudaLaunchKernel", 2_900_000_000, 8_002, 612, 5)]
+
+
+def test_sizes_of_the_oldest_versions_count_1000() -> None:
+    copies = [TraceRow("[CUDA memcpy HtoD]", 230_440_000, 707_570, size=4_194_304) for _ in range(3)]
+    profile = read((HEAD + text_table(copies, Style(memory_types=False, base=1000))).encode())
+    assert profile["activities"]["size_bytes"].to_list() == [4_194_300] * 3
+    assert profile["activities"]["throughput"].to_list() == [5.9278e9] * 3
+    (issue,) = profile["issues"].rows(named=True)
+    assert (issue["severity"], issue["line"]) == ("info", 4)
+    assert "1000" in issue["reason"]
+
+
+@pytest.mark.parametrize(
+    ("devices", "numbers"),
+    [
+        (["Quadro GP100 (0)"], [0]),
+        (["GeForce GTX 1070 (0)"], [0]),
+        (["GeForce GTX 1070 (0)", "GeForce RTX 2080 (1)"], [None, None]),
+        (["Tesla K80 (0)", "Tesla K80 (1)"], [0, 1]),
+        (["Tesla K8000 (12)"], [None]),
+    ],
+)
+def test_numbers_of_devices(devices: list[str], numbers: list[int | None]) -> None:
+    rows = [TraceRow("[CUDA memset]", index, 10, size=4, device=name) for index, name in enumerate(devices)]
+    if len(devices) == 1 and numbers == [None]:
+        # Two contexts of what is printed as one GPU may be two GPUs.
+        rows.append(TraceRow("[CUDA memset]", 5, 10, size=4, device=devices[0], context=2))
+        numbers = [None, None]
+    profile = read((HEAD + text_table(rows, OLD)).encode())
+    assert profile["activities"]["device"].to_list() == numbers
+    clipped = any(len(name) > 15 and not name[:15].endswith("(0") for name in devices)
+    assert profile["issues"].height == clipped
+
+
+def test_unified_memory() -> None:
+    header = (
+        "   Start  Duration            Grid Size      Block Size     Regs*    SSMem*    DSMem*           Device   Context"
+        "    Stream        Unified Memory  Virtual Address  Name\n"
+    )
+    rows = [
+        ("1.18208s", "-", "-", "-", "-", "PC 0x4034d6", "0x7f8cc0000000", "[Unified Memory CPU page faults]"),
+        ("1.28140s", "398.85us", "TITAN Xp (0)", "-", "-", "49", "0x7f8cc0080000", "[Unified Memory GPU page faults]"),
+        (
+            "1.28174s",
+            "5.7920us",
+            "TITAN Xp (0)",
+            "-",
+            "-",
+            "48.000000KB",
+            "0x7f8cc0080000",
+            "[Unified Memory Memcpy HtoD]",
+        ),
+    ]
+    text = HEAD + header
+    for start, duration, device, context, stream, um, address, name in rows:
+        text += f"{start:>8}{duration:>10}{'-':>21}{'-':>16}{'-':>10}{'-':>10}{'-':>10}"
+        text += f"{device:>17}{context:>10}{stream:>10}{um:>22}{address:>17}  {name}\n"
+    activities = read(text.encode())["activities"]
+    columns = ("kind", "duration_ns", "size_bytes", "copy_kind", "device")
+    assert activities.select(*columns).rows() == [
+        ("um", None, None, None, None),
+        ("um", 398_850, None, None, 0),
+        ("um", 5_792, 49_152, "HtoD", 0),
+    ]
+
+
+def test_peer_copies_have_further_columns() -> None:
+    header = (
+        "   Start  Duration            Grid Size      Block Size     Regs*    SSMem*    DSMem*      Size  Throughput"
+        "           Device   Context    Stream          Src Dev   Src Ctx          Dst Dev   Dst Ctx  Name\n"
+    )
+    row = f"{'1.50000s':>8}{'10.000us':>10}{'-':>21}{'-':>16}{'-':>10}{'-':>10}{'-':>10}"
+    row += f"{'4.0000KB':>10}{'390.63MB/s':>12}"
+    row += f"{'Tesla K80 (0)':>17}{'1':>10}{'7':>10}{'Tesla K80 (0)':>17}{'1':>10}{'Tesla K80 (1)':>17}{'2':>10}"
+    got = row_of(f"{HEAD}{header}{row}  [CUDA memcpy PtoP]\n")
+    assert (got["size_bytes"], got["copy_kind"], got["device"], got["stream"]) == (4096, "PtoP", 0, 7)
+
+
+def test_rows_without_their_header() -> None:
+    row = text_table([COPY], OLD).splitlines()[1]
+    profile = read(f"As one sees:\n{row}\n{row}\n".encode())
+    assert profile["activities"].select("duration_ns", "line").rows() == [(3_402_500, 2), (3_402_500, 3)]
+    assert profile["sessions"].height == 1
+
+
+def test_a_row_that_is_cut_off_keeps_what_is_proved() -> None:
+    whole = text_table([KERNEL, KERNEL], OLD).splitlines()
+    profile = read("\n".join((*HEAD.splitlines(), *whole[:2], whole[2][:70], "2.77606s  601.4")).encode())
+    activities = profile["activities"]
+    columns = ("name", "kind", "duration_ns", "grid_x", "block_y", "registers", "stream", "line")
+    assert activities.select(*columns).row(1) == (None, "kernel", 1_216, 27848, 32, 79, None, 5)
+    assert activities.height == 2
+    assert profile["issues"].select("severity", "line").rows() == [("warning", 5), ("warning", 6)]
+
+
+def test_program_output_between_rows() -> None:
+    rows = text_table([KERNEL, COPY], OLD).splitlines()
+    text = "\n".join((*HEAD.splitlines(), *rows[:2], "step 1: loss 2.5", "", "N,100000000", "[...]", rows[2], ""))
+    profile = read(text.encode())
+    assert profile["activities"]["line"].to_list() == [4, 9]
+    assert profile["issues"].is_empty()
+    assert profile["sessions"].height == 1
+
+
+def test_a_second_table_in_one_result_is_another_run() -> None:
+    first = text_table([KERNEL], OLD)
+    profile = read((HEAD + first + "\n```\nThe same with more blocks:\n```\n" + text_table([KERNEL], OLD)).encode())
+    assert profile["activities"]["session"].to_list() == [0, 1]
+
+
+def test_a_repeated_header_is_no_row() -> None:
+    header, *rows = text_table([KERNEL, COPY], OLD).splitlines()
+    profile = read("\n".join((*HEAD.splitlines(), header, rows[0], header, rows[1], "")).encode())
+    assert profile["activities"].height == 2
+    assert profile["sessions"].height == 1
+
+
+@pytest.mark.parametrize("gap", [" ", "   "])
+def test_columns_that_moved(gap: str) -> None:
+    header, row = text_table([KERNEL], OLD).splitlines()
+    moved = gap.join(part for part in row.split("  ") if part).replace("   ", gap)
+    got = row_of(f"{HEAD}{header}\n{moved}\n")
+    assert (got["grid_x"], got["registers"], got["stream"], got["name"]) == (27848, 79, 13, "void f<float>(int)")
+
+
+def test_many_damaged_rows_are_counted() -> None:
+    header, row = text_table([KERNEL], OLD).splitlines()
+    damaged = [row[:40].replace("(", "[")] * 500
+    profile = read("\n".join((*HEAD.splitlines(), header, row, *damaged, row, "")).encode())
+    assert profile["activities"].height == 2
+    assert profile["issues"].height == 21
+    assert "480 more rows" in profile["issues"]["reason"].to_list()[-1]
+
+
+def test_csv_with_a_column_that_a_script_put_in_front() -> None:
+    text = (
+        '131072,"Start","Duration","Grid X","Grid Y","Grid Z","Block X","Block Y","Block Z","Registers Per Thread",'
+        '"Static SMem","Dynamic SMem","Size","Throughput","Device","Context","Stream","Name"\n'
+        "131072,ns,ns,,,,,,,,KB,B,MB,GB/s,,,,\n"
+        '131072,215155715.000000,53061.000000,,,,,,,,,,1.000000,9.2,"Tesla K40c (0)","1","7","[CUDA memcpy HtoD]"\n'
+        '262144,215304848.000000,2.000000e+04,512,1,1,256,1,1,13,1.000000,1.024000e+03,,,"Tesla K40c (0)","1","7",'
+        '"dotProd(float*, int) [109]"\n'
+    )
+    copy, kernel = read(text.encode())["activities"].rows(named=True)
+    assert (copy["start_ns"], copy["duration_ns"], copy["size_bytes"]) == (215_155_715, 53_061, 2**20)
+    assert (kernel["duration_ns"], kernel["name"], kernel["correlation"]) == (20_000, "dotProd(float*, int)", 109)
+    assert (kernel["static_shared_bytes"], kernel["dynamic_shared_bytes"]) == (1024, 1024)
+
+
+def test_every_row_knows_its_line_in_a_long_trace(tmp_path: Path) -> None:
+    rows = [TraceRow("f(int)", index * 1000, 500, correlation=index, grid=(1, 1, 1), block=(32, 1, 1), registers=8,
+                     static=0, dynamic=0) for index in range(40_000)]  # fmt: skip
+    path = tmp_path / "long.log"
+    path.write_text(HEAD + text_table(rows, OLD))
+    activities = load([str(path)])["activities"]
+    assert activities["line"].to_list() == list(range(4, 40_004))
+    assert activities["correlation"].to_list() == list(range(40_000))
+    assert activities["duration_ns"].sum() == 20_000_000
+
+
+def test_launches_that_are_all_distinct(tmp_path: Path) -> None:
+    rows = [TraceRow("f(int)", index * 1000, 500, grid=(index + 1, 1, 1), block=(32, 1, 1), registers=8, static=0,
+                     dynamic=index) for index in range(40_000)]  # fmt: skip
+    path = tmp_path / "distinct.log"
+    path.write_text(HEAD + text_table(rows, OLD))
+    activities = load([str(path)])["activities"]
+    assert activities["grid_x"].to_list() == list(range(1, 40_001))
+    assert activities["name"].n_unique() == 1
