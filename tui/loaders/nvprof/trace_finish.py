@@ -70,7 +70,10 @@ def activities_of(
         src_memory="src_memory",
         dst_memory="dst_memory",
     )
-    return rows.hstack(known.collect()[codes].get_columns())
+    read = known.collect()
+    if len(codes) != read.height or not np.array_equal(codes, np.arange(len(codes))):
+        read = read[codes]
+    return rows.hstack(read.get_columns())
 
 
 def _mapped(column: str, values: pl.Series, function: Callable[[str], str | None]) -> pl.Expr:
@@ -139,8 +142,8 @@ def _base(rows: pl.DataFrame, codes: npt.NDArray[np.int32], cells: pl.DataFrame,
 def _devices(cells: pl.DataFrame, first_line: int, collector: Collector) -> pl.Expr:
     """The number of each row's device, and their names to the collector.
 
-    The device cell is cut at 15 characters, the number with it: where all rows name one GPU and one context, the only
-    GPU is number 0; else nothing tells GPUs of one model apart.
+    The device cell is cut at 15 characters, the number with it: where all rows name one GPU and one context, and no
+    copy goes from one GPU to another, the only GPU is number 0; else nothing tells GPUs of one model apart.
     """
     used = cells.filter(pl.col("device").is_not_null()).select("device", "context").unique()
     texts = used["device"].unique()
@@ -159,7 +162,8 @@ def _devices(cells: pl.DataFrame, first_line: int, collector: Collector) -> pl.E
         contexts = (
             used.filter(~pl.col("device").cast(pl.String).str.starts_with("CPU"))["context"].drop_nulls().n_unique()
         )
-        single = len(names) == 1 and contexts <= 1
+        peers = cells["name"].cast(pl.String).str.contains("PtoP", literal=True).any()
+        single = len(names) == 1 and contexts <= 1 and not peers
         if single:
             numbers[clipped[0]] = 0
             collector.add_device(0, clipped[0])

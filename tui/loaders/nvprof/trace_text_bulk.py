@@ -9,9 +9,10 @@ import polars as pl
 
 from tui.loaders.nvprof.numbers import NS_PER_UNIT
 from tui.loaders.nvprof.trace_bulk import MISSING, ODD, BulkReader, Dictionary, Rows, strings
-from tui.loaders.nvprof.trace_cells import CELLS
+from tui.loaders.nvprof.trace_cells import CELLS, api_name
 from tui.loaders.nvprof.trace_layout import SIZE_UNITS, TextLayout
 from tui.loaders.nvprof.trace_numbers import Bytes, Figures, Mask, Places, blank, dimensions, figures, final_ids
+from tui.model.schema import NAME
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -22,12 +23,15 @@ _NARROWEST: Final = 5
 """A column must hold a blank, a digit and a unit such as ``B/s``."""
 
 _SIZES: Final = ("static", "dynamic", "size", "throughput")
+_WORDS: Final = ("src_memory", "dst_memory", "device")
 
 
 def bulk_reads(layout: TextLayout) -> bool:
     """Whether a layout is one that `TextBulk` can read."""
     widths = np.diff((len(layout.lead) - 1, *layout.edges))
-    return layout.lead.isascii() and int(widths.min()) >= _NARROWEST
+    words = [place for place, column in enumerate(layout.columns) if column in _WORDS]
+    side_by_side = not words or (words[0] > 1 and words[-1] - words[0] == len(words) - 1)
+    return layout.lead.isascii() and int(widths.min()) >= _NARROWEST and side_by_side
 
 
 class TextBulk(BulkReader):
@@ -40,6 +44,7 @@ class TextBulk(BulkReader):
         self._edges = layout.edges
         self._name_start = layout.name_start
         self._api_names = Dictionary()
+        self._words = Words(layout)
         # API calls in a table of GPU activities have a dash in every other column.
         dashes = "".join("-".rjust(width) for width in np.diff(layout.edges)[1:])
         self._no_cells = dashes + " " * (layout.name_start - layout.edges[-1])
@@ -121,10 +126,10 @@ class TextBulk(BulkReader):
     def _api_code(self, text: str) -> int:
         if not text.startswith(self._no_cells):
             return ODD
-        return self._table.api_code(text[len(self._no_cells) :].partition(" (")[0])
+        return self._table.api_code(api_name(text[len(self._no_cells) :]))
 
     def _new_codes(self, data: Bytes, cells_at: Places, ends: Places) -> npt.NDArray[np.int32]:
-        columns, good = read_cells(self._layout, data, cells_at - self._edges[1], ends)
+        columns, good = read_cells(self._layout, data, cells_at - self._edges[1], ends, self._words)
         codes = np.full(len(ends), ODD, np.int32)
         count = int(np.count_nonzero(good))
         if count:
@@ -134,46 +139,78 @@ class TextBulk(BulkReader):
         return codes
 
 
+class Words:
+    """Columns of words that stand side by side (kinds of memory, the device): few different ones, each read once."""
+
+    def __init__(self, layout: TextLayout) -> None:
+        places = [place for place, column in enumerate(layout.columns[:-1]) if column in _WORDS]
+        self.columns = tuple(layout.columns[place] for place in places)
+        self._edges = [layout.edges[place] for place in places]
+        self._left = layout.edges[places[0] - 1] if places else 0
+        self._known = Dictionary()
+        self._rows: list[tuple[str | None, ...]] = []
+
+    def read(self, data: Bytes, begins: Places) -> tuple[dict[str, pl.Series], Mask]:
+        """The columns for rows that begin at places, and which rows are plain in all of them."""
+        if not self.columns:
+            return {}, np.ones(len(begins), np.bool_)
+        texts = strings(data, begins + self._left, begins + self._edges[-1])
+        own, codes, first = self._known.look_up(texts)
+        if len(first):
+            self._known.learn(own[first], np.array([self._learn(text) for text in texts.gather(first)], np.int32))
+            codes = self._known.translate(own)
+        good: Mask = codes >= 0
+        words = pl.DataFrame(
+            self._rows or [(None,) * len(self.columns)], dict.fromkeys(self.columns, NAME), orient="row"
+        )
+        return words[np.maximum(codes, 0)].to_dict(), good
+
+    def _learn(self, text: str) -> int:
+        cells, left = [], 0
+        for column, edge in zip(self.columns, self._edges, strict=True):
+            cell = text[left : edge - self._left]
+            left = edge - self._left
+            word = cell.strip(" ")
+            if cell[0] != " " or cell[-1] == " " or (column != "device" and not (word == "-" or word.isalpha())):
+                return ODD
+            cells.append(None if word == "-" else word if column == "device" else word.lower())
+        self._rows.append(tuple(cells))
+        return len(self._rows) - 1
+
+
 def read_cells(
-    layout: TextLayout, data: Bytes, begins: Places, ends: Places
+    layout: TextLayout, data: Bytes, begins: Places, ends: Places, words: Words
 ) -> tuple[dict[str, pl.Series | npt.NDArray[np.generic]], Mask]:
     """The cells of rows behind their times, as columns of `CELLS`, and which rows are plain in all of them."""
     columns: dict[str, pl.Series | npt.NDArray[np.generic]] = {
-        "name": strings(data, begins + layout.name_start, ends).cast(CELLS["name"])
+        "name": strings(data, begins + layout.name_start, ends).cast(NAME)
     }
-    good = np.ones(len(begins), np.bool_)
+    read_words, good = words.read(data, begins)
+    columns.update(read_words)
     left = layout.edges[1]
     for column, edge in zip(layout.columns[2:-1], layout.edges[2:], strict=True):
         width = edge - left
         at, edges = begins + left, begins + edge
-        good &= data[at] == ord(" ")
-        if column in ("grid", "block"):
-            *parts, fits = dimensions(data, at, width)
-            columns.update((f"{column}_{axis}", part) for axis, part in zip("xyz", parts, strict=True))
-        elif column in ("registers", "context", "stream", *_SIZES):
-            is_size = column in _SIZES
-            unit = layout.units.get(column, "").removesuffix("/s")
-            suffix = b"" if unit or not is_size else b"B/s" if column == "throughput" else b"B"
-            read = figures(data, edges, width, suffix)
-            fits = read.good
-            if is_size:
+        if column not in _WORDS:
+            good &= data[at] == ord(" ")
+            if column in ("grid", "block"):
+                *parts, fits = dimensions(data, at, width)
+                columns.update((f"{column}_{axis}", part) for axis, part in zip("xyz", parts, strict=True))
+            elif column in ("um", "address"):
+                fits = (data[edges - 1] == ord("-")) & blank(data, at, width - 1)
+            elif column in _SIZES:
+                unit = layout.units.get(column, "").removesuffix("/s")
+                read = figures(data, edges, width, b"" if unit else b"B/s" if column == "throughput" else b"B")
+                fits = read.good
                 columns[column] = read.as_float()
                 power = np.int8(SIZE_UNITS.index(unit)) if unit else read.unit
                 columns[f"{column}_power"] = np.where(read.dash, np.int8(-1), power)
-            else:
-                fits &= read.decimals == 0
+            elif column in ("registers", "context", "stream"):
+                read = figures(data, edges, width, b"")
+                fits = read.good & (read.decimals == 0)
                 columns[column] = read.as_whole()
-        elif column in ("src_memory", "dst_memory", "device"):
-            words = strings(data, at, edges).str.strip_chars(" ").replace("-", None)
-            fits = data[edges - 1] != ord(" ")
-            if column != "device":
-                fits &= words.str.contains("^[A-Za-z]+$").fill_null(True).to_numpy()
-                words = words.str.to_lowercase()
-            columns[column] = words.cast(CELLS[column])
-        elif column in ("um", "address"):
-            fits = (data[edges - 1] == ord("-")) & blank(data, at, width - 1)
-        else:
-            fits = data[edges - 1] != ord(" ")
-        good &= fits
+            else:
+                fits = data[edges - 1] != ord(" ")
+            good &= fits
         left = edge
     return columns, good
