@@ -228,7 +228,7 @@ def test_a_report_with_wrapped_and_torn_tables_is_complete() -> None:
     rows = profile["summary"]
     gpu, api = rows.filter(section="gpu"), rows.filter(section="api")
     assert (gpu.height, gpu["calls"].sum(), gpu["total_ns"].sum()) == (36, 111, 2_723_649_313)
-    assert api.group_by("session", maintain_order=True).len().rows() == [(0, 32), (1, 31), (2, 30)]
+    assert api.group_by("session", maintain_order=True).len().rows() == [(0, 32), (1, 31), (2, 31)]
     shares = rows.group_by("session", "section").agg(pl.col("time_pct").sum())
     assert all(99.9 < share < 100.1 for share in shares["time_pct"])
     assert not any(re.search(r"\w (?:kernel|func|fw|ldg|tn|t=)", name) for name in gpu["name"])

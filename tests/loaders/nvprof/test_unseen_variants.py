@@ -57,3 +57,127 @@ def test_a_notebook_in_one_line_is_told_not_guessed() -> None:
     profile = read(json.dumps({"cells": [{"outputs": [{"text": "\n".join(SUMMARY)}]}]}).encode())
     assert (profile["summary"].height, issues(profile)) == (0, [(1, "warning")])
     assert profile["sessions"]["command"].to_list() == ["./a"]
+
+
+TRACE = (
+    "   Start  Duration            Grid Size      Block Size     Regs*    SSMem*    DSMem*      Size  Throughput"
+    "           Device   Context    Stream  Name"
+)
+
+
+def trace_row(
+    start: str, name: str, *, duration: str = "2.1000us", device: str = "   TITAN Xp (0)", launch: bool = True
+) -> str:
+    """A row of `TRACE`; ``launch``: a kernel, else something without a launch configuration or a device."""
+    cells = ("-",) * 10
+    if launch:
+        cells = ("(2 3 1)", "(32 4 1)", "12", "0B", "256B", "-", "-", device.strip(), "1", "7")
+    widths = (19, 14, 8, 8, 8, 8, 10, 15, 8, 8)
+    return "  ".join(
+        [
+            f"{start:>8}",
+            f"{duration:>8}",
+            *(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True)),
+            name,
+        ]
+    )
+
+
+@pytest.mark.parametrize("copies", [1, 400])
+def test_nvtx_marks_in_a_gpu_trace_are_ranges_and_no_activities(copies: int) -> None:
+    rows = []
+    for step in range(copies):
+        at = 100 + step
+        rows += [
+            trace_row(f"{at}.10ms", "[Range start] step (1) (Domain: <unnamed>)", duration="-", launch=False),
+            trace_row(f"{at}.20ms", "[Range start] conv (Domain: NCCL)", duration="-", launch=False),
+            trace_row(f"{at}.30ms", "k(int*) [7]"),
+            trace_row(f"{at}.40ms", "cudaFree", launch=False, duration="1.0000us"),
+            trace_row(f"{at}.50ms", "[Marker] here (Domain: <unnamed>)", duration="-", launch=False),
+            trace_row(f"{at}.60ms", "[Range end] conv (Domain: NCCL)", duration="-", launch=False),
+            trace_row(f"{at}.90ms", "[Range end] step (1) (Domain: <unnamed>)", duration="-", launch=False),
+        ]
+    profile = read(lines(*RUN, TRACE, *rows))
+    assert profile["activities"].select("kind", "name", "duration_ns").unique().rows() == [("kernel", "k(int*)", 2100)]
+    assert (profile["activities"].height, profile["api_calls"].height) == (copies, copies)
+    assert profile["ranges"].select("name", "domain", "start_ns", "duration_ns", "depth").rows()[:3] == [
+        ("step (1)", None, 100_100_000, 800_000, 0),
+        ("conv", "NCCL", 100_200_000, 400_000, 1),
+        ("here", None, 100_500_000, None, 2),
+    ]
+    assert (profile["ranges"].height, issues(profile)) == (3 * copies, [])
+
+
+@pytest.mark.parametrize("copies", [1, 400])
+def test_nvtx_marks_in_an_api_trace(copies: int) -> None:
+    rows = []
+    for step in range(copies):
+        rows += [
+            f"{100 + step}.10ms         -  [Range start] step (Domain: <unnamed>)",
+            f"{100 + step}.20ms  4.1870us  cudaLaunchKernel (kern(int*) [129])",
+            f"{100 + step}.90ms         -  [Range end] step (Domain: <unnamed>)",
+        ]
+    profile = read(lines(*RUN, "   Start  Duration  Name", *rows, "900.00ms         -  [Range start] open"))
+    assert profile["api_calls"].select("name", "correlation").unique().rows() == [("cudaLaunchKernel", 129)]
+    assert profile["ranges"].select("name", "duration_ns").unique(maintain_order=True).rows() == [
+        ("step", 800_000),
+        ("open", None),
+    ]
+    assert profile["issues"]["reason"].to_list() == [
+        "1 starts or ends of NVTX ranges in this trace have no partner: their duration is unknown"
+    ]
+
+
+@pytest.mark.parametrize("copies", [1, 400])
+def test_nvtx_marks_in_csv(copies: int) -> None:
+    header = '"Start","Duration","Grid X","Grid Y","Grid Z","Block X","Block Y","Block Z","Registers Per Thread",' + (
+        '"Static SMem","Dynamic SMem","Size","Throughput","SrcMemType","DstMemType","Device","Context","Stream",'
+        '"Name","Correlation_ID"'
+    )
+    rows = []
+    for step in range(copies):
+        rows += [
+            f'{step}.100000,,,,,,,,,,,,,,,,,,"[Range start] step, seq = 3 (Domain: <unnamed>)",',
+            f'{step}.200000,0.500000,2,1,1,32,1,1,16,0,0,,,,,"TITAN Xp (0)","1","7","k(int, int)",7',
+            f'{step}.300000,0.250000,,,,,,,,,,,,,,,,,"cudaLaunchKernel",7',
+            f'{step}.900000,,,,,,,,,,,,,,,,,,"[Range end] step, seq = 3 (Domain: <unnamed>)",',
+        ]
+    profile = read(lines(*RUN, header, "s,ms,,,,,,,,B,B,,,,,,,,,", *rows))
+    assert profile["activities"].select("name", "duration_ns").unique().rows() == [("k(int, int)", 500_000)]
+    assert profile["api_calls"].select("name", "duration_ns").unique().rows() == [("cudaLaunchKernel", 250_000)]
+    assert profile["ranges"].select("name", "duration_ns").unique().rows() == [("step, seq = 3", 800_000_000)]
+    assert (profile["ranges"].height, issues(profile)) == (copies, [])
+
+
+@pytest.mark.parametrize("duration", ["-3.200us", "n/a"])
+def test_a_row_whose_duration_is_none_is_kept_and_told(duration: str) -> None:
+    rows = [trace_row("100.10ms", "k(int*) [7]", duration=duration), trace_row("100.20ms", "k(int*) [8]")]
+    profile = read(lines(*RUN, TRACE, *rows))
+    assert profile["activities"].select("line", "duration_ns", "correlation").rows() == [(5, None, 7), (6, 2100, 8)]
+    assert issues(profile) == [(5, "warning")]
+
+
+def test_a_copy_between_gpus_proves_that_there_are_two() -> None:
+    """The device's number is cut off, and the GPUs are of one model: none can be taken as number 0."""
+    row = trace_row("100.10ms", "k(int*) [7]", device="Tesla P100-SXM2")
+    assert read(lines(*RUN, TRACE, row))["activities"]["device"].to_list() == [0]
+    copy = row.replace("100.10ms", "100.20ms").replace("k(int*) [7]", "[CUDA memcpy PtoP]")
+    assert read(lines(*RUN, TRACE, row, copy))["activities"]["device"].to_list() == [None, None]
+
+
+@pytest.mark.parametrize(
+    "rest",
+    ["  601.45u", "  601.45us         5  120.2", "", "  601.45us", "  601.45us         5  120.29us  100.00us  1"],
+)
+def test_a_last_row_that_is_cut_off_is_told(rest: str) -> None:
+    profile = read(lines(*SUMMARY, f"                    0.00%{rest}").removesuffix(b"\n"))
+    assert profile["summary"].height == 3
+    assert issues(profile) == [(8, "warning")]
+
+
+def test_numbers_and_a_name_that_blanks_tore_apart() -> None:
+    """As a table copied cell by cell comes out: a tab after the first character of each."""
+    torn = "0.00% 3\t.5050us\t2 1\t.7520us 1\t.4650us 2\t.0400us c\tudaFreeHost"
+    profile = read(lines(*RUN, *SUMMARY[3:], torn))
+    assert summary(profile)[-1] == ("api", "cudaFreeHost", 2, 3505, 1752, 1465, 2040, 0.0, 8)
+    assert issues(profile) == [(8, "info")]

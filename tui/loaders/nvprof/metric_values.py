@@ -14,7 +14,7 @@ OVERFLOW: Final = "<OVERFLOW>"
 _NUMBER: Final = r"-?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?"
 _SUFFIX: Final = r"%|[KMGT]?B(?:/s)?"
 _LEVEL: Final = r"(?:Idle|Low|Mid|High|Max) \(\d{1,2}\)"
-_NONE: Final = rf"{OVERFLOW}|-?nan%?|-?inf%?"
+_NONE: Final = rf"{OVERFLOW}|-?nan%?|-?inf%?|[nN]/[aA]"
 
 VALUE: Final = rf"(?:{_LEVEL}|(?:{_NUMBER})(?:{_SUFFIX})?|{_NONE})"
 """A regular expression of a value, without groups. A level has a blank in it: ``Low (1)``."""

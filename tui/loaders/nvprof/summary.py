@@ -29,6 +29,11 @@ _LABEL: Final = re.compile(rf"({LABEL}):\s*")
 _SPLIT_NUMBER: Final = re.compile(r"\b(\d+) 0(\.\d+[num]?s)\b")
 """What a careless copy makes of 142.36ms: 142 0.36ms."""
 
+_SPLIT_BEFORE_POINT: Final = re.compile(r"(?<=\d)[ \t]+(?=\.\d+[num]?s\b)")
+
+_CUT: Final = re.compile(rf"(?:(?:{LABEL}):\s*)?\d{{1,3}}\.(?:\d?|\d\d%?|\d\d%\s+\d.*)")
+"""The beginning of a row, and all that is left of one."""
+
 _NOTHING: Final = re.compile(r"\s*No (?:kernels|API activities|events/metrics) were profiled")
 _MAX_NAME_LINES: Final = 60
 _HARD_WIDTH: Final = 60
@@ -109,7 +114,7 @@ class SummarySection:
             return False
         if self._take_units(text) or self._take_row(text, line) or self._take_name(line):
             return True
-        return self._take_piece(text, line) or self._take_stray(text, line)
+        return self._take_piece(text, line) or self._take_stray(text, line) or self._take_cut(text, line)
 
     def _take_header(self, words: Sequence[str]) -> bool:
         """More words of a header that lost its shape, in any order."""
@@ -131,12 +136,16 @@ class SummarySection:
         match = ROW.fullmatch(text)
         mended = match is None
         if mended:
-            match = ROW.fullmatch(_SPLIT_NUMBER.sub(r"\1\2", text))
+            match = ROW.fullmatch(_SPLIT_BEFORE_POINT.sub("", _SPLIT_NUMBER.sub(r"\1\2", text)))
         if match is None:
             return False
         row = row_of(match, line.number)
         if mended:
             row.repairs.append("blanks taken out of its numbers")
+            together = "".join(row.name.split())
+            if together != row.name and is_api_name(together):
+                row.name = together
+                row.repairs.append("and out of its name")
             if not row.proven(self._state.units):
                 return False
         if not row.time_pct.endswith("%") and not (self._has_header or row.proven(self._state.units)):
@@ -177,6 +186,16 @@ class SummarySection:
         if above is None or above.line != line.number - 1 or not is_api_name(above.name) or not text.isalnum():
             return False
         self._stray = line
+        return True
+
+    def _take_cut(self, text: str, line: Line) -> bool:
+        """What is left of a row below others, where the text was cut off."""
+        if not self._rows or self._rows[-1].line != line.number - 1 or not _CUT.fullmatch(text):
+            return False
+        words = (
+            "this looks like a row of a summary that is cut off, or not all of its columns can be read; it was left out"
+        )
+        self._warnings.append((line.number, text, words))
         return True
 
     def _begin_name(self, named: Row | Piece, line: Line) -> None:

@@ -24,6 +24,12 @@ _BARE_TIME: Final = re.compile(_NUMBER)
 _TIMES: Final = re.compile(rf"[ \t]*({_NUMBER}(?:ns|us|ms|s))[ \t]+({_NUMBER}(?:ns|us|ms|s)|-)[ \t]+(?=\S)")
 _BARE_TIMES: Final = re.compile(rf"[ \t]*({_NUMBER})[ \t]+({_NUMBER}|-)[ \t]+(?=\S)")
 _CUT: Final = re.compile(r"[ \t]*(\d[\d.]*(?:ns|us|ms|s))(?:[ \t]+[\d.]*(?:[num]?s?))?[ \t]*")
+_ODD_DURATION: Final = re.compile(
+    rf"[ \t]*(?P<start>{_NUMBER}(?:ns|us|ms|s))[ \t]+(?P<duration>[^\s()]+)[ \t]+"
+    r"(?:(?:-|\(\d+ \d+ \d+\))[ \t]+(?:-|\(\d+ \d+ \d+\))[ \t].*|cu(?:da)?[A-Z]\w+(?: \(.*)?[ \t]*)"
+)
+"""A row by all but its duration."""
+
 _ELISION: Final = re.compile(r"[ \t]*(?:\[?\.{2,}(?:[^.]*\.{2,})?\]?|…|.*<[ \t]*snip[ \t]*>.*)[ \t]*")
 
 
@@ -88,6 +94,12 @@ class TextTrace:
             return True
         if self._is_cut(text):
             self.table.damaged(line.number, text, "the row is cut off behind its start; it is left out")
+            return True
+        odd = _ODD_DURATION.fullmatch(text, len(self._layout.lead)) if text.startswith(self._layout.lead) else None
+        if odd is not None and not self._layout.units:
+            self._read(line, odd["start"], "-")
+            reason = f"expected a duration such as 1.5ms, found {odd['duration']!r}; it stays unknown"
+            self.table.damaged(line.number, text, reason)
             return True
         return self._is_repeated_header(text) or goes_on(self._block, line, self._is_row)
 

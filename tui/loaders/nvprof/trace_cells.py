@@ -86,12 +86,12 @@ _PATTERNS: Final[Mapping[str, str]] = MappingProxyType(
         "throughput": rf"-|{_NUMBER}(?:[KMGT]?B/s)?",
         "src_memory": r"-|[A-Za-z]+(?: [A-Za-z]+)*",
         "dst_memory": r"-|[A-Za-z]+(?: [A-Za-z]+)*",
-        "device": r"-|\S.*?",
+        "device": r"-|\S+(?: \S+)*",
         "context": r"-|\d+",
         "stream": r"-|\d+",
-        "src_device": r"-|\S.*?",
+        "src_device": r"-|\S+(?: \S+)*",
         "src_context": r"-|\d+",
-        "dst_device": r"-|\S.*?",
+        "dst_device": r"-|\S+(?: \S+)*",
         "dst_context": r"-|\d+",
         "um": r"-|PC 0x[0-9a-f]+|[\d.]+(?:[KMGT]?B)?",
         "address": r"-|0x[0-9a-f]+",
@@ -219,7 +219,16 @@ def split_correlation(name: str, *, api: bool) -> tuple[str, int | None]:
     """
     match = (_API_CORRELATION if api else _CORRELATION).search(name)
     bare = name[: match.start()] if match else name
-    return bare.partition(" (")[0] if api else bare, int(match[1]) if match else None
+    return api_name(bare) if api else bare, int(match[1]) if match else None
+
+
+def api_name(text: str) -> str:
+    """The name of an API call without the kernel that it launches; the marks of NVTX stay whole.
+
+    >>> api_name("cudaLaunchKernel (f(int*)"), api_name("[Marker] done (Domain: NCCL)")
+    ('cudaLaunchKernel', '[Marker] done (Domain: NCCL)')
+    """
+    return text if text.startswith("[") else text.partition(" (")[0]
 
 
 def _dimensions(values: Mapping[str, str], what: str) -> tuple[int | None, int | None, int | None]:

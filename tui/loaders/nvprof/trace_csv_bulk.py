@@ -9,7 +9,7 @@ import polars as pl
 
 from tui.loaders.nvprof.numbers import NS_PER_UNIT
 from tui.loaders.nvprof.trace_bulk import MISSING, ODD, BulkReader, Rows, strings
-from tui.loaders.nvprof.trace_cells import CELLS
+from tui.loaders.nvprof.trace_cells import CELLS, api_name
 from tui.loaders.nvprof.trace_layout import SIZE_UNITS, CsvLayout
 from tui.loaders.nvprof.trace_numbers import Bytes, Mask, Places, final_digits, final_ids, six_decimals
 
@@ -123,7 +123,7 @@ class CsvBulk(BulkReader):
         plain = read.select(pl.all_horizontal(self._checks()).fill_null(False)).to_series()
         is_api = read.select(self._is_api()).to_series()
         names = read["name"].filter(plain & is_api)
-        codes[(plain & is_api).to_numpy()] = [2 * self._table.api_code(name.partition(" (")[0]) + 1 for name in names]
+        codes[(plain & is_api).to_numpy()] = [2 * self._table.api_code(api_name(name)) + 1 for name in names]
         cells = read.filter(plain & ~is_api).select(self._cells())
         if cells.height:
             first = self._table.add_cells(cells)

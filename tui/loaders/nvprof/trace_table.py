@@ -13,6 +13,7 @@ from polars.exceptions import PolarsError
 
 from tui.loaders.nvprof.trace_cells import CELLS, Cells
 from tui.loaders.nvprof.trace_finish import UNKNOWN, activities_of
+from tui.loaders.nvprof.trace_ranges import MARK, add_ranges
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
@@ -143,18 +144,37 @@ class TraceTable:
             self._issues = 0
         if self._step_ns:
             self._collector.resolution(max(1, int(self._step_ns)))
+        marks = []
         if self.api.count:
             rows, codes = self.api.take_all()
             names = pl.Series("name", list(self._api_names), dtype=pl.String).cast(NAME)
+            rows, codes, found = _without_marks(rows, codes, names)
+            marks.append(found)
             self._collector.add_frame("api_calls", rows.with_columns(names.gather(codes)))
         if self.gpu.count:
             self._flush_cells()
             rows, codes = self.gpu.take_all()
             cells = pl.concat(self._cells)
             self._cells.clear()
-            self._collector.add_frame("activities", activities_of(rows, codes, cells, self._collector))
+            rows, codes, found = _without_marks(rows, codes, cells["name"])
+            marks.append(found)
+            if rows.height:
+                self._collector.add_frame("activities", activities_of(rows, codes, cells, self._collector))
+        if any(found.height for found in marks):
+            add_ranges(pl.concat(marks), self._collector)
 
     def _flush_cells(self) -> None:
         if self._new_cells:
             self._cells.append(pl.DataFrame(self._new_cells, schema=CELLS, orient="row"))
             self._new_cells.clear()
+
+
+def _without_marks(rows: pl.DataFrame, codes: Codes, names: pl.Series) -> tuple[pl.DataFrame, Codes, pl.DataFrame]:
+    """Rows and codes without the marks of NVTX, and those with their names."""
+    is_mark = names.cast(pl.String).str.contains(MARK).fill_null(False).to_numpy()
+    if not is_mark.any():
+        return rows, codes, pl.DataFrame(schema={"line": pl.UInt32, "start_ns": pl.Int64, "name": pl.String})
+    of_mark = is_mark[codes]
+    marks = rows.filter(of_mark).select("line", "start_ns")
+    marks = marks.with_columns(names.cast(pl.String).gather(codes[of_mark]).alias("name"))
+    return rows.filter(~of_mark), codes[~of_mark], marks
