@@ -181,3 +181,14 @@ def test_numbers_and_a_name_that_blanks_tore_apart() -> None:
     profile = read(lines(*RUN, *SUMMARY[3:], torn))
     assert summary(profile)[-1] == ("api", "cudaFreeHost", 2, 3505, 1752, 1465, 2040, 0.0, 8)
     assert issues(profile) == [(8, "info")]
+
+
+def test_a_row_that_the_prose_repeats_counts_once() -> None:
+    kernel = SUMMARY[4].removeprefix(" GPU activities:")
+    profile = read(
+        lines(*SUMMARY, "", "Look at this row again:", kernel, "and at this one:", SUMMARY[6], "It is slow.")
+    )
+    assert summary(profile, "section", "calls", "line") == [("gpu", 5, 5), ("gpu", 1, 6), ("api", 3, 7)]
+    assert issues(profile) == [(10, "info"), (12, "info")]
+    other = kernel.replace("kern", "more")
+    assert summary(read(lines(*SUMMARY, "And this one:", other)), "section", "line")[-1] == ("gpu", 9)

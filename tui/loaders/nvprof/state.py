@@ -45,6 +45,8 @@ class NvprofState:
     """What stands in front of every line of the current paste beside blanks (``#``, ``131072,``)."""
     sections_seen: set[str] = field(default_factory=set)
     """Sections of which the current result already has a table."""
+    rows_seen: dict[tuple[object, ...], int] = field(default_factory=dict)
+    """The lines of the rows of summaries read so far, by session, figures and name."""
     identifiers: set[str] = field(default_factory=set)
     """Identifiers with underscores in the names read so far."""
 

@@ -272,6 +272,9 @@ class SummarySection:
         by_name = not state.heading_known and all(is_api_name(row.name) for row in unlabelled)
         for row in rows:
             row.section = LABELS[row.section] if row.section else "api" if by_name else state.heading
+            own_label = len(self._labels) > 1 and row.line >= self._labels[1][0]
+            if row.section == "api" and not (self._has_header or own_label or is_api_name(row.name)):
+                row.section = "gpu"  # quoted below the table: the label far above is not its own
 
     def _report(self, left: Sequence[Sequence[Piece]]) -> None:
         """Tell of the pieces of rows that nothing proves, and of all else that is doubtful."""

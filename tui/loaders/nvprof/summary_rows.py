@@ -29,9 +29,9 @@ def add_rows(state: NvprofState, rows: Sequence[Row], units: Units, *, first_lin
         return
     in_range = state.heading == "nvtx"
     if has_header and not in_range:
-        state.begin_table(first_line, {row.section for row in rows})
+        session = state.begin_table(first_line, {row.section for row in rows})
     else:
-        state.ensure_session(first_line)
+        session = state.ensure_session(first_line)
     for row in rows:
         try:
             values = row.values(units)
@@ -40,6 +40,22 @@ def add_rows(state: NvprofState, rows: Sequence[Row], units: Units, *, first_lin
             continue
         if in_range and row.section != "nvtx":
             values["section"], values["range"] = "nvtx", state.range_name
+        key = (
+            session.number,
+            values.get("range") if in_range else None,
+            row.name,
+            row.calls,
+            row.total,
+            row.min,
+            row.max,
+        )
+        first = state.rows_seen.setdefault(key, row.line)
+        if not has_header and first != row.line:
+            reason = (
+                f"this repeats the row of line {first}, as a text that explains a table does: it is not counted again"
+            )
+            state.collector.issue("info", row.line, row.name, reason)
+            continue
         state.collector.add("summary", values)
         state.identifiers |= identifiers(row.name)
         if row.repairs:
