@@ -149,6 +149,7 @@ class Words:
         self._left = layout.edges[places[0] - 1] if places else 0
         self._known = Dictionary()
         self._rows: list[tuple[str | None, ...]] = []
+        self._frame = pl.DataFrame()
 
     def read(self, data: Bytes, begins: Places) -> tuple[dict[str, pl.Series], Mask]:
         """The columns for rows that begin at places, and which rows are plain in all of them."""
@@ -159,11 +160,10 @@ class Words:
         if len(first):
             self._known.learn(own[first], np.array([self._learn(text) for text in texts.gather(first)], np.int32))
             codes = self._known.translate(own)
+            rows = self._rows or [(None,) * len(self.columns)]
+            self._frame = pl.DataFrame(rows, dict.fromkeys(self.columns, NAME), orient="row")
         good: Mask = codes >= 0
-        words = pl.DataFrame(
-            self._rows or [(None,) * len(self.columns)], dict.fromkeys(self.columns, NAME), orient="row"
-        )
-        return words[np.maximum(codes, 0)].to_dict(), good
+        return self._frame[np.maximum(codes, 0)].to_dict(), good
 
     def _learn(self, text: str) -> int:
         cells, left = [], 0
