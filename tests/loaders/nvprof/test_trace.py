@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from tests.loaders.nvprof.reading import read
-from tests.render_trace import FOOTER, Style, TraceRow, text_table
+from tests.render_trace import FOOTER, Style, TraceRow, csv_table, text_table
 from tui.loaders.registry import load
 
 HEAD = "==7== NVPROF is profiling process 7, command: ./a\n==7== Profiling result:\n"
@@ -143,8 +143,8 @@ def test_numbers_of_devices(devices: list[str], numbers: list[int | None]) -> No
 
 def test_unified_memory() -> None:
     header = (
-        "   Start  Duration            Grid Size      Block Size     Regs*    SSMem*    DSMem*           Device   Context"
-        "    Stream        Unified Memory  Virtual Address  Name\n"
+        "   Start  Duration            Grid Size      Block Size     Regs*    SSMem*    DSMem*           Device"
+        "   Context    Stream        Unified Memory  Virtual Address  Name\n"
     )
     rows = [
         ("1.18208s", "-", "-", "-", "-", "PC 0x4034d6", "0x7f8cc0000000", "[Unified Memory CPU page faults]"),
@@ -265,6 +265,18 @@ def test_every_row_knows_its_line_in_a_long_trace(tmp_path: Path) -> None:
     assert activities["line"].to_list() == list(range(4, 40_004))
     assert activities["correlation"].to_list() == list(range(40_000))
     assert activities["duration_ns"].sum() == 20_000_000
+
+
+def test_a_long_trace_in_csv(tmp_path: Path) -> None:
+    rows = [TraceRow("f(int)", index * 1_234_567, 500 + index, correlation=index, grid=(1, 1, 1), block=(32, 1, 1),
+                     registers=8, static=0, dynamic=0) for index in range(60_000)]  # fmt: skip
+    path = tmp_path / "long.csv"
+    path.write_text(HEAD + csv_table(rows))
+    activities = load([str(path)])["activities"]
+    assert activities["line"].to_list() == list(range(5, 60_005))
+    assert activities["start_ns"].to_list() == [row.start_ns for row in rows]
+    assert activities["duration_ns"].to_list() == [row.duration_ns for row in rows]
+    assert activities["correlation"].to_list() == list(range(60_000))
 
 
 def test_launches_that_are_all_distinct(tmp_path: Path) -> None:

@@ -99,9 +99,14 @@ class Figures:
 
 
 def words_at(data: Bytes, at: Places) -> Words:
-    """The eight bytes from each place on."""
+    """The eight bytes from each place on; places rise, and what would lie before the data is zero."""
     every_word: Words = np.ndarray((len(data) - CELL + 1,), "<u8", data, strides=(1,))
-    return every_word[at]
+    words = every_word[at]
+    # Only the cells of the first row or two can reach back so far.
+    for row in np.flatnonzero(at[:4] < 0):
+        lacking = -int(at[row])
+        words[row] = every_word[0] << np.uint64(8 * lacking) if lacking < CELL else 0
+    return words
 
 
 def blank(data: Bytes, at: Places, width: int) -> Mask:
