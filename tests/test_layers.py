@@ -29,6 +29,7 @@ HEADLESS = (
     "export",
     "exportable",
     "fmt",
+    "labels",
     "listing",
     "options",
     "report",

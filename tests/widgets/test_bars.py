@@ -10,7 +10,7 @@ from textual.app import App
 from tests.snapshots import screen_text
 from tui.fmt import cell_width
 from tui.widgets.bar_list import BarList
-from tui.widgets.bars import BarRow, bar_columns, bar_line, shared_cells, stacked_bar, stacked_legend
+from tui.widgets.bars import BarRow, bar_columns, bar_lines, shared_cells, stacked_bar, stacked_legend
 from tui.widgets.spark import histogram, histogram_line, sparkline
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ ROWS = (
 
 def lines(width: int, *, ascii_only: bool = False) -> list[str]:
     columns = bar_columns(ROWS, width)
-    return [bar_line(row, columns, ascii_only=ascii_only).plain for row in ROWS]
+    return [line.plain for line in bar_lines(ROWS, columns, ascii_only=ascii_only)]
 
 
 def test_bars_begin_and_figures_end_in_the_same_column() -> None:

@@ -12,7 +12,7 @@ from textual.widget import Widget
 
 from tui.keys import Scope, bindings_for
 from tui.text import plain
-from tui.widgets.bars import BarRow, bar_columns, bar_line
+from tui.widgets.bars import BarRow, bar_columns, bar_lines
 
 if TYPE_CHECKING:
     from textual import events
@@ -84,7 +84,7 @@ class BarList(Widget, can_focus=True):
             return Content.styled(plain(self._empty), "$text-muted")
         ascii_only = bool(getattr(self.app, "ascii_only", False))
         columns = bar_columns(self._rows, self.content_size.width)
-        return Content("\n").join(bar_line(row, columns, ascii_only=ascii_only) for row in self._rows)
+        return Content("\n").join(bar_lines(self._rows, columns, ascii_only=ascii_only))
 
     def render_line(self, y: int) -> Strip:
         """Draw one line; the one under the cursor stands out."""

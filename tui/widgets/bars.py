@@ -9,12 +9,13 @@ from typing import Final
 from textual.content import Content
 
 from tui.analysis.names import short_name
-from tui.fmt import bar, cell_width, clip, pad, percent, shorten_symbol
+from tui.fmt import bar, cell_width, clip, pad, percent
+from tui.labels import tell_apart, tell_symbols_apart
 from tui.text import plain
 
 BAR_LEAST: Final = 6
 """A bar of fewer cells says nothing: the label takes the room."""
-BAR_WISH: Final = 14
+BAR_WISH: Final = 8
 """Cells that a bar keeps beside a label that is too long."""
 BAR_MOST: Final = 60
 LABEL_LEAST: Final = 12
@@ -73,14 +74,28 @@ def bar_columns(rows: Sequence[BarRow], width: int) -> BarColumns:
     return BarColumns(label, cells, value, share)
 
 
-def bar_line(row: BarRow, columns: BarColumns, *, ascii_only: bool = False, bar_style: str = "$accent") -> Content:
-    """One line: label, bar, value, share.
+def bar_lines(
+    rows: Sequence[BarRow], columns: BarColumns, *, ascii_only: bool = False, bar_style: str = "$accent"
+) -> list[Content]:
+    """A line for each row: label, bar, value, share; labels that lack the room are cut to where they differ.
 
-    >>> bar_line(BarRow("a", "conv", 0.5, "1.2 ms", 50.0), BarColumns(6, 8, 6, 7)).plain
-    'conv   ████     1.2 ms  50.00%'
+    >>> print(bar_lines([BarRow("a", "conv", 0.5, "1.2 ms", 50.0)], BarColumns(6, 8, 6, 7))[0])
+    conv   ████     1.2 ms  50.00%
     """
-    shorten = shorten_symbol if row.symbol else clip
-    label = shorten(plain(row.label, ascii_only=ascii_only), columns.label, ascii_only=ascii_only)
+    names = [plain(row.label, ascii_only=ascii_only) for row in rows]
+    symbols = [name for name, row in zip(names, rows, strict=True) if row.symbol]
+    others = [name for name, row in zip(names, rows, strict=True) if not row.symbol]
+    labels = {
+        **tell_apart(others, columns.label, ascii_only=ascii_only),
+        **tell_symbols_apart(symbols, columns.label, ascii_only=ascii_only),
+    }
+    return [
+        _bar_line(labels[name], row, columns, ascii_only=ascii_only, bar_style=bar_style)
+        for name, row in zip(names, rows, strict=True)
+    ]
+
+
+def _bar_line(label: str, row: BarRow, columns: BarColumns, *, ascii_only: bool, bar_style: str) -> Content:
     parts = [Content(pad(label, columns.label))]
     if columns.bar:
         drawn = bar(row.share, columns.bar, ascii_only=ascii_only) if row.share is not None else ""

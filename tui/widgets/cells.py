@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
 from tui.analysis.names import short_name
 from tui.fmt import PERCENT, cell_width, clip, column_unit, format_value, heading, metric, shorten_symbol
+from tui.labels import tell_symbols_apart
 from tui.model.columns import Column, ColumnKind
 from tui.text import plain
 
@@ -27,6 +28,8 @@ BYTES_WIDEST: Final = 11
 SIZES_SAMPLED: Final = 256
 NAMES_MEASURED: Final = 2_048
 """With more distinct names than this, the longest decides the width although it may be shown shorter."""
+NAMES_COMPARED: Final = 512
+"""With more distinct names than this, each is shortened without regard to the others."""
 FITTED_KEPT: Final = 4_096
 CHARACTERS_KEPT: Final = 4_096
 """A text is cut here before it is measured and shortened: names of megabytes must not cost time on every paint."""
@@ -65,6 +68,8 @@ class CellWriter:
         self._ascii_only = ascii_only
         self._shortens = column.kind is ColumnKind.SYMBOL and not state.full_names
         self._fitted: dict[tuple[str, int], str] = {}
+        self._names = _few_names(series) if self._shortens else []
+        self._told_apart: dict[int, Mapping[str, str]] = {}
         self._share_of = total_ns if state.as_share and column.kind is ColumnKind.DURATION else None
         self.is_text = column.kind in _TEXTS
         smallest, largest = (None, None) if self.is_text else _extent(series)
@@ -146,8 +151,23 @@ class CellWriter:
     def _fit_text(self, text: str, width: int) -> str:
         safe = plain(text[:CHARACTERS_KEPT], ascii_only=self._ascii_only)
         if self._shortens:
-            return shorten_symbol(safe, width, ascii_only=self._ascii_only)
+            if width not in self._told_apart:
+                self._told_apart[width] = tell_symbols_apart(
+                    [plain(name, ascii_only=self._ascii_only) for name in self._names],
+                    width,
+                    ascii_only=self._ascii_only,
+                )
+            told = self._told_apart[width].get(safe)
+            return told if told is not None else shorten_symbol(safe, width, ascii_only=self._ascii_only)
         return clip(safe, width, ascii_only=self._ascii_only)
+
+
+def _few_names(series: pl.Series) -> list[str]:
+    """The distinct names of a column, to be told apart; none where there are too many to compare them all."""
+    names = series.unique().drop_nulls()
+    if len(names) > NAMES_COMPARED:
+        return []
+    return [name[:CHARACTERS_KEPT] for name in names.cast(pl.String).to_list()]
 
 
 def units_of(columns: Iterable[Column], frame: pl.DataFrame, state: TableState) -> dict[str, str]:

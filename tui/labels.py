@@ -1,0 +1,116 @@
+"""Names side by side in too little room: shortened so that those that differ can be told apart."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
+from typing import Final
+
+from tui.fmt import cell_width, clip, shorten_symbol
+from tui.model.names import short_name
+
+_WORD: Final = re.compile(r"[A-Za-z_]\w*|\d+")
+_BREAKS: Final = "_:<, "
+_TELLS_NOTHING: Final = frozenset(
+    {"anonymous", "at", "bool", "c10", "const", "false", "lambda", "namespace", "native", "operator", "std", "true"}
+)
+HEAD_LEAST: Final = 6
+"""Cells of the common beginning that are kept before what tells two names apart."""
+
+
+def tell_apart(texts: Sequence[str], width: int, *, ascii_only: bool = False) -> Mapping[str, str]:
+    """Each of some texts in at most so many cells, cut to where they differ where a plain cut would make them alike.
+
+    >>> list(tell_apart(["convolution backward data", "convolution backward filter", "gemm"], 20).values())
+    ['convolution bac…data', 'convolution b…filter', 'gemm']
+    """
+    return _told_apart(texts, width, lambda text: clip(text, width, ascii_only=ascii_only), str, ascii_only=ascii_only)
+
+
+def tell_symbols_apart(names: Sequence[str], width: int, *, ascii_only: bool = False) -> Mapping[str, str]:
+    """The same for C++ names: instances of one template by the words of their arguments that the others lack.
+
+    >>> kernels = ["void f_kernel<8, at::AddFunctor<float> >(int)", "void f_kernel<8, at::MulFunctor<float> >(int)"]
+    >>> list(tell_symbols_apart(kernels, 16).values()), tell_symbols_apart(kernels[:1], 16)[kernels[0]]
+    (['f_ke…<AddFunct…>', 'f_ke…<MulFunct…>'], 'f_kernel<8, at:…')
+    """
+    return _told_apart(
+        names, width, lambda name: shorten_symbol(name, width, ascii_only=ascii_only), short_name, ascii_only=ascii_only
+    )
+
+
+def _told_apart(
+    texts: Sequence[str],
+    width: int,
+    shorten: Callable[[str], str],
+    bare: Callable[[str], str],
+    *,
+    ascii_only: bool,
+) -> dict[str, str]:
+    labels = {text: shorten(text) for text in texts}
+    for group in _alike(labels):
+        labels |= _by_their_differences(group, width, bare, ascii_only=ascii_only)
+    return labels
+
+
+def _alike(labels: Mapping[str, str]) -> list[list[str]]:
+    """Texts of the same label, where there are several."""
+    groups: dict[str, list[str]] = {}
+    for text, label in labels.items():
+        groups.setdefault(label, []).append(text)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def _by_their_differences(
+    group: Sequence[str], width: int, bare: Callable[[str], str], *, ascii_only: bool
+) -> dict[str, str]:
+    """Labels of texts that a plain cut makes alike; those that are still alike are compared with each other again."""
+    names = {text: bare(text) for text in group}
+    inner = {text: name.rpartition("::")[2] or name for text, name in names.items()}
+    if len(set(inner.values())) > 1:
+        start = _common_start(list(inner.values()))
+        labels = {text: _cut_to(name, start, width, ascii_only=ascii_only) for text, name in inner.items()}
+    else:
+        words = _own_words({text: text.replace(names[text], "", 1) for text in group})
+        labels = {text: _with_words(inner[text], words[text], width, ascii_only=ascii_only) for text in group}
+    for still in _alike(labels):
+        if len(still) < len(group):
+            labels |= _by_their_differences(still, width, bare, ascii_only=ascii_only)
+    return labels
+
+
+def _common_start(texts: Sequence[str]) -> int:
+    """How many characters all texts begin with."""
+    return sum(1 for _ in takewhile(lambda column: len(set(column)) == 1, zip(*texts, strict=False)))
+
+
+def _cut_to(text: str, start: int, width: int, *, ascii_only: bool) -> str:
+    """A text cut so that what follows ``start`` can be seen, and as much before it as there is room for."""
+    if cell_width(text) <= width:
+        return text
+    while start > 0 and text[start - 1] not in _BREAKS:
+        start -= 1
+    ellipsis = "~" if ascii_only else "…"
+    rest = text[start:]
+    if start + min(cell_width(rest), width // 3) + len(ellipsis) <= width:
+        return clip(text, width, ascii_only=ascii_only)
+    head = min(max(HEAD_LEAST, width - len(ellipsis) - cell_width(rest)), max(0, width - len(ellipsis) - 1))
+    return f"{text[:head]}{ellipsis}{clip(rest, width - head - len(ellipsis), ascii_only=ascii_only)}"
+
+
+def _own_words(arguments: Mapping[str, str]) -> dict[str, str]:
+    """For each of several texts the words that not all of them have, those that tell the most first."""
+    words = {text: list(dict.fromkeys(_WORD.findall(part))) for text, part in arguments.items()}
+    common = set.intersection(*(set(found) for found in words.values())) | _TELLS_NOTHING
+    return {
+        text: ", ".join(sorted((word for word in found if word not in common), key=str.isdigit))
+        for text, found in words.items()
+    }
+
+
+def _with_words(name: str, words: str, width: int, *, ascii_only: bool) -> str:
+    """A name with the words that tell it apart in brackets; the name gives way first, to a third of the room."""
+    head = clip(name, max(width - cell_width(words) - 2, width // 3), ascii_only=ascii_only)
+    room = width - cell_width(head) - 2
+    return f"{head}<{clip(words, room, ascii_only=ascii_only)}>" if words and room > 1 else head
