@@ -10,6 +10,7 @@ from textual.containers import Container, Horizontal, Vertical, VerticalScroll
 from tui.analysis.busy_over_time import busy_over_time
 from tui.analysis.dashboard import Dashboard, dashboard
 from tui.analysis.intervals import busy_time
+from tui.analysis.issues import issues
 from tui.analysis.layers import layer_totals
 from tui.analysis.sessions import session_times
 from tui.fmt import duration, format_value, rate, size
@@ -19,6 +20,7 @@ from tui.screens.base import ViewScreen
 from tui.widgets.bar_list import BarList
 from tui.widgets.bars import BarRow
 from tui.widgets.busy_chart import BusyChart, BusyLane
+from tui.widgets.details import sections
 from tui.widgets.fact_strip import FactStrip
 from tui.widgets.needs import needs_text
 from tui.widgets.panel import Panel, TextPanel
@@ -32,6 +34,12 @@ if TYPE_CHECKING:
 
 API_ROWS: Final = 6
 """API functions that the dashboard shows; the view behind it shows all."""
+SESSION_ROWS: Final = 6
+"""Sessions that the dashboard shows; the menu of sessions shows all."""
+ISSUE_ROWS: Final = 3
+"""Issues that the dashboard spells out; the view behind them shows all."""
+ALL_SESSIONS: Final = "all"
+"""The key of the line that opens the menu of sessions."""
 
 UNKNOWN_KIND: Final = "unknown direction"
 
@@ -40,6 +48,7 @@ class DashboardScreen(ViewScreen):
     """Panels in one, two or three columns."""
 
     VIEW = "dashboard"
+    AUTO_FOCUS = ""
     HELP: ClassVar = (
         "The profile at a glance. tab goes from panel to panel, j and k within one, enter to the rows behind a line.\n"
         "GPU time adds up all kernels, copies and sets; GPU busy counts time in which several ran at once only once.\n"
@@ -63,8 +72,8 @@ class DashboardScreen(ViewScreen):
                     with Vertical(id="third"):
                         yield Panel("Copies", BarList(id="copies"))
                         yield Panel("Layers", BarList(id="layers"))
-                        yield TextPanel("System", id="system")
                         yield Panel("Input", BarList(id="input"))
+                        yield TextPanel("System", id="system")
                         yield TextPanel("What this log cannot say", id="missing")
 
     def populate(self) -> None:
@@ -82,7 +91,7 @@ class DashboardScreen(ViewScreen):
         self._show_doors(board)
         self.query_one("#first").display = any(panel.display for panel in self.query("#first Panel"))
         self.query_one("#second").display = any(panel.display for panel in self.query("#second Panel"))
-        self.query_one("#system", TextPanel).show(_system_text(board))
+        self.query_one("#system", TextPanel).show(sections([("", _system_text(board))]))
         self.query_one("#missing", TextPanel).show(needs_text(board.missing))
         self.query_one("#missing").display = bool(board.missing)
         if self.focused is None:
@@ -139,17 +148,19 @@ class DashboardScreen(ViewScreen):
             return
         times = session_times(whole)
         most = times["gpu_ns"].max()
-        self.query_one("#sessions", BarList).show(
-            [
-                BarRow(
-                    str(row["session"]),
-                    f"{row['session']} {row['command'] or row['format']}",
-                    _fraction(row["gpu_ns"], most),
-                    duration(row["gpu_ns"]),
-                )
-                for row in times.iter_rows(named=True)
-            ]
-        )
+        largest = times.sort("gpu_ns", descending=True, nulls_last=True, maintain_order=True).head(SESSION_ROWS)
+        lines = [
+            BarRow(
+                str(row["session"]),
+                f"{row['session']} {row['label']}",
+                _fraction(row["gpu_ns"], most),
+                duration(row["gpu_ns"]) if row["gpu_ns"] is not None else "no GPU times",
+            )
+            for row in largest.sort("session").iter_rows(named=True)
+        ]
+        if times.height > len(lines):
+            lines.append(BarRow(ALL_SESSIONS, f"and {times.height - len(lines)} shorter ones", None, "S lists all"))
+        self.query_one("#sessions", BarList).show(lines)
 
     def _show_split(self, board: Dashboard) -> None:
         self.query_one(StackedBar).show([row or 0 for row in board.split["total_ns"].to_list()])
@@ -198,12 +209,20 @@ class DashboardScreen(ViewScreen):
 
     def _show_doors(self, board: Dashboard) -> None:
         counts = [f"{number} {severity}" for severity, number in board.issues.items() if number]
-        lines = [
+        lines = []
+        if counts:
+            lines.append(BarRow("issues", "issues: " + ", ".join(counts), None, ""))
+            # The gravest in words: where a log holds no times, they are what there is to know.
+            lines += [
+                BarRow("issues", f"  {row['reason']}", None, f"line {row['line']:,}" if row["line"] is not None else "")
+                for row in issues(self.profile).head(ISSUE_ROWS).iter_rows(named=True)
+            ]
+        if metrics := self.profile["metrics"].height:
+            lines.append(BarRow("metrics", "metrics and events", None, f"{metrics:,} rows"))
+        lines += [
             BarRow("log", f"log: {source.rsplit('/', 1)[-1]}", None, f"{text.line_count:,} lines")
             for source, text in self.profile.texts.items()
         ][:1]
-        if counts:
-            lines.insert(0, BarRow("issues", "issues: " + ", ".join(counts), None, ""))
         doors = self.query_one("#input", BarList)
         doors.show(lines)
         _panel_of(doors).display = bool(lines)
@@ -214,7 +233,10 @@ class DashboardScreen(ViewScreen):
     def _open(self, event: BarList.RowOpened) -> None:
         match event.bars.id:
             case "sessions":
-                self.program.choose_session(int(event.key))
+                if event.key == ALL_SESSIONS:
+                    self.program.action_sessions_menu()
+                else:
+                    self.program.choose_session(int(event.key))
             case "ops":
                 self._go_filtered("ops-and-kernels", equals_filter("op", event.key, ColumnKind.TEXT))
             case "split":
@@ -236,8 +258,18 @@ class DashboardScreen(ViewScreen):
         self.program.go(view, lambda screen: screen.filter_table(text))
 
     @on(FactStrip.Opened)
-    def _open_kernels(self) -> None:
-        self.program.go("kernels")
+    def _open_fact(self, event: FactStrip.Opened) -> None:
+        match event.fact.name:
+            case "api_ns" | "api_calls":
+                self._go_filtered("api-calls", "")
+            case "kernel_ns" | "launches" | "kernels":
+                self._go_filtered("kernels", "kind=kernel")
+            case "memcpy_ns":
+                self._go_filtered("kernels", "kind=memcpy")
+            case "memset_ns":
+                self._go_filtered("kernels", "kind=memset")
+            case _:
+                self._go_filtered("kernels", "")
 
 
 def _panel_of(widget: Widget) -> Panel:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
 
+from tui.analysis.sessions import session_times
+from tui.fmt import duration
 from tui.screens.menu import MenuScreen
 from tui.text import plain
 
@@ -18,8 +20,8 @@ ALL: Final = "all"
 def sessions_menu(profile: Profile, current: int | None) -> MenuScreen:
     """The menu; it gives ``all`` or the number of a session as text."""
     lines = [(ALL, Content.assemble((" all ", "bold $accent"), f" {profile['sessions'].height} sessions together"))]
-    for row in profile["sessions"].iter_rows(named=True):
-        what = plain(str(row["command"] or row["format"]))
+    for row in session_times(profile).iter_rows(named=True):
+        time = duration(row["gpu_ns"]) if row["gpu_ns"] is not None else ""
         pid = f"pid {row['pid']}" if row["pid"] is not None else ""
         where = f"lines {row['first_line']:,} to {row['last_line']:,}" if row["first_line"] is not None else ""
         lines.append(
@@ -27,7 +29,7 @@ def sessions_menu(profile: Profile, current: int | None) -> MenuScreen:
                 str(row["session"]),
                 Content.assemble(
                     (f" {row['session']:>3} ", "bold $accent"),
-                    f" {what}",
+                    f" {time:>10}  {plain(row['label'])}",
                     ("  " + "  ".join(part for part in (pid, where) if part), "$text-muted"),
                 ),
             )
