@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import polars as pl
-    from textual.content import Content
 
     from tui.model.profile import Profile
+    from tui.widgets.details import Details
     from tui.widgets.table_pane import TablePane
 
 
@@ -58,7 +58,7 @@ def short(row: Row) -> str:
 class LaunchScreen(LinkedTablesScreen):
     """Linked tables that end in launches: their details are the launch config."""
 
-    def details(self, pane: TablePane, row: dict[str, Any]) -> Content:
+    def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
         """The launch config of a launch; every value of any other row."""
         if pane.id != "launches":
             return super().details(pane, row)

@@ -17,7 +17,7 @@ from tui.model.schema import FRAMES
 from tui.screens.base import ViewScreen
 from tui.widgets.copying import copy_text
 from tui.widgets.detail_pane import DetailPane
-from tui.widgets.details import Line, sections, whole_value
+from tui.widgets.details import Details, Line, sections, whole_value
 from tui.widgets.find_bar import FindBar
 from tui.widgets.log_view import LogView
 
@@ -118,7 +118,7 @@ class LogScreen(ViewScreen):
         else:
             detail.open(self._read_from(self.log_view.cursor_line))
 
-    def _read_from(self, line: int) -> Content:
+    def _read_from(self, line: int) -> Details:
         """Every row that came from a line, and every issue about it."""
         whole = self.program.whole_profile or self.profile
         mine = whole["sessions"].filter(pl.col("source") == self._source)["session"].implode()
@@ -137,7 +137,7 @@ class LogScreen(ViewScreen):
                     lines.append((known.title if known else column, whole_value(kind, value), ""))
                 blocks.append((f"{name}", lines))
         if not blocks:
-            return Content.styled("nothing was read from this line", "$text-muted")
+            return Details(((0, Content.styled("nothing was read from this line", "$text-muted")),))
         return sections(blocks)
 
     def action_copy_line(self) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
+from tui.widgets.ascii_text import in_ascii
+
 if TYPE_CHECKING:
     from textual.app import ComposeResult
+    from textual.binding import BindingType
     from textual.events import Resize
 
 
@@ -21,6 +24,7 @@ class TooSmallScreen(ModalScreen[None]):
         height: Lines that are needed.
     """
 
+    BINDINGS: ClassVar[list[BindingType]] = [("Q,ctrl+q", "app.quit", "Quit")]
     DEFAULT_CSS = """
     TooSmallScreen {
         align: center middle;
@@ -38,7 +42,8 @@ class TooSmallScreen(ModalScreen[None]):
         yield Static(self._line())
 
     def _line(self) -> Content:
-        return Content(f"needs {self._needed}, is {self.app.size.width}×{self.app.size.height}")
+        line = Content(f"needs {self._needed}, is {self.app.size.width}×{self.app.size.height}")
+        return in_ascii(line) if getattr(self.app, "ascii_only", False) else line
 
     def on_resize(self, _event: Resize) -> None:
         """Keep the figures true."""

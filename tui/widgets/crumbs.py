@@ -9,6 +9,7 @@ from textual.content import Content
 from textual.widget import Widget
 
 from tui.text import plain
+from tui.widgets.ascii_text import in_ascii
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,13 +39,15 @@ class Crumbs(Widget):
     def render(self) -> Content:
         """Fit both into the line."""
         width = self.content_size.width
-        arrow = " > " if getattr(self.app, "ascii_only", False) else " ▸ "
+        ascii_only = bool(getattr(self.app, "ascii_only", False))
+        arrow = " > " if ascii_only else " ▸ "
         path, facts = fit(self._path, self._facts, width, arrow)
         before, last = path[:-1], path[-1:] or [""]
         left = Content.assemble((arrow.join([*before, ""]), "$text-muted"), (last[0], "bold"))
         right = " · ".join(facts)
         gap = max(0, width - left.cell_length - cell_len(right))
-        return Content.assemble(left, " " * gap, (right, "$text-muted"))
+        line = Content.assemble(left, " " * gap, (right, "$text-muted"))
+        return in_ascii(line) if ascii_only else line
 
 
 def fit(path: Sequence[str], facts: Sequence[str], width: int, arrow: str = " ▸ ") -> tuple[list[str], list[str]]:

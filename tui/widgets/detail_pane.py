@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.containers import VerticalScroll
-from textual.widgets import Static
+
+from tui.widgets.details import DetailText
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
-    from textual.content import Content
+
+    from tui.widgets.details import Details
 
 
 class DetailPane(VerticalScroll):
@@ -31,25 +33,25 @@ class DetailPane(VerticalScroll):
 
     def compose(self) -> ComposeResult:
         """One block of text."""
-        yield Static(id="detail-text")
+        yield DetailText(id="detail-text")
 
     @property
     def is_open(self) -> bool:
         """Whether it is shown."""
         return self.has_class("-open")
 
-    def open(self, content: Content) -> None:
+    def open(self, details: Details) -> None:
         """Show the pane."""
-        self.show(content)
+        self.show(details)
         self.add_class("-open")
         self.screen.add_class("-detail")
         self.scroll_home(animate=False)
         if self.screen.has_class("-narrow"):
             self.focus()
 
-    def show(self, content: Content) -> None:
+    def show(self, details: Details) -> None:
         """Show another text."""
-        self.query_one("#detail-text", Static).update(content)
+        self.query_one("#detail-text", DetailText).show(details)
 
     def close(self) -> None:
         """Hide the pane."""

@@ -2,38 +2,95 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
 from textual.content import Content
+from textual.widget import Widget
 
 from tui.fmt import column_unit, format_value, metric
 from tui.model.columns import COLUMNS, ColumnKind
 from tui.text import plain
+from tui.widgets.ascii_text import in_ascii
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
+    from textual.geometry import Size
 
     from tui.model.view import TableSpec
 
 Line = tuple[str, str, str]
 """Label, value, note (dim)."""
+VALUE_LEAST: Final = 20
+"""With fewer cells than this beside the labels, what does not fit goes on below them."""
 
 
-def sections(parts: Iterable[tuple[str, Sequence[Line]]]) -> Content:
+@dataclass(frozen=True, slots=True)
+class Details:
+    """Lines of text, each with the cells that its continuation is indented by where it has to be wrapped."""
+
+    lines: tuple[tuple[int, Content], ...]
+
+    def wrapped(self, width: int) -> list[Content]:
+        """The lines in so many cells.
+
+        >>> sections([("", [("name", "a long value", "")])]).wrapped(26)[0].plain
+        'name  a long value'
+        >>> [line.plain for line in sections([("", [("name", "some words and more words", "")])]).wrapped(26)]
+        ['name  some words and more', '      words']
+        """
+        wrapped: list[Content] = []
+        for indent, line in self.lines:
+            if width - indent < VALUE_LEAST:
+                wrapped += line.wrap(max(1, width))
+                continue
+            first, *rest = line[indent:].wrap(width - indent)
+            wrapped += [line[:indent] + first, *(part.pad_left(indent) for part in rest)]
+        return wrapped
+
+
+def sections(parts: Iterable[tuple[str, Sequence[Line]]]) -> Details:
     """Headed blocks of lines, labels aligned throughout."""
     blocks = [(heading, list(lines)) for heading, lines in parts if lines]
-    width = max((len(label) for _, lines in blocks for label, _, _ in lines), default=0)
-    pieces: list[Content | str | tuple[str, str]] = []
+    width = max((len(label) for _, lines in blocks for label, _, _ in lines), default=0) + 2
+    text: list[tuple[int, Content]] = []
     for number, (heading, lines) in enumerate(blocks):
         if heading:
-            pieces.append((("\n\n" if number else "") + plain(heading), "bold $accent"))
-        for position, (label, value, note) in enumerate(lines):
-            if heading or number or position:
-                pieces.append("\n")
-            pieces += [(label.ljust(width + 2), "$text-muted"), plain(value)]
-            if note:
-                pieces.append((f"  {plain(note)}", "$text-muted"))
-    return Content.assemble(*pieces)
+            text += [(0, Content(""))] if number else []
+            text.append((0, Content.styled(plain(heading), "bold $accent")))
+        for label, value, note in lines:
+            beside = [(f"  {plain(note)}", "$text-muted")] if note else []
+            text.append((width, Content.assemble((label.ljust(width), "$text-muted"), plain(value), *beside)))
+    return Details(tuple(text))
+
+
+class DetailText(Widget):
+    """Shows details; what has to be wrapped stays in the column of the values."""
+
+    DEFAULT_CSS = """
+    DetailText { height: auto; }
+    """
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self._details = Details(())
+
+    def show(self, details: Details) -> None:
+        """Show other details."""
+        self._details = details
+        self.refresh(layout=True)
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """As many lines as it takes."""
+        return len(self._details.wrapped(width))
+
+    def render(self) -> Content:
+        """The lines."""
+        lines = self._details.wrapped(self.content_size.width)
+        if getattr(self.app, "ascii_only", False):
+            lines = [in_ascii(line) for line in lines]
+        return Content("\n").join(lines)
 
 
 def whole_value(kind: ColumnKind, value: object) -> str:
@@ -42,7 +99,7 @@ def whole_value(kind: ColumnKind, value: object) -> str:
     return format_value(kind, value, unit=column_unit(kind, largest) if kind is ColumnKind.TIME else None)
 
 
-def row_details(spec: TableSpec, row: Mapping[str, Any], *, frame_columns: Sequence[str]) -> Content:
+def row_details(spec: TableSpec, row: Mapping[str, Any], *, frame_columns: Sequence[str]) -> Details:
     """Every value of a row, whole, with the columns that the table does not show after those that it does."""
     shown = [column.name for column in spec.columns]
     others = [name for name in frame_columns if name not in shown and not name.startswith("_")]

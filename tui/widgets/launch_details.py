@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING
 from tui.fmt import count, duration, percent, rate, shorten_symbol, size
 from tui.model.columns import ColumnKind
 from tui.model.names import short_name
-from tui.widgets.details import Line, sections, whole_value
+from tui.widgets.details import Details, Line, sections, whole_value
 
 if TYPE_CHECKING:
-    from textual.content import Content
-
     from tui.analysis.neighbours import Neighbour
     from tui.analysis.occupancy import LaunchConfig
 
@@ -19,7 +17,7 @@ NAME_CELLS = 48
 """Cells that the name of a neighbour may take."""
 
 
-def launch_details(config: LaunchConfig, before: Neighbour | None, after: Neighbour | None) -> Content:
+def launch_details(config: LaunchConfig, before: Neighbour | None, after: Neighbour | None) -> Details:
     """Everything that is known of a launch, in blocks; what is unknown says why."""
     kernel = config.kind == "kernel"
     blocks = [(f"{short_name(config.name)}  {config.kind}", _what(config))]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from textual.content import Content
 
 from tui.text import plain
+from tui.widgets.details import Details
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -14,15 +15,11 @@ if TYPE_CHECKING:
     from tui.analysis.capabilities import Need
 
 
-def needs_text(needs: Iterable[Need]) -> Content:
+def needs_text(needs: Iterable[Need]) -> Details:
     """A block for each need: what is missing and what it would show, then how to record it."""
-    blocks = [
-        Content.assemble(
-            (f"no {plain(need.name)}", "bold $warning"),
-            (f"  {plain(need.gives)}", "$text-muted"),
-            "\n  ",
-            plain(need.record),
-        )
-        for need in needs
-    ]
-    return Content("\n").join(blocks)
+    lines = []
+    for need in needs:
+        gives = (f"  {plain(need.gives)}", "$text-muted")
+        lines.append((4, Content.assemble((f"no {plain(need.name)}", "bold $warning"), gives)))
+        lines.append((4, Content(f"  {plain(need.record)}")))
+    return Details(tuple(lines))

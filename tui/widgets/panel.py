@@ -6,16 +6,13 @@ from typing import TYPE_CHECKING
 
 from textual.containers import Vertical
 from textual.content import Content
-from textual.widgets import Static
 
-from tui.widgets.details import sections
+from tui.widgets.details import DetailText
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from textual.widget import Widget
 
-    from tui.widgets.details import Line
+    from tui.widgets.details import Details
 
 
 class Panel(Vertical):
@@ -55,9 +52,8 @@ class TextPanel(Panel):
     """
 
     def __init__(self, title: str, *, id: str | None = None) -> None:  # noqa: A002
-        super().__init__(title, Static(), id=id)
+        super().__init__(title, DetailText(), id=id)
 
-    def show(self, lines: Sequence[Line] | Content) -> None:
-        """Show labels and values, or a text."""
-        content = lines if isinstance(lines, Content) else sections([("", lines)])
-        self.query_one(Static).update(content)
+    def show(self, details: Details) -> None:
+        """Show labels and values."""
+        self.query_one(DetailText).show(details)
