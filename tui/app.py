@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 from textual import work
 from textual.app import App
 from textual.binding import Binding
-from textual.content import Content
+from textual.scrollbar import ScrollBar
+from textual.widgets import Input
 from textual.worker import get_current_worker
 
 from tui.commands import CommandError, ProftuiProvider, run_command
@@ -20,11 +21,14 @@ from tui.screens.loading import LoadingScreen
 from tui.screens.too_small import TooSmallScreen
 from tui.theme import DARK, LIGHT, theme_name
 from tui.views import NOT_IN_THIS_VERSION, VIEWS, view
+from tui.widgets.ascii_scrollbar import AsciiScrollBarRender
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import PurePath
 
     from textual.events import Resize
+    from textual.geometry import Size
 
     from tui.loaders.base import LoadProgress
     from tui.model.profile import Profile
@@ -34,6 +38,11 @@ if TYPE_CHECKING:
 MIN_WIDTH: Final = 60
 MIN_HEIGHT: Final = 15
 """Below this size nothing but a request for more room is drawn."""
+MESSAGE_SECONDS: Final = 3.0
+WARNING_SECONDS: Final = 8.0
+"""How long a message stays on the screen."""
+TYPED_INSTEAD: Final = frozenset({"help", "views_menu", "leave"})
+"""Actions of printable keys in the footer."""
 
 
 class ProftuiApp(App[None]):
@@ -44,7 +53,6 @@ class ProftuiApp(App[None]):
     """
 
     TITLE = "proftui"
-    CSS_PATH = "app.tcss"
     # The base class declares these two as variables of the instance.
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-normal"), (160, "-wide")]  # noqa: RUF012
     VERTICAL_BREAKPOINTS = [(0, "-short"), (30, "-tall")]  # noqa: RUF012
@@ -55,11 +63,14 @@ class ProftuiApp(App[None]):
     ]
 
     def __init__(self, options: OpenOptions) -> None:
-        super().__init__(ansi_color=True if options.color == "none" else None)
+        styles: list[str | PurePath] = ["app.tcss", *(["ascii.tcss"] if options.ascii_only else [])]
+        super().__init__(css_path=styles, ansi_color=True if options.color == "none" else None)
         self.options = options
         self.ascii_only = options.ascii_only
         self.whole_profile: Profile | None = None
         """Everything that was read."""
+        self.reading_again = ""
+        """How far a reload has come, in words; empty where there is none."""
         self.session = options.session
         """The only session that the views show, or None for all."""
         self.history = History()
@@ -72,6 +83,9 @@ class ProftuiApp(App[None]):
         self.register_theme(DARK)
         self.register_theme(LIGHT)
         self.theme = theme_name(options.theme, options.color)
+        if self.ascii_only:
+            ScrollBar.renderer = AsciiScrollBarRender
+            self.add_class("-ascii")
 
     # --- loading -----------------------------------------------------------------------------------------------------
 
@@ -92,7 +106,6 @@ class ProftuiApp(App[None]):
             self.call_later(self._show_progress, progress)
             return not worker.is_cancelled and not self._stop_requested
 
-        self._stop_requested = False
         profiles: list[Profile] = []
         errors: list[ProftuiError] = []
         for path in self.options.paths:
@@ -116,7 +129,7 @@ class ProftuiApp(App[None]):
         self.call_from_thread(self._loaded, profile, errors, availability)
 
     def _check_options(self, profile: Profile) -> None:
-        """Find out now, not in a view, whether the user's rules and GPU can be used.
+        """Find out now, not in a view, whether the user's rules, GPU and session can be used.
 
         Raises:
             ProftuiError: They cannot.
@@ -126,6 +139,8 @@ class ProftuiApp(App[None]):
 
         op_rules()
         device_facts(profile, gpu=self.options.gpu)
+        if self.whole_profile is None and self.session is not None:
+            profile.only_session(self.session)
 
     _stop_requested = False
 
@@ -137,33 +152,50 @@ class ProftuiApp(App[None]):
         for screen in self.screen_stack:
             if isinstance(screen, LoadingScreen):
                 screen.show_progress(progress)
+        if self.reading_again:
+            share = f" {100 * progress.bytes_read // progress.bytes_total}%" if progress.bytes_total else ""
+            self._show_reading(f"reading again{share}, esc stops")
+
+    def _show_reading(self, words: str) -> None:
+        self.reading_again = words
+        if self.view_screen is not None:
+            self.view_screen.show_crumbs()
 
     def _loaded(self, profile: Profile | None, errors: list[ProftuiError], availability: dict[str, str]) -> None:
+        if self.reading_again:
+            self._show_reading("")
+            if self._stop_requested:
+                self.say("stopped: what was read before stays")
+                return
         if profile is None:
             if self.whole_profile is None:
                 self.load_errors = errors
                 self.exit(return_code=2)
                 return
-            self.say(str(errors[0]), severity="error")
+            self.say(f"{_lines(errors)}\nwhat was read before stays", severity="error")
             return
         self.load_errors = errors
         first_time = self.whole_profile is None
         self.whole_profile = profile
         self.availability = availability
+        news = ["read again"] if not first_time else []
         if self.session is not None and self.session >= profile["sessions"].height:
-            errors.append(ProftuiError(f"there is no session {self.session}: showing all"))
+            news.append(f"there is no session {self.session} any more: showing all")
             self.session = None
         self._profile = None
         if first_time:
             self.go("dashboard")
+            self._ask_for_room(self.size)
         else:
             for screen in self._screens.values():
                 screen.profile_changed()
-            self.say("reloaded")
-        for error in errors:
-            self.say(str(error), severity="error")
+        news += [_lines(errors)] if errors else []
         if profile.partial:
-            self.say(f"{profile.partial}: totals are partial; r reads the file again", severity="warning")
+            again = "" if "-" in self.options.paths else "; r reads the file again"
+            news.append(f"{profile.partial}: totals are partial{again}")
+        if news:
+            severity = "error" if errors else "warning" if profile.partial else "information"
+            self.say("\n".join(news), severity=severity)
 
     @property
     def profile(self) -> Profile:
@@ -225,6 +257,8 @@ class ProftuiApp(App[None]):
             self.install_screen(self._screens[name], name)
         screen = self._screens[name]
         if self.screen is not screen:
+            if isinstance(self.screen, TooSmallScreen):
+                self.pop_screen()
             self.switch_screen(name)
         return screen
 
@@ -300,7 +334,7 @@ class ProftuiApp(App[None]):
 
     def action_undo_smallest(self) -> None:
         """Undo the smallest thing; never quits."""
-        if isinstance(self.screen, LoadingScreen):
+        if self.whole_profile is None or self.reading_again:
             self.stop_loading()
             return
         screen = self.view_screen
@@ -310,9 +344,23 @@ class ProftuiApp(App[None]):
 
     # --- everywhere --------------------------------------------------------------------------------------------------
 
+    def notify(self, message: str, **how: Any) -> None:
+        """A passing message; the one before it goes, so that they never pile up over the rows."""
+        self.clear_notifications()
+        super().notify(message, **{"timeout": MESSAGE_SECONDS, **how})
+
     def say(self, message: str, *, severity: str = "information") -> None:
         """A passing message; the text is never markup."""
-        self.notify(message, severity=cast("Any", severity), markup=False, timeout=6)
+        seconds = MESSAGE_SECONDS if severity == "information" else WARNING_SECONDS
+        self.notify(message, severity=cast("Any", severity), markup=False, timeout=seconds)
+
+    def action_help_quit(self) -> None:
+        """Say how to quit, to those who press ctrl+c."""
+        self.say("Q quits, q goes back")
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """While something is typed, the footer leaves out the keys that would only be typed."""
+        return not (isinstance(self.focused, Input) and action in TYPED_INSTEAD)
 
     def action_views_menu(self) -> None:
         """Menu of all views."""
@@ -371,7 +419,8 @@ class ProftuiApp(App[None]):
             self.say("standard input cannot be read twice", severity="warning")
             return
         if self.whole_profile is not None:
-            self.say("reading again")
+            self._stop_requested = False
+            self._show_reading("reading again")
             self.load()
 
     def action_redraw(self) -> None:
@@ -381,16 +430,19 @@ class ProftuiApp(App[None]):
 
     def on_resize(self, event: Resize) -> None:
         """Ask for room where there is too little of it."""
-        small = event.size.width < MIN_WIDTH or event.size.height < MIN_HEIGHT
+        self._ask_for_room(event.size)
+
+    def _ask_for_room(self, size: Size) -> None:
+        small = size.width < MIN_WIDTH or size.height < MIN_HEIGHT
         asking = isinstance(self.screen, TooSmallScreen)
         if small and not asking:
             self.push_screen(TooSmallScreen(MIN_WIDTH, MIN_HEIGHT))
         elif not small and asking:
             self.pop_screen()
 
-    def error_lines(self) -> Content:
-        """What could not be opened, a line each."""
-        return Content("\n".join(str(error) for error in self.load_errors))
+
+def _lines(errors: list[ProftuiError]) -> str:
+    return "\n".join(str(error) for error in errors)
 
 
 def run_app(options: OpenOptions) -> int:

@@ -341,12 +341,7 @@ def _load_one(file: str, options: argparse.Namespace) -> Profile:
 
 
 def _only_session(profile: Profile, session: int | None) -> Profile:
-    if session is None:
-        return profile
-    last = profile["sessions"].height - 1
-    if not 0 <= session <= last:
-        raise ProftuiError(f"there is no session {session}", f"sessions: 0 to {last}" if last else "the only one is 0")
-    return profile.only_session(session)
+    return profile if session is None else profile.only_session(session)
 
 
 def _status(errors: Sequence[ProftuiError]) -> int:

@@ -91,8 +91,8 @@ def command_words() -> list[str]:
 def run_command(app: ProftuiApp, line: str) -> None:
     """Carry out one line.
 
-    ``:kernels gemm dur>1ms`` goes to a view and filters it; ``:120`` goes to line 120 of the log; ``:reload`` does what
-    the key of that name does.
+    ``:kernels gemm total>1ms`` goes to a view and filters it; ``:120`` goes to line 120 of the log; ``:reload`` does
+    what the key of that name does.
 
     Raises:
         CommandError: It is not known, or cannot be done here.

@@ -257,7 +257,7 @@ ACTIONS: Final = (
         "colon",
         "command_line",
         "command",
-        "Command line, as :kernels gemm dur>1ms.",
+        "Command line, as :kernels gemm total>1ms.",
         A,
         WORK,
         shown_keys=":",
@@ -276,8 +276,10 @@ ACTIONS: Final = (
     ),
     Action("app.redraw", "ctrl+l", "redraw", "redraw", "Redraw the screen.", A, WORK),
     Action("app.suspend", "ctrl+z", "suspend_process", "suspend", "Back to the shell; fg returns.", A, WORK),
-    Action("bar.accept", "enter", "accept", "accept", "Keep the text and go back to the table.", B, FIND),
-    Action("bar.cancel", "escape", "cancel", "undo", "Put back what stood before.", B, FIND, shown_keys="esc"),
+    Action("bar.accept", "enter", "accept", "keep", "Keep the text and go back to the table.", B, FIND, footer=True),
+    Action(
+        "bar.cancel", "escape", "cancel", "undo", "Put back what stood before.", B, FIND, footer=True, shown_keys="esc"
+    ),
     Action(
         "bar.switch",
         "tab",
@@ -286,6 +288,7 @@ ACTIONS: Final = (
         "Filter instead of find, with the same text, or back.",
         B,
         FIND,
+        footer=True,
     ),
     Action("bar.earlier", "up", "history_back", "earlier", "The text before this one.", B, FIND, shown_keys="↑"),
     Action("bar.later", "down", "history_forward", "later", "The text after this one.", B, FIND, shown_keys="↓"),
@@ -335,7 +338,7 @@ def bindings_for(scope: Scope) -> list[BindingType]:
             action.method,
             action.label,
             show=action.footer,
-            key_display=action.shown_keys.split(" ")[0] or None,
+            key_display=(action.shown_keys or action.keys.replace(",", " ")).split(" ")[0],
             tooltip=action.help,
             id=action.id,
         )

@@ -20,6 +20,8 @@ DARK: Final = Theme(
     error="#e5655e",
     dark=True,
     variables={
+        # The built-in one is relative to the background, which text inside a widget does not know.
+        "text-muted": "#8f978d",
         "footer-key-foreground": "#8fd14f",
         "block-cursor-background": "#76b900",
         "block-cursor-foreground": "#101214",
@@ -41,6 +43,7 @@ LIGHT: Final = Theme(
     error="#b3261e",
     dark=False,
     variables={
+        "text-muted": "#646b60",
         "footer-key-foreground": "#3f7300",
         "block-cursor-background": "#3f7300",
         "block-cursor-foreground": "#ffffff",

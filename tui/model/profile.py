@@ -8,6 +8,7 @@ from typing import Protocol
 
 import polars as pl
 
+from tui.model.errors import ProftuiError
 from tui.model.schema import FRAMES, conform, empty
 
 
@@ -42,7 +43,16 @@ class Profile:
         return self.frames[frame]
 
     def only_session(self, session: int) -> Profile:
-        """The same profile with the rows of one session; issues that belong to no session stay."""
+        """The same profile with the rows of one session; issues that belong to no session stay.
+
+        Raises:
+            ProftuiError: There is no such session.
+        """
+        last = self["sessions"].height - 1
+        if not 0 <= session <= last:
+            raise ProftuiError(
+                f"there is no session {session}", f"sessions: 0 to {last}" if last else "the only one is 0"
+            )
         kept = {
             name: data.filter(
                 pl.col("session").eq(session) | (pl.col("session").is_null() if name == "issues" else False)

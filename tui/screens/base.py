@@ -16,14 +16,13 @@ from tui.views import view
 from tui.widgets.command_bar import CommandBar
 from tui.widgets.crumbs import Crumbs
 from tui.widgets.detail_pane import DetailPane
-from tui.widgets.details import row_details
+from tui.widgets.details import Details, row_details
 from tui.widgets.table_pane import TablePane
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from textual.app import ComposeResult
-    from textual.content import Content
     from textual.dom import DOMNode
     from textual.widget import Widget
 
@@ -42,6 +41,9 @@ class ViewScreen(Screen[None]):
 
     HELP: ClassVar[str] = ""
     """Three lines for the help: what the view shows and where its numbers come from."""
+
+    _focused_before: Widget | None = None
+    """What had the focus before a command was typed."""
 
     def compose(self) -> ComposeResult:
         """Crumbs above, the body with the details beside or below it, the command line and the footer at the foot."""
@@ -101,7 +103,8 @@ class ViewScreen(Screen[None]):
         sessions, session = whole["sessions"].height, self.program.session
         issues = whole["issues"].filter(whole["issues"]["severity"] != "info").height
         return [
-            "partial" if whole.partial else "",
+            self.program.reading_again,
+            f"partial: {whole.partial}" if whole.partial else "",
             f"{issues} issue{'s' if issues != 1 else ''}" if issues else "",
             ""
             if sessions == 1
@@ -193,7 +196,7 @@ class ViewScreen(Screen[None]):
 
     # --- details and source lines ------------------------------------------------------------------------------------
 
-    def details(self, pane: TablePane, row: dict[str, Any]) -> Content:
+    def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
         """What the details pane says of a row: every value of it, whole."""
         return row_details(pane.spec, row, frame_columns=pane.frame.columns)
 
@@ -223,6 +226,7 @@ class ViewScreen(Screen[None]):
 
     def open_command_line(self) -> None:
         """Open the ``:`` line."""
+        self._focused_before = self.focused
         self.query_one(CommandBar).open()
 
     @on(CommandBar.Entered)
@@ -231,4 +235,7 @@ class ViewScreen(Screen[None]):
 
     @on(CommandBar.Closed)
     def _bar_closed(self) -> None:
-        self.focus_table()
+        if self._focused_before is not None and self._focused_before.focusable:
+            self._focused_before.focus()
+        else:
+            self.focus_table()

@@ -73,13 +73,12 @@ class HelpScreen(ModalScreen[None]):
         super().__init__()
         self._below = below
         self._availability = availability
-        focused = below.focused
-        scopes = {
-            type(action.scope)(action.scope) for action in ACTIONS if below.action_target(action.method) is not None
-        }
-        is_log = below.VIEW == "log"
-        self._here = Scope.LOG if is_log else Scope.TABLE
-        self._has_here = is_log or (focused is not None and bool(scopes & {Scope.TABLE, Scope.DETAIL}))
+        scope = Scope.LOG if below.VIEW == "log" else Scope.TABLE
+        self._here = [
+            action
+            for action in ACTIONS
+            if action.scope is scope and (scope is Scope.LOG or below.action_target(action.method) is not None)
+        ]
 
     def compose(self) -> ComposeResult:
         """A title, two columns of keys, what the view means, and a line to search in."""
@@ -99,11 +98,10 @@ class HelpScreen(ModalScreen[None]):
         self.query_one("#help-body").focus()
 
     def _write(self, needle: str) -> None:
-        here = [action for action in ACTIONS if action.scope is self._here] if self._has_here else []
         everywhere = [action for action in ACTIONS if action.scope is Scope.APP]
         about = [line for line in self._below.HELP.splitlines() if _holds(needle, line)]
         self.query_one("#about", Static).update(Content("\n".join(about)))
-        self.query_one("#here", Static).update(_table({"Here": _keys(here, needle)}))
+        self.query_one("#here", Static).update(_table({"Here": _keys(self._here, needle)}))
         self.query_one("#everywhere", Static).update(
             _table({"Everywhere": _keys(everywhere, needle), "Views": self._views(needle)})
         )

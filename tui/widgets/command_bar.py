@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from textual.binding import Binding
 from textual.containers import Horizontal
 from textual.content import Content
 from textual.message import Message
@@ -26,13 +27,13 @@ class CommandBar(Horizontal):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        ("escape", "close", "Close"),
-        ("up", "recall(-1)", ""),
-        ("down", "recall(1)", ""),
+        Binding("escape", "close", "leave", key_display="esc"),
+        Binding("up", "recall(-1)", "earlier", key_display="up"),
+        Binding("down", "recall(1)", "later", key_display="down", show=False),
     ]
     DEFAULT_CSS = """
     CommandBar {
-        height: 1; dock: bottom; display: none; background: $panel;
+        height: 1; display: none; background: $panel;
         &.-open { display: block; }
         #prompt { width: 1; color: $accent; text-style: bold; }
         Input { border: none; height: 1; padding: 0; background: $panel; width: 1fr; }
@@ -59,7 +60,12 @@ class CommandBar(Horizontal):
     def compose(self) -> ComposeResult:
         """A colon and an input."""
         yield Static(Content(":"), id="prompt")
-        yield Input(suggester=SuggestFromList(self._words), compact=True, select_on_focus=False)
+        yield Input(
+            placeholder="a view and a filter (kernels gemm total>1ms), or what a key does (export)",
+            suggester=SuggestFromList(self._words),
+            compact=True,
+            select_on_focus=False,
+        )
 
     def open(self) -> None:
         """Show the bar, empty, and type into it."""

@@ -91,6 +91,7 @@ class ExportDialog(Dialog[str]):
         path = Path(self._path.value)
         if event.line is self._format and format_of(path.name) is not None:
             self._path.value = str(path.with_suffix(f".{ENDINGS.get(self._format.value, self._format.value)}"))
+            self._path.cursor_position = len(self._path.value)
 
     @on(Input.Changed)
     def _path_changed(self, event: Input.Changed) -> None:

@@ -11,7 +11,6 @@ from textual.geometry import Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 
-from tui.model.columns import Column, ColumnKind
 from tui.model.view import Sort, TableSpec, TableState
 from tui.query.telling import weighed
 from tui.widgets.ascii_scrollbar import AsciiScrollBarRender
@@ -24,9 +23,13 @@ if TYPE_CHECKING:
     from rich.style import Style
     from textual.strip import Strip
 
+    from tui.model.columns import Column
+
 HEADER: Final = 1
 """Lines that do not scroll."""
 STRIPS_KEPT: Final = 2_000
+SHARE_COLUMN: Final = "time_pct"
+"""The column that a bar follows where there is room."""
 
 
 class FrameView(ScrollView, can_focus=True):
@@ -59,7 +62,7 @@ class FrameView(ScrollView, can_focus=True):
         & > .frametable--blurred { background: $panel; text-style: bold; }
         & > .frametable--blurred-cell { background: $panel; text-style: bold underline; }
         & > .frametable--mark { color: $warning; text-style: bold; }
-        & > .frametable--unknown { color: $text-muted; text-style: dim; }
+        & > .frametable--unknown { color: $text-muted; }
         & > .frametable--bar { color: $accent; }
         & > .frametable--hit { color: $accent; text-style: bold underline; }
     }
@@ -215,7 +218,6 @@ class FrameView(ScrollView, can_focus=True):
         if self._painter is None:
             self._ensure_writers()
             columns = self.columns()
-            shares = [column.name for column in columns if column.kind is ColumnKind.PERCENT]
             # One cell stays free, so that the last column does not touch the scrollbar.
             width = max(0, self.scrollable_content_region.width - 1)
             layout = lay_out(
@@ -225,7 +227,7 @@ class FrameView(ScrollView, can_focus=True):
                 pinned=self.spec.pinned,
                 pinned_least=self.spec.pinned_least,
                 first=self._first_column,
-                bar_column=shares[0] if shares else "",
+                bar_column=SHARE_COLUMN,
             )
             self._first_column = layout.before
             if self.cursor_column not in layout.sequence and layout.sequence:

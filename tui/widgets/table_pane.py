@@ -120,6 +120,10 @@ class TablePane(TableSearch):
             shown = self.table.writer(column.name)
             self.app.push_screen(CellDialog(column, self._copied(value), shown=shown.with_unit(value)))
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """While something is typed, the footer leaves out the keys that would only be typed."""
+        return not (action == "find" and self.query_bar.is_open)
+
     # --- order and looks ---------------------------------------------------------------------------------------------
 
     @on(FrameTable.HeaderClicked)
