@@ -26,6 +26,8 @@ class Block:
         """Where each line starts in `data`, and the length of `data` as the last entry."""
         self.line_count = len(starts) - 1
         """How many lines it holds."""
+        self.bytes_read = 0
+        """How much of the input, as it lies on the disk, had been read when it was made."""
 
     @classmethod
     def of(cls, data: bytes, first_line: int) -> Block:

@@ -185,6 +185,7 @@ class Source:
         quoted = is_notebook(self.head)
         for piece in whole_lines(chunks, piece_size=block_size, line_limit=line_limit):
             block = Block.of(unquoted(piece.data) if quoted else piece.data, line)
+            block.bytes_read = self.bytes_read
             self._text.add(piece.data, block.line_count, offset)
             offset += piece.covered
             line += block.line_count

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from polars.exceptions import PolarsError
 
+from tui.loaders.ahead import one_ahead
 from tui.loaders.base import keep_going
 from tui.loaders.collector import Collector
 from tui.loaders.cues import Cues
@@ -64,7 +65,7 @@ class TextLogLoader:
         source.report_to(report)
         collector = Collector(source.name)
         reading = _Reading(source, collector, [form.reader(collector) for form in self._text_formats], self._cues)
-        for block in source.blocks():
+        for block in one_ahead(source.blocks()):
             if not reading.read(block):
                 break
         reading.finish()
@@ -112,7 +113,7 @@ class _Reading:
         asked_before = self._source.stopped
         index = looked_up = 0
         self._with_cue = None
-        begun_at, self.bytes_done = self.bytes_done, self._source.bytes_read
+        begun_at, self.bytes_done = self.bytes_done, block.bytes_read
         while index < block.line_count:
             if index - looked_up >= _LINES_BETWEEN_REPORTS:
                 looked_up = index
