@@ -192,3 +192,66 @@ def test_a_row_that_the_prose_repeats_counts_once() -> None:
     assert issues(profile) == [(10, "info"), (12, "info")]
     other = kernel.replace("kern", "more")
     assert summary(read(lines(*SUMMARY, "And this one:", other)), "section", "line")[-1] == ("gpu", 9)
+
+
+def test_two_rows_of_a_summary_on_one_line_are_both_read() -> None:
+    """The end of a line is lost where two processes or a careless paste wrote into it."""
+    joined = SUMMARY[4] + SUMMARY[5]
+    profile = read(lines(*RUN, NEW, joined, SUMMARY[6]))
+    assert summary(profile, "section", "name", "calls", "line") == [
+        ("gpu", "kern(int)", 5, 5),
+        ("gpu", "[CUDA memset]", 1, 5),
+        ("api", "cudaMalloc", 3, 6),
+    ]
+    assert issues(profile) == [(5, "info")]
+
+
+def test_two_rows_of_csv_on_one_line_are_both_read() -> None:
+    profile = read(lines(*CSV[:5], CSV[5] + CSV[6]))
+    assert summary(profile, "name", "calls", "total_ns") == [
+        ("[CUDA memcpy HtoD]", 6, 172_790),
+        ("kern(int, float)", 1, 19_780),
+    ]
+
+
+@pytest.mark.parametrize("rows", [3, 600])
+def test_two_rows_of_a_trace_on_one_line_are_both_read(rows: int) -> None:
+    trace = [trace_row(f"{100 + at}.10ms", f"k(int*) [{at}]") for at in range(rows)]
+    calls = [f"{100 + at}.10ms  1.0000us  cudaLaunchKernel (k(int*) [{at}])" for at in range(rows)]
+    for header, whole, frame in ((TRACE, trace, "activities"), ("   Start  Duration  Name", calls, "api_calls")):
+        profile = read(lines(*RUN, header, whole[0] + whole[1], *whole[2:]))
+        assert profile[frame]["correlation"].to_list() == list(range(rows))
+        assert profile[frame]["line"].to_list()[:3] == [5, 5, 6]
+        assert profile[frame]["name"].n_unique() == 1
+        assert issues(profile) == [(5, "warning")]
+
+
+def test_damaged_rows_of_every_table_are_told() -> None:
+    memory = [
+        "==5== Unified Memory profiling result:",
+        'Device "TITAN Xp (0)"',
+        "   Count  Avg Size  Min Size  Max Size  Total Size  Total Time  Name",
+        "      3x  28.902KB  4.0000KB  64.000KB  896.0000KB  118.4320us  Host To Device",
+        "      12  28.902KB  4.0000KB  64.000KB  896.0000KB  118.4320us  Device To Host",
+    ]
+    dependency = [
+        "==5== Dependency Analysis:",
+        "Critical path(%)  Critical path  Waiting time  Name",
+        "          1?.00%     10.000000ms           0ns  f(int)",
+        "          20.00%     20.000000ms           0ns  g(int)",
+    ]
+    summary_row = "  0.0x%  110.00us         1  110.00us  110.00us  110.00us  cudaFree"
+    profile = read(lines(*SUMMARY, summary_row, "", *memory, *dependency))
+    assert summary(profile, "section", "line")[3:] == [("um", 14), ("dependency", 18)]
+    assert issues(profile) == [(8, "warning"), (13, "warning"), (17, "warning")]
+    trace = read(lines(*RUN, TRACE, trace_row("100.x0ms", "k [1]"), trace_row("101.10ms", "k [2]")))
+    assert (trace["activities"].height, issues(trace)) == (1, [(5, "warning")])
+    csv = read(lines(*CSV[:4], "%,u$,,us,us,us,", *CSV[5:]))
+    assert (csv["summary"].height, len(issues(csv)) > 0) == (0, True)
+
+
+def test_csv_goes_on_behind_program_output() -> None:
+    profile = read(lines(*CSV[:6], "N,100000000", "step 3", CSV[6]))
+    assert summary(profile, "name", "total_ns", "line")[1:] == [("kern(int, float)", 19_780, 9)]
+    headless = read(lines(*RUN, *CSV[5:]))
+    assert (headless["summary"].height, issues(headless)) == (0, [(4, "warning")])

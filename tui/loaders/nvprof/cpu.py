@@ -20,6 +20,16 @@ _DEPENDENCY_ROW: Final = re.compile(
     r"(?P<time_pct>\d+(?:\.\d+)?%)\s+(?P<time>\d[\d.e+-]*[num]?s)\s+(?P<waiting>\d[\d.e+-]*[num]?s)\s+(?P<name>\S.*)"
 )
 _LEFT_OUT: Final = re.compile(r"[\s.]*|\s*\[\.\.\.\]\s*")
+_DAMAGED: Final = re.compile(r"\d\.\d*%(?!\w)|(?<!\S)\d[\d.]*[num]?s\s+\d[\d.]*[num]?s\s|\d%?\s+\d[\d.]*[num]?s\s")
+
+
+def _is_damaged(text: str, line: Line, state: NvprofState, what: str) -> bool:
+    """Whether a line that cannot be read is a row all the same: it has a percentage, or times in columns."""
+    if _DAMAGED.search(text) is None:
+        return False
+    reason = f"this looks like a row of {what}, but not all of its columns can be read; it was left out"
+    state.collector.issue("warning", line.number, text.strip(), reason)
+    return True
 
 
 def open_cpu(line: Line, state: NvprofState) -> CpuSection | None:
@@ -50,8 +60,8 @@ class CpuSection:
         if _LEFT_OUT.fullmatch(text):
             return True
         match = _CPU_ROW.fullmatch(text.strip())
-        if match is None:
-            return False
+        if match is None or _DAMAGED.search(match["name"]):
+            return _is_damaged(text, line, self._state, "the CPU samples")
         name = match["name"]
         if name[0] in " |":
             self._below += 1
@@ -103,8 +113,8 @@ class DependencySection:
         if _LEFT_OUT.fullmatch(text):
             return True
         match = _DEPENDENCY_ROW.fullmatch(text.strip())
-        if match is None:
-            return False
+        if match is None or _DAMAGED.search(match["name"]):
+            return _is_damaged(text, line, self._state, "the dependency analysis")
         self._state.collector.add(
             "summary",
             {

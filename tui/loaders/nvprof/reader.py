@@ -14,7 +14,7 @@ from tui.loaders.nvprof.metrics import open_metrics
 from tui.loaders.nvprof.others import open_other_tool
 from tui.loaders.nvprof.state import MESSAGE, NvprofState
 from tui.loaders.nvprof.summary import open_summary
-from tui.loaders.nvprof.summary_csv import open_summary_csv
+from tui.loaders.nvprof.summary_csv import go_on_summary_csv, open_summary_csv
 from tui.loaders.nvprof.trace import open_trace
 from tui.loaders.nvprof.unified_memory import open_unified_memory
 from tui.loaders.section import Line, Section
@@ -33,6 +33,7 @@ TABLES: Final[tuple[Opener, ...]] = (
     open_unified_memory,
     open_cpu,
     open_dependency,
+    go_on_summary_csv,
 )
 
 CUE: Final = b"|".join(
@@ -48,6 +49,7 @@ CUE: Final = b"|".join(
         rb"%[ \t|]+\d[\d.e+]*[num]?s[ \t|]",
         rb"s[ \t]+\d[\d.]*[num]?s[ \t]+(?:\(|-[ \t]|\d[\d.]*[num]?s[ \t])",
         rb"\.\d\d[ \t]+\d\S*[ \t]+\d+[ \t]+\d\S*[ \t]+\d\S*[ \t]+\d\S*[ \t]+\S",
+        rb"\d,\d[\d.e+-]*,\d+,\d[\d.e+-]*,\d[\d.e+-]*,\d[\d.e+-]*,",
         rb'Start"?[ \t,]+"?Duration',
         rb"Invocations[ \t]+(?:Metric|Event) Name",
         rb'"Device","(?:Kernel|Context|Count)|^[ \t]*Device[ \t]+Context[ \t]+Stream[ \t]',

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -41,6 +42,10 @@ class NvprofState:
     """The last label of a Type column, for rows that go on below program output."""
     units: Units = field(default_factory=Units)
     """The units of the last summary table, for the same."""
+    csv_columns: Sequence[str] = ()
+    """The columns of the last summary in CSV, for rows that go on below program output; none where no header stood."""
+    csv_units: Units | None = None
+    """Its units."""
     lead: str = ""
     """What stands in front of every line of the current paste beside blanks (``#``, ``131072,``)."""
     sections_seen: set[str] = field(default_factory=set)
@@ -71,6 +76,7 @@ class NvprofState:
         self.range_name = None
         self.label = ""
         self.units = Units()
+        self.csv_columns, self.csv_units = (), None
         self.sections_seen.clear()
 
     def set_heading(self, heading: str) -> None:
@@ -78,6 +84,7 @@ class NvprofState:
         self.heading, self.heading_known = heading, True
         self.range_name = None
         self.label = ""
+        self.csv_columns, self.csv_units = (), None
 
     def begin_table(self, line_number: int, sections: AbstractSet[str]) -> Session:
         """The session for a table with a header; another one of the same kind in one result is another run's."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from tui.loaders.nvprof import damage
 from tui.loaders.nvprof.figures import LABEL, LABELS, ROW, Row, Units, is_api_name, row_of
 from tui.loaders.nvprof.names import depth, identifiers, is_cut, joined_name, may_continue, with_underscores
 from tui.loaders.nvprof.repair import Piece, pieces_of, rows_from
@@ -35,6 +36,11 @@ _CUT: Final = re.compile(rf"(?:(?:{LABEL}):\s*)?\d{{1,3}}\.(?:\d?|\d\d%?|\d\d%\s
 """The beginning of a row, and all that is left of one."""
 
 _NOTHING: Final = re.compile(r"\s*No (?:kernels|API activities|events/metrics) were profiled")
+_SECOND_ROW: Final = re.compile(
+    rf"(?:(?:{LABEL}):\s*+)?\d{{1,3}}\.\d+%\s++\d[\d.]*[num]?s\s++\d+(?:\s++\d[\d.]*[num]?s){{3}}\s"
+)
+"""Another row where a name ends, because the end of a line was lost."""
+
 _MAX_NAME_LINES: Final = 60
 _HARD_WIDTH: Final = 60
 """Lines shorter than this are not cut by the width of a terminal."""
@@ -80,7 +86,7 @@ class SummarySection:
 
     def __init__(self, line: Line, state: NvprofState, header: Sequence[str] | None) -> None:
         self._state = state
-        self._first_line = line.number
+        self._first_line = self._last_line = line.number
         self._has_header = header is not None
         self._header_left: Sequence[str] = header or ()
         self._misread = header is not None and any(word in _MISREAD for word in line.text.split())
@@ -99,6 +105,12 @@ class SummarySection:
 
     def take(self, line: Line) -> bool:
         """Read a line of the table."""
+        taken = self._take(line)
+        if taken:
+            self._last_line = line.number
+        return taken
+
+    def _take(self, line: Line) -> bool:
         text = self._state.bare(line.text)
         if is_message(line.text) or _NOTHING.match(text):
             return False
@@ -158,8 +170,13 @@ class SummarySection:
             self._begin_group(match["label"], line)
         row.section = self._label
         self._rows.append(row)
-        self._begin_name(row, line)
-        return True
+        second = _SECOND_ROW.search(row.name)
+        if second is None:
+            self._begin_name(row, line)
+            return True
+        rest, row.name = row.name[second.start() :].strip(), row.name[: second.start()].strip()
+        row.repairs.append("parted from another on the same line")
+        return self._take_row(rest, line)
 
     def _take_piece(self, text: str, line: Line) -> bool:
         label = _LABEL.match(text)
@@ -189,13 +206,12 @@ class SummarySection:
         return True
 
     def _take_cut(self, text: str, line: Line) -> bool:
-        """What is left of a row below others, where the text was cut off."""
-        if not self._rows or self._rows[-1].line != line.number - 1 or not _CUT.fullmatch(text):
+        """What is left of a row directly below the header or another row."""
+        if not (_CUT.fullmatch(text) or damage.like_summary_row(text, with_units=self._state.units.total is None)):
             return False
-        words = (
-            "this looks like a row of a summary that is cut off, or not all of its columns can be read; it was left out"
-        )
-        self._warnings.append((line.number, text, words))
+        if not self._has_header and self._last_line != line.number - 1:
+            return False
+        self._warnings.append((line.number, text, damage.SUMMARY))
         return True
 
     def _begin_name(self, named: Row | Piece, line: Line) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +17,14 @@ if TYPE_CHECKING:
 
 _SUMMARY: Final = ("Time(%)", "Time", "Calls", "Avg", "Min", "Max", "Name")
 _MEMORY: Final = ("Device", "Count", "Avg Size", "Min Size", "Max Size", "Total Size", "Total Time", "")
+
+_FIGURE: Final = r"\d[\d.]*(?:e[+-]?\d+)?"
+_ROW: Final = re.compile(rf'(?:"[^"]*",)?{_FIGURE},{_FIGURE},\d+,{_FIGURE},{_FIGURE},{_FIGURE},')
+"""A row by its looks; blanks before it are a paste's."""
+
+_BETWEEN_ROWS: Final = re.compile(rf'(?<=")(?=(?:"[A-Z]\w+ [^"]*",)?{_FIGURE},{_FIGURE},\d+,{_FIGURE},{_FIGURE},)')
+_LEAST_CELLS: Final = 4
+"""Of a damaged row; lines of fewer cells are program output."""
 
 
 def cells_of(text: str) -> Sequence[str]:
@@ -39,36 +48,62 @@ def open_summary_csv(line: Line, state: NvprofState) -> SummaryCsvSection | Memo
     return MemoryCsvSection(line, state) if columns == _MEMORY else SummaryCsvSection(line, state, columns)
 
 
+def go_on_summary_csv(line: Line, state: NvprofState) -> SummaryCsvSection | None:
+    """Go on with a table behind program output; rows without a header above them are told and left out."""
+    if state.collector.session is None or not _ROW.match(state.bare(line.text)):
+        return None
+    section = SummaryCsvSection(line, state, state.csv_columns, state.csv_units, has_header=False)
+    section.take(line)
+    return section
+
+
 class SummaryCsvSection:
     """One summary table in CSV; the second line gives a unit for each column."""
 
-    def __init__(self, line: Line, state: NvprofState, columns: Sequence[str]) -> None:
+    def __init__(
+        self,
+        line: Line,
+        state: NvprofState,
+        columns: Sequence[str],
+        units: Units | None = None,
+        *,
+        has_header: bool = True,
+    ) -> None:
         self._state = state
         self._first_line = line.number
         self._columns = columns
-        self._units: Units | None = None
+        self._units = units
+        self._has_header = has_header
         self._rows: list[Row] = []
+        self._damaged: list[Line] = []
+        state.csv_columns = columns
 
     def take(self, line: Line) -> bool:
-        """Read a row."""
+        """Read a row, or two where the end of a line was lost."""
         text = self._state.bare(line.text).strip()
         if is_message(line.text):
             return False
         if not text:
             return True
+        taken = [self._take_row(part, line) for part in _BETWEEN_ROWS.split(text)]
+        return any(taken)
+
+    def _take_row(self, text: str, line: Line) -> bool:
         cells = list(cells_of(text))
         width = len(self._columns)
-        if len(cells) > width:
+        if width and len(cells) > width:
             # Names that were not quoted are cut at their commas; the name is the last column.
             cells[width - 1 :] = [",".join(text.split(",")[width - 1 :])]
-        if len(cells) != width:
-            return False
-        cell = dict(zip(self._columns, cells, strict=True))
-        if self._units is None and not self._rows and not cell["Name"] and cell["Time"] in NS_PER_UNIT:
+        cell = dict(zip(self._columns, cells, strict=False)) if len(cells) == width else {}
+        if cell and self._units is None and not self._rows and not cell["Name"] and cell["Time"] in NS_PER_UNIT:
             self._units = Units(cell["Time"], *(cell[column] or None for column in ("Avg", "Min", "Max")))
+            self._state.csv_units = self._units
             return True
-        if not (cell["Calls"].isdigit() and cell["Time"][:1].isdigit()):
-            return False
+        if not cell or not (cell["Calls"].isdigit() and cell["Time"][:1].isdigit()):
+            if len(cells) < _LEAST_CELLS or not (_ROW.match(text) or text.count(",") >= width - 1 > 0):
+                return False
+            self._damaged.append(line)
+            return True
         label = LABELS.get(cell.get("Type", ""), "")
         self._rows.append(
             Row(
@@ -88,7 +123,17 @@ class SummaryCsvSection:
     def close(self) -> None:
         """Hand over the rows."""
         units = self._units or Units()
-        add_rows(self._state, self._rows, units, first_line=self._first_line, has_header=True)
+        add_rows(self._state, self._rows, units, first_line=self._first_line, has_header=self._has_header)
+        if self._damaged:
+            first = self._damaged[0]
+            self._state.ensure_session(first.number)
+            rows = "this row of a summary" if len(self._damaged) == 1 else f"{len(self._damaged)} rows of a summary"
+            reason = (
+                f"{rows} in CSV could not be read: a cell is damaged"
+                if self._columns
+                else f"{rows} in CSV stand without the header above them that says what they are; left out"
+            )
+            self._state.collector.issue("warning", first.number, first.text.strip(), reason)
 
 
 class MemoryCsvSection:

@@ -5,18 +5,21 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from tui.loaders.nvprof import damage
 from tui.loaders.nvprof.numbers import time_ns, time_step_ns
+from tui.loaders.nvprof.state import is_message
 from tui.loaders.nvprof.trace_bulk import goes_on
 from tui.loaders.nvprof.trace_cells import RowError, cells_of, fits_by_kinds, is_api, split_correlation, text_values
 from tui.loaders.nvprof.trace_csv import CsvTrace
 from tui.loaders.nvprof.trace_layout import TextLayout, bare_row, csv_header, text_header
 from tui.loaders.nvprof.trace_table import TraceTable
 from tui.loaders.nvprof.trace_text_bulk import TextBulk, bulk_reads
+from tui.loaders.section import Line
 
 if TYPE_CHECKING:
     from tui.loaders.block import Block
     from tui.loaders.nvprof.state import NvprofState
-    from tui.loaders.section import Line, Section
+    from tui.loaders.section import Section
 
 _NUMBER: Final = r"\d+(?:\.\d*)?(?:e[+-]?\d+)?"
 _TIME: Final = re.compile(rf"{_NUMBER}(?:ns|us|ms|s)")
@@ -88,7 +91,7 @@ class TextTrace:
                 return True
         times = self._times(text)
         if times is not None:
-            self._read(line, *times)
+            self._read_row(line, times)
             return True
         if _ELISION.fullmatch(text) and text.strip():
             return True
@@ -101,7 +104,12 @@ class TextTrace:
             reason = f"expected a duration such as 1.5ms, found {odd['duration']!r}; it stays unknown"
             self.table.damaged(line.number, text, reason)
             return True
-        return self._is_repeated_header(text) or goes_on(self._block, line, self._is_row)
+        if self._is_repeated_header(text):
+            return True
+        if not is_message(text) and text_header(text) is None and damage.like_trace_row(text):
+            self.table.damaged(line.number, text, damage.TRACE)
+            return True
+        return goes_on(self._block, line, self._is_row)
 
     def take_block(self, block: Block, start: int) -> int:
         """Read rows in bulk, those between that need it one by one."""
@@ -161,6 +169,23 @@ class TextTrace:
 
     def _start_ns(self, cell: str) -> int:
         return time_ns(cell, self._layout.units.get("start"))
+
+    def _read_row(self, line: Line, times: tuple[str, str]) -> None:
+        """Read a row, and another that stands behind it because the end of a line was lost."""
+        second = damage.second_row(line.text, self._layout.edges[-1])
+        if second is None:
+            self._read(line, *times)
+            return
+        self._read(Line(line.text[:second].rstrip(), line.number), *times)
+        start, blank, rest = line.text[second:].partition(" ")
+        width = self._layout.edges[0] - len(self._layout.lead)
+        again = Line(f"{self._layout.lead}{start:>{width}}{blank}{rest}", line.number)
+        again_times = self._times(again.text)
+        self.table.damaged(
+            line.number, line.text, "the end of a line is lost, and two rows stand on one: both are read"
+        )
+        if again_times is not None:
+            self._read_row(again, again_times)
 
     def _read(self, line: Line, start: str, duration: str) -> None:
         units = self._layout.units

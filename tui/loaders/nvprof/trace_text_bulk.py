@@ -124,12 +124,14 @@ class TextBulk(BulkReader):
         return codes
 
     def _api_code(self, text: str) -> int:
-        if not text.startswith(self._no_cells):
+        if not text.startswith(self._no_cells) or "  " in text[len(self._no_cells) :]:
             return ODD
         return self._table.api_code(api_name(text[len(self._no_cells) :]))
 
     def _new_codes(self, data: Bytes, cells_at: Places, ends: Places) -> npt.NDArray[np.int32]:
         columns, good = read_cells(self._layout, data, cells_at - self._edges[1], ends, self._words)
+        # Two blanks in a name can be those before another row, where the end of a line was lost.
+        good &= ~pl.Series(columns["name"]).cast(pl.String).str.contains("  ", literal=True).to_numpy()
         codes = np.full(len(ends), ODD, np.int32)
         count = int(np.count_nonzero(good))
         if count:

@@ -15,6 +15,9 @@ _HEADER: Final = re.compile(r"\s*Count\s+Avg Size\s+Min Size\s+Max Size\s+Total 
 _DEVICE: Final = re.compile(r'\s*Device "(?P<name>[^"]*?)(?: \((?P<device>\d+)\))?"\s*')
 _ROW: Final = re.compile(r"(?P<count>\d+|-)" + r"\s+(\S+)" * 4 + r"\s+(?P<time>\S+)\s+(?P<name>[A-Za-z].*)")
 _FOOTER: Final = re.compile(r"\s*Total (?P<name>[A-Za-z][\w ]*?): (?P<count>\d+)\s*")
+_CELL: Final = re.compile(r"(?<!\S)(?:\d[\d.]*(?:[KMGT]?B|[num]?s)|-)(?!\S)")
+_LEAST_CELLS: Final = 3
+_TOTAL: Final = re.compile(r"\s*Total (?:CPU|remote|GPU) ")
 
 
 def open_unified_memory(line: Line, state: NvprofState) -> UnifiedMemorySection | None:
@@ -56,7 +59,7 @@ class UnifiedMemorySection:
             return True
         match = _ROW.fullmatch(text.strip())
         if match is None:
-            return False
+            return self._is_damaged(text, line)
         try:
             for cell in match.group(2, 3, 4, 5):
                 if cell != "-":
@@ -64,8 +67,16 @@ class UnifiedMemorySection:
             calls = None if match["count"] == "-" else count(match["count"])
             total = None if match["time"] == "-" else time_ns(match["time"])
         except ValueError:
-            return False
+            return self._is_damaged(text, line)
         self._add(line, match["name"], calls, total)
+        return True
+
+    def _is_damaged(self, text: str, line: Line) -> bool:
+        """Whether a line that cannot be read is a row all the same: it has several sizes and times."""
+        if len(_CELL.findall(text)) < _LEAST_CELLS and not _TOTAL.match(text):
+            return False
+        reason = "this looks like a row of unified memory, but not all of its columns can be read; it was left out"
+        self._state.collector.issue("warning", line.number, text.strip(), reason)
         return True
 
     def _add(self, line: Line, name: str, calls: int | None, total_ns: int | None) -> None:
