@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tui.loaders.collector import Collector
 from tui.loaders.file_kinds import file_kind
 from tui.loaders.registry import formats, load, load_one
 from tui.model.errors import ProftuiError
@@ -124,3 +125,36 @@ def test_loading_needs_no_screen() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_named_format_alone_is_read_of_a_mixed_text(tmp_path: Path) -> None:
+    layer = "I1230 17:32:19.639946  6463 caffe.cpp:363]      conv1\tforward: 4.5 ms."
+    path = tmp_path / "run.log"
+    path.write_text(f"{layer}\n{SUMMARY}\n")
+    rows = {
+        name: (profile["layers"].height, profile["summary"].height)
+        for name in (None, "caffe", "nvprof-text")
+        for profile in (load_one(str(path), format_in=name),)
+    }
+    assert rows == {None: (1, 3), "caffe": (1, 0), "nvprof-text": (0, 3)}
+    with pytest.raises(ProftuiError, match="no profile found; looked for Paleo's layer tables;"):
+        load_one(str(path), format_in="paleo")
+
+
+def test_issues_of_one_kind_are_listed_a_hundred_times_and_then_counted() -> None:
+    collector = Collector("run.log")
+    collector.open_session("toy", 1)
+    for line in range(1, 5001):
+        collector.issue("warning", line, f"row {line}", f"expected a time, found '{line}x' in column {line % 3}")
+    collector.issue("info", 7000, "other", "this is not like them")
+    issues = collector.profile()["issues"].sort("line")
+    assert issues.height == 102
+    assert issues["line"].to_list()[:101] == [*range(1, 101), 5000]
+    assert issues.row(100, named=True) == {
+        "session": 0,
+        "line": 5000,
+        "column": None,
+        "severity": "warning",
+        "text": "row 5000",
+        "reason": "4900 more of this kind, this is the last: expected a time, found '1x' in column 1",
+    }

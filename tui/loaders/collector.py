@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -16,6 +17,12 @@ if TYPE_CHECKING:
 
 TEXT_LIMIT: Final = 200
 """An issue quotes at most this many characters of the line it is about."""
+
+ALIKE_LIMIT: Final = 100
+"""So many issues of a session with the same reason are listed one by one; the rest is counted."""
+
+_PARTICULAR: Final = re.compile(r"'[^']*'|\d[\w.]*")
+"""What differs between reasons that are the same otherwise: quoted cells and numbers."""
 
 Value = str | int | float | bool | None
 
@@ -46,6 +53,17 @@ class Session:
     """Further columns of the ``sessions`` frame (tool, tool_version, framework, ...)."""
 
 
+@dataclass(slots=True)
+class _Alike:
+    """Issues with the same reason."""
+
+    reason: str
+    """Of the first."""
+    count: int = 0
+    last_line: int | None = None
+    last_text: str = ""
+
+
 class Collector:
     """Collects rows for every frame; `profile` makes the frames.
 
@@ -62,6 +80,7 @@ class Collector:
         self.row_count = 0
         self.session: Session | None = None
         """The session that rows now belong to."""
+        self._alike: dict[tuple[int | None, str, str], _Alike] = {}
         self._before_profile: list[Callable[[], None]] = []
 
     def before_profile(self, hand_over: Callable[[], None]) -> None:
@@ -142,9 +161,15 @@ class Collector:
             column: Where in the line, from 1.
         """
         assert severity in SEVERITIES
+        session = self.session.number if self.session else None
+        alike = self._alike.setdefault((session, severity, _PARTICULAR.sub("#", reason)), _Alike(reason))
+        alike.count += 1
+        if alike.count > ALIKE_LIMIT:
+            alike.last_line, alike.last_text = line, text[:TEXT_LIMIT]
+            return
         self._rows["issues"].append(
             {
-                "session": self.session.number if self.session else None,
+                "session": session,
                 "line": line,
                 "column": column,
                 "severity": severity,
@@ -157,6 +182,7 @@ class Collector:
         """Everything collected, as a checked profile; activities are put in time order and numbered."""
         for hand_over in self._before_profile:
             hand_over()
+        self._tell_of_the_rest()
         frames: dict[str, pl.DataFrame] = {}
         for name, schema in FRAMES.items():
             parts = self._frames[name]
@@ -171,6 +197,15 @@ class Collector:
         )
         self._frames.clear()
         return profile_of(frames, source=self.source, text=text, partial=partial)
+
+    def _tell_of_the_rest(self) -> None:
+        """One issue for all that were counted and not listed."""
+        for (session, severity, _), alike in self._alike.items():
+            if alike.count > ALIKE_LIMIT:
+                reason = f"{alike.count - ALIKE_LIMIT} more of this kind, this is the last: {alike.reason}"
+                row = {"session": session, "line": alike.last_line, "severity": severity, "text": alike.last_text}
+                self._rows["issues"].append({**row, "column": None, "reason": reason})
+        self._alike.clear()
 
     def _sessions_frame(self) -> pl.DataFrame:
         return pl.DataFrame(

@@ -15,7 +15,9 @@ from tui.loaders.text_log import TextLogLoader
 from tui.model.errors import ProftuiError
 from tui.model.profile import Profile, joined
 
-LOADERS: Final[tuple[Loader, ...]] = (TextLogLoader((NVPROF, CAFFE, PALEO)),)
+_TEXT_FORMATS: Final = (NVPROF, CAFFE, PALEO)
+
+LOADERS: Final[tuple[Loader, ...]] = (TextLogLoader(_TEXT_FORMATS),)
 
 
 def formats() -> tuple[Format, ...]:
@@ -60,6 +62,10 @@ def load_one(
 
 
 def _named(format_in: str) -> Loader:
+    """A loader of one format alone: of a text that holds several, only that one is read."""
+    for text_format in _TEXT_FORMATS:
+        if text_format.format.name == format_in:
+            return TextLogLoader((text_format,))
     for loader in LOADERS:
         if any(one.name == format_in for one in loader.formats):
             return loader
