@@ -281,3 +281,11 @@ def test_real_logs(
 def test_benchmarks_of_other_frameworks_are_declined(corpus: Callable[[str], str], name: str) -> None:
     with pytest.raises(ProftuiError, match="no profile found"):
         load([corpus(f"caffe/{name}")])
+
+
+def test_a_damaged_line_within_a_benchmark_is_told() -> None:
+    log = "I1230 17:32:19.{0}  6463 caffe.cpp:363]      conv{0}\tforward: 4.5 ms."
+    text = "\n".join([log.format(1), log.format(2).replace("caffe.cpp:363]", "caffe.cpp"), log.format(3)])
+    profile = load(["-"], stream=BytesIO(text.encode()))
+    assert profile["layers"]["layer"].to_list() == ["conv1", "conv3"]
+    assert profile["issues"].filter(line=2)["severity"].to_list() == ["warning"]

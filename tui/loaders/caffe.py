@@ -46,6 +46,7 @@ _TOP: Final = re.compile(r"(?P<layer>.+) -> (?P<blob>\S+)(?: \(in-place\))?")
 _TOP_SHAPE: Final = re.compile(r"Top shape: (?P<dims>\d{1,10}(?: \d{1,10}){0,31}) \(\d+\)\s*")
 _ITERATIONS: Final = re.compile(r"Testing for (?P<count>\d{1,10}) iterations\.\s*")
 _LAYER_TIME: Final = re.compile(r"\s*(?P<layer>\S+(?: \S+)*?)\s+(?P<phase>forward|backward): " + _NUMBER + _UNIT)
+_TIME_OF_LAYER: Final = re.compile(r"\S\s+(?:forward|backward): +\S+ (?:ms|milli ?seconds)\.?\s*$")
 _PASS: Final = re.compile(r"(?:Average )?(?P<phase>Forward pass|Backward pass|Forward-Backward): " + _NUMBER + _UNIT)
 _KNOWN: Final = re.compile(
     r"\*\*\* Benchmark (?:begins|ends) \*\*\*|Average time per layer: *|Total Time: .*"
@@ -110,7 +111,7 @@ class _Reader:
         """A line of Caffe's log: the network, its set-up, or a time."""
         log = _LOG.fullmatch(line.text)
         if log is None:
-            return False
+            return self._damaged(line)
         message = log["message"]
         if message.startswith("Initializing net from parameters"):
             self._network, self._layer = Network(), None
@@ -125,7 +126,15 @@ class _Reader:
             self._end(line.number)
             self._benchmark = _Benchmark(int(match["count"]))
             return True
-        return self._set_up(message) or _KNOWN.fullmatch(message) is not None
+        return self._set_up(message) or _KNOWN.fullmatch(message) is not None or self._damaged(line)
+
+    def _damaged(self, line: Line) -> bool:
+        """Tell of what can only be the time of a layer, within a benchmark."""
+        if not self._benchmark.positions or self._benchmark.ended or not _TIME_OF_LAYER.search(line.text):
+            return False
+        reason = "this looks like the time of a layer, but the line is damaged; it was left out"
+        self._collector.issue("warning", line.number, line.text, reason)
+        return True
 
     def _set_up(self, message: str) -> bool:
         network = self._network
@@ -244,7 +253,7 @@ class _CaffeFormat:
         rb"^[ \t]*[IWEF]\d{4}(?:\d{4})? \d\d:\d\d:\d\d\.\d+ +\d+ [\w./-]+:\d+\] +"
         rb"(?:Initializing net from|Creating Layer |Setting up |Top shape: |Testing for \d|Average |Total Time: "
         rb"|Iteration: \d|\*\*\* Benchmark |Forward pass: |Backward pass: "
-        rb"|\S.* (?:<-|->) |\S.*\s(?:forward|backward): )"
+        rb"|\S.* (?:<-|->) |\S.*\s(?:forward|backward): )|\s(?:forward|backward): +\S+ (?:ms|milli)"
     )
 
     def reader(self, collector: Collector) -> TextReader:

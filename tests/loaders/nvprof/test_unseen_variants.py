@@ -255,3 +255,50 @@ def test_csv_goes_on_behind_program_output() -> None:
     assert summary(profile, "name", "total_ns", "line")[1:] == [("kern(int, float)", 19_780, 9)]
     headless = read(lines(*RUN, *CSV[5:]))
     assert (headless["summary"].height, issues(headless)) == (0, [(4, "warning")])
+
+
+METRICS = [*RUN, "==5== Metric result:"]
+METRIC_HEADER = '"Device","Kernel","Invocations","Metric Name","Metric Description","Min","Max","Avg"'
+
+
+def test_metrics_go_on_behind_program_output() -> None:
+    row = '"TITAN Xp (0)","k(int, int)",3,"{}","Something",1,2,1.5'
+    output = ["loss 0.5", "N,100", "", "done", "really", "yes"]
+    profile = read(lines(*METRICS, METRIC_HEADER, row.format("a_b"), *output, row.format("c_d")))
+    assert profile["metrics"].select("metric", "line").rows() == [("a_b", 6), ("c_d", 13)]
+    text = [
+        "Invocations      Metric Name        Metric Description         Min         Max         Avg",
+        'Device "TITAN Xp (0)"',
+        "    Kernel: k(int, int)",
+        "          3              a_b                 Something           1           2         1.5",
+        *output,
+        "          3              c_d                 Something         n/a         n/a         n/a",
+    ]
+    profile = read(lines(*METRICS, *text))
+    assert profile["metrics"].select("kernel", "metric", "avg").rows() == [
+        ("k(int, int)", "a_b", 1.5),
+        ("k(int, int)", "c_d", None),
+    ]
+    launches = ['"Device","Context","Stream","Kernel","e_1"', '"TITAN Xp (0)","1","7","k [1]",12']
+    profile = read(lines(*METRICS, *launches, *output, launches[1].replace("12", "13")))
+    assert profile["metrics"].select("metric", "avg").rows() == [("e_1", 12.0), ("e_1", 13.0)]
+
+
+def test_a_table_of_metrics_without_its_header_is_told() -> None:
+    profile = read(lines(*METRICS, 'Device "TITAN Xp (0)"', "    Kernel: k(int)", "    3  a_b  Some thing  1  2  1.5"))
+    assert (profile["metrics"].height, issues(profile)) == (0, [(5, "warning")])
+
+
+def test_rows_of_a_trace_without_its_header_or_units_are_told() -> None:
+    text = trace_row("100.1000", "k(int*) [7]", duration="2.10000")
+    csv = '2.005179,5.251200e-05,,,,,,,,,,512.000000,9.298470,"Tesla K40c (0)","1","7","[CUDA memcpy HtoD]"'
+    assert issues(read(lines(*RUN, text, csv))) == [(4, "warning"), (5, "warning")]
+
+
+def test_a_copy_whose_name_is_cut_off_is_no_api_call() -> None:
+    header = '"Start","Duration","Grid X","Grid Y","Grid Z","Block X","Block Y","Block Z","Registers Per Thread",' + (
+        '"Static SMem","Dynamic SMem","Size","Throughput","Device","Context","Stream","Name"'
+    )
+    row = '2.5,1.0,,,,,,,,,,512.000000,9.298470,"Tesla K40c (0)","1","7","'
+    profile = read(lines(*RUN, header, "s,ms,,,,,,,,B,B,KB,GB/s,,,,", row + '[CUDA memcpy HtoD]"', row))
+    assert (profile["activities"].height, profile["api_calls"].height, issues(profile)) == (1, 0, [(7, "warning")])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -26,6 +27,8 @@ _CSV_HEADER: Final = re.compile(
 _LAUNCH_CSV_HEADER: Final = re.compile(r'"Device","Context","Stream","Kernel",.+')
 _LAUNCH_TEXT_HEADER: Final = re.compile(r"Device\s+Context\s+Stream\s+Kernel\s+\S.*")
 
+_CSV_ROW: Final = re.compile(r'\s*"[^"]+","[^"]+",\d+,"')
+_LAUNCH_CSV_ROW: Final = re.compile(r'\s*"[^"]+","\d+","\d+","')
 _OTHER_CSV: Final = re.compile(r'"(?:Device|Start|Type|Time\(%\)|Count)","')
 """The header of a table, which ends the one above it."""
 
@@ -64,16 +67,19 @@ def open_metrics(line: Line, state: NvprofState) -> Section | None:
             "metrics by launch are read from CSV alone: record them with nvprof --csv --print-gpu-trace --metrics …"
         )
         state.collector.issue("warning", line.number, line.text, reason)
+        return None
+    if state.interrupted_metrics is not None and state.interrupted_metrics.goes_on(line):
+        return state.interrupted_metrics
     return None
 
 
-class _Table:
+class MetricTable(ABC):
     """What the tables have in common: the rows, and where they go."""
 
     def __init__(self, line: Line, state: NvprofState) -> None:
         self._state = state
         self._rows: dict[str, list[str | int | float | None]] = {}
-        state.begin_table(line.number, {"metric"})
+        self._session = state.begin_table(line.number, {"metric"})
 
     def _note_device(self, device: str) -> None:
         if match := _DEVICE_NUMBER.fullmatch(device):
@@ -106,17 +112,32 @@ class _Table:
         for name in (*_COLUMNS, *_VALUES, "unit", "line"):
             self._rows.setdefault(name, []).append(full.get(name))
 
+    @abstractmethod
+    def is_row(self, text: str) -> bool:
+        """Whether a line is a row of this table by its looks."""
+
+    @abstractmethod
+    def take(self, line: Line) -> bool:
+        """Read a line."""
+
+    def goes_on(self, line: Line) -> bool:
+        """Read a row behind program output."""
+        is_ours = self._state.collector.session is self._session and self.is_row(self._state.bare(line.text))
+        return is_ours and self.take(line)
+
     def close(self) -> None:
-        """Hand the rows over."""
+        """Hand the rows over; more may come behind program output."""
         if self._rows:
             self._state.collector.add_frame("metrics", pl.DataFrame(self._rows, infer_schema_length=None))
+            self._rows = {}
+        self._state.interrupted_metrics = self
 
 
 _COLUMNS: Final = ("device", "kernel", "invocations", "metric", "description")
 _VALUES: Final = ("min", "max", "avg", "total")
 
 
-class _TextTable(_Table):
+class _TextTable(MetricTable):
     """Rows under a line for each device and kernel."""
 
     def __init__(self, line: Line, state: NvprofState, value_count: int) -> None:
@@ -124,6 +145,12 @@ class _TextTable(_Table):
         self._device: str | None = None
         self._kernel: str | None = None
         self._value_count = value_count
+
+    def is_row(self, text: str) -> bool:
+        """Whether a line is a row, or the device or kernel above rows."""
+        if len(text) > _MAX_ROW:
+            return False
+        return bool(_ROW[self._value_count].fullmatch(text) or _DEVICE.fullmatch(text) or _TORN_HEAD.fullmatch(text))
 
     def take(self, line: Line) -> bool:
         """Read a line: a device, a kernel, a row, or what is left of a torn one."""
@@ -175,12 +202,16 @@ class _TextTable(_Table):
         return False
 
 
-class _CsvTable(_Table):
+class _CsvTable(MetricTable):
     """One row a line, with its device and kernel."""
 
     def __init__(self, line: Line, state: NvprofState, header: str) -> None:
         super().__init__(line, state)
         self._fields = next(csv.reader([header.rstrip()]))
+
+    def is_row(self, text: str) -> bool:
+        """Whether a line begins with a device, a kernel and a count."""
+        return _CSV_ROW.match(text) is not None
 
     def take(self, line: Line) -> bool:
         """Read a row."""
@@ -188,7 +219,10 @@ class _CsvTable(_Table):
         if not text:
             return True
         if not text.startswith('"') or _OTHER_CSV.match(text):
-            return False
+            damaged = text.count('","') > 1 and not _OTHER_CSV.search(text)
+            if damaged:
+                self._issue(line, f"expected a row of {len(self._fields)} cells; it is left out")
+            return damaged
         cells = next(csv.reader([text]))
         row = dict(zip(self._fields, cells, strict=False))
         if len(cells) != len(self._fields) or not _INVOCATIONS.fullmatch(row["Invocations"]):
@@ -209,7 +243,7 @@ class _CsvTable(_Table):
         return True
 
 
-class _LaunchTable(_Table):
+class _LaunchTable(MetricTable):
     """One launch a line and one metric or event a column; there can be many of both, so Polars reads them at the end.
 
     A launch is an invocation: its value is the minimum, the maximum and the average of one.
@@ -221,6 +255,10 @@ class _LaunchTable(_Table):
         self._units: list[str] | None = None
         self._texts: list[str] = []
         self._numbers: list[int] = []
+
+    def is_row(self, text: str) -> bool:
+        """Whether a line begins with a device, a context and a stream."""
+        return _LAUNCH_CSV_ROW.match(text) is not None
 
     def take(self, line: Line) -> bool:
         """Keep a row."""
@@ -272,6 +310,8 @@ class _LaunchTable(_Table):
             "line",
         )
         self._state.collector.add_frame("metrics", rows.sort("line", maintain_order=True))
+        self._texts, self._numbers = [], []
+        super().close()
 
     def _whole_rows(self) -> pl.DataFrame:
         """The rows with as many cells as the header; an issue for each other one."""

@@ -49,11 +49,14 @@ CUE: Final = b"|".join(
         rb"%[ \t|]+\d[\d.e+]*[num]?s[ \t|]",
         rb"s[ \t]+\d[\d.]*[num]?s[ \t]+(?:\(|-[ \t]|\d[\d.]*[num]?s[ \t])",
         rb"\.\d\d[ \t]+\d\S*[ \t]+\d+[ \t]+\d\S*[ \t]+\d\S*[ \t]+\d\S*[ \t]+\S",
-        rb"\d,\d[\d.e+-]*,\d+,\d[\d.e+-]*,\d[\d.e+-]*,\d[\d.e+-]*,",
+        rb"\d[ \t]+\d[\d.e+]*[ \t]+(?:-[ \t]+-[ \t]|\(\d+ \d+ \d+\)[ \t]+\(\d)",
+        rb'\d,[\d.e+-]*(?:,\d*){7},[\d.,e+-]*"',
+        rb'\d,\d[\d.e+-]*,\d+,\d[\d.e+-]*,\d[\d.e+-]*,\d[\d.e+-]*,"',
         rb'Start"?[ \t,]+"?Duration',
         rb"Invocations[ \t]+(?:Metric|Event) Name",
         rb'"Device","(?:Kernel|Context|Count)|^[ \t]*Device[ \t]+Context[ \t]+Stream[ \t]',
         rb'Device "',
+        rb'^[^\w"]{0,8}"[^"]+","[^"]+",(?:\d+|"\d+"),"|^[^\w"]*\d+[ \t]+[a-z]\w*_\w+[ \t]+\S',
         rb"Count[ \t]+Avg Size",
         rb"Total (?:CPU Page faults|CPU thrashes|remote mappings)",
     )
@@ -102,6 +105,13 @@ _RESULT: Final = "Profiling result"
 _DAMAGED_ROW: Final = re.compile(r"\d%\s+\d[\d.]*[num]?s\s+\d+\s+\d[\d.]*[num]?s\s")
 """Percent, time, calls and average: no program prints that but nvprof."""
 
+_ROW_BEGINS: Final = re.compile(r"\d{1,3}\.\d+%\s+\d[\d.]*[num]?s(?:\s|$)")
+_TRACE_ROW: Final = re.compile(
+    r"\d[\d.]*(?:e[+-]?\d+)?(?:[num]?s)?\s+\S+\s+(?:-\s+-|\(\d+ \d+ \d+\)\s+\(\d+ \d+ \d+\))\s"
+    r"|(?:\d+,)?\d[\d.]*(?:e[+-]?\d+)?,(?:\d[\d.]*(?:e[+-]?\d+)?)?(?:,\d*){7}.*\""
+)
+"""Start, duration and the launch configuration; only where nvprof has said something before."""
+
 
 @dataclass(slots=True)
 class _Process:
@@ -148,7 +158,7 @@ class NvprofReader:
         section = next((section for opener in TABLES if (section := opener(line, self.state)) is not None), None)
         if section is not None:
             return section
-        return open_other_tool(line, self.state, self._other_tools) or self._read_damaged_row(line)
+        return open_other_tool(line, self.state, self._other_tools) or self._read_headless(line)
 
     def finish(self) -> None:
         """Tell what was counted."""
@@ -258,18 +268,33 @@ class NvprofReader:
         self.state.collector.issue(found.severity, line.number, text, found.reason)
         return True
 
+    def _read_headless(self, line: Line) -> bool:
+        """Tell of the rows of a table whose header is missing or damaged."""
+        device = self.state.heading in ("metric", "event") and _DEVICE.match(self.state.bare(line.text))
+        if device and self.state.interrupted_metrics is None:
+            reason = "the header of this table of metrics is missing or damaged: its rows were left out"
+            self.state.collector.issue("warning", line.number, line.text.strip(), reason)
+            return True
+        return self._read_damaged_row(line)
+
     def _read_damaged_row(self, line: Line) -> bool:
         """Tell of what can only be a row of a summary, but is none whose figures can be trusted."""
-        if _DAMAGED_ROW.search(line.text) is None:
+        text = self.state.bare(line.text).strip()
+        within = self.state.collector.session is not None
+        if within and _TRACE_ROW.match(text):
+            reason = (
+                "this looks like a row of a trace, but the header above it that says what its columns are, or the "
+                "units, are missing or damaged; it was left out"
+            )
+        elif _DAMAGED_ROW.search(line.text) or (within and _ROW_BEGINS.match(text)):
+            reason = (
+                "this looks like a row of a summary, but not all of its columns are there or its figures do not prove "
+                "each other (calls x average = total); it was left out"
+            )
+        else:
             return False
         self.state.ensure_session(line.number)
-        self.state.collector.issue(
-            "warning",
-            line.number,
-            line.text.strip(),
-            "this looks like a row of a summary, but not all of its columns are there or its figures do not prove each "
-            "other (calls x average = total); it was left out",
-        )
+        self.state.collector.issue("warning", line.number, line.text.strip(), reason)
         return True
 
     def _report_missing_events(self) -> None:

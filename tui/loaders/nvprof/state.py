@@ -12,6 +12,7 @@ from tui.loaders.nvprof.figures import Units
 
 if TYPE_CHECKING:
     from tui.loaders.collector import Collector, Session
+    from tui.loaders.nvprof.metrics import MetricTable
     from tui.loaders.nvprof.trace import TextTrace
     from tui.loaders.nvprof.trace_csv import CsvTrace
 
@@ -55,6 +56,8 @@ class NvprofState:
     identifiers: set[str] = field(default_factory=set)
     """Identifiers with underscores in the names read so far."""
 
+    interrupted_metrics: MetricTable | None = None
+    """The last table of metrics or events, for the same."""
     interrupted_trace: TextTrace | CsvTrace | None = None
     """The last trace, whose rows may go on below program output."""
 
@@ -77,6 +80,7 @@ class NvprofState:
         self.label = ""
         self.units = Units()
         self.csv_columns, self.csv_units = (), None
+        self.interrupted_metrics = None
         self.sections_seen.clear()
 
     def set_heading(self, heading: str) -> None:

@@ -41,6 +41,11 @@ _SECOND_ROW: Final = re.compile(
 )
 """Another row where a name ends, because the end of a line was lost."""
 
+_SECOND_BARE_ROW: Final = re.compile(
+    r"(?<![\d.])\d{1,3}\.\d\d\s++\d[\d.e+-]*\s++\d+(?:\s++\d[\d.e+-]*){3}\s++(?=[A-Za-z_\[])"
+)
+"""The same where a row of units gives the units."""
+
 _MAX_NAME_LINES: Final = 60
 _HARD_WIDTH: Final = 60
 """Lines shorter than this are not cut by the width of a terminal."""
@@ -170,7 +175,7 @@ class SummarySection:
             self._begin_group(match["label"], line)
         row.section = self._label
         self._rows.append(row)
-        second = _SECOND_ROW.search(row.name)
+        second = (_SECOND_ROW if self._state.units.total is None else _SECOND_BARE_ROW).search(row.name)
         if second is None:
             self._begin_name(row, line)
             return True

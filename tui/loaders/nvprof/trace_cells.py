@@ -205,8 +205,9 @@ def cells_of(values: Mapping[str, str], units: Mapping[str, str]) -> Cells:
 
 
 def is_api(values: Mapping[str, str]) -> bool:
-    """Whether a row of a GPU trace is an API call: its grid is empty, and its name is not one of nvprof's own."""
-    return values.get("grid", values.get("grid_x")) in ("-", "") and not values.get("name", "").startswith("[")
+    """Whether a row of a GPU trace is an API call: no grid, no device, and its name is not one of nvprof's own."""
+    empty = values.get("grid", values.get("grid_x")) in ("-", "") and values.get("device", "-") in ("-", "")
+    return empty and not values.get("name", "").startswith("[")
 
 
 def split_correlation(name: str, *, api: bool) -> tuple[str, int | None]:

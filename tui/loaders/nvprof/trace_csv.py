@@ -109,6 +109,8 @@ class CsvTrace:
             name, correlation = split_correlation(values["name"], api=api)
             if values.get("correlation"):
                 correlation = int(values["correlation"])
+            if not name and not values.get("grid_x"):
+                raise ValueError("the row is cut off before its name")
             cells = None if api else cells_of({**values, "name": name}, units)
             code = self.table.api_code(name) if cells is None else self.table.cell_code(cells)
         except ValueError as error:

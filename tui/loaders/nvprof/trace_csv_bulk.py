@@ -135,7 +135,8 @@ class CsvBulk(BulkReader):
             return pl.col("name").is_not_null()
         if "grid_x" not in self._columns:
             return pl.col("name").is_null()
-        return pl.col("grid_x").is_null() & ~pl.col("name").str.starts_with("[")
+        on_gpu = pl.col("device").is_not_null() if "device" in self._columns else pl.lit(False)
+        return pl.col("grid_x").is_null() & ~on_gpu & ~pl.col("name").str.starts_with("[")
 
     def _checks(self) -> list[pl.Expr]:
         """What has to be true of the cells of a plain row."""
