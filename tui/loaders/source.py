@@ -20,6 +20,7 @@ from tui.loaders.block import Block as Block
 from tui.loaders.cleaning import clean_line
 from tui.loaders.decompress import DamagedStreamError, compression_of, decompressed
 from tui.loaders.encoding import Encoding, as_utf8, encoding_of
+from tui.loaders.line_tags import tag_of
 from tui.loaders.lines import whole_lines
 from tui.loaders.notebook import is_notebook, unquoted
 from tui.loaders.stored_text import StoredText
@@ -182,9 +183,10 @@ class Source:
         line = 1
         offset = self._begin_at + self._encoding.mark_size
         chunks = as_utf8(self._encoding, self.chunks())
-        quoted = is_notebook(self.head)
+        quoted, tag = is_notebook(self.head), tag_of(self.head)
         for piece in whole_lines(chunks, piece_size=block_size, line_limit=line_limit):
-            block = Block.of(unquoted(piece.data) if quoted else piece.data, line)
+            data = unquoted(piece.data) if quoted else piece.data
+            block = Block.of(data if tag is None else tag.sub(b"", data), line)
             block.bytes_read = self.bytes_read
             self._text.add(piece.data, block.line_count, offset)
             offset += piece.covered

@@ -302,3 +302,18 @@ def test_a_copy_whose_name_is_cut_off_is_no_api_call() -> None:
     row = '2.5,1.0,,,,,,,,,,512.000000,9.298470,"Tesla K40c (0)","1","7","'
     profile = read(lines(*RUN, header, "s,ms,,,,,,,,B,B,KB,GB/s,,,,", row + '[CUDA memcpy HtoD]"', row))
     assert (profile["activities"].height, profile["api_calls"].height, issues(profile)) == (1, 0, [(7, "warning")])
+
+
+@pytest.mark.parametrize("tag", ["2020-05-01T10:11:12.1234567Z ", "[1,{}]<stderr>:", "{}: "])
+def test_what_job_runners_write_in_front_of_every_line(tag: str) -> None:
+    text = [tag.format(number % 2) + line for number, line in enumerate([*SUMMARY, "", "done"])]
+    profile = read(lines(*text))
+    assert summary(profile, "section", "calls", "line") == [("gpu", 5, 5), ("gpu", 1, 6), ("api", 3, 7)]
+    assert profile["sessions"].select("pid", "command").rows() == [(5, "./a")]
+    assert issues(profile) == []
+
+
+def test_tables_whose_units_are_lost_are_told() -> None:
+    row = "  99.22  1.32e+03         1  1.32e+03  1.32e+03  1.32e+03  matMul(float*, int)"
+    profile = read(lines(*RUN, OLD + " % ms ms ms ms", row))
+    assert (profile["summary"].height, issues(profile)) == (0, [(5, "warning")])

@@ -106,10 +106,13 @@ _DAMAGED_ROW: Final = re.compile(r"\d%\s+\d[\d.]*[num]?s\s+\d+\s+\d[\d.]*[num]?s
 """Percent, time, calls and average: no program prints that but nvprof."""
 
 _ROW_BEGINS: Final = re.compile(r"\d{1,3}\.\d+%\s+\d[\d.]*[num]?s(?:\s|$)")
+_BARE_ROW: Final = re.compile(r"\d{1,3}\.\d\d\s+\d[\d.e+-]*\s+\d+(?:\s+\d[\d.e+-]*){3}\s+[A-Za-z_\[]")
+"""A row of a summary whose row of units is missing; only where nvprof has said something before."""
+
 _TRACE_ROW: Final = re.compile(
     r"\d[\d.]*(?:e[+-]?\d+)?(?:[num]?s)?\s+\S+\s+(?:-\s+-|\(\d+ \d+ \d+\)\s+\(\d+ \d+ \d+\))\s"
-    r"|(?:\d+,)?\d[\d.]*(?:e[+-]?\d+)?,(?:\d[\d.]*(?:e[+-]?\d+)?)?(?:,\d*){7}.*\""
 )
+_CSV_TRACE_ROW: Final = re.compile(r'\d,(?:\d[\d.]*(?:e[+-]?\d+)?)?(?:,\d*){7},[\d.,e+-]*"')
 """Start, duration and the launch configuration; only where nvprof has said something before."""
 
 
@@ -281,12 +284,12 @@ class NvprofReader:
         """Tell of what can only be a row of a summary, but is none whose figures can be trusted."""
         text = self.state.bare(line.text).strip()
         within = self.state.collector.session is not None
-        if within and _TRACE_ROW.match(text):
+        if within and (_TRACE_ROW.match(text) or _CSV_TRACE_ROW.search(text)):
             reason = (
                 "this looks like a row of a trace, but the header above it that says what its columns are, or the "
                 "units, are missing or damaged; it was left out"
             )
-        elif _DAMAGED_ROW.search(line.text) or (within and _ROW_BEGINS.match(text)):
+        elif _DAMAGED_ROW.search(line.text) or (within and (_ROW_BEGINS.match(text) or _BARE_ROW.match(text))):
             reason = (
                 "this looks like a row of a summary, but not all of its columns are there or its figures do not prove "
                 "each other (calls x average = total); it was left out"

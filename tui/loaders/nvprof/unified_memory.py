@@ -58,7 +58,7 @@ class UnifiedMemorySection:
             self._add(line, footer["name"], count(footer["count"]), None)
             return True
         match = _ROW.fullmatch(text.strip())
-        if match is None:
+        if match is None or len(_CELL.findall(match["name"])) >= _LEAST_CELLS:
             return self._is_damaged(text, line)
         try:
             for cell in match.group(2, 3, 4, 5):
