@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import math
-
 import polars as pl
 import pytest
 from hypothesis import given
@@ -10,7 +8,6 @@ from hypothesis import strategies as st
 from tests.query.tables import FRAME, STRINGS, TABLE, UNITS
 from tui.model.view import Sort, TableSpec, TableState
 from tui.query.apply import Applied, apply
-from tui.query.marks import MarkedSummary, marked_summary
 
 
 def applied(frame: pl.DataFrame = FRAME, *, filter: str = "", find: str = "", sort: Sort | None = None) -> Applied:  # noqa: A002
@@ -159,27 +156,3 @@ def test_agrees_with_sorting_in_python(
 
         kept.sort(key=place)
     assert result.take(frame).rows() == kept
-
-
-def test_what_marked_rows_add_up_to() -> None:
-    marks = {("Conv2D_Forward",), ("[CUDA memcpy HtoD]",), ("no longer there",)}
-    summary = marked_summary(FRAME, TABLE, marks)
-    assert (summary.rows, summary.known, summary.total, summary.average) == (2, 2, 1_500_000, 750_000.0)
-    assert summary.share_pct == pytest.approx(15.0)
-    # the one without a name has no time either
-    with_unknown = marked_summary(FRAME, TABLE, {(None,), ("Conv2D_Forward",)})
-    assert (with_unknown.rows, with_unknown.known, with_unknown.total) == (2, 1, 1_000_001)
-    assert marked_summary(FRAME, TABLE, {(None,)}) == MarkedSummary(1, 0, None, None, None)
-    assert marked_summary(FRAME, TABLE, set()) == MarkedSummary(0, 0, None, None, None)
-
-
-def test_marks_with_a_key_of_several_columns() -> None:
-    spec = TableSpec("t", "T", TABLE.columns, ("kind", "device", "throughput"), weight="calls")
-    marks = {("kernel", 0, None), ("memcpy", 0, 1.5e9), ("memset", 1, math.nan)}
-    summary = marked_summary(FRAME, spec, marks)
-    assert (summary.rows, summary.total, summary.share_pct) == (4, 37, 92.5)
-
-
-def test_marks_in_a_table_without_a_weight() -> None:
-    spec = TableSpec("t", "T", TABLE.columns, ("id",))
-    assert marked_summary(FRAME, spec, {(1,), (2,)}) == MarkedSummary(2, 0, None, None, None)
