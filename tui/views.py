@@ -43,6 +43,13 @@ VIEWS: Final = (
     View("memory", "Memory", "", "", "copies by direction, kind and size"),
     View("ranges", "Ranges", "", "", "NVTX ranges and annotations"),
     View("metrics", "Metrics", "", "tui.screens.metrics:MetricsScreen", "hardware metrics and events by kernel"),
+    View(
+        "summaries",
+        "Other Summaries",
+        "",
+        "tui.screens.summaries:SummariesScreen",
+        "unified memory, OpenACC, NVTX and CPU samples, as summed by the profiler",
+    ),
     View("layers", "Layers", "", "tui.screens.layers:LayersScreen", "measured and predicted times of a model's layers"),
     View("log", "Log", "", "tui.screens.log:LogScreen", "the file itself, parsed lines marked"),
     View("issues", "Issues", "", "tui.screens.issues:IssuesScreen", "what could not be used as it stood"),

@@ -51,6 +51,9 @@ METRICS: Final = Need("metrics", "nvprof --metrics all", "hardware metrics of ea
 LAYERS: Final = Need("layer times", "open the output of caffe time or of Paleo", "times by layer")
 RANGES: Final = Need("NVTX ranges", "nvprof, with NVTX ranges in the program", "the program's own names for its phases")
 COPIES: Final = Need("copies", "nvprof --print-gpu-trace", "copies by direction, kind and size")
+OTHER_SUMMARIES: Final = Need(
+    "other summaries", "nvprof --unified-memory-profiling per-process-device", "what was summed beside GPU and API"
+)
 TEXT: Final = Need("lines of text", "open a text log", "the log itself")
 
 _VIEW_NEEDS: Final[dict[str, tuple[Need, ...]]] = {
@@ -68,6 +71,7 @@ _VIEW_NEEDS: Final[dict[str, tuple[Need, ...]]] = {
     "memory": (COPIES,),
     "ranges": (RANGES,),
     "metrics": (METRICS,),
+    "summaries": (OTHER_SUMMARIES,),
     "layers": (LAYERS,),
     "log": (TEXT,),
 }
@@ -113,6 +117,7 @@ def missing(profile: Profile) -> list[Need]:
         LAYERS: any(_any(profile["layers"][column]) for column in ("time_ns", "predicted_ns")),
         RANGES: profile["ranges"].height > 0 or "nvtx" in sections,
         COPIES: bool(copies),
+        OTHER_SUMMARIES: bool(sections - {"gpu", "api"}),
         TEXT: bool(profile.texts),
     }
     return [need for need, held in holds.items() if not held]

@@ -23,6 +23,8 @@ def short_name(name: str) -> str:
     'at::native::vectorized_elementwise_kernel'
     >>> short_name("void (anonymous namespace)::f<bool=0>(int*)::{lambda(float)#1}::operator()(float) const")
     '(anonymous namespace)::f::{lambda(float)#1}::operator()'
+    >>> short_name("Gpu page fault groups"), short_name("void f")
+    ('Gpu page fault groups', 'f')
     >>> short_name("_ZN2at6native6kernelILi4EEEvi"), short_name("nvjet_tst_64x32"), short_name("[CUDA memcpy HtoD]")
     ('at::native::kernel', 'nvjet_tst_64x32', '[CUDA memcpy HtoD]')
     """
@@ -30,7 +32,7 @@ def short_name(name: str) -> str:
         return name
     if name.startswith("_Z"):
         return _unmangled(name) or name
-    if not any(sign in name for sign in "<( "):
+    if not any(sign in name for sign in "<([") and not name.startswith("void "):
         return name
     return _last_word(_bare(_NOTE.sub("", name))) or name
 
