@@ -10,7 +10,7 @@ from textual.app import App
 from tests.snapshots import screen_text
 from tui.fmt import cell_width
 from tui.widgets.bar_list import BarList
-from tui.widgets.bars import BarRow, bar_columns, bar_lines, shared_cells, stacked_bar, stacked_legend
+from tui.widgets.bars import BarRow, bar_columns, bar_lines, shared_cells, stacked_bar
 from tui.widgets.spark import histogram, histogram_line, sparkline
 
 if TYPE_CHECKING:
@@ -59,8 +59,9 @@ def test_the_parts_fill_the_line(values: list[float], width: int) -> None:
 def test_a_stacked_bar_and_its_legend_use_the_same_fills() -> None:
     assert stacked_bar([75, 20, 5], 20).plain == "███████████████▓▓▓▓▒"
     assert stacked_bar([75, 20, 5], 20, ascii_only=True).plain == "###############====+"
-    legend = stacked_legend(["kernels", "copies", "memset"], ["75%", "20%", "5%"], 30).plain
-    assert legend == "█ kernels 75%   ▓ copies 20%\n▒ memset 5%"
+    rows = [BarRow("a", "kernels", 1.0, "3 ms", part=0), BarRow("b", "copies", 0.5, "1 ms", part=1)]
+    legend = [line.plain for line in bar_lines(rows, bar_columns(rows, 30))]
+    assert legend == ["█ kernels ███████████████ 3 ms", "▓ copies  ███████▌        1 ms"]
     assert stacked_bar([0, 0], 20).plain == ""
 
 

@@ -13,6 +13,7 @@ from tui.analysis.intervals import busy_time
 from tui.analysis.issues import issues
 from tui.analysis.layers import layer_totals
 from tui.analysis.sessions import session_times
+from tui.analysis.summaries import other_summaries
 from tui.fmt import duration, format_value, rate, size
 from tui.model.columns import ColumnKind
 from tui.query.write import equals_filter
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     import polars as pl
     from textual.widget import Widget
 
-API_ROWS: Final = 6
-"""API functions that the dashboard shows; the view behind it shows all."""
 SESSION_ROWS: Final = 6
 """Sessions that the dashboard shows; the menu of sessions shows all."""
 ISSUE_ROWS: Final = 3
@@ -84,7 +83,7 @@ class DashboardScreen(ViewScreen):
         self._show_sessions()
         self._bars("ops", board.top_ops, label="op", key="op")
         self._bars("kernels", board.top_kernels, label="name", key="name")
-        self._bars("api", board.top_api.head(API_ROWS), label="name", key="name")
+        self._bars("api", board.top_api, label="name", key="name")
         self._show_split(board)
         self._show_copies(board)
         self._show_layers()
@@ -97,10 +96,18 @@ class DashboardScreen(ViewScreen):
         if self.focused is None:
             first = next((bars for bars in self.query(BarList) if bars.rows and bars.display), None)
             if first is not None:
-                first.focus()
+                first.focus(scroll_visible=False)
 
-    def _bars(self, panel: str, rows: pl.DataFrame, *, label: str, key: str) -> None:
-        """One line a row; its bar is as long as its time is to the largest."""
+    def _bars(self, panel: str, rows: pl.DataFrame, *, label: str, key: str, parts: bool = False) -> None:
+        """One line a row; its bar is as long as its time is to the largest.
+
+        Args:
+            panel: The id of the chart.
+            rows: With the columns total_ns and time_pct.
+            label: The column of the labels.
+            key: The column of the keys.
+            parts: The rows are the parts of the stacked bar above them.
+        """
         most = rows["total_ns"].max()
         lines = [
             BarRow(
@@ -110,8 +117,9 @@ class DashboardScreen(ViewScreen):
                 duration(row["total_ns"]),
                 row["time_pct"],
                 symbol=label == "name",
+                part=place if parts else None,
             )
-            for row in rows.iter_rows(named=True)
+            for place, row in enumerate(rows.iter_rows(named=True))
         ]
         bars = self.query_one(f"#{panel}", BarList)
         bars.show(lines)
@@ -164,7 +172,7 @@ class DashboardScreen(ViewScreen):
 
     def _show_split(self, board: Dashboard) -> None:
         self.query_one(StackedBar).show([row or 0 for row in board.split["total_ns"].to_list()])
-        self._bars("split", board.split, label="group", key="group")
+        self._bars("split", board.split, label="group", key="group", parts=True)
 
     def _show_copies(self, board: Dashboard) -> None:
         lines = []
@@ -214,11 +222,18 @@ class DashboardScreen(ViewScreen):
             lines.append(BarRow("issues", "issues: " + ", ".join(counts), None, ""))
             # The gravest in words: where a log holds no times, they are what there is to know.
             lines += [
-                BarRow("issues", f"  {row['reason']}", None, f"line {row['line']:,}" if row["line"] is not None else "")
+                BarRow(
+                    "issues",
+                    "  " + ": ".join(part for part in (row["reason"], row["text"]) if part),
+                    None,
+                    f"line {row['line']:,}" if row["line"] is not None else "",
+                )
                 for row in issues(self.profile).head(ISSUE_ROWS).iter_rows(named=True)
             ]
         if metrics := self.profile["metrics"].height:
             lines.append(BarRow("metrics", "metrics and events", None, f"{metrics:,} rows"))
+        if others := other_summaries(self.profile).height:
+            lines.append(BarRow("summaries", "other summaries", None, f"{others:,} rows"))
         lines += [
             BarRow("log", f"log: {source.rsplit('/', 1)[-1]}", None, f"{text.line_count:,} lines")
             for source, text in self.profile.texts.items()

@@ -9,7 +9,7 @@ from typing import Final
 from textual.content import Content
 
 from tui.analysis.names import short_name
-from tui.fmt import bar, cell_width, clip, pad, percent
+from tui.fmt import bar, cell_width, pad, percent
 from tui.labels import tell_apart, tell_symbols_apart
 from tui.text import plain
 
@@ -22,9 +22,9 @@ LABEL_LEAST: Final = 12
 SHARE_WIDTH: Final = 7
 """Cells of ``100.00%`` and ``>99.99%``."""
 
-FILLS: Final = ("█", "▓", "▒", "░", "▚", "▤")
-ASCII_FILLS: Final = ("#", "=", "+", "-", ":", ".")
-COLORS: Final = ("$primary", "$secondary", "$warning", "$error", "$accent", "$text-muted")
+FILLS: Final = ("█", "▓", "▒", "░", "▚", "▤", "▥", "▞")
+ASCII_FILLS: Final = ("#", "=", "+", "-", ":", ".", "%", "o")
+COLORS: Final = ("$primary", "$secondary", "$warning", "$error", "$accent", "$text-muted", "$primary", "$secondary")
 """Parts are told apart by their fill as well as by their colour."""
 
 
@@ -43,6 +43,8 @@ class BarRow:
     """The share as a figure of 0 to 100; None leaves it out."""
     symbol: bool = False
     """The label is a C++ name, to be shortened as one."""
+    part: int | None = None
+    """Which part of a `stacked_bar` it is, to be told by the same fill and colour before the label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +67,8 @@ def bar_columns(rows: Sequence[BarRow], width: int) -> BarColumns:
     value = max((cell_width(row.value) for row in rows), default=0)
     share = SHARE_WIDTH if any(row.percent is not None for row in rows) else 0
     label = max((cell_width(short_name(row.label) if row.symbol else row.label) for row in rows), default=0)
-    room = width - value - 1 - (share + 1 if share else 0)
+    swatch = 2 if any(row.part is not None for row in rows) else 0
+    room = width - swatch - value - 1 - (share + 1 if share else 0)
     # The label comes first: the bar has what is left, and one too short to read leaves it all.
     label = min(label, max(LABEL_LEAST, room - BAR_WISH - 1))
     cells = min(BAR_MOST, room - label - 1)
@@ -97,6 +100,10 @@ def bar_lines(
 
 def _bar_line(label: str, row: BarRow, columns: BarColumns, *, ascii_only: bool, bar_style: str) -> Content:
     parts = [Content(pad(label, columns.label))]
+    if row.part is not None:
+        fills = ASCII_FILLS if ascii_only else FILLS
+        place = row.part
+        parts.insert(0, Content.assemble((fills[place % len(fills)], COLORS[place % len(COLORS)]), " "))
     if columns.bar:
         drawn = bar(row.share, columns.bar, ascii_only=ascii_only) if row.share is not None else ""
         parts += [Content(" "), Content.styled(pad(drawn, columns.bar), bar_style)]
@@ -142,26 +149,3 @@ def stacked_bar(values: Sequence[float], width: int, *, ascii_only: bool = False
         if cells
     ]
     return Content("").join(parts)
-
-
-def stacked_legend(labels: Sequence[str], figures: Sequence[str], width: int, *, ascii_only: bool = False) -> Content:
-    """The parts of a stacked bar by fill, label and figure, on as few lines as they need.
-
-    >>> print(stacked_legend(["kernels", "copies"], ["75.00%", "25.00%"], 24).plain)
-    █ kernels 75.00%
-    ▓ copies 25.00%
-    """
-    fills = ASCII_FILLS if ascii_only else FILLS
-    lines: list[list[Content]] = []
-    used = 0
-    for place, (label, figure) in enumerate(zip(labels, figures, strict=True)):
-        words = clip(f" {plain(label, ascii_only=ascii_only)} {figure}", max(1, width - 1), ascii_only=ascii_only)
-        entry = Content.styled(fills[place % len(fills)], COLORS[place % len(COLORS)]) + Content(words)
-        cells = 1 + cell_width(words)
-        if not lines or used + 3 + cells > width:
-            lines.append([entry])
-            used = cells
-        else:
-            lines[-1].append(entry)
-            used += 3 + cells
-    return Content("\n").join(Content("   ").join(line) for line in lines)
