@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from tui.analysis.kernels import KERNELS, LAUNCHES, kernels, launches
 from tui.analysis.neighbours import neighbours
@@ -10,7 +10,9 @@ from tui.analysis.occupancy import launch_config
 from tui.fmt import shorten_symbol
 from tui.model.names import short_name
 from tui.screens.linked import Level, LinkedTablesScreen, Row
+from tui.widgets.details import row_details
 from tui.widgets.launch_details import launch_details
+from tui.widgets.spark import histogram_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,8 +20,12 @@ if TYPE_CHECKING:
     import polars as pl
 
     from tui.model.profile import Profile
-    from tui.widgets.details import Details
+    from tui.widgets.details import Details, Line
     from tui.widgets.table_pane import TablePane
+
+
+SPREAD_CELLS: Final = 56
+"""Cells that the distribution of durations takes."""
 
 
 def launches_of_kernel(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
@@ -59,12 +65,22 @@ class LaunchScreen(LinkedTablesScreen):
     """Linked tables that end in launches: their details are the launch config."""
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
-        """The launch config of a launch; every value of any other row."""
+        """The launch config of a launch; of a kernel its values and the spread of its durations."""
+        if pane.id == "kernels":
+            return row_details(pane.spec, row, frame_columns=pane.frame.columns, more=self._spread(row))
         if pane.id != "launches":
             return super().details(pane, row)
         activity = row["activity"]
         config = launch_config(self.profile, activity, gpu=self.program.options.gpu)
         return launch_details(config, *neighbours(self.profile, activity))
+
+    def _spread(self, row: Row) -> list[Line]:
+        """How the durations of a kernel are distributed; nothing where its launches are not known."""
+        durations = launches_of_kernel(self.profile, {"kernels": row})["duration_ns"]
+        if durations.len() < 2:
+            return []
+        line = histogram_line(durations, SPREAD_CELLS, ascii_only=self.program.ascii_only)
+        return [("Durations", line, "of its launches, on a logarithmic scale")]
 
 
 class KernelsScreen(LaunchScreen):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 TEXT_WIDEST: Final = 28
 """A text column that is not pinned never takes more cells: the whole text can be had on demand."""
-SYMBOL_WIDEST: Final = 240
+PINNED_WIDEST: Final = 240
 TIME_LEAST: Final = 7
 """Cells of ``<0.0001``, the longest way to write a value that is small for its column."""
 MEASURE_WIDEST: Final = 16
@@ -51,6 +51,7 @@ class CellWriter:
         state: Units, shares and names as the user wants them.
         total_ns: What shares of durations are taken of, or None where there is no total.
         units: For measures, the unit of each value.
+        is_pinned: The column has the room that the others leave.
         ascii_only: Write ASCII characters alone.
     """
 
@@ -62,10 +63,12 @@ class CellWriter:
         *,
         total_ns: float | None = None,
         units: pl.Series | None = None,
+        is_pinned: bool = False,
         ascii_only: bool = False,
     ) -> None:
         self.column = column
         self._ascii_only = ascii_only
+        self._widest_text = PINNED_WIDEST if is_pinned or column.kind is ColumnKind.SYMBOL else TEXT_WIDEST
         self._shortens = column.kind is ColumnKind.SYMBOL and not state.full_names
         self._fitted: dict[tuple[str, int], str] = {}
         self._names = _few_names(series) if self._shortens else []
@@ -95,8 +98,7 @@ class CellWriter:
     def _width_of_values(self, series: pl.Series, smallest: float | None, largest: float | None) -> int:
         kind = self.column.kind
         if self.is_text:
-            widest = SYMBOL_WIDEST if kind is ColumnKind.SYMBOL else TEXT_WIDEST
-            return min(widest, _text_width(series, shorten=self._shortens))
+            return min(self._widest_text, _text_width(series, shorten=self._shortens))
         if kind in _BYTES:
             distinct = series.drop_nulls().unique()
             if len(distinct) > SIZES_SAMPLED:
@@ -211,6 +213,7 @@ def writers(
     state: TableState,
     *,
     weight: str = "",
+    pinned: str = "",
     ascii_only: bool = False,
 ) -> dict[str, CellWriter]:
     """A writer for each column of a frame, by name.
@@ -220,6 +223,7 @@ def writers(
         frame: The rows.
         state: Units, shares and names as the user wants them.
         weight: The column whose sum shares are taken of.
+        pinned: The column that has the room that the others leave.
         ascii_only: Write ASCII characters alone.
     """
     total = frame[weight].sum() if weight and weight in frame.columns else None
@@ -232,6 +236,7 @@ def writers(
             state,
             total_ns=total_ns,
             units=units if column.kind is ColumnKind.MEASURE else None,
+            is_pinned=column.name == pinned,
             ascii_only=ascii_only,
         )
         for column in columns

@@ -99,8 +99,17 @@ def whole_value(kind: ColumnKind, value: object) -> str:
     return format_value(kind, value, unit=column_unit(kind, largest) if kind is ColumnKind.TIME else None)
 
 
-def row_details(spec: TableSpec, row: Mapping[str, Any], *, frame_columns: Sequence[str]) -> Details:
-    """Every value of a row, whole, with the columns that the table does not show after those that it does."""
+def row_details(
+    spec: TableSpec, row: Mapping[str, Any], *, frame_columns: Sequence[str], more: Sequence[Line] = ()
+) -> Details:
+    """Every value of a row, whole, with the columns that the table does not show after those that it does.
+
+    Args:
+        spec: The table.
+        row: The row.
+        frame_columns: All columns of its frame.
+        more: What else is to be said of it, right below its first value.
+    """
     shown = [column.name for column in spec.columns]
     others = [name for name in frame_columns if name not in shown and not name.startswith("_")]
     lines: list[Line] = []
@@ -112,4 +121,4 @@ def row_details(spec: TableSpec, row: Mapping[str, Any], *, frame_columns: Seque
         kind = column.kind if column is not None else ColumnKind.TEXT
         text = metric(value, row.get("unit")) if kind is ColumnKind.MEASURE else whole_value(kind, value)
         lines.append((column.title if column is not None else name, text, ""))
-    return sections([("", lines)])
+    return sections([("", [*lines[:1], *more, *lines[1:]])])

@@ -211,6 +211,7 @@ class FrameView(ScrollView, can_focus=True):
                 self.rows.frame,
                 self.arrangement,
                 weight=self.spec.weight,
+                pinned=self.spec.pinned,
                 ascii_only=self.ascii_only,
             )
 

@@ -185,6 +185,15 @@ class LogView(ScrollView, can_focus=True):
         self.cursor_line = line
         self.call_after_refresh(self.scroll_to, y=max(0, line - 1 - self.size.height // 3), animate=False)
 
+    def show_match(self, line: int) -> None:
+        """Bring the first match in a line into view, sideways."""
+        text = plain(self._line_text(line).expandtabs(8))
+        at = (text if self._needle != self._needle.lower() else text.lower()).find(self._needle)
+        room = self.size.width - self._gutter
+        if at < self.scroll_offset.x or at + len(self._needle) > self.scroll_offset.x + room:
+            fits_at_the_start = at + len(self._needle) <= room
+            self.call_after_refresh(self.scroll_to, x=0 if fits_at_the_start else at - room // 3, animate=False)
+
     def action_cursor_down(self) -> None:
         """One line down."""
         self.cursor_line += 1

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.highlighter import Highlighter
 from textual import on
+from textual.binding import Binding
 from textual.containers import Horizontal
 from textual.content import Content
 from textual.message import Message
@@ -63,6 +64,11 @@ class _Completion(Suggester):
         return await asyncio.to_thread(self._complete, value)
 
 
+class _QueryInput(Input):
+    # The footer names the key that keeps the text; Textual's own binding of it is hidden.
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "submit", "keep", key_display="enter")]
+
+
 class QueryBar(Horizontal):
     """Hidden until it is opened; what is typed takes effect at once, ``enter`` keeps it, ``esc`` undoes it.
 
@@ -108,7 +114,7 @@ class QueryBar(Horizontal):
         super().__init__()
         self.mode = QueryMode.FIND
         self._highlighter = _FaultHighlighter()
-        self._input = Input(
+        self._input = _QueryInput(
             compact=True, select_on_focus=False, highlighter=self._highlighter, suggester=_Completion(complete)
         )
         # A blinking cursor sends bytes for ever: not over a slow line.
