@@ -172,13 +172,11 @@ class ViewScreen(Screen[None]):
 
     def filter_table(self, text: str) -> None:
         """Filter the main table."""
-        pane = self._main_table()
-        pane.state = replace(pane.state, filter=text)
+        self._main_table().set_filter(text)
 
     def find_in_table(self, text: str) -> None:
         """Find in the main table."""
-        pane = self._main_table()
-        pane.state = replace(pane.state, find=text)
+        self._main_table().set_find(text)
 
     def sort_table(self, text: str) -> None:
         """Sort the main table: column names with commas between, ``-`` in front for largest first."""

@@ -105,8 +105,8 @@ class HelpScreen(ModalScreen[None]):
         self.query_one("#everywhere", Static).update(
             _table({"Everywhere": _keys(everywhere, needle), "Views": self._views(needle)})
         )
-        columns = self._below.table.spec.columns if self._below.table is not None else ()
-        meanings = [(column.title, column.help) for column in columns if _holds(needle, column.title, column.help)]
+        columns = self._below.table.help_lines() if self._below.table is not None else []
+        meanings = [entry for entry in columns if _holds(needle, *entry)]
         notes = [("", note) for note in TERMINAL_NOTES if _holds(needle, note)]
         self.query_one("#notes", Static).update(_table({"Columns": meanings, "Terminal": notes}))
 

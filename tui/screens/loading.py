@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from textual.containers import Vertical
 from textual.content import Content
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from tui.loaders.base import LoadProgress
+
+
+HOW: Final = "esc stops and keeps what is there   Q quits"
 
 
 class LoadingScreen(Screen[None]):
@@ -47,7 +50,7 @@ class LoadingScreen(Screen[None]):
         with Vertical(id="box"):
             yield Static(Content(f"Reading {self._shown(self._paths[0])}"), id="what")
             yield ProgressBar(total=None, show_eta=False)
-            yield Static(Content("esc stops and keeps what is there   Q quits"), id="how")
+            yield Static(Content(HOW), id="how")
 
     @staticmethod
     def _shown(path: str) -> str:
@@ -58,9 +61,8 @@ class LoadingScreen(Screen[None]):
         seconds = time.monotonic() - self._began
         self.query_one("#what", Static).update(Content(f"Reading {self._shown(progress.source)}"))
         self.query_one(ProgressBar).update(total=progress.bytes_total, progress=progress.bytes_read)
+        self.query_one("#percentage").display = progress.bytes_total is not None
+        rows = f"{progress.rows:,} rows   " if progress.rows else ""
         self.query_one("#how", Static).update(
-            Content(
-                f"{progress.bytes_read / 2**20:,.0f} MiB   {progress.rows:,} rows   {seconds:.0f} s   "
-                "esc stops and keeps what is there"
-            )
+            Content(f"{progress.bytes_read / 2**20:,.0f} MiB   {rows}{seconds:.0f} s   {HOW}")
         )

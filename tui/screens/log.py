@@ -198,6 +198,7 @@ class LogScreen(ViewScreen):
 
     def _found(self, line: int, wrapped: bool) -> None:
         self.log_view.go_to(line)
+        self.log_view.show_match(line)
         self._show_status(line, "went round the end" if wrapped else "")
 
     def action_next_issue(self) -> None:
