@@ -1,0 +1,230 @@
+"""What a user meets on the way: where the cursor is, what the keys at the foot say, what stays when something fails."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+from textual.widgets import Input
+from textual.widgets._toast import Toast
+
+from tests.screens.opening import app_of, opened, press, sample, settled, until
+from tests.snapshots import screen_text
+from tui.app import ProftuiApp
+from tui.options import OpenOptions
+from tui.screens.help import HelpScreen
+from tui.screens.log import LogScreen
+from tui.screens.too_small import TooSmallScreen
+from tui.widgets.bar_list import BarList
+from tui.widgets.fact_strip import FactStrip
+from tui.widgets.table_pane import TablePane
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CAFFE, TRAINING, RUNS = "caffe_conv1.nvprof.log", "resnet50_training.nvprof.log", "tracking_four_runs.nvprof.log"
+
+
+async def test_the_dashboard_begins_on_its_first_chart() -> None:
+    async with opened(TRAINING, size=(80, 24)) as pilot:
+        assert isinstance(pilot.app.focused, BarList)
+        assert pilot.app.focused.id == "ops"
+        assert app_of(pilot).view_screen.query_one("#dashboard").scroll_offset.y == 0  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("fact", "view", "text"),
+    [
+        ("Kernel launches", "kernels", "kind=kernel"),
+        ("Copy time", "kernels", "kind=memcpy"),
+        ("Memset time", "kernels", "kind=memset"),
+        ("API calls", "api-calls", ""),
+    ],
+)
+async def test_every_figure_is_a_door_to_its_own_rows(fact: str, view: str, text: str) -> None:
+    async with opened(TRAINING) as pilot:
+        strip = app_of(pilot).view_screen.query_one(FactStrip)  # type: ignore[union-attr]
+        strip.focus()
+        labels = [known.label for known in strip._facts]
+        await press(pilot, *["j"] * labels.index(fact), "enter")
+        screen = app_of(pilot).view_screen
+        assert screen is not None
+        assert view == screen.VIEW
+        assert screen.query(TablePane).first().state.filter == text
+        await press(pilot, "q")
+        assert app_of(pilot).view_screen.VIEW == "dashboard"  # type: ignore[union-attr]
+
+
+async def test_what_is_unknown_is_said_once_with_the_reason() -> None:
+    async with opened(RUNS) as pilot:
+        text = screen_text(pilot.app)
+        assert "unknown: Span, GPU busy, GPU idle, GPU utilisation (no start times)" in text
+        assert text.count("unknown") == 1
+
+
+async def test_kernels_of_one_template_are_told_apart() -> None:
+    async with opened(TRAINING) as pilot:
+        lines = screen_text(pilot.app).splitlines()
+        kernels = [line for line in lines if line.startswith(" vectorize")]
+        labels = [line.split("  ")[0].split("█")[0].strip() for line in kernels]
+        assert len(set(labels)) == len(labels) == 3
+        assert any("CUDAFunctor_add" in label for label in labels)
+
+
+async def test_the_command_line_is_on_the_screen_and_gives_the_focus_back() -> None:
+    async with opened(TRAINING, size=(80, 24)) as pilot:
+        before = pilot.app.focused
+        await press(pilot, "colon", *"kern")
+        assert "kern" in screen_text(pilot.app).splitlines()[-2]
+        await press(pilot, "escape")
+        assert pilot.app.focused is before
+
+
+async def test_a_fault_of_the_command_line_is_said_and_the_focus_stays() -> None:
+    async with opened(TRAINING, notifications=True) as pilot:
+        before = pilot.app.focused
+        await press(pilot, "colon", *"nosuch", "enter")
+        assert pilot.app.focused is before
+        assert "no command or view is called nosuch" in screen_text(pilot.app)
+
+
+async def test_the_find_of_the_command_line_goes_to_the_match() -> None:
+    async with opened(TRAINING) as pilot:
+        await press(pilot, "4", "colon", *"find elementwise", "enter")
+        pane = app_of(pilot).view_screen.query(TablePane).first()  # type: ignore[union-attr]
+        assert pane.current_row is not None
+        assert pane.current_row["op"] == "elementwise"
+
+
+async def test_messages_do_not_pile_up_and_leave_the_status_line_free() -> None:
+    async with opened(TRAINING, size=(80, 24), notifications=True) as pilot:
+        await press(pilot, "4", "N", "u", "u")
+        await until(pilot, lambda: len(pilot.app.screen.query(Toast)) == 1, "one message")
+        lines = screen_text(pilot.app).splitlines()
+        assert "Ops: 23 rows" in lines[-2]
+        assert lines[-2].endswith("columns →")
+
+
+async def test_the_footer_names_the_keys_of_the_query_bar() -> None:
+    async with opened(TRAINING) as pilot:
+        await press(pilot, "4", "f")
+        foot = screen_text(pilot.app).splitlines()[-1]
+        for words in ("enter keep", "esc undo", "tab find/filter"):
+            assert words in foot
+        assert "? help" not in foot
+        await press(pilot, "escape")
+        assert "? help" in screen_text(pilot.app).splitlines()[-1]
+
+
+async def test_help_lists_only_what_works_here() -> None:
+    async with opened(TRAINING) as pilot:
+        await press(pilot, "question_mark")
+        assert isinstance(pilot.app.screen, HelpScreen)
+        assert {action.id for action in pilot.app.screen._here} >= {"table.down", "table.open"}
+        assert "table.sort" not in {action.id for action in pilot.app.screen._here}
+        await press(pilot, "escape", "4", "question_mark")
+        assert "table.sort" in {action.id for action in pilot.app.screen._here}
+
+
+async def test_too_small_from_the_start_and_q_still_quits() -> None:
+    async with opened(TRAINING, size=(48, 12)) as pilot:
+        assert isinstance(pilot.app.screen, TooSmallScreen)
+        await pilot.resize_terminal(100, 30)
+        await until(pilot, lambda: not isinstance(pilot.app.screen, TooSmallScreen), "room")
+        assert "Dashboard" in screen_text(pilot.app)
+        await pilot.resize_terminal(48, 12)
+        await until(pilot, lambda: isinstance(pilot.app.screen, TooSmallScreen), "too little room")
+        await press(pilot, "Q")
+    assert pilot.app.return_code == 0
+
+
+async def test_a_dialog_outlives_a_terminal_that_was_too_small() -> None:
+    async with opened(TRAINING) as pilot:
+        await press(pilot, "4", "e")
+        dialog = pilot.app.screen
+        await pilot.resize_terminal(48, 12)
+        await until(pilot, lambda: isinstance(pilot.app.screen, TooSmallScreen), "too little room")
+        await pilot.resize_terminal(100, 30)
+        await until(pilot, lambda: pilot.app.screen is dialog, "the dialog")
+
+
+async def test_reload_keeps_the_old_profile_where_the_file_is_gone_or_garbage(tmp_path: Path) -> None:
+    log = tmp_path / "run.log"
+    shutil.copy(sample(CAFFE), log)
+    async with opened(str(log), notifications=True) as pilot:
+        app = app_of(pilot)
+        before = app.whole_profile
+        await press(pilot, "4", "j")
+        for ruin in (log.unlink, lambda: log.write_bytes(bytes(range(256)) * 20)):
+            ruin()
+            await pilot.press("r")
+            await until(pilot, lambda: not app.reading_again and bool(app.screen.query(Toast)), "an answer")
+            assert "what was read before stays" in screen_text(app)
+            assert app.whole_profile is before
+            app.clear_notifications()
+            await settled(pilot)
+        shutil.copy(sample(CAFFE), log)
+        await pilot.press("r")
+        await until(pilot, lambda: app.whole_profile is not before, "the new profile")
+        await settled(pilot)
+        pane = app.view_screen.query(TablePane).first()  # type: ignore[union-attr]
+        assert pane.current_row is not None
+        assert pane.current_row["op"] == "convolution backward data"
+
+
+async def test_a_session_that_is_not_there_ends_with_words() -> None:
+    app = ProftuiApp(OpenOptions(paths=(sample(CAFFE),), session=9))
+    async with app.run_test() as pilot:
+        await until(pilot, lambda: app.return_code is not None, "the end")
+    assert app.return_code == 2
+    assert [str(error) for error in app.load_errors] == ["there is no session 9; the only one is 0"]
+
+
+async def test_several_files_are_named_and_the_bad_one_is_said() -> None:
+    async with opened(TRAINING, "gpt_summary.nvprof.log", "/nowhere/missing.log", notifications=True) as pilot:
+        text = screen_text(pilot.app)
+        assert "0 resnet50_training" in text
+        assert "1 gpt_summary" in text
+        await until(pilot, lambda: "/nowhere/missing.log: no such file" in screen_text(pilot.app), "the message")
+
+
+async def test_issues_are_spelled_out_where_there_is_nothing_else(tmp_path: Path) -> None:
+    log = tmp_path / "nothing.log"
+    log.write_text("==12== NVPROF is profiling process 12, command: ./app\n==12== Warning: No kernels were profiled.\n")
+    async with opened(str(log)) as pilot:
+        text = screen_text(pilot.app)
+        assert "issues: " in text
+        assert "No kernels were profiled" in text
+
+
+async def test_a_match_far_to_the_right_is_brought_into_view() -> None:
+    async with opened(TRAINING, size=(80, 24)) as pilot:
+        await press(pilot, "colon", *"log", "enter", "slash", *"cudaMemset", "enter")
+        screen = app_of(pilot).view_screen
+        assert isinstance(screen, LogScreen)
+        await until(pilot, lambda: "cudaMemset" in screen_text(pilot.app), "the match")
+
+
+async def test_the_path_of_an_export_can_be_typed_on_after_another_format() -> None:
+    async with opened(CAFFE) as pilot:
+        await press(pilot, "4", "e", "right", "right")
+        path = pilot.app.screen.query_one("#export-path", Input)
+        assert path.value == "ops.json"
+        assert path.cursor_position == len(path.value)
+
+
+async def test_details_of_a_kernel_show_how_its_durations_spread() -> None:
+    async with opened(TRAINING, size=(200, 50)) as pilot:
+        await press(pilot, "colon", *"kernels", "enter", "i")
+        text = screen_text(pilot.app)
+        assert "Durations   8.864 µs " in text
+        assert "logarithmic" in text
+
+
+async def test_ascii_alone_wherever_one_goes() -> None:
+    for keys in ((), ("4", "enter", "enter", "i"), ("m",), ("4", "e"), ("4", "c")):
+        async with opened(TRAINING, size=(80, 24), ascii_only=True) as pilot:
+            await press(pilot, *keys)
+            text = screen_text(pilot.app)
+            assert text.isascii(), [character for character in text if not character.isascii()]
