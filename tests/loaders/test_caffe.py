@@ -289,3 +289,13 @@ def test_a_damaged_line_within_a_benchmark_is_told() -> None:
     profile = load(["-"], stream=BytesIO(text.encode()))
     assert profile["layers"]["layer"].to_list() == ["conv1", "conv3"]
     assert profile["issues"].filter(line=2)["severity"].to_list() == ["warning"]
+
+
+@pytest.mark.parametrize("lead", ["> ", "    ", "# ", "2020-05-01T10:11:12.1234567Z "])
+def test_a_log_that_is_quoted_or_tagged(lead: str) -> None:
+    log = [f"I1230 17:32:19.{at}  6463 caffe.cpp:363]      conv{at}\tforward: 4.5 ms." for at in (1, 2)]
+    profile = load(["-"], stream=BytesIO("\n".join(lead + line for line in log).encode()))
+    assert profile["layers"].select("layer", "time_ns", "line").rows() == [
+        ("conv1", 4_500_000, 1),
+        ("conv2", 4_500_000, 2),
+    ]

@@ -151,6 +151,12 @@ def test_tabs_that_became_blanks_are_read_alike() -> None:
     assert read(blanks)["layers"].equals(read(SMALL)["layers"])
 
 
+def test_a_report_that_is_indented_is_read_alike() -> None:
+    indented = read("\n".join(f"    {line}" for line in SMALL.split("\n")))
+    assert indented["layers"].equals(read(SMALL)["layers"])
+    assert indented["layers"].height > 0
+
+
 def test_a_sum_that_differs_is_a_warning() -> None:
     text = table("a\t1.00000000001\t0\t2.50001\t\t", "b\t1.0\t0\t2.0\t\t", "Sum\t2.00000000001\t0\t4.5001")
 

@@ -34,7 +34,9 @@ FORMAT: Final = Format(
     record_with="caffe time -model net.prototxt -gpu 0 -iterations 10 2> run.log",
 )
 
-_PREFIX: Final = r"[ \t]*[IWEF]\d{4}(?:\d{4})? \d\d:\d\d:\d\d\.\d+\s+(?P<tid>\d{1,18}) [\w./-]+:\d+\] "
+_PREFIX: Final = (
+    r"[ \t]*(?:(?:[#*>|%]|//)[ \t]*)?[IWEF]\d{4}(?:\d{4})? \d\d:\d\d:\d\d\.\d+\s+(?P<tid>\d{1,18}) [\w./-]+:\d+\] "
+)
 _LOG: Final = re.compile(_PREFIX + r"(?P<message>.*)")
 _NUMBER: Final = r"(?P<ms>\d{1,12}(?:\.\d{0,18})?(?:[eE][+-]?\d{1,3})?|-?nan|-?inf)"
 _UNIT: Final = r" (?P<unit>ms|milli ?seconds)\.?\s*"
@@ -250,7 +252,7 @@ class _CaffeFormat:
 
     format: Format = FORMAT
     cue: bytes = (
-        rb"^[ \t]*[IWEF]\d{4}(?:\d{4})? \d\d:\d\d:\d\d\.\d+ +\d+ [\w./-]+:\d+\] +"
+        rb"^[ \t]*(?:(?:[#*>|%]|//)[ \t]*)?[IWEF]\d{4}(?:\d{4})? \d\d:\d\d:\d\d\.\d+ +\d+ [\w./-]+:\d+\] +"
         rb"(?:Initializing net from|Creating Layer |Setting up |Top shape: |Testing for \d|Average |Total Time: "
         rb"|Iteration: \d|\*\*\* Benchmark |Forward pass: |Backward pass: "
         rb"|\S.* (?:<-|->) |\S.*\s(?:forward|backward): )|\s(?:forward|backward): +\S+ (?:ms|milli)"

@@ -171,7 +171,7 @@ class _Summary:
             if row := _SUMMARY_ROW.fullmatch(text):
                 self._layer(row["layer"], row["outputs"], row["rest"])
                 return True
-            if total := _PARAMS_TOTAL.match(text):
+            if total := _PARAMS_TOTAL.match(text.lstrip(" \t")):
                 if _whole(total[1]) != self._params:
                     reason = f"the layers above have {self._params:,} parameters, the summary says {total[1]}"
                     self._collector.issue("warning", line.number, text, reason)
@@ -207,7 +207,7 @@ class _FullPass:
         self._times: list[str] = []
 
     def take(self, line: Line) -> bool:
-        match = _FULL_PASS.fullmatch(line.text)
+        match = _FULL_PASS.fullmatch(line.text.lstrip(" \t"))
         if match is None:
             return False
         self._times.append(f"{match['phase'].lower()} {match['ms']} ms")
@@ -234,9 +234,10 @@ class _Table:
         _ensure_session(collector, context, line.number)
 
     def take(self, line: Line) -> bool:
-        if self._ended or _FOREIGN.match(line.text) or self._stray == MAX_STRAY_LINES:
+        text = line.text.lstrip(" \t")
+        if self._ended or _FOREIGN.match(text) or self._stray == MAX_STRAY_LINES:
             return False
-        match = _ROW.fullmatch(line.text)
+        match = _ROW.fullmatch(text)
         if match is None or not (_NUMBER.fullmatch(match["ours"]) or _NUMBER.fullmatch(match["cudnn"])):
             self._stray += 1
             self._damaged = True
@@ -356,7 +357,7 @@ class _Reader:
 
     def begin(self, line: Line) -> Section | bool:
         """A summary, a full pass, a table, or a line that says what the next table is about."""
-        text = line.text
+        text = line.text.lstrip(" \t")
         if text.startswith(_SUMMARY_START):
             self._context.first_line = self._context.first_line or line.number
             return _Summary(self._collector, self._context)
@@ -393,7 +394,7 @@ class _PaleoFormat:
 
     format: Format = FORMAT
     cue: bytes = (
-        rb"^(?:A summary of static characteristics of network\.|Fullpass profiling with Tensorflow"
+        rb"^[ \t]*(?:A summary of static characteristics of network\.|Fullpass profiling with Tensorflow"
         rb"|layer\s+ours\s+cudnn\s|Network: |Direction: |Gradient wrt: )"
     )
 
