@@ -288,8 +288,8 @@ def _no_column(name: str, span: Span, columns: Sequence[Column]) -> QueryError:
     names = {spelling.lower(): spelling for column in columns for spelling in reversed(spellings(column))}
     nearest = difflib.get_close_matches(name[:_SHOWN_NAME].lower(), names, n=1, cutoff=0.6)
     shown = name if len(name) <= _SHOWN_NAME else name[: _SHOWN_NAME - 1] + "…"
-    hint = f"did you mean {names[nearest[0]]}?" if nearest else 'text that holds : = < > or ~ goes into "quotes"'
-    return QueryError(f"there is no column {shown}", *span, hint=hint)
+    hint = f"did you mean {names[nearest[0]]}?" if nearest else 'text with : = < > ~ goes into "quotes"'
+    return QueryError(f"no column {shown}", *span, hint=hint)
 
 
 def spellings(column: Column) -> tuple[str, ...]:

@@ -85,7 +85,7 @@ class QueryBar(Horizontal):
         & > Input { width: 1fr; min-width: 12; height: 1; border: none; padding: 0; background: $panel; }
         & > Input:focus { border: none; background: $panel; }
         & > #query-answer { width: auto; max-width: 60%; padding: 0 1; color: $text-muted; }
-        &.-wrong > #query-answer { color: $error; text-style: bold; }
+        &.-wrong > #query-answer { color: $error; text-style: bold; max-width: 75%; }
     }
     """
 
