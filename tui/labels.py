@@ -96,7 +96,8 @@ def _cut_to(text: str, start: int, width: int, *, ascii_only: bool) -> str:
     if start + min(cell_width(rest), width // 3) + len(ellipsis) <= width:
         return clip(text, width, ascii_only=ascii_only)
     head = min(max(HEAD_LEAST, width - len(ellipsis) - cell_width(rest)), max(0, width - len(ellipsis) - 1))
-    return f"{text[:head]}{ellipsis}{clip(rest, width - head - len(ellipsis), ascii_only=ascii_only)}"
+    beginning = clip(text, head + 1, ascii_only=ascii_only)[:-1]
+    return f"{beginning}{ellipsis}{clip(rest, width - head - len(ellipsis), ascii_only=ascii_only)}"
 
 
 def _own_words(arguments: Mapping[str, str]) -> dict[str, str]:

@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui.fmt import cell_width
+from tui.labels import tell_apart, tell_symbols_apart
+
+ELEMENTWISE = (
+    "void at::native::vectorized_elementwise_kernel<8, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul> >()",
+    "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, std::array<char*, 1ul> >()",
+    "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<int>, std::array<char*, 1ul> >()",
+)
+NAMES = st.lists(st.text("ab_<>:, (1…é行", max_size=60), max_size=8, unique=True)
+
+
+def test_instances_of_a_template_by_what_the_others_lack() -> None:
+    labels = tell_symbols_apart(ELEMENTWISE, 30)
+    assert list(labels.values()) == [
+        "vectorize…<CUDAFunctor_add, …>",
+        "vectorize…<FillFunctor, floa…>",
+        "vectorize…<FillFunctor, int,…>",
+    ]
+
+
+def test_names_that_differ_in_the_middle_are_cut_to_where_they_differ() -> None:
+    names = ["batch_norm_backward_reduce_channels_last_kernel", "batch_norm_backward_elemt_channels_last_kernel"]
+    assert list(tell_symbols_apart(names, 31).values()) == [
+        "batch_norm_backward_reduce_cha…",
+        "batch_norm_backward_elemt_chan…",
+    ]
+
+
+@given(NAMES, st.integers(8, 40), st.booleans())
+def test_a_label_never_takes_more_cells_than_there_are(names: list[str], width: int, ascii_only: bool) -> None:
+    for tell in (tell_apart, tell_symbols_apart):
+        labels = tell([f"common_beginning_{name}_and_end" for name in names] + names, width, ascii_only=ascii_only)
+        assert set(names) <= set(labels)
+        assert all(cell_width(label) <= width for label in labels.values())
