@@ -317,3 +317,8 @@ def test_tables_whose_units_are_lost_are_told() -> None:
     row = "  99.22  1.32e+03         1  1.32e+03  1.32e+03  1.32e+03  matMul(float*, int)"
     profile = read(lines(*RUN, OLD + " % ms ms ms ms", row))
     assert (profile["summary"].height, issues(profile)) == (0, [(5, "warning")])
+
+
+def test_the_progress_of_a_program_is_no_damaged_row() -> None:
+    progress = [f" {percent}.50% 3.2s  12 img/s" for percent in range(10, 60)]
+    assert issues(read(lines(RUN[0], *progress, *RUN[1:], *SUMMARY[3:], "", *progress))) == []

@@ -106,6 +106,9 @@ _DAMAGED_ROW: Final = re.compile(r"\d%\s+\d[\d.]*[num]?s\s+\d+\s+\d[\d.]*[num]?s
 """Percent, time, calls and average: no program prints that but nvprof."""
 
 _ROW_BEGINS: Final = re.compile(r"\d{1,3}\.\d+%\s+\d[\d.]*[num]?s(?:\s|$)")
+"""A row of the results below; under another heading a program's progress looks the same."""
+
+_SHORT_ROWS: Final = ("cpu", "dependency")
 _BARE_ROW: Final = re.compile(r"\d{1,3}\.\d\d\s+\d[\d.e+-]*\s+\d+(?:\s+\d[\d.e+-]*){3}\s+[A-Za-z_\[]")
 """A row of a summary whose row of units is missing; only where nvprof has said something before."""
 
@@ -289,7 +292,11 @@ class NvprofReader:
                 "this looks like a row of a trace, but the header above it that says what its columns are, or the "
                 "units, are missing or damaged; it was left out"
             )
-        elif _DAMAGED_ROW.search(line.text) or (within and (_ROW_BEGINS.match(text) or _BARE_ROW.match(text))):
+        elif (
+            _DAMAGED_ROW.search(line.text)
+            or (within and _BARE_ROW.match(text))
+            or (self.state.heading in _SHORT_ROWS and _ROW_BEGINS.match(text))
+        ):
             reason = (
                 "this looks like a row of a summary, but not all of its columns are there or its figures do not prove "
                 "each other (calls x average = total); it was left out"

@@ -111,7 +111,7 @@ class SummarySection:
     def take(self, line: Line) -> bool:
         """Read a line of the table."""
         taken = self._take(line)
-        if taken:
+        if taken and line.text.strip():
             self._last_line = line.number
         return taken
 
@@ -214,7 +214,7 @@ class SummarySection:
         """What is left of a row directly below the header or another row."""
         if not (_CUT.fullmatch(text) or damage.like_summary_row(text, with_units=self._state.units.total is None)):
             return False
-        if not self._has_header and self._last_line != line.number - 1:
+        if self._last_line != line.number - 1:
             return False
         self._warnings.append((line.number, text, damage.SUMMARY))
         return True
