@@ -17,7 +17,6 @@ import numpy as np
 import polars as pl
 
 from tui.loaders.nvprof.state import is_message
-from tui.loaders.nvprof.trace_cells import CELLS
 from tui.loaders.nvprof.trace_layout import csv_header, text_header
 
 if TYPE_CHECKING:
@@ -30,11 +29,6 @@ if TYPE_CHECKING:
 
 ODD: Final = -2
 """In place of the code of cells that the tolerant reader has to look at."""
-
-MISSING: Final = {
-    name: np.nan if dtype == pl.Float64 else -1 if dtype.is_numeric() else None for name, dtype in CELLS.items()
-}
-"""Null in the columns that numpy makes; they become null when the table is complete."""
 
 _NEW: Final = -1
 _FIRST_CHUNK: Final = 256

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from functools import lru_cache
@@ -63,6 +64,11 @@ CELLS: Final = pl.Schema(
     }
 )
 """The columns of a frame of `Cells`."""
+
+MISSING: Final = {
+    name: math.nan if dtype == pl.Float64 else -1 if dtype.is_numeric() else None for name, dtype in CELLS.items()
+}
+"""Null in the columns that numpy makes; they become null when the table is complete."""
 
 _NUMBER: Final = r"\d+(?:\.\d*)?(?:e[+-]?\d+)?"
 _DIMENSIONS: Final = re.compile(r"\((\d{1,10}) (\d{1,10}) (\d{1,10})\)")

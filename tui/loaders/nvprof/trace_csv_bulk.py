@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 
 from tui.loaders.nvprof.numbers import NS_PER_UNIT
-from tui.loaders.nvprof.trace_bulk import MISSING, ODD, BulkReader, Rows, strings
-from tui.loaders.nvprof.trace_cells import CELLS, api_name
+from tui.loaders.nvprof.trace_bulk import ODD, BulkReader, Rows, strings
+from tui.loaders.nvprof.trace_cells import CELLS, MISSING, api_name
 from tui.loaders.nvprof.trace_layout import SIZE_UNITS, CsvLayout
 from tui.loaders.nvprof.trace_numbers import Bytes, Mask, Places, final_digits, final_ids, six_decimals
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 import polars as pl
 from polars.exceptions import PolarsError
 
-from tui.loaders.nvprof.trace_cells import CELLS, Cells
+from tui.loaders.nvprof.trace_cells import CELLS, MISSING, Cells
 from tui.loaders.nvprof.trace_finish import UNKNOWN, activities_of
 from tui.loaders.nvprof.trace_ranges import MARK, add_ranges
 from tui.model.schema import NAME
@@ -27,6 +27,15 @@ _ISSUE_LIMIT: Final = 20
 
 
 _ROW_TYPES: Final = (np.uint32, np.int64, np.int64, np.int64, np.int32)
+
+
+Columns = Mapping[str, pl.Series | npt.NDArray[np.generic]]
+"""Some columns of `CELLS`, of the same length."""
+
+
+_NUMPY_TYPES: Final = {
+    name: pl.Series(dtype=dtype).to_numpy().dtype for name, dtype in CELLS.items() if dtype.is_numeric()
+}
 
 
 class RowStore:
@@ -85,6 +94,7 @@ class TraceTable:
         self.api = RowStore()
         self._cells: list[pl.DataFrame] = []
         self._new_cells: list[Cells] = []
+        self._new_columns: list[Columns] = []
         self._cell_codes: dict[Cells, int] = {}
         self.cell_count = 0
         self._api_names: dict[str, int] = {}
@@ -101,6 +111,7 @@ class TraceTable:
         """The code of the cells of one row."""
         code = self._cell_codes.get(cells)
         if code is None:
+            self._flush_columns()
             code = self._cell_codes[cells] = self.cell_count
             self._new_cells.append(cells)
             self.cell_count += 1
@@ -109,9 +120,25 @@ class TraceTable:
     def add_cells(self, cells: pl.DataFrame) -> int:
         """Add many distinct cells (columns of `CELLS`); returns the code of the first, the others follow it."""
         self._flush_cells()
+        self._flush_columns()
         first = self.cell_count
         self._cells.append(cells)
         self.cell_count += cells.height
+        return first
+
+    def add_columns(self, columns: Columns, count: int) -> int:
+        """Add ``count`` distinct cells as some columns of `CELLS`, the others missing; returns the code of the first.
+
+        A frame costs more than a few hundred rows do, so it is made of many calls; all name the same columns.
+        """
+        self._flush_cells()
+        first = self.cell_count
+        narrow = {
+            name: values if isinstance(values, pl.Series) else values.astype(_NUMPY_TYPES[name], copy=False)
+            for name, values in columns.items()
+        }
+        self._new_columns.append(narrow)
+        self.cell_count += count
         return first
 
     def api_code(self, name: str) -> int:
@@ -153,6 +180,7 @@ class TraceTable:
             self._collector.add_frame("api_calls", rows.with_columns(names.gather(codes)))
         if self.gpu.count:
             self._flush_cells()
+            self._flush_columns()
             rows, codes = self.gpu.take_all()
             cells = pl.concat(self._cells)
             self._cells.clear()
@@ -167,6 +195,18 @@ class TraceTable:
         if self._new_cells:
             self._cells.append(pl.DataFrame(self._new_cells, schema=CELLS, orient="row"))
             self._new_cells.clear()
+
+    def _flush_columns(self) -> None:
+        if not self._new_columns:
+            return
+        joined = {
+            name: pl.concat([pl.Series(columns[name]) for columns in self._new_columns]).cast(CELLS[name])
+            if isinstance(values, pl.Series)
+            else np.concatenate([columns[name] for columns in self._new_columns])
+            for name, values in self._new_columns[0].items()
+        }
+        self._new_columns.clear()
+        self._cells.append(pl.DataFrame({name: joined.get(name, MISSING[name]) for name in CELLS}, schema=CELLS))
 
 
 def _without_marks(rows: pl.DataFrame, codes: Codes, names: pl.Series) -> tuple[pl.DataFrame, Codes, pl.DataFrame]:

@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 
 from tui.loaders.nvprof.numbers import NS_PER_UNIT
-from tui.loaders.nvprof.trace_bulk import MISSING, ODD, BulkReader, Dictionary, Rows, strings
-from tui.loaders.nvprof.trace_cells import CELLS, api_name
+from tui.loaders.nvprof.trace_bulk import ODD, BulkReader, Dictionary, Rows, strings
+from tui.loaders.nvprof.trace_cells import api_name
 from tui.loaders.nvprof.trace_layout import SIZE_UNITS, TextLayout
 from tui.loaders.nvprof.trace_numbers import Bytes, Figures, Mask, Places, blank, dimensions, figures, final_ids
 from tui.model.schema import NAME
@@ -135,8 +135,12 @@ class TextBulk(BulkReader):
         codes = np.full(len(ends), ODD, np.int32)
         count = int(np.count_nonzero(good))
         if count:
-            cells = pl.DataFrame({name: columns.get(name, MISSING[name]) for name in CELLS}, schema=CELLS)
-            first = self._table.add_cells(cells if count == len(good) else cells.filter(good))
+            if count < len(good):
+                columns = {
+                    name: values.filter(good) if isinstance(values, pl.Series) else values[good]
+                    for name, values in columns.items()
+                }
+            first = self._table.add_columns(columns, count)
             codes[good] = np.arange(first, first + count)
         return codes
 
@@ -165,7 +169,8 @@ class Words:
             rows = self._rows or [(None,) * len(self.columns)]
             self._frame = pl.DataFrame(rows, dict.fromkeys(self.columns, NAME), orient="row")
         good: Mask = codes >= 0
-        return self._frame[np.maximum(codes, 0)].to_dict(), good
+        of_row = pl.Series(np.maximum(codes, 0))
+        return {column.name: column.gather(of_row) for column in self._frame.get_columns()}, good
 
     def _learn(self, text: str) -> int:
         cells, left = [], 0
