@@ -322,3 +322,16 @@ def test_tables_whose_units_are_lost_are_told() -> None:
 def test_the_progress_of_a_program_is_no_damaged_row() -> None:
     progress = [f" {percent}.50% 3.2s  12 img/s" for percent in range(10, 60)]
     assert issues(read(lines(RUN[0], *progress, *RUN[1:], *SUMMARY[3:], "", *progress))) == []
+
+
+def test_two_rows_on_one_line_of_a_trace_with_a_row_of_units() -> None:
+    units = f"{'ms':>8}{'us':>10}{'B':>57}{'B':>10}"
+    first, second = (
+        trace_row(start, f"k(int*) [{at}]", duration="2.10000") for at, start in ((7, "100.1000"), (8, "101.1000"))
+    )
+    bare = [row.replace("  0B", "   0").replace("256B", " 256") for row in (first, second)]
+    profile = read(lines(*RUN, TRACE, units, bare[0] + bare[1]))
+    assert profile["activities"].select("start_ns", "duration_ns", "correlation", "dynamic_shared_bytes").rows() == [
+        (100_100_000, 2100, 7, 256),
+        (101_100_000, 2100, 8, 256),
+    ]

@@ -12,8 +12,11 @@ _LAUNCH: Final = re.compile(r"\(\d+ \d+ \d+\)")
 _DASH: Final = re.compile(r"(?<!\S)-(?!\S)")
 _API: Final = re.compile(r"(?<!\S)cu(?:da)?[A-Z]\w+")
 _SECOND_ROW: Final = re.compile(
-    r"(?:(?<=  )|(?<=[\])>\w]))\d[\d.]*(?:ns|us|ms|s) ++(?:\d[\d.]*(?:ns|us|ms|s)|-) ++(?:-|\(\d|cu|\[)"
+    r"(?:(?<=  )|(?<=[\])>\w]))\d[\d.]*(?:e[+-]?\d+)?"
+    r"(?:(?:ns|us|ms|s) ++(?:\d[\d.]*(?:ns|us|ms|s)|-) ++(?:-|\(\d|cu|\[)"
+    r"| ++\d[\d.e+-]* ++(?:- |\(\d+ \d+ \d+\) ))"
 )
+"""Its start, its duration and what follows; without units where a row of units stands above."""
 
 SUMMARY: Final = "this looks like a row of a summary, but not all of its columns can be read; it was left out"
 TRACE: Final = "this looks like a row of the trace, but not all of its columns can be read; it is left out"
