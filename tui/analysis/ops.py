@@ -33,6 +33,7 @@ OPS: Final = TableSpec(
         "group",
         "op_source",
         "session",
+        "line",
     ),
     key=("session", "op_type", "direction"),
     sort=(("total_ns", True),),
@@ -86,8 +87,9 @@ def ops(profile: Profile) -> pl.DataFrame:
     """GPU time by op: one row per session, op type and direction, largest total first.
 
     Columns: session, op, op_type, direction, group, kernels (distinct names), calls, total_ns, avg_ns, min_ns, max_ns,
-    time_pct (as in `kernels`), op_source. The rows add up to those of `tui.analysis.kernels.kernels` exactly. Copies
-    and memsets are ``recorded`` as such; the other ops are ``inferred`` from the names of kernels.
+    time_pct (as in `kernels`), op_source, line (the first one in the input). The rows add up to those of
+    `tui.analysis.kernels.kernels` exactly. Copies and memsets are ``recorded`` as such; the other ops are ``inferred``
+    from the names of kernels.
     """
     calls = total("calls")
     return (
@@ -108,6 +110,7 @@ def ops(profile: Profile) -> pl.DataFrame:
             .otherwise(pl.lit("inferred"))
             .cast(NAME)
             .alias("op_source"),
+            pl.col("line").min(),
         )
         .select(
             "session",
@@ -123,6 +126,7 @@ def ops(profile: Profile) -> pl.DataFrame:
             "max_ns",
             "time_pct",
             "op_source",
+            "line",
         )
         .sort("total_ns", "op", descending=[True, False], nulls_last=True)
     )
