@@ -31,6 +31,7 @@ HEADLESS = (
     "fmt",
     "labels",
     "listing",
+    "opening",
     "options",
     "report",
     "report_dashboard",

@@ -15,8 +15,8 @@ from textual.worker import get_current_worker
 
 from tui.commands import CommandError, ProftuiProvider, run_command
 from tui.keys import Scope, bindings_for
-from tui.model.errors import ProftuiError
 from tui.model.history import History, Place
+from tui.opening import Opened, open_profiles
 from tui.screens.loading import LoadingScreen
 from tui.screens.too_small import TooSmallScreen
 from tui.theme import DARK, LIGHT, theme_name
@@ -24,13 +24,14 @@ from tui.views import NOT_IN_THIS_VERSION, VIEWS, view
 from tui.widgets.ascii_scrollbar import AsciiScrollBarRender
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import PurePath
 
     from textual.events import Resize
     from textual.geometry import Size
 
     from tui.loaders.base import LoadProgress
+    from tui.model.errors import ProftuiError
     from tui.model.profile import Profile
     from tui.options import OpenOptions
     from tui.screens.base import ViewScreen
@@ -74,7 +75,7 @@ class ProftuiApp(App[None]):
         self.session = options.session
         """The only session that the views show, or None for all."""
         self.history = History()
-        self.load_errors: list[ProftuiError] = []
+        self.load_errors: tuple[ProftuiError, ...] = ()
         """What could not be opened, of several files."""
         self.availability: dict[str, str] = {}
         """For each view ``ok``, or why this input cannot feed it."""
@@ -97,50 +98,18 @@ class ProftuiApp(App[None]):
     @work(thread=True, exclusive=True, group="load")
     def load(self) -> None:
         """Read the files in a thread; the outcome comes back to `_loaded`."""
-        from tui.loaders import registry
-        from tui.model.profile import joined
-
         worker = get_current_worker()
 
         def report(progress: LoadProgress) -> bool:
             self.call_later(self._show_progress, progress)
             return not worker.is_cancelled and not self._stop_requested
 
-        profiles: list[Profile] = []
-        errors: list[ProftuiError] = []
-        for path in self.options.paths:
-            try:
-                profiles.append(registry.load_one(path, format_in=self.options.format_in, report=report))
-            except ProftuiError as error:
-                errors.append(error)
-        profile = joined(profiles) if profiles else None
-        availability: dict[str, str] = {}
-        if profile is not None:
-            from tui.analysis.capabilities import views
-
-            try:
-                self._check_options(profile)
-            except ProftuiError as error:
-                profile, errors = None, [error]
-            else:
-                availability = views(profile)
-                gc.collect()
-                gc.freeze()
-        self.call_from_thread(self._loaded, profile, errors, availability)
-
-    def _check_options(self, profile: Profile) -> None:
-        """Find out now, not in a view, whether the user's rules, GPU and session can be used.
-
-        Raises:
-            ProftuiError: They cannot.
-        """
-        from tui.analysis.devices import device_facts
-        from tui.analysis.op_rules import op_rules
-
-        op_rules()
-        device_facts(profile, gpu=self.options.gpu)
-        if self.whole_profile is None and self.session is not None:
-            profile.only_session(self.session)
+        opened = open_profiles(self.options, report, session=self.session if self.whole_profile is None else None)
+        if opened.profile is not None:
+            # A long list of objects that stay would be looked through at every collection: keys would lag.
+            gc.collect()
+            gc.freeze()
+        self.call_from_thread(self._loaded, opened)
 
     _stop_requested = False
 
@@ -161,7 +130,8 @@ class ProftuiApp(App[None]):
         if self.view_screen is not None:
             self.view_screen.show_crumbs()
 
-    def _loaded(self, profile: Profile | None, errors: list[ProftuiError], availability: dict[str, str]) -> None:
+    def _loaded(self, opened: Opened) -> None:
+        profile, errors = opened.profile, opened.errors
         if self.reading_again:
             self._show_reading("")
             if self._stop_requested:
@@ -177,7 +147,7 @@ class ProftuiApp(App[None]):
         self.load_errors = errors
         first_time = self.whole_profile is None
         self.whole_profile = profile
-        self.availability = availability
+        self.availability = opened.availability
         news = ["read again"] if not first_time else []
         if self.session is not None and self.session >= profile["sessions"].height:
             news.append(f"there is no session {self.session} any more: showing all")
@@ -441,7 +411,7 @@ class ProftuiApp(App[None]):
             self.pop_screen()
 
 
-def _lines(errors: list[ProftuiError]) -> str:
+def _lines(errors: Iterable[ProftuiError]) -> str:
     return "\n".join(str(error) for error in errors)
 
 
