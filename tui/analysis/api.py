@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.durations import figures, share
-from tui.analysis.kernels import KERNEL_EXPORT, aggregated
+from tui.analysis.kernels import BY_NAME, FIGURES_SHOWN, aggregated
 from tui.analysis.memo import once_per_profile
 from tui.model.columns import columns
 from tui.model.schema import NAME
@@ -19,21 +19,7 @@ if TYPE_CHECKING:
 API: Final = TableSpec(
     "api",
     "API Calls",
-    columns(
-        "name",
-        "total_ns",
-        "time_pct",
-        "calls",
-        "avg_ns",
-        "max_ns",
-        "min_ns",
-        "median_ns",
-        "p90_ns",
-        "p99_ns",
-        "std_ns",
-        "session",
-        "line",
-    ),
+    columns("name", *FIGURES_SHOWN, "session", "line"),
     key=("session", "name"),
     sort=(("total_ns", True),),
     weight="total_ns",
@@ -68,7 +54,7 @@ def api(profile: Profile) -> pl.DataFrame:
     rows = pl.concat([single, recorded])
     return (
         rows.with_columns(pl.lit("api").cast(NAME).alias("kind"), pl.col("name").alias("short_name"))
-        .select("session", "kind", "name", "short_name", *KERNEL_EXPORT[3:], "line")
+        .select("session", "kind", "name", "short_name", *BY_NAME, "line")
         .sort("total_ns", "name", descending=[True, False], nulls_last=True)
     )
 

@@ -179,7 +179,7 @@ def _split(by_op: pl.DataFrame) -> pl.DataFrame:
             pl.col("members").sum(),
         )
         shown = pl.concat([shown, rest])
-    return shown.with_columns(pl.lit(0).alias("all")).with_columns(share(of="all")).drop("all")
+    return shown.with_columns(share(of=None))
 
 
 def _copies(profile: Profile) -> pl.DataFrame:
@@ -195,9 +195,7 @@ def _copies(profile: Profile) -> pl.DataFrame:
             total("size_bytes").alias("size_bytes"),
             pl.when(both.any()).then(pl.col("size_bytes").filter(both).sum() / seconds).alias("throughput"),
         )
-        .with_columns(pl.lit(0).alias("all"))
-        .with_columns(share(of="all"))
-        .drop("all")
+        .with_columns(share(of=None))
         .sort("total_ns", "copy_kind", descending=[True, False], nulls_last=True)
     )
 

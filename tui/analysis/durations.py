@@ -73,11 +73,11 @@ def merged_figures() -> list[pl.Expr]:
     ]
 
 
-def share(column: str = "total_ns", *, of: str = "session") -> pl.Expr:
-    """Percentage of the sum of a column within each group; null where the sum is 0 or unknown.
+def share(column: str = "total_ns", *, of: str | None = "session") -> pl.Expr:
+    """Percentage of the sum of a column within each group, or in all rows (None); null where the sum is 0 or unknown.
 
     >>> pl.DataFrame({"session": [0, 0, 1], "total_ns": [30, 10, 0]}).select(share())["time_pct"].to_list()
     [75.0, 25.0, None]
     """
-    whole = pl.col(column).sum().over(of)
+    whole = pl.col(column).sum() if of is None else pl.col(column).sum().over(of)
     return pl.when(whole > 0).then(100 * pl.col(column) / whole).alias("time_pct")

@@ -6,55 +6,42 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.durations import figures, merged_figures, share
+from tui.analysis.durations import FIGURES, figures, merged_figures, share
 from tui.analysis.memo import once_per_profile
-from tui.analysis.names import short_names
 from tui.analysis.occupancy import with_occupancy
 from tui.analysis.shapes import with_shapes
 from tui.model.columns import columns
+from tui.model.names import short_name
+from tui.model.schema import NAME
 from tui.model.view import TableSpec
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
 
-KERNEL_EXPORT: Final = (
-    "session",
-    "kind",
-    "name",
-    "calls",
+BY_NAME: Final = (*FIGURES, "time_pct", "uses_tensor_core")
+"""What is told of the calls of one name."""
+
+KERNEL_EXPORT: Final = ("session", "kind", "name", *BY_NAME)
+"""Columns of the exports of kernels and API calls, in order."""
+
+FIGURES_SHOWN: Final = (
     "total_ns",
+    "time_pct",
+    "calls",
     "avg_ns",
-    "min_ns",
     "max_ns",
+    "min_ns",
     "median_ns",
     "p90_ns",
     "p99_ns",
     "std_ns",
-    "time_pct",
-    "uses_tensor_core",
 )
-"""Columns of the exports of kernels and API calls, in order."""
+"""The figures of a name in the order that tables show them."""
 
 KERNELS: Final = TableSpec(
     "kernels",
     "Kernels",
-    columns(
-        "name",
-        "total_ns",
-        "time_pct",
-        "calls",
-        "avg_ns",
-        "max_ns",
-        "min_ns",
-        "median_ns",
-        "p90_ns",
-        "p99_ns",
-        "std_ns",
-        "kind",
-        "uses_tensor_core",
-        "session",
-        "line",
-    ),
+    columns("name", *FIGURES_SHOWN, "kind", "uses_tensor_core", "session", "line"),
     key=("session", "kind", "name"),
     sort=(("total_ns", True),),
     weight="total_ns",
@@ -115,7 +102,7 @@ def kernels(profile: Profile) -> pl.DataFrame:
     log's own, with null for what it cannot say.
 
     Columns: session, kind, name, short_name, calls, total_ns, avg_ns, min_ns, max_ns, median_ns, p90_ns, p99_ns, std_ns
-    (`durations.figures`), time_pct, uses_tensor_core, line (first one in the input).
+    (`tui.analysis.durations.figures`), time_pct, uses_tensor_core, line (first one in the input).
     ``time_pct`` is the share of the session's GPU time: the summed durations of its kernels, copies, memsets and
     unified memory work. Where rows are missing from the log's own table (its percentages do not add up to 100), the
     percentages are those that the log prints, since the whole is known to it alone.
@@ -134,12 +121,22 @@ def kernels(profile: Profile) -> pl.DataFrame:
         .collect()
     )
     rows = pl.concat([single, aggregated(profile, "gpu", without=activities["session"])], how="diagonal")
-    missing = short_names(rows.filter(pl.col("short_name").is_null())["name"])
+    missing = _short_names(rows.filter(pl.col("short_name").is_null())["name"])
     return (
         rows.join(missing, on="name", how="left", suffix="_made")
         .with_columns(pl.coalesce("short_name", "short_name_made"))
-        .select("session", "kind", "name", "short_name", *KERNEL_EXPORT[3:], "line")
+        .select("session", "kind", "name", "short_name", *BY_NAME, "line")
         .sort("total_ns", "name", descending=[True, False], nulls_last=True)
+    )
+
+
+def _short_names(names: pl.Series) -> pl.DataFrame:
+    """For each distinct name its short form: columns ``name`` and ``short_name``."""
+    distinct = names.unique().drop_nulls()
+    texts = [short_name(text) for text in distinct.cast(pl.String).to_list()]
+    return pl.DataFrame(
+        {"name": distinct, "short_name": pl.Series(texts, dtype=pl.String)},
+        schema={"name": names.dtype, "short_name": NAME},
     )
 
 
@@ -156,23 +153,7 @@ def aggregated(profile: Profile, section: str, *, without: pl.Series) -> pl.Data
             .otherwise(share())
             .alias("time_pct")
         )
-        .select(
-            "session",
-            "kind",
-            "name",
-            "calls",
-            "total_ns",
-            "avg_ns",
-            "min_ns",
-            "max_ns",
-            "median_ns",
-            "p90_ns",
-            "p99_ns",
-            "std_ns",
-            "uses_tensor_core",
-            "line",
-            "time_pct",
-        )
+        .select("session", "kind", "name", *FIGURES, "uses_tensor_core", "line", "time_pct")
     )
 
 

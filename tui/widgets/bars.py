@@ -8,9 +8,9 @@ from typing import Final
 
 from textual.content import Content
 
-from tui.analysis.names import short_name
 from tui.fmt import bar, cell_width, pad, percent
 from tui.labels import tell_apart, tell_symbols_apart
+from tui.model.names import short_name
 from tui.text import plain
 
 BAR_LEAST: Final = 6

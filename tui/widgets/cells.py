@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.names import short_name
 from tui.fmt import PERCENT, cell_width, clip, column_unit, format_value, heading, metric, shorten_symbol
 from tui.labels import tell_symbols_apart
 from tui.model.columns import Column, ColumnKind
+from tui.model.names import short_name
 from tui.text import plain
 
 if TYPE_CHECKING:
