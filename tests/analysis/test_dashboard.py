@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analysis.frames import copy, kernel, printed, profile
-from tests.analysis.test_kernels import assert_has_columns
-from tui.analysis.copies import COPIES, copies
+from tui.analysis.copies import copies
 from tui.analysis.dashboard import REST, SPLIT, TOP, Dashboard, Fact, dashboard
 from tui.analysis.intervals import busy_time
 from tui.analysis.memo import once_per_profile
@@ -202,7 +201,6 @@ def test_copies_by_direction_with_size_and_rate() -> None:
         (0, "um", "HtoD", 1, 2, 4096),
     ]
     assert found["throughput"].to_list() == [7e7, pytest.approx(1500 / 40e-9), None, pytest.approx(4096 / 2e-9)]
-    assert_has_columns(found, COPIES)
 
 
 def test_copies_of_sessions_are_joined_by_bytes_and_seconds() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.analysis.frames import copy, kernel, printed, profile
 from tui.analysis.api import API, API_INSTANCES, api, api_instances
 from tui.analysis.kernels import KERNEL_EXPORT, KERNELS, LAUNCHES, kernels, launches
-from tui.analysis.ops import OP_KERNELS, OPS, kernels_of_op, op_groups, ops
+from tui.analysis.ops import OP_KERNELS, OPS, kernels_of_op, ops
 from tui.loaders import registry
 
 if TYPE_CHECKING:
@@ -211,12 +211,6 @@ def test_ops_sum_kernels_of_a_kind() -> None:
     assert members["name"].to_list() == ["nvjet_tst_64x32", GEMM]
     assert kernels_of_op(found, session=0, op_type="pooling", direction="bprop")["calls"].to_list() == [1]
     assert kernels_of_op(found, session=0, op_type="pooling", direction=None).height == 0
-    assert op_groups(found).select("group", "total_ns").rows() == [
-        ("gemm", 30),
-        ("pooling", 5),
-        ("memory", 3),
-        ("unknown", 2),
-    ]
 
 
 names = st.sampled_from([GEMM, POOL, "myKernel", "void at::native::vectorized_elementwise_kernel<4, x>(int)", "<", ""])
@@ -227,7 +221,7 @@ durations = st.one_of(st.none(), st.integers(0, 10**12))
 def test_totals_reconcile(rows: list[tuple[str, int | None, int]]) -> None:
     found = profile(activities=[kernel(name, ns, session=session) for name, ns, session in rows])
     known = [ns for _, ns, _ in rows if ns is not None]
-    for frame in (kernels(found), ops(found), op_groups(found)):
+    for frame in (kernels(found), ops(found)):
         assert frame["calls"].sum() == len(rows)
         assert frame["total_ns"].sum() == sum(known)
     sums = kernels(found).group_by("session").agg(pl.col("time_pct").sum(), pl.col("total_ns").sum())
@@ -254,5 +248,5 @@ def test_percentiles_lie_between_the_extremes(given_durations: list[int]) -> Non
 )
 def test_real_logs_reconcile(corpus: Callable[[str], str], name: str, total_ns: int) -> None:
     found = registry.load_one(corpus(name))
-    for frame in (kernels(found), ops(found), op_groups(found)):
+    for frame in (kernels(found), ops(found)):
         assert frame["total_ns"].sum() == total_ns

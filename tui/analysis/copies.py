@@ -8,21 +8,9 @@ import polars as pl
 
 from tui.analysis.durations import share, total
 from tui.analysis.kernels import aggregated
-from tui.model.columns import columns
-from tui.model.view import TableSpec
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
-
-COPIES: Final = TableSpec(
-    "copies",
-    "Copies",
-    columns("copy_kind", "total_ns", "time_pct", "calls", "size_bytes", "throughput", "kind", "session"),
-    key=("session", "kind", "copy_kind"),
-    sort=(("total_ns", True),),
-    weight="total_ns",
-    pinned="copy_kind",
-)
 
 _DIRECTION: Final = r"([HDPA]to[HDPA])\]?$"
 """At the end of a name, as ``[CUDA memcpy HtoD]``."""

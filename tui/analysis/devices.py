@@ -12,30 +12,10 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.model.columns import columns
 from tui.model.errors import ProftuiError
-from tui.model.view import TableSpec
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
-
-DEVICES: Final = TableSpec(
-    "devices",
-    "GPUs",
-    columns(
-        "device",
-        "name",
-        "compute_capability",
-        "sm_count",
-        "memory_bandwidth",
-        "memory_bytes",
-        "facts_source",
-        "confidence",
-        "session",
-    ),
-    key=("session", "device"),
-    pinned="name",
-)
 
 CLIPPED_LENGTH: Final = 15
 """nvprof cuts the device column of its text traces to so many characters."""

@@ -18,36 +18,9 @@ import polars as pl
 from tui.analysis.devices import device_facts
 from tui.analysis.durations import total
 from tui.analysis.shapes import with_shapes
-from tui.model.columns import columns
-from tui.model.view import TableSpec
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
-
-OCCUPANCY: Final = TableSpec(
-    "occupancy",
-    "Launch configurations",
-    columns(
-        "name",
-        "total_ns",
-        "calls",
-        "occupancy_pct",
-        "limiter",
-        "grid",
-        "block",
-        "registers",
-        "static_shared_bytes",
-        "dynamic_shared_bytes",
-        "blocks_per_sm",
-        "waves",
-        "device",
-        "occupancy_reason",
-        "session",
-    ),
-    key=("session", "device", "name", "grid", "block", "registers", "static_shared_bytes", "dynamic_shared_bytes"),
-    sort=(("total_ns", True),),
-    weight="total_ns",
-)
 
 SHAPE: Final = (
     "session",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.durations import share, total
+from tui.analysis.durations import total
 from tui.analysis.kernels import KERNELS, kernels
 from tui.analysis.op_rules import classify, op_rules
 from tui.model.columns import columns
@@ -138,15 +138,4 @@ def kernels_of_op(profile: Profile, *, session: int, op_type: str, direction: st
         pl.col("session") == session,
         pl.col("op_type").cast(pl.String) == op_type,
         pl.col("direction").cast(pl.String).eq_missing(pl.lit(direction, pl.String)),
-    )
-
-
-def op_groups(profile: Profile) -> pl.DataFrame:
-    """GPU time by kind of work, largest first: session, group, calls, total_ns, time_pct."""
-    return (
-        ops(profile)
-        .group_by("session", "group")
-        .agg(total("calls").alias("calls"), total("total_ns").alias("total_ns"))
-        .with_columns(share())
-        .sort("total_ns", "group", descending=[True, False], nulls_last=True)
     )

@@ -19,7 +19,7 @@ class ColumnKind(StrEnum):
     DURATION = "duration"
     """Nanoseconds."""
     TIME = "time"
-    """Nanoseconds since the first record of the session."""
+    """Nanoseconds since the clock zero of the input."""
     SIZE = "size"
     """Bytes."""
     RATE = "rate"
@@ -128,10 +128,6 @@ _ALL: Final = (
     Column("rule", "Rule", K.TEXT, "The pattern of op_types.toml that told the op type from the name.", 9),
     Column("compute_capability", "CC", K.TEXT, "Compute capability, as 3.5.", 3),
     Column("sm_count", "SMs", K.NUMBER, "Streaming multiprocessors.", 3),
-    Column("memory_bandwidth", "Bandwidth", K.RATE, "Of the GPU's memory, by its data sheet.", 5),
-    Column("memory_bytes", "Memory", K.SIZE, "Of the GPU.", 5),
-    Column("facts_source", "Facts from", K.TEXT, "file, option (--gpu), table (by the name), or unknown.", 4),
-    Column("confidence", "Conf", K.TEXT, "Of the table: a seen in a profile or source, b data sheet, c doubtful.", 7),
     Column(
         "occupancy_pct",
         "Occ%",
@@ -147,9 +143,7 @@ _ALL: Final = (
         "What keeps more blocks from an SM: warps, blocks, registers, shared memory.",
         6,
     ),
-    Column("blocks_per_sm", "Blocks/SM", K.NUMBER, "Blocks resident on an SM at once, at most.", 7),
     Column("waves", "Waves", K.RATIO, "Blocks of the grid / (blocks per SM x SMs).", 7),
-    Column("occupancy_reason", "Why not", K.TEXT, "Why the occupancy is unknown.", 8),
     Column("layer", "Layer", K.TEXT, "Layer of the model, as the input names it.", 1),
     Column("phase", "Phase", K.TEXT, "forward, backward, backward data or backward filter.", 2),
     Column(
