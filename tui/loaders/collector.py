@@ -102,10 +102,6 @@ class Collector:
         """Let rows belong to an earlier session again: the lines of several processes can alternate."""
         self.session = session
 
-    def session_for(self, format_name: str, line: int) -> Session:
-        """The current session, or a new one where none is open yet."""
-        return self.session or self.open_session(format_name, line)
-
     def add(self, frame: str, row: Mapping[str, Value]) -> None:
         """Add one row to the current session; a number that its column cannot hold becomes null and an issue."""
         assert self.session is not None, "rows need a session"

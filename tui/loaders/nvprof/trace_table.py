@@ -22,16 +22,14 @@ if TYPE_CHECKING:
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
 
-_ISSUE_LIMIT: Final = 20
-"""So many damaged rows of a table are listed one by one; the rest is counted."""
-
-
 _ROW_TYPES: Final = (np.uint32, np.int64, np.int64, np.int64, np.int32)
-
+"""Line, start, duration, correlation id and code."""
 
 Columns = Mapping[str, pl.Series | npt.NDArray[np.generic]]
 """Some columns of `CELLS`, of the same length."""
 
+_CELLS_OF_A_FRAME: Final = 65_536
+"""So many distinct cells are worth a frame of their own: more would be held twice for too long."""
 
 _NUMPY_TYPES: Final = {
     name: pl.Series(dtype=dtype).to_numpy().dtype for name, dtype in CELLS.items() if dtype.is_numeric()
@@ -95,11 +93,10 @@ class TraceTable:
         self._cells: list[pl.DataFrame] = []
         self._new_cells: list[Cells] = []
         self._new_columns: list[Columns] = []
+        self._new_count = 0
         self._cell_codes: dict[Cells, int] = {}
         self.cell_count = 0
         self._api_names: dict[str, int] = {}
-        self._issues = 0
-        self._last_issue_line = 0
         self._step_ns = Decimal(0)
         collector.before_profile(self.finish)
 
@@ -138,7 +135,10 @@ class TraceTable:
             for name, values in columns.items()
         }
         self._new_columns.append(narrow)
+        self._new_count += count
         self.cell_count += count
+        if self._new_count >= _CELLS_OF_A_FRAME:
+            self._flush_columns()
         return first
 
     def api_code(self, name: str) -> int:
@@ -147,10 +147,7 @@ class TraceTable:
 
     def damaged(self, line: int, text: str, reason: str) -> None:
         """Note a row that could not be read as it stood."""
-        self._issues += 1
-        self._last_issue_line = line
-        if self._issues <= _ISSUE_LIMIT:
-            self._collector.issue("warning", line, text, reason)
+        self._collector.issue("warning", line, text, reason)
 
     def finish(self) -> None:
         """Hand everything to the collector."""
@@ -165,10 +162,6 @@ class TraceTable:
             self._collector.session = current
 
     def _hand_over(self) -> None:
-        if self._issues > _ISSUE_LIMIT:
-            rest = f"{self._issues - _ISSUE_LIMIT} more rows of this trace are damaged; this is the last of them"
-            self._collector.issue("warning", self._last_issue_line, "", rest)
-            self._issues = 0
         if self._step_ns:
             self._collector.resolution(max(1, int(self._step_ns)))
         marks = []
@@ -206,6 +199,7 @@ class TraceTable:
             for name, values in self._new_columns[0].items()
         }
         self._new_columns.clear()
+        self._new_count = 0
         self._cells.append(pl.DataFrame({name: joined.get(name, MISSING[name]) for name in CELLS}, schema=CELLS))
 
 
