@@ -11,7 +11,7 @@ from tui.analysis.memo import once_per_profile
 from tui.analysis.occupancy import with_occupancy
 from tui.analysis.shapes import with_shapes
 from tui.model.columns import columns
-from tui.model.names import short_name
+from tui.model.names import KIND_BY_PREFIX, short_name
 from tui.model.schema import NAME
 from tui.model.view import TableSpec
 
@@ -79,19 +79,11 @@ LAUNCHES: Final = TableSpec(
 )
 
 
-def kind_of_name() -> pl.Expr:
-    """The kind of GPU activity (kernel, memcpy, memset, um) that a name of a summary stands for."""
+def _kind() -> pl.Expr:
+    """`tui.model.names.kind_of` of the column ``name``."""
     name = pl.col("name").cast(pl.String)
-    return (
-        pl.when(name.str.starts_with("[CUDA memcpy"))
-        .then(pl.lit("memcpy"))
-        .when(name.str.starts_with("[CUDA memset"))
-        .then(pl.lit("memset"))
-        .when(name.str.starts_with("[Unified Memory"))
-        .then(pl.lit("um"))
-        .otherwise(pl.lit("kernel"))
-        .alias("kind")
-    )
+    found = (pl.when(name.str.starts_with(prefix)).then(pl.lit(kind)) for prefix, kind in KIND_BY_PREFIX.items())
+    return pl.coalesce(*found, pl.lit("kernel")).alias("kind")
 
 
 @once_per_profile("activities", "summary")
@@ -146,7 +138,7 @@ def aggregated(profile: Profile, section: str, *, without: pl.Series) -> pl.Data
     return (
         rows.group_by("session", "name")
         .agg(*merged_figures(), pl.col("time_pct").sum().alias("printed"), pl.col("line").min())
-        .with_columns(kind_of_name().cast(rows.schema["name"]), pl.lit(None, pl.Boolean).alias("uses_tensor_core"))
+        .with_columns(_kind().cast(rows.schema["name"]), pl.lit(None, pl.Boolean).alias("uses_tensor_core"))
         .with_columns(
             pl.when(pl.col("printed").sum().over("session").is_between(1, 99, closed="left"))
             .then(pl.col("printed"))

@@ -1,8 +1,9 @@
-"""Kernel names: long demangled C++ names made short enough to read."""
+"""Names of GPU work: what kind of work they stand for, and long demangled C++ names made short enough to read."""
 
 from __future__ import annotations
 
 import re
+from types import MappingProxyType
 from typing import Final
 
 _ANONYMOUS: Final = "(anonymous namespace)"
@@ -11,6 +12,18 @@ _IDENTIFIER: Final = re.compile(r"(\d+)")
 _AFTER_PARAMETERS: Final = re.compile(r" (?:const|volatile|noexcept)\b|&&?(?=$|::)")
 _NOTE: Final = re.compile(r" \[(?:with|clone)\b.*")
 _CLOSING: Final = {"<": ">", "(": ")", "{": "}", "[": "]"}
+
+KIND_BY_PREFIX: Final = MappingProxyType({"[CUDA memcpy": "memcpy", "[CUDA memset": "memset", "[Unified Memory": "um"})
+"""How the profiler's own names begin, and the kind of work (``activities.kind``) that each stands for."""
+
+
+def kind_of(name: str) -> str:
+    """The kind of GPU work that a name stands for: memcpy, memset or um by the profiler's own names, else kernel.
+
+    >>> kind_of("[CUDA memcpy HtoD]"), kind_of("f(int*)")
+    ('memcpy', 'kernel')
+    """
+    return next((kind for prefix, kind in KIND_BY_PREFIX.items() if name.startswith(prefix)), "kernel")
 
 
 def short_name(name: str) -> str:

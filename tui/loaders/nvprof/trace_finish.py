@@ -11,7 +11,7 @@ import numpy.typing as npt
 import polars as pl
 import polars.selectors as cs
 
-from tui.model.names import short_name
+from tui.model.names import kind_of, short_name
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def activities_of(
     names = cells["name"].unique()
     known = cells.lazy().select(
         # Of rows whose name is lost, only kernels are kept: their launch configuration shows what they are.
-        kind=_mapped("name", names, _kind).fill_null(pl.lit("kernel", NAME)),
+        kind=_mapped("name", names, kind_of).fill_null(pl.lit("kernel", NAME)),
         name="name",
         short_name=_mapped("name", names, short_name),
         device=_devices(cells, first_line, collector),
@@ -81,14 +81,6 @@ def _mapped(column: str, values: pl.Series, function: Callable[[str], str | None
     texts = values.cast(pl.String)
     replaced = pl.Series([None if text is None else function(text) for text in texts], dtype=pl.String).cast(NAME)
     return pl.col(column).replace_strict(values, replaced, default=None, return_dtype=NAME)
-
-
-def _kind(name: str) -> str:
-    if name.startswith("[CUDA memcpy"):
-        return "memcpy"
-    if name.startswith("[CUDA memset"):
-        return "memset"
-    return "um" if name.startswith("[Unified Memory") else "kernel"
 
 
 def _copy_kind(name: str) -> str | None:
