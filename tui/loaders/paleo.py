@@ -8,11 +8,12 @@ algorithms. One file often holds several runs one after another, each for one di
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
 from tui.loaders.base import Format
+from tui.loaders.paleo_context import Context, Static, Summary
 
 if TYPE_CHECKING:
     from tui.loaders.collector import Collector
@@ -40,10 +41,6 @@ FORMAT: Final = Format(
 )
 
 _SUMMARY_START: Final = "A summary of static characteristics of network."
-_SUMMARY_ROW: Final = re.compile(r"\s+(?P<layer>\S+)\s+\[(?P<outputs>[\d, ]+)\]\s*(?P<rest>.*)")
-_FILTERS: Final = re.compile(r"Filters: \[([\d, ]+)\]")
-_PARAMS: Final = re.compile(r"Params: ([\d,]+)")
-_PARAMS_TOTAL: Final = re.compile(r"Number of params: ([\d,]+)")
 _HEADER: Final = re.compile(r"layer\s+ours\s+cudnn\s+tensorflow\s+ours_alg\s+cu_alg\s*")
 _CONTEXT: Final = re.compile(r"(?P<key>Network|Direction|Gradient wrt): *(?P<value>.*)")
 _FULL_PASS: Final = re.compile(r"(?P<phase>Forward|Backward|Softmax) time\s+(?P<ms>\S+)\s*")
@@ -61,44 +58,6 @@ _ALGORITHMS: Final = re.compile(
 )
 _WORKSPACE: Final = re.compile(r"(?P<name>\S+) (?P<mb>[\d.]+) MB")
 
-_TYPE_BY_DETAIL: Final = (
-    ("Filters:", "conv2d"),
-    ("Kernel:", "pool2d"),
-    ("Keep prob:", "dropout"),
-    ("Classes:", "softmax"),
-)
-"""Each kind of layer prints its own details: they tell the type, by Paleo's names."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Static:
-    """A layer as the static summary describes it; shapes are batch, height, width, channels."""
-
-    op_type: str | None
-    output_shape: str
-    filter_shape: str | None
-    params: int | None
-
-
-@dataclass(slots=True)
-class _Context:
-    """What the lines above a table say of it."""
-
-    network: str | None = None
-    direction: str | None = None
-    gradient: str | None = None
-    first_line: int | None = None
-    """Where the first summary or full pass began."""
-    network_line: int | None = None
-    statics: dict[str, _Static] = field(default_factory=dict)
-
-    @property
-    def phase(self) -> str | None:
-        """As the ``phase`` column of ``layers``: forward, backward data, backward filter."""
-        if self.direction == "backward" and self.gradient:
-            return f"backward {self.gradient}"
-        return self.direction
-
 
 @dataclass(frozen=True, slots=True)
 class _Row:
@@ -112,21 +71,10 @@ class _Row:
     line: int
 
 
-def _ensure_session(collector: Collector, context: _Context, line: int) -> None:
+def _ensure_session(collector: Collector, context: Context, line: int) -> None:
     """Paleo is a program of its own: its session is never another program's."""
     if collector.session is None or collector.session.format != FORMAT.name:
         collector.open_session(FORMAT.name, context.first_line or context.network_line or line)
-
-
-def _shape(text: str) -> str:
-    return "x".join(part.strip() for part in text.split(","))
-
-
-def _whole(text: str) -> int:
-    digits = text.replace(",", "")
-    if len(digits) > 15:
-        raise ValueError(f"{text} is too large a number")
-    return int(digits)
 
 
 def _time_ms(text: str) -> Decimal | None:
@@ -156,51 +104,10 @@ def _ns(ms: Decimal | None) -> int | None:
     return None if ms is None else int((ms * NS_PER_MS).to_integral_value())
 
 
-class _Summary:
-    """The static summary: one line a layer."""
-
-    def __init__(self, collector: Collector, context: _Context) -> None:
-        self._collector = collector
-        self._context = context
-        self._params = 0
-        context.statics = {}
-
-    def take(self, line: Line) -> bool:
-        text = line.text
-        try:
-            if row := _SUMMARY_ROW.fullmatch(text):
-                self._layer(row["layer"], row["outputs"], row["rest"])
-                return True
-            if total := _PARAMS_TOTAL.match(text.lstrip(" \t")):
-                if _whole(total[1]) != self._params:
-                    reason = f"the layers above have {self._params:,} parameters, the summary says {total[1]}"
-                    self._collector.issue("warning", line.number, text, reason)
-                return True
-        except ValueError as error:
-            self._collector.issue("warning", line.number, text, f"{error}; this line of the summary is left out")
-            return True
-        return text.strip().startswith(("LAYER", "Activation:"))
-
-    def _layer(self, name: str, outputs: str, rest: str) -> None:
-        filters = _FILTERS.search(rest)
-        params = _PARAMS.search(rest)
-        op_type = next((op_type for detail, op_type in _TYPE_BY_DETAIL if rest.startswith(detail)), None)
-        if op_type == "conv2d" and "Pad:" not in rest:
-            op_type = "deconv2d"
-        static = _Static(
-            op_type, _shape(outputs), _shape(filters[1]) if filters else None, _whole(params[1]) if params else None
-        )
-        self._params += static.params or 0
-        self._context.statics[name] = static
-
-    def close(self) -> None:
-        """The layers wait in the context for the tables."""
-
-
 class _FullPass:
     """The times of whole passes, which belong to no layer."""
 
-    def __init__(self, collector: Collector, context: _Context, line: Line) -> None:
+    def __init__(self, collector: Collector, context: Context, line: Line) -> None:
         self._collector = collector
         self._context = context
         self._line = line
@@ -223,7 +130,7 @@ class _FullPass:
 class _Table:
     """A table of layer times, from its header to its sums."""
 
-    def __init__(self, collector: Collector, context: _Context, line: Line) -> None:
+    def __init__(self, collector: Collector, context: Context, line: Line) -> None:
         self._collector = collector
         self._context = context
         self._header = line
@@ -333,7 +240,7 @@ class _Table:
                     },
                 )
 
-    def _statics(self) -> dict[str, _Static]:
+    def _statics(self) -> dict[str, Static]:
         """What the static summary says of the layers; nothing where it is of another network.
 
         The tables leave out the input, which is called ``data``.
@@ -353,14 +260,14 @@ class _Reader:
 
     def __init__(self, collector: Collector) -> None:
         self._collector = collector
-        self._context = _Context()
+        self._context = Context()
 
     def begin(self, line: Line) -> Section | bool:
         """A summary, a full pass, a table, or a line that says what the next table is about."""
         text = line.text.lstrip(" \t")
         if text.startswith(_SUMMARY_START):
             self._context.first_line = self._context.first_line or line.number
-            return _Summary(self._collector, self._context)
+            return Summary(self._collector, self._context)
         if text.startswith(_FULL_PASS_START):
             self._context.first_line = self._context.first_line or line.number
             return _FullPass(self._collector, self._context, line)
