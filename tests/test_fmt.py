@@ -5,10 +5,9 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.cells import cell_len
 
 from tui import fmt
-from tui.fmt import bar, cell_width, clip, clip_middle, column_unit, format_column, format_value, shorten_symbol
+from tui.fmt import column_unit, format_column, format_value
 from tui.model.columns import ColumnKind
 
 K = ColumnKind
@@ -160,53 +159,3 @@ def test_values_of_other_kinds(kind: ColumnKind, value: object, text: str) -> No
 @pytest.mark.parametrize("value", [None, 0, 1_025, 753_580_086, 0.5])
 def test_ascii_is_ascii(kind: ColumnKind, value: float | None) -> None:
     assert format_value(kind, value, ascii_only=True).isascii()
-
-
-@given(st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Mc", "Lo"))))
-def test_widths_agree_with_those_that_screens_are_drawn_with(text: str) -> None:
-    bases = "".join(character for character in text if cell_width(character) == cell_len(character))
-    assert cell_width(bases) == sum(cell_len(character) for character in bases)
-
-
-@pytest.mark.parametrize("text", ["sgemm", "行列乗算", "größe", "µs", "…–×█▏", "ｆｕｌｌ"])
-def test_widths_of_what_is_drawn(text: str) -> None:
-    assert cell_width(text) == cell_len(text)
-
-
-@given(st.text("aß行列e\u0301_<>", max_size=30), st.integers(0, 20))
-def test_cut_texts_fit(text: str, width: int) -> None:
-    for cut in (clip(text, width), clip_middle(text, width), shorten_symbol(text, width)):
-        assert cell_width(cut) <= width
-        assert cut == text or cell_width(text) > width
-
-
-@pytest.mark.parametrize(
-    ("width", "text"),
-    [
-        (200, "void cudnn::detail::dgrad_engine<float, int=128, int=6>(int, int, float const *)"),
-        (60, "cudnn::detail::dgrad_engine<float, int=128, int=6>"),
-        (38, "cudnn::detail::dgrad_engine<float, in…"),
-        (32, "cudnn::detail::dgrad_engine"),
-        (20, "detail::dgrad_engine"),
-        (12, "dgrad_engine"),
-        (9, "dgra…gine"),
-        (1, "…"),
-        (0, ""),
-    ],
-)
-def test_a_symbol_loses_its_decoration_before_its_letters(width: int, text: str) -> None:
-    name = "void cudnn::detail::dgrad_engine<float, int=128, int=6>(int, int, float const *)"
-    assert shorten_symbol(name, width) == text
-
-
-def test_an_operator_keeps_the_function_that_it_is_in() -> None:
-    name = "void at::native::sum::{lambda(float)#1}::operator()(float) const"
-    assert shorten_symbol(name, 30) == "sum::{lambda(fl…1}::operator()"
-
-
-@given(st.floats(0, 1), st.integers(1, 40))
-def test_a_bar_is_as_long_as_its_share(share: float, width: int) -> None:
-    drawn = bar(share, width)
-    assert len(drawn) <= width
-    assert (drawn == "") == (share == 0)
-    assert abs(len(bar(share, width, ascii_only=True)) - share * width) <= 1

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.fmt import cell_width
+from tui.fitting import cell_width
 from tui.labels import tell_apart, tell_symbols_apart
 
 ELEMENTWISE = (

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "tui"
 
 LAYERS = (
-    ("model",),
+    ("model", "fitting", "fmt", "text", "views"),
     ("data", "loaders"),
     ("analysis",),
     ("query",),
@@ -28,7 +28,6 @@ HEADLESS = (
     "clipboard",
     "export",
     "exportable",
-    "fmt",
     "labels",
     "listing",
     "opening",
@@ -36,7 +35,6 @@ HEADLESS = (
     "report",
     "report_dashboard",
     "terminal",
-    "text",
     "text_table",
 )
 """Modules without a screen, beside the layers."""
@@ -105,7 +103,7 @@ def test_nothing_below_the_screen_names_its_libraries(part: str) -> None:
 
 def test_every_module_is_in_a_layer() -> None:
     known = {name for layer in LAYERS for name in layer} | set(HEADLESS)
-    of_the_app = {"__init__", "__main__", "commands", "keys", "theme", "views"}
+    of_the_app = {"__init__", "__main__", "commands", "keys", "theme"}
     present = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py"}
     present |= {path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__"}
     assert present == known | of_the_app

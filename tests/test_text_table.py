@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.fmt import cell_width
+from tui.fitting import cell_width
 from tui.model.columns import columns
 from tui.text_table import laid_out, written
 

@@ -1,4 +1,4 @@
-"""How values are written for people: durations, sizes, rates, counts, shares, and names cut to a width.
+"""How values are written for people: durations, sizes, rates, counts, shares.
 
 Pure functions, shared by the screens and the text reports, so that both write the same value the same way.
 A value that is not 0 is never written as 0, an unknown value never as a number.
@@ -7,19 +7,15 @@ A value that is not 0 is never written as 0, an unknown value never as a number.
 from __future__ import annotations
 
 import math
-import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
 from tui.model.columns import ColumnKind
-from tui.model.names import short_name
 
 NULL: Final = "–"
 """What is written for an unknown value."""
-
-ELLIPSIS: Final = "…"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +51,6 @@ _SIZES: Final = ((2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10,
 _TIME_KINDS: Final = (ColumnKind.DURATION, ColumnKind.TIME)
 _SECONDS_FROM_NS: Final = 10e9
 """Columns whose largest value is below 10 s are written in ms: the small values keep more digits."""
-
-_ARGUMENTS_LEAST: Final = 6
-"""Template arguments are shown where there are so many cells for them."""
 
 _SMALLEST_DECIMALS: Final = 4
 """A value too small for the decimals of its column is written with up to so many."""
@@ -295,137 +288,3 @@ def _plain_number(value: float, *, separators: bool = True) -> str:
     if abs(value) >= 1e15 or abs(value) < 1e-4:
         return f"{value:.4e}"
     return f"{value:,.{max(0, 4 - math.floor(math.log10(abs(value))))}f}".rstrip("0").rstrip(".")
-
-
-def cell_width(text: str) -> int:
-    r"""How many cells of a terminal a text takes.
-
-    >>> cell_width("sgemm"), cell_width("行列"), cell_width("e\u0301")
-    (5, 4, 1)
-    """
-    if text.isascii():
-        return len(text)
-    return sum(map(_character_width, text))
-
-
-def _character_width(character: str) -> int:
-    if unicodedata.category(character) in ("Mn", "Me", "Cf", "Cc"):
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
-
-
-def _fitting(text: str, width: int) -> str:
-    """The longest beginning of a text that fits into so many cells."""
-    if text.isascii():
-        return text[:width]
-    used = 0
-    for index, character in enumerate(text):
-        used += _character_width(character)
-        if used > width:
-            return text[:index]
-    return text
-
-
-def clip(text: str, width: int, *, ascii_only: bool = False) -> str:
-    """The text cut at the end to a width in cells, with an ellipsis.
-
-    >>> clip("convolution", 6), clip("short", 6)
-    ('convo…', 'short')
-    """
-    if cell_width(text) <= width:
-        return text
-    if width <= 0:
-        return ""
-    mark = "~" if ascii_only else ELLIPSIS
-    return _fitting(text, width - 1) + mark
-
-
-def clip_middle(text: str, width: int, *, ascii_only: bool = False) -> str:
-    """The text cut in the middle to a width in cells, with an ellipsis.
-
-    >>> clip_middle("maxwell_scudnn_128x64_relu_small_nn_v1", 17)
-    'maxwell_…ll_nn_v1'
-    """
-    if cell_width(text) <= width:
-        return text
-    if width <= 2:
-        return clip(text, width, ascii_only=ascii_only)
-    mark = "~" if ascii_only else ELLIPSIS
-    tail = (width - 1) // 2
-    end = _fitting(text[::-1], tail)[::-1]
-    return _fitting(text, width - 1 - cell_width(end)) + mark + end
-
-
-def shorten_symbol(name: str, width: int, *, ascii_only: bool = False) -> str:
-    """A C++ name in at most so many cells.
-
-    Whole where it fits, else without return type and parameters and with as much of its template arguments as there is
-    room for (they tell the instances of one kernel apart), then without them and the outer namespaces, else cut in the
-    middle.
-
-    >>> shorten_symbol("void cudnn::detail::dgrad_engine<float, int=128>(int, float const *)", 38)
-    'cudnn::detail::dgrad_engine<float, in…'
-    >>> shorten_symbol("void cudnn::detail::dgrad_engine<float, int=128>(int, float const *)", 20)
-    'detail::dgrad_engine'
-    """
-    if cell_width(name) <= width:
-        return name
-    short = short_name(name)
-    spare = width - cell_width(short)
-    if spare >= _ARGUMENTS_LEAST:
-        arguments = _template_arguments(name, short)
-        return short + clip(arguments, spare, ascii_only=ascii_only)
-    inner = short
-    while cell_width(inner) > width:
-        _namespace, separator, rest = inner.partition("::")
-        # A lambda or an operator says nothing without the function that it is in.
-        if not separator or rest.startswith(("{", "operator")):
-            return clip_middle(inner, width, ascii_only=ascii_only)
-        inner = rest
-    return inner
-
-
-def _template_arguments(name: str, short: str) -> str:
-    """The template arguments that stand behind the short form of a name, with their brackets; empty if there are none.
-
-    >>> _template_arguments("void f<float, g<4> >(int)", "f")
-    '<float, g<4> >'
-    """
-    start = name.find(f"{short}<")
-    if start < 0:
-        return ""
-    start += len(short)
-    depth = 0
-    for end in range(start, len(name)):
-        depth += {"<": 1, ">": -1}.get(name[end], 0)
-        if depth == 0:
-            return name[start : end + 1]
-    return name[start:]
-
-
-def pad(text: str, width: int, *, right: bool = False) -> str:
-    """The text filled with blanks to a width in cells; ``right`` aligns it to the right.
-
-    >>> pad("7", 3, right=True), pad("行", 3)
-    ('  7', '行 ')
-    """
-    blanks = " " * max(0, width - cell_width(text))
-    return blanks + text if right else text + blanks
-
-
-_EIGHTHS: Final = " ▏▎▍▌▋▊▉"
-
-
-def bar(share: float, width: int, *, ascii_only: bool = False) -> str:
-    """A bar for a share of 0 to 1, in eighths of a cell; a share above 0 is never empty.
-
-    >>> bar(0.5, 4), bar(0.0001, 4), bar(0.5, 4, ascii_only=True)
-    ('██', '▏', '##')
-    """
-    share = min(max(share, 0.0), 1.0)
-    if share == 0:
-        return ""
-    if ascii_only:
-        return "#" * max(1, round(share * width))
-    eighths = max(1, round(share * width * 8))
-    return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()

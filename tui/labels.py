@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
 from typing import Final
 
-from tui.fmt import cell_width, clip, shorten_symbol
+from tui.fitting import cell_width, clip, ellipsis, shorten_symbol
 from tui.model.names import short_name
 
 _WORD: Final = re.compile(r"[A-Za-z_]\w*|\d+")
@@ -91,13 +91,13 @@ def _cut_to(text: str, start: int, width: int, *, ascii_only: bool) -> str:
         return text
     while start > 0 and text[start - 1] not in _BREAKS:
         start -= 1
-    ellipsis = "~" if ascii_only else "…"
+    mark = ellipsis(ascii_only=ascii_only)
     rest = text[start:]
-    if start + min(cell_width(rest), width // 3) + len(ellipsis) <= width:
+    if start + min(cell_width(rest), width // 3) + len(mark) <= width:
         return clip(text, width, ascii_only=ascii_only)
-    head = min(max(HEAD_LEAST, width - len(ellipsis) - cell_width(rest)), max(0, width - len(ellipsis) - 1))
+    head = min(max(HEAD_LEAST, width - len(mark) - cell_width(rest)), max(0, width - len(mark) - 1))
     beginning = clip(text, head + 1, ascii_only=ascii_only)[:-1]
-    return f"{beginning}{ellipsis}{clip(rest, width - head - len(ellipsis), ascii_only=ascii_only)}"
+    return f"{beginning}{mark}{clip(rest, width - head - len(mark), ascii_only=ascii_only)}"
 
 
 def _own_words(arguments: Mapping[str, str]) -> dict[str, str]:

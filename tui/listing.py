@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tui.analysis.capabilities import OK
-from tui.fmt import count, duration, pad
+from tui.fitting import pad
+from tui.fmt import count, duration
 from tui.keys import ACTIONS, Action
 from tui.text import plain
 from tui.views import NOT_IN_THIS_VERSION

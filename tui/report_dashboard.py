@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 from tui.analysis.dashboard import REST, Fact, dashboard
 from tui.analysis.layers import LAYER_TOTALS, layer_totals
 from tui.export import json_line, markdown_cell, markdown_table
-from tui.fmt import bar, cell_width, count, duration, format_value, pad, percent
+from tui.fitting import bar, cell_width, pad
+from tui.fmt import count, duration, format_value, percent
 from tui.model.columns import Column, ColumnKind, columns
 from tui.model.view import TableSpec
 from tui.report import Style, json_rows, table_lines, table_markdown

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from tui.fmt import cell_width, clip, format_column, heading, pad, shorten_symbol
+from tui.fitting import cell_width, clip, pad, shorten_symbol
+from tui.fmt import format_column, heading
 from tui.model.columns import Column, ColumnKind
 from tui.text import plain
 

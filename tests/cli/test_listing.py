@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tui.fmt import cell_width
+from tui.fitting import cell_width
 from tui.keys import ACTIONS
 from tui.listing import formats_markdown, formats_text, inspect_text, keys_markdown, keys_text, shown_keys
 from tui.loaders.base import Format

@@ -10,7 +10,7 @@ import pytest
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
 from tui import cli, report
-from tui.fmt import cell_width
+from tui.fitting import cell_width
 from tui.loaders.registry import load
 from tui.report import Style, as_json, as_markdown, as_text
 from tui.report_dashboard import DashboardReport

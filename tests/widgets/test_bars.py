@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from textual.app import App
 
 from tests.snapshots import screen_text
-from tui.fmt import cell_width
+from tui.fitting import cell_width
 from tui.widgets.bar_list import BarList
 from tui.widgets.bars import BarRow, bar_columns, bar_lines, shared_cells, stacked_bar
 from tui.widgets.spark import histogram, histogram_line, sparkline

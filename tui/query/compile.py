@@ -12,6 +12,7 @@ from typing import Final
 
 import polars as pl
 
+from tui.fitting import clip
 from tui.model.columns import Column, ColumnKind
 from tui.query import texts
 from tui.query.compare import Interval, unknown
@@ -287,9 +288,8 @@ def find_column(name: str, columns: Sequence[Column], *, weight: Column | None =
 def _no_column(name: str, span: Span, columns: Sequence[Column]) -> QueryError:
     names = {spelling.lower(): spelling for column in columns for spelling in reversed(spellings(column))}
     nearest = difflib.get_close_matches(name[:_SHOWN_NAME].lower(), names, n=1, cutoff=0.6)
-    shown = name if len(name) <= _SHOWN_NAME else name[: _SHOWN_NAME - 1] + "…"
     hint = f"did you mean {names[nearest[0]]}?" if nearest else 'text with : = < > ~ goes into "quotes"'
-    return QueryError(f"no column {shown}", *span, hint=hint)
+    return QueryError(f"no column {clip(name, _SHOWN_NAME)}", *span, hint=hint)
 
 
 def spellings(column: Column) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+from tui.fitting import clip
 from tui.model.columns import ColumnKind
 from tui.query.errors import QueryError
 
@@ -86,6 +87,9 @@ _NUMBER: Final = re.compile(
 _MAX_DIGITS: Final = 400
 """More than any float of the frames needs; a longer number is a mistake."""
 
+_SHOWN: Final = 40
+"""Cells of what was typed that an error repeats."""
+
 _INFINITE: Final = {"inf": math.inf, "+inf": math.inf, "-inf": -math.inf}
 
 
@@ -141,9 +145,8 @@ def quantity(
     match = _NUMBER.fullmatch(stripped) if len(stripped) <= _MAX_DIGITS else None
     digits = match["number"] if match else ""
     if match is None or not any(character.isdigit() for character in digits.lower().partition("e")[0]):
-        shown = stripped if len(stripped) <= 40 else stripped[:39] + "…"
         hint = f"{title} takes numbers, with {_OFFERED[kind]}"
-        raise QueryError(f"{shown or 'nothing'} is not a number", *span, hint=hint)
+        raise QueryError(f"{clip(stripped, _SHOWN) or 'nothing'} is not a number", *span, hint=hint)
     number = Fraction(digits.replace(",", ""))
     used = (match["unit"] or "").strip() or (unit if unit not in ("", "auto") else BASE_UNIT.get(kind, ""))
     if used == "%" and kind is not ColumnKind.PERCENT:
@@ -152,8 +155,7 @@ def quantity(
         return Quantity(number, digits)
     scale = UNITS[kind].get(used.lower())
     if scale is None:
-        shown = used if len(used) <= 20 else used[:19] + "…"
-        raise QueryError(f"{shown} is no unit of {title}", *span, hint=f"use {_OFFERED[kind]}")
+        raise QueryError(f"{clip(used, _SHOWN)} is no unit of {title}", *span, hint=f"use {_OFFERED[kind]}")
     value = number * scale
     reading = f"{digits}%" if used == "%" else f"{digits} {used}"
     if kind in (ColumnKind.SIZE, ColumnKind.RATE) and scale % 1000 == 0:

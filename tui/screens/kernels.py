@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from tui.analysis.kernels import KERNELS, LAUNCHES, kernels, launches
 from tui.analysis.neighbours import neighbours
 from tui.analysis.occupancy import launch_config
-from tui.fmt import shorten_symbol
+from tui.fitting import shorten_symbol
 from tui.model.names import short_name
 from tui.screens.linked import Level, LinkedTablesScreen, Row
 from tui.widgets.details import row_details

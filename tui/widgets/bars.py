@@ -8,7 +8,8 @@ from typing import Final
 
 from textual.content import Content
 
-from tui.fmt import bar, cell_width, pad, percent
+from tui.fitting import bar, cell_width, pad
+from tui.fmt import percent
 from tui.labels import tell_apart, tell_symbols_apart
 from tui.model.names import short_name
 from tui.text import plain

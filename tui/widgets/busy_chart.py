@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 from textual.content import Content
 from textual.widget import Widget
 
-from tui.fmt import cell_width, duration, pad, percent
+from tui.fitting import cell_width, pad
+from tui.fmt import duration, percent
 from tui.text import plain
 from tui.widgets.spark import ASCII_LEVELS, LEVELS
 

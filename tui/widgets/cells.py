@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.fmt import PERCENT, cell_width, clip, column_unit, format_value, heading, metric, shorten_symbol
+from tui.fitting import cell_width, clip, shorten_symbol
+from tui.fmt import PERCENT, column_unit, format_value, heading, metric
 from tui.labels import tell_symbols_apart
 from tui.model.columns import Column, ColumnKind
 from tui.model.names import short_name

@@ -10,7 +10,7 @@ from textual.content import Content
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
 
-from tui.fmt import pad
+from tui.fitting import pad
 from tui.widgets.dialog import Dialog
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from textual.content import Content
 from textual.message import Message
 from textual.widget import Widget
 
-from tui.fmt import cell_width, format_value, pad
+from tui.fitting import cell_width, pad
+from tui.fmt import format_value
 from tui.keys import Scope, bindings_for
 
 if TYPE_CHECKING:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tui.fmt import count, duration, percent, rate, shorten_symbol, size
+from tui.fitting import shorten_symbol
+from tui.fmt import count, duration, percent, rate, size
 from tui.model.columns import ColumnKind
 from tui.model.names import short_name
 from tui.widgets.details import Details, Line, sections, whole_value

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tui.fmt import cell_width, duration
+from tui.fitting import cell_width
+from tui.fmt import duration
 
 if TYPE_CHECKING:
     import polars as pl

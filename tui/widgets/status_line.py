@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 from textual.content import Content
 from textual.widget import Widget
 
-from tui.fmt import cell_width, clip, count, percent
+from tui.fitting import cell_width, clip
+from tui.fmt import count, percent
 
 if TYPE_CHECKING:
     from textual.visual import Visual

@@ -12,7 +12,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from tui.fmt import bar, cell_width, clip, pad
+from tui.fitting import bar, cell_width, clip, pad
 from tui.model.columns import ColumnKind
 from tui.widgets.cells import UNIT_COLUMN
 from tui.widgets.table_layout import GAP, GUTTER, PlacedColumn, TableLayout

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from tui.fitting import bar, cell_width, clip, clip_middle, shorten_symbol
+
+
+@given(st.text("aZ_<>ßéµ–…×█▏行列ｆ한й", max_size=30))
+def test_widths_are_those_that_screens_are_drawn_with(text: str) -> None:
+    assert cell_width(text) == cell_len(text)
+
+
+@pytest.mark.parametrize(("text", "cells"), [("sgemm", 5), ("行列乗算", 8), ("ｆｕｌｌ", 8), ("e\u0301", 1), ("", 0)])
+def test_widths(text: str, cells: int) -> None:
+    assert cell_width(text) == cells
+
+
+@given(st.text("aß行列e\u0301_<>", max_size=30), st.integers(0, 20))
+def test_cut_texts_fit(text: str, width: int) -> None:
+    for cut in (clip(text, width), clip_middle(text, width), shorten_symbol(text, width)):
+        assert cell_width(cut) <= width
+        assert cut == text or cell_width(text) > width
+
+
+@pytest.mark.parametrize(
+    ("width", "text"),
+    [
+        (200, "void cudnn::detail::dgrad_engine<float, int=128, int=6>(int, int, float const *)"),
+        (60, "cudnn::detail::dgrad_engine<float, int=128, int=6>"),
+        (38, "cudnn::detail::dgrad_engine<float, in…"),
+        (32, "cudnn::detail::dgrad_engine"),
+        (20, "detail::dgrad_engine"),
+        (12, "dgrad_engine"),
+        (9, "dgra…gine"),
+        (1, "…"),
+        (0, ""),
+    ],
+)
+def test_a_symbol_loses_its_decoration_before_its_letters(width: int, text: str) -> None:
+    name = "void cudnn::detail::dgrad_engine<float, int=128, int=6>(int, int, float const *)"
+    assert shorten_symbol(name, width) == text
+
+
+def test_an_operator_keeps_the_function_that_it_is_in() -> None:
+    name = "void at::native::sum::{lambda(float)#1}::operator()(float) const"
+    assert shorten_symbol(name, 30) == "sum::{lambda(fl…1}::operator()"
+
+
+@given(st.floats(0, 1), st.integers(1, 40))
+def test_a_bar_is_as_long_as_its_share(share: float, width: int) -> None:
+    drawn = bar(share, width)
+    assert len(drawn) <= width
+    assert (drawn == "") == (share == 0)
+    assert abs(len(bar(share, width, ascii_only=True)) - share * width) <= 1
