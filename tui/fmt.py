@@ -27,6 +27,7 @@ class Unit:
     scale: float = 1.0
     """Base units (nanoseconds, bytes) in one of it."""
     decimals: int = 0
+    """Digits behind the point, unless the value is too small for them."""
 
     def ascii(self) -> Unit:
         """The same unit in ASCII characters."""

@@ -30,6 +30,7 @@ class Table:
 
     spec: TableSpec
     rows: Callable[[Profile], pl.DataFrame]
+    """The analysis function that makes its frame."""
     summed: bool = False
     """Its weights add up to something that has a meaning."""
 
@@ -64,6 +65,7 @@ class Style:
     width: int
     """Cells of a line."""
     ascii_only: bool = False
+    """ASCII characters alone."""
     bold: bool = False
     """Headings are bold, with terminal sequences."""
 

@@ -29,7 +29,9 @@ class WrittenColumn:
 
     column: Column
     heading: str
+    """Its title with the unit of its values."""
     cells: Sequence[str]
+    """One text a row."""
 
     @property
     def is_text(self) -> bool:

@@ -13,6 +13,7 @@ class View:
     name: str
     """Its name on the command line, as ``api-calls``."""
     title: str
+    """Its name for people."""
     key: str = ""
     """The digit that goes to it, or empty."""
     screen: str = ""

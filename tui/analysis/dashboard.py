@@ -49,6 +49,7 @@ class Fact:
     name: str
     """Stable, as ``busy_ns``."""
     label: str
+    """For people, as ``GPU busy``."""
     value: Value
     """In base units; None where it is unknown."""
     kind: ColumnKind

@@ -28,16 +28,20 @@ _SAME_CHIP: Final = re.compile(r"^(?:\d+gb|pcie|sxm\d?|hbm\d?e?|generation|works
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """What a name says of a GPU; None where cards of that name differ."""
+    """What a name says of a GPU: a row of ``gpus.toml``; None where cards of that name differ."""
 
     name: str
+    """As ``GTX 680``: without NVIDIA, GeForce and Tesla."""
     compute_capability: str | None
+    """As ``7.0``."""
     sm_count: int | None = None
+    """Streaming multiprocessors."""
     bandwidth: int | None = None
-    """10^9 bytes per second."""
+    """Of its memory, in 10^9 bytes per second."""
     confidence: str | None = None
     """a: seen in a profile or a public source, b: data sheets, c: doubtful."""
     note: str = ""
+    """What else is to be known of the row, in words."""
 
 
 @cache

@@ -16,8 +16,10 @@ class Neighbour:
     """An activity next to another one on the same stream."""
 
     activity: int
+    """Its number, the column ``activity``."""
     name: str
     duration_ns: int | None
+    """None where the input does not say."""
     gap_ns: int | None
     """Time between the two; None where it is below what the start times of the log can tell, or they overlap."""
 

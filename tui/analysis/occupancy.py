@@ -216,7 +216,11 @@ _AS_RECORDED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class LaunchConfig:
-    """One GPU activity with all that is known of it; None where the input does not say."""
+    """One GPU activity with all that is known of it; None where the input does not say.
+
+    What has no note of its own is the column of that name in the frame ``activities`` (`tui.model.schema`) or of
+    `tui.analysis.devices.device_facts`.
+    """
 
     session: int
     activity: int
@@ -225,10 +229,13 @@ class LaunchConfig:
     start_ns: int | None
     duration_ns: int | None
     grid: tuple[int, int, int] | None
+    """Blocks in x, y and z."""
     block: tuple[int, int, int] | None
+    """Threads in x, y and z."""
     blocks: int | None
     """In the grid."""
     threads_per_block: int | None
+    """Product of ``block``."""
     threads: int | None
     """Of the whole launch."""
     registers: int | None
@@ -253,6 +260,7 @@ class LaunchConfig:
     occupancy_pct: float | None
     """Theoretical, an upper bound."""
     blocks_per_sm: int | None
+    """Blocks resident on an SM at once, at most."""
     limits: tuple[tuple[str, int | None], ...]
     """For each of `LIMITS` the blocks that it allows on an SM; None where it does not limit or is not known."""
     limiter: str | None

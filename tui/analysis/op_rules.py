@@ -30,11 +30,13 @@ class Rule:
     """Kernels whose name matches a pattern are of an op type."""
 
     op_type: str
+    """As ``convolution``."""
     direction: str
     """fprop, bprop, or empty where the name does not say."""
     pattern: str
     """A regular expression in Rust syntax; upper and lower case are the same."""
     note: str
+    """Why the rule is as it is, for who reads the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,7 @@ class Rules:
     """All rules in the order they are tried, and which op types a group sums."""
 
     rules: tuple[Rule, ...]
+    """The first that matches decides."""
     groups: Mapping[str, str]
     """For an op type its group."""
 

@@ -36,10 +36,13 @@ class LoadProgress:
     """How far a loader has come."""
 
     source: str
+    """The path as given."""
     bytes_read: int
+    """Of the input as it lies on the disk, compressed or not."""
     bytes_total: int | None
-    """Both are bytes of the file as it lies on the disk, compressed or not; None where there is no file (a pipe)."""
+    """Size of the file; None where there is none (a pipe)."""
     rows: int
+    """How many have been read, over all frames."""
 
 
 Report = Callable[[LoadProgress], bool]

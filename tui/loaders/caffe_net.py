@@ -69,6 +69,7 @@ def _messages(message: Message, key: str) -> list[Message]:
 
 
 _MAX_PARAMS: Final = 10**15
+"""More than any memory holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,9 @@ class Filter:
     """The weights of a layer: their shape in Caffe's order, and how many parameters they are with the bias."""
 
     shape: tuple[int, ...]
+    """Without the bias."""
     params: int
+    """Weights and biases."""
 
 
 @dataclass(slots=True)
@@ -85,10 +88,13 @@ class Network:
 
     name: str | None = None
     layers: dict[str, Message] = field(default_factory=dict)
+    """The definition of each layer, by its name."""
     blobs: dict[str, tuple[int, ...]] = field(default_factory=dict)
     """The shape of each blob, by its name."""
     bottoms: dict[str, list[str]] = field(default_factory=dict)
+    """The names of each layer's inputs."""
     tops: dict[str, list[str]] = field(default_factory=dict)
+    """The names of each layer's outputs."""
     shapes: dict[str, list[tuple[int, ...]]] = field(default_factory=dict)
     """The shapes of each layer's outputs, in the order of its tops."""
 

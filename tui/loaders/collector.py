@@ -43,12 +43,17 @@ class Session:
     """One profiled process, while its text is read."""
 
     number: int
+    """From 0, in the order of the text."""
     format: str
+    """The name of its `tui.loaders.base.Format`."""
     first_line: int
     pid: int | None = None
     command: str | None = None
+    """What was profiled, as the input prints it."""
     last_line: int = 0
+    """The last line that a row or message came from."""
     start_resolution_ns: int | None = None
+    """The coarsest step of its start times."""
     facts: dict[str, Value] = field(default_factory=dict)
     """Further columns of the ``sessions`` frame (tool, tool_version, framework, ...)."""
 
@@ -73,11 +78,15 @@ class Collector:
 
     def __init__(self, source: str) -> None:
         self.source = source
+        """The path as given."""
         self.sessions: list[Session] = []
+        """In the order in which they began."""
         self.devices: dict[tuple[int, int], str] = {}
+        """Names of GPUs by session and number."""
         self._rows: dict[str, list[dict[str, Value]]] = {name: [] for name in FRAMES}
         self._frames: dict[str, list[pl.DataFrame]] = {name: [] for name in FRAMES}
         self.row_count = 0
+        """Rows so far, over all frames but the issues."""
         self.session: Session | None = None
         """The session that rows now belong to."""
         self._alike: dict[tuple[int | None, str, str], _Alike] = {}

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 _SAMPLE: Final = 4096
+"""Bytes in which zeros are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +18,7 @@ class Encoding:
     name: str
     """utf-8, utf-16-le or utf-16-be."""
     mark_size: int = 0
+    """Bytes of the mark; 0 where there is none."""
 
 
 def encoding_of(head: bytes) -> Encoding:

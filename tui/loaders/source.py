@@ -27,16 +27,20 @@ from tui.loaders.stored_text import StoredText
 from tui.model.errors import ProftuiError
 
 HEAD_SIZE: Final = 1 << 16
+"""Bytes at the beginning that formats are told by."""
 BLOCK_SIZE: Final = 4 << 20
+"""Bytes: large enough for what is done once for each block to cost nothing, small enough to report progress."""
 LINE_LIMIT: Final = 1 << 20
 """Of a longer line only so many bytes are read, whatever its length."""
 
 STANDARD_INPUT: Final = "-"
 
 _REPORT_EVERY: Final = 0.1
+"""Seconds: a progress bar that moves ten times a second looks smooth."""
 _READ_SIZE: Final = 1 << 20
 """A piece that stays in the cache until it is put into its block."""
 _SNIFF_SIZE: Final = 512
+"""Bytes that tell how an input is compressed; a pipe may give fewer at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +48,13 @@ class Note:
     """Something about the input itself that the user should know; a loader makes it an issue."""
 
     severity: str
+    """info, warning or error."""
     line: int | None
+    """From 1; None where it is about the whole input."""
     text: str
+    """What stands there."""
     reason: str
+    """What is odd, in words."""
 
 
 class Source:

@@ -32,7 +32,9 @@ _BAD_ROW: Final = (ValueError, OverflowError, PolarsError)
 _GOOD_BULK: Final = 256
 """A bulk read of fewer lines hardly pays for looking at the rest of the block."""
 _LONGEST_WAIT: Final = 8192
+"""Lines that are taken alone, at most, before bulk reading is tried again."""
 _LINES_BETWEEN_REPORTS: Final = 256
+"""Taken one by one: so many are soon done, and a wish to stop is seen in time."""
 
 
 class TextLogLoader:

@@ -14,6 +14,7 @@ class Place:
     """A view with everything that is needed to return to it as it was left."""
 
     view: str
+    """Its name, as ``kernels``."""
     level: str = ""
     """The part of the view that has the focus, as ``kernels``."""
     states: tuple[tuple[str, TableState], ...] = ()
@@ -31,8 +32,11 @@ class History:
     """The places visited, as a browser keeps them, and the view before this one."""
 
     places: list[Place] = field(default_factory=list)
+    """The earliest first."""
     index: int = -1
+    """Which of them is shown; -1 before the first."""
     previous: Place | None = None
+    """Where the user was in the view before this one."""
 
     @property
     def current(self) -> Place | None:

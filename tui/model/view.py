@@ -58,15 +58,25 @@ class TableState:
     """None: as the table comes."""
 
     hidden: frozenset[str] = frozenset()
+    """Columns that the user does not want to see."""
+
     order: tuple[str, ...] = ()
     """Columns that the user moved, first to last; the others follow in their own order."""
 
     cursor_key: tuple[object, ...] | None = None
+    """The row of the cursor, by the values of `TableSpec.key`; None: the first row."""
+
     cursor_column: str = ""
+    """The column of the cursor; empty: the first."""
+
     marks: frozenset[tuple[object, ...]] = frozenset()
+    """The marked rows, by key."""
+
     full_names: bool = False
+    """C++ names as they stand, instead of short ones."""
+
     unit: str = "auto"
-    """auto, s, ms, us or ns."""
+    """What times are written in: auto, s, ms, us or ns."""
 
     as_share: bool = False
     """Durations as a share of the table's total."""

@@ -49,10 +49,13 @@ class Applied:
     """How the filter was understood."""
 
     find_reading: str = ""
+    """How the find was understood."""
+
     error: QueryError | None = None
     """Why the filter is not applied."""
 
     find_error: QueryError | None = None
+    """Why nothing is found."""
 
     def take(self, frame: pl.DataFrame, start: int = 0, length: int | None = None) -> pl.DataFrame:
         """The shown rows of the frame from a position on, in the order shown."""

@@ -24,7 +24,9 @@ class Interval:
     low: Bound | None = None
     high: Bound | None = None
     low_open: bool = False
+    """The low bound itself is outside."""
     high_open: bool = False
+    """The high bound itself is outside."""
 
     def holds(self, values: pl.Series) -> pl.Series:
         """Which values lie in it; never null, and false for unknown ones and NaN."""

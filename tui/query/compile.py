@@ -46,7 +46,11 @@ class Query:
     """A query that has been understood."""
 
     text: str
+    """As it was typed."""
+
     node: Node
+    """Its tree."""
+
     reading: str
     """How it was understood, in words: ``Duration > 1 ms``; empty for the empty query."""
 

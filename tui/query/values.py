@@ -109,7 +109,9 @@ class Share:
     """What ``%`` is taken of in a column that is no percentage itself."""
 
     total: int | float
+    """In base units."""
     unit: str
+    """Their name, as ``ns``; empty for counts."""
 
 
 def quantity(

@@ -14,7 +14,9 @@ class Notice:
     """What to tell about a message of nvprof's."""
 
     severity: str
+    """info, warning or error."""
     reason: str
+    """What it means for the figures, and what to do."""
     general: bool = False
     """Other tools mark warnings and errors in the same way; it is nvprof's only within a session of its own."""
 
