@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui.loaders.nvprof.numbers import percent, time_ns
 from tui.loaders.nvprof.state import NvprofState, is_message
+from tui.loaders.nvprof.summary_rows import add_row
 
 if TYPE_CHECKING:
     from tui.loaders.section import Line
@@ -66,17 +67,8 @@ class CpuSection:
         if name[0] in " |":
             self._below += 1
             return True
-        self._state.collector.add(
-            "summary",
-            {
-                "section": "cpu",
-                "name": name,
-                "total_ns": time_ns(match["time"]) if match["time"] else None,
-                "time_pct": percent(match["time_pct"]),
-                "line": line.number,
-                "repaired": False,
-            },
-        )
+        total_ns = time_ns(match["time"]) if match["time"] else None
+        add_row(self._state, "cpu", line, name, total_ns=total_ns, time_pct=percent(match["time_pct"]))
         return True
 
     def close(self) -> None:
@@ -115,17 +107,8 @@ class DependencySection:
         match = _DEPENDENCY_ROW.fullmatch(text.strip())
         if match is None or _DAMAGED.search(match["name"]):
             return _is_damaged(text, line, self._state, "the dependency analysis")
-        self._state.collector.add(
-            "summary",
-            {
-                "section": "dependency",
-                "name": match["name"],
-                "total_ns": time_ns(match["time"]),
-                "time_pct": percent(match["time_pct"]),
-                "line": line.number,
-                "repaired": False,
-            },
-        )
+        total_ns, time_pct = time_ns(match["time"]), percent(match["time_pct"])
+        add_row(self._state, "dependency", line, match["name"], total_ns=total_ns, time_pct=time_pct)
         return True
 
     def close(self) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from tui.loaders.nvprof.figures import LABELS, Row, Units
 from tui.loaders.nvprof.numbers import NS_PER_UNIT, count, time_ns
 from tui.loaders.nvprof.state import NvprofState, is_lead, is_message
-from tui.loaders.nvprof.summary_rows import add_rows
+from tui.loaders.nvprof.summary_rows import add_row, add_rows
 
 if TYPE_CHECKING:
     from tui.loaders.section import Line
@@ -168,17 +168,8 @@ class MemoryCsvSection:
         except ValueError:
             total_ns = None
             self._times_lost += 1
-        self._state.collector.add(
-            "summary",
-            {
-                "section": "um",
-                "name": cells[-1],
-                "calls": count(calls) if calls.isdigit() else None,
-                "total_ns": total_ns,
-                "line": line.number,
-                "repaired": False,
-            },
-        )
+        counted = count(calls) if calls.isdigit() else None
+        add_row(self._state, "um", line, cells[-1], calls=counted, total_ns=total_ns)
         return True
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Hands the rows of a summary table over, and tells of those whose figures contradict each other."""
+"""Hands the rows of summaries over, and tells of those whose figures contradict each other."""
 
 from __future__ import annotations
 
@@ -10,6 +10,32 @@ from tui.loaders.nvprof.names import identifiers
 if TYPE_CHECKING:
     from tui.loaders.nvprof.figures import Row, Units
     from tui.loaders.nvprof.state import NvprofState
+    from tui.loaders.section import Line
+
+
+def add_row(
+    state: NvprofState,
+    section: str,
+    line: Line,
+    name: str,
+    *,
+    calls: int | None = None,
+    total_ns: int | None = None,
+    time_pct: float | None = None,
+) -> None:
+    """Add one row of a result that has fewer figures than a summary to the ``summary`` frame.
+
+    Args:
+        state: What the result belongs to.
+        section: One of `tui.model.schema.SECTIONS`.
+        line: The line that it stands on.
+        name: What the figures are of.
+        calls: How often; None where the result does not say.
+        total_ns: How long altogether; None where the result does not say.
+        time_pct: Its share, 0 to 100, as printed.
+    """
+    row = {"section": section, "name": name, "calls": calls, "total_ns": total_ns, "time_pct": time_pct}
+    state.collector.add("summary", {**row, "line": line.number, "repaired": False})
 
 
 def add_rows(state: NvprofState, rows: Sequence[Row], units: Units, *, first_line: int, has_header: bool) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui.loaders.nvprof.numbers import count, size_bytes, time_ns
 from tui.loaders.nvprof.state import NvprofState, is_message
+from tui.loaders.nvprof.summary_rows import add_row
 
 if TYPE_CHECKING:
     from tui.loaders.section import Line
@@ -55,7 +56,7 @@ class UnifiedMemorySection:
             return True
         footer = _FOOTER.fullmatch(text)
         if footer is not None:
-            self._add(line, footer["name"], count(footer["count"]), None)
+            add_row(self._state, "um", line, footer["name"], calls=count(footer["count"]))
             return True
         match = _ROW.fullmatch(text.strip())
         if match is None or len(_CELL.findall(match["name"])) >= _LEAST_CELLS:
@@ -65,10 +66,10 @@ class UnifiedMemorySection:
                 if cell != "-":
                     size_bytes(cell)
             calls = None if match["count"] == "-" else count(match["count"])
-            total = None if match["time"] == "-" else time_ns(match["time"])
+            total_ns = None if match["time"] == "-" else time_ns(match["time"])
         except ValueError:
             return self._is_damaged(text, line)
-        self._add(line, match["name"], calls, total)
+        add_row(self._state, "um", line, match["name"], calls=calls, total_ns=total_ns)
         return True
 
     def _is_damaged(self, text: str, line: Line) -> bool:
@@ -78,19 +79,6 @@ class UnifiedMemorySection:
         reason = "this looks like a row of unified memory, but not all of its columns can be read; it was left out"
         self._state.collector.issue("warning", line.number, text.strip(), reason)
         return True
-
-    def _add(self, line: Line, name: str, calls: int | None, total_ns: int | None) -> None:
-        self._state.collector.add(
-            "summary",
-            {
-                "section": "um",
-                "name": name,
-                "calls": calls,
-                "total_ns": total_ns,
-                "line": line.number,
-                "repaired": False,
-            },
-        )
 
     def close(self) -> None:
         """Every line was handed over as it came."""
