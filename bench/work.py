@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
-from tui.loaders.registry import load
+from tui.loaders.registry import load_one
 
 
 def read_bytes(path: str) -> int:
@@ -24,5 +24,5 @@ def read_csv(path: str) -> int:
 
 def load_profile(path: str) -> int:
     """Open a log as proftui does, up to the checked frames."""
-    profile = load([path])
+    profile = load_one(path)
     return profile["activities"].height + profile["api_calls"].height

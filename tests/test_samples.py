@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from tui.loaders.registry import load
+from tui.loaders.registry import load_one
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
@@ -20,7 +20,7 @@ SAMPLES = Path(__file__).parents[1] / "sample_logs"
 
 
 def sample(name: str) -> Profile:
-    return load([str(SAMPLES / name)])
+    return load_one(str(SAMPLES / name))
 
 
 def summary(profile: Profile) -> dict[str, tuple[int, int, int]]:
@@ -59,7 +59,7 @@ def test_every_activity_bears_the_name_that_its_line_ends_with() -> None:
     path = SAMPLES / "resnet50_training.nvprof.log"
     lines = path.read_text(encoding="utf-8").split("\n")
 
-    activities = load([str(path)])["activities"].select("line", pl.col("name").cast(pl.String))
+    activities = load_one(str(path))["activities"].select("line", pl.col("name").cast(pl.String))
 
     wrong = [
         line for line, name in activities.rows() if re.sub(r" \[\d+\]$", "", lines[line - 1])[-len(name) :] != name

@@ -292,12 +292,13 @@ def _inspect(options: argparse.Namespace) -> int:
     from tui.analysis.inspect import inspect
     from tui.export import json_line
     from tui.listing import inspect_text
+    from tui.loaders.registry import load_one
 
     _check_input(options.files)
     errors = []
     for file in options.files:
         try:
-            profile = _only_session(_load_one(file, options), options.session)
+            profile = _only_session(load_one(file, format_in=options.format_in), options.session)
         except ProftuiError as error:
             errors.append(error)
             found: dict[str, object] = {"source": file, "error": str(error)}
@@ -317,27 +318,15 @@ def _load(options: argparse.Namespace) -> tuple[Profile, list[ProftuiError]]:
     Raises:
         ProftuiError: None could be read.
     """
-    from tui.model.profile import joined
+    from tui.loaders.registry import load
 
     _check_input(options.files)
-    profiles: list[Profile] = []
-    errors: list[ProftuiError] = []
-    for file in options.files:
-        try:
-            profiles.append(_load_one(file, options))
-        except ProftuiError as error:
-            errors.append(error)
-    if not profiles:
+    profile, errors = load(options.files, format_in=options.format_in)
+    if profile is None:
         for fault in errors[:-1]:
             _complain(fault)
         raise errors[-1]
-    return _only_session(joined(profiles), options.session), errors
-
-
-def _load_one(file: str, options: argparse.Namespace) -> Profile:
-    from tui.loaders.registry import load_one
-
-    return load_one(file, format_in=options.format_in)
+    return _only_session(profile, options.session), errors
 
 
 def _only_session(profile: Profile, session: int | None) -> Profile:

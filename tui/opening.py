@@ -36,18 +36,10 @@ def open_profiles(options: OpenOptions, report: Report, *, session: int | None) 
     # Imported here, so that the shell of the app is on the screen before Polars is.
     from tui.analysis.capabilities import views
     from tui.loaders import registry
-    from tui.model.profile import joined
 
-    profiles: list[Profile] = []
-    errors: list[ProftuiError] = []
-    for path in options.paths:
-        try:
-            profiles.append(registry.load_one(path, format_in=options.format_in, report=report))
-        except ProftuiError as error:
-            errors.append(error)
-    if not profiles:
+    profile, errors = registry.load(options.paths, format_in=options.format_in, report=report)
+    if profile is None:
         return Opened(None, tuple(errors))
-    profile = joined(profiles)
     try:
         _check(profile, options.gpu, session)
     except ProftuiError as error:

@@ -11,7 +11,7 @@ from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
 from tui import cli, report
 from tui.fitting import cell_width
-from tui.loaders.registry import load
+from tui.loaders.registry import load_one
 from tui.report import Style, as_json, as_markdown, as_text
 from tui.report_dashboard import DashboardReport
 
@@ -99,7 +99,7 @@ def test_inspect_for_people(capfd: pytest.CaptureFixture[str], golden: SnapshotA
 
 @pytest.mark.parametrize("name", LOGS)
 def test_no_line_is_wider_than_asked_for_and_every_number_is_told_alike(name: str) -> None:
-    profile = load([name])
+    profile = load_one(name)
     for width in (60, 100):
         for view in report.VIEWS:
             assert max(map(cell_width, as_text(profile, view, Style(width)).splitlines())) <= width
@@ -116,7 +116,7 @@ def test_no_line_is_wider_than_asked_for_and_every_number_is_told_alike(name: st
 
 
 def test_what_a_view_lacks_is_said() -> None:
-    profile = load(["gpt_summary.nvprof.log"])
+    profile = load_one("gpt_summary.nvprof.log")
     assert as_text(profile, "layers", Style(100)) == (
         "Layers (0 rows)\n\nno layer times: open the output of caffe time or of Paleo\n"
     )
@@ -124,7 +124,7 @@ def test_what_a_view_lacks_is_said() -> None:
 
 
 def test_headings_are_bold_only_where_asked_for() -> None:
-    profile = load(["gpt_summary.nvprof.log"])
+    profile = load_one("gpt_summary.nvprof.log")
     bold = as_text(profile, "api", Style(80, bold=True))
     assert bold.startswith("\x1b[1mAPI Calls (1 row, 16.255 ms)\x1b[0m\n")
     assert bold.replace("\x1b[1m", "").replace("\x1b[0m", "") == as_text(profile, "api", Style(80))

@@ -17,7 +17,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.corpus import corpus_files
-from tui.loaders.registry import LOADERS, load, load_one
+from tui.loaders.registry import LOADERS, load_one
 from tui.loaders.source import Source
 from tui.model.errors import ProftuiError
 
@@ -65,7 +65,7 @@ I1230 17:32:17.100700  6463 caffe.cpp:376] Total Time: 4.5 ms.
 
 def read(content: str | bytes) -> Profile:
     content = content if isinstance(content, bytes) else content.encode()
-    return load(["-"], stream=io.BytesIO(content))
+    return load_one("-", stream=io.BytesIO(content))
 
 
 def durations(profile: Profile) -> list[int]:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.loaders.registry import load
+from tui.loaders.registry import load_one
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
@@ -52,7 +52,7 @@ SMALL = "\n".join(
 
 
 def read(text: str) -> Profile:
-    return load(["-"], stream=BytesIO(text.encode()))
+    return load_one("-", stream=BytesIO(text.encode()))
 
 
 def table(*rows: str, above: str = "Network: n\nDirection: forward\n") -> str:
@@ -236,7 +236,7 @@ def test_damage_never_ends_the_reading(at: int, inserted: str, removed: int) -> 
 
 def test_a_report_of_vgg16(corpus: Callable[[str], str]) -> None:
     """Every part of a real report adds up to the sums that it prints, to their last digit."""
-    profile = load([corpus("seeds/001_c245d485069c24cb.txt")])
+    profile = load_one(corpus("seeds/001_c245d485069c24cb.txt"))
 
     layers = profile["layers"]
     assert layers.height == 144

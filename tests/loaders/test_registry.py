@@ -42,7 +42,9 @@ def test_several_files_are_several_sessions(tmp_path: Path) -> None:
     (tmp_path / "one.log").write_text(SUMMARY)
     (tmp_path / "two.log").write_text(SUMMARY.replace("5110", "5111") + "\n" + SUMMARY.replace("5110", "5112"))
     paths = [str(tmp_path / "one.log"), str(tmp_path / "two.log")]
-    profile = load(paths)
+    profile, errors = load(paths)
+    assert profile is not None
+    assert errors == []
     assert profile["sessions"].select("session", "pid", "source", "first_line").rows() == [
         (0, 5110, paths[0], 1),
         (1, 5111, paths[1], 1),
@@ -57,8 +59,19 @@ def test_several_files_are_several_sessions(tmp_path: Path) -> None:
     assert profile.texts[paths[1]].lines(9, 1) == ["==5112== NVPROF is profiling process 5112, command: ./saxpy"]
 
 
+def test_a_file_that_cannot_be_read_stops_no_other(tmp_path: Path) -> None:
+    (tmp_path / "one.log").write_text(SUMMARY)
+    (tmp_path / "notes.txt").write_text("hello\n")
+    paths = [str(tmp_path / name) for name in ("gone.log", "one.log", "notes.txt")]
+    profile, errors = load(paths)
+    assert profile is not None
+    assert profile.sources == (paths[1],)
+    assert [error.message.split(": ")[0] for error in errors] == [paths[0], paths[2]]
+    assert load(paths[:1])[0] is None
+
+
 def test_standard_input_is_read_from_a_stream() -> None:
-    profile = load(["-"], stream=io.BytesIO(SUMMARY.encode()))
+    profile = load_one("-", stream=io.BytesIO(SUMMARY.encode()))
     assert profile["sessions"]["source"].to_list() == ["-"]
     assert profile["summary"].height == 3
     assert profile.texts["-"].line_count == 7

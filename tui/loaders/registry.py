@@ -26,26 +26,26 @@ def formats() -> tuple[Format, ...]:
 
 
 def load(
-    paths: Sequence[str],
-    *,
-    format_in: str | None = None,
-    report: Report = keep_going,
-    stream: BinaryIO | None = None,
-) -> Profile:
-    """Read inputs into one profile, sessions in the order of the paths.
+    paths: Sequence[str], *, format_in: str | None = None, report: Report = keep_going
+) -> tuple[Profile | None, list[ProftuiError]]:
+    """Read inputs into one profile, sessions in the order of the paths; one that cannot be read stops no other.
 
     Args:
         paths: Files; ``-`` is standard input.
-        format_in: The name of a format (`formats`) to read them as, instead of looking at the content.
-        report: Told of progress; its False stops the reading, and what has been read is kept.
-        stream: What ``-`` reads instead of standard input.
+        format_in: As for `load_one`.
+        report: As for `load_one`.
 
-    Raises:
-        ProftuiError: An input cannot be opened or holds nothing that can be read.
+    Returns:
+        What was read, or None where nothing could be; and for each input that could not be read, why.
     """
-    return joined(
-        [load_one(path, format_in=format_in, report=report, stream=stream if path == "-" else None) for path in paths]
-    )
+    profiles: list[Profile] = []
+    errors: list[ProftuiError] = []
+    for path in paths:
+        try:
+            profiles.append(load_one(path, format_in=format_in, report=report))
+        except ProftuiError as error:
+            errors.append(error)
+    return joined(profiles) if profiles else None, errors
 
 
 def load_one(
@@ -55,7 +55,17 @@ def load_one(
     report: Report = keep_going,
     stream: BinaryIO | None = None,
 ) -> Profile:
-    """Read one input; arguments and errors as for `load`."""
+    """Read one input.
+
+    Args:
+        path: A file; ``-`` is standard input.
+        format_in: The name of a format (`formats`) to read it as, instead of looking at the content.
+        report: Told of progress; its False stops the reading, and what has been read is kept.
+        stream: What to read instead of the file.
+
+    Raises:
+        ProftuiError: The input cannot be opened or holds nothing that can be read.
+    """
     named = None if format_in is None else _named(format_in)
     source = Source.open(path, stream=stream, report=report)
     return (named or _surest(source)).load(source, report)

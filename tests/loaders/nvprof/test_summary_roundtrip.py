@@ -184,7 +184,7 @@ def test_every_log_of_the_corpus_opens_or_is_declined_in_one_line() -> None:
     for path in paths:
         declined, profile = "", None
         try:
-            profile = registry.load([path])
+            profile = registry.load_one(path)
         except ProftuiError as error:
             declined = error.message
         assert "\n" not in declined
@@ -206,7 +206,7 @@ def test_every_log_of_the_corpus_opens_or_is_declined_in_one_line() -> None:
     ],
 )
 def test_figures_of_real_logs(name: str, sessions: int, gpu: tuple[int, int, int], api: tuple[int, int, int]) -> None:
-    profile = registry.load([corpus_file(name)])
+    profile = registry.load_one(corpus_file(name))
     assert profile["sessions"].height == sessions
     for section, (rows, calls, total) in (("gpu", gpu), ("api", api)):
         part = profile["summary"].filter(section=section)
