@@ -205,9 +205,11 @@ class TraceTable:
 
 def _without_marks(rows: pl.DataFrame, codes: Codes, names: pl.Series) -> tuple[pl.DataFrame, Codes, pl.DataFrame]:
     """Rows and codes without the marks of NVTX, and those with their names."""
-    is_mark = names.cast(pl.String).str.contains(MARK).fill_null(False).to_numpy()
-    if not is_mark.any():
+    marks_by_name = names.unique().drop_nulls()
+    marks_by_name = marks_by_name.filter(marks_by_name.cast(pl.String).str.contains(MARK))
+    if marks_by_name.is_empty():
         return rows, codes, pl.DataFrame(schema={"line": pl.UInt32, "start_ns": pl.Int64, "name": pl.String})
+    is_mark = names.is_in(marks_by_name.implode()).fill_null(False).to_numpy()
     of_mark = is_mark[codes]
     marks = rows.filter(of_mark).select("line", "start_ns")
     marks = marks.with_columns(names.cast(pl.String).gather(codes[of_mark]).alias("name"))
