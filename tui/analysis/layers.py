@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
 from tui.analysis.durations import total
-from tui.model.columns import columns
+from tui.model.columns import COLUMNS, columns
 from tui.model.view import TableSpec
 
 if TYPE_CHECKING:
@@ -16,25 +17,23 @@ if TYPE_CHECKING:
 LAYERS: Final = TableSpec(
     "layers",
     "Layers",
-    columns(
-        "layer",
-        "phase",
-        "executor",
-        "measured_ns",
-        "predicted_ns",
-        "ratio",
-        "time_pct",
-        "op_type",
-        "algorithm",
-        "predicted_algorithm",
-        "workspace_bytes",
-        "output_shape",
-        "filter_shape",
-        "params",
-        "position",
-        "model",
-        "session",
-        "line",
+    (
+        *columns("layer", "phase", "executor", "measured_ns", "predicted_ns", "ratio"),
+        # What ran the layer, and how well that was predicted, say more than its share.
+        replace(COLUMNS["time_pct"], priority=6),
+        *columns(
+            "op_type",
+            "algorithm",
+            "predicted_algorithm",
+            "workspace_bytes",
+            "output_shape",
+            "filter_shape",
+            "params",
+            "position",
+            "model",
+            "session",
+            "line",
+        ),
     ),
     key=("session", "line", "executor"),
     weight="measured_ns",

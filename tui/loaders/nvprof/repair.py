@@ -196,6 +196,7 @@ def _readings(pieces: Sequence[Piece], height: int) -> Iterator[list[Row]]:
         for cells, piece in zip(zip(*columns, strict=True), (piece for piece in pieces if piece.name), strict=True):
             time_pct, total, calls, avg, shortest, longest, name = cells
             row = Row(time_pct, total, calls, avg, shortest, longest, name, piece.line)
-            row.repairs.append(f"put back together from {lines}: {row.calls} calls of {row.avg} make {row.total}")
+            times = "1 call" if calls == "1" else f"{calls} calls"
+            row.repairs.append(f"put back together from {lines}: {times} of {avg} make {total}")
             rows.append(row)
         yield rows
