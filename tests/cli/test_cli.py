@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import pty
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -444,3 +446,19 @@ def test_a_full_disk_is_one_line(log: Path) -> None:
             command = [sys.executable, "-m", "tui", *map(str, arguments)]
             done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
             assert (done.returncode, done.stderr) == (2, "proftui: standard output: No space left on device\n")
+
+
+def test_interrupting_the_wait_for_a_silent_pipe_is_status_130() -> None:
+    command = [sys.executable, "-m", "tui", "report", "-"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stdin is not None
+        sample = Path(__file__).parents[2] / "sample_logs" / "resnet50_training.nvprof.log"
+        said = sample.read_bytes()[: 1 << 20]
+        # All of it has been taken from the pipe once the writer is through, but for what the pipe itself holds.
+        running.stdin.write(said)
+        running.stdin.flush()
+        time.sleep(1)
+        running.send_signal(signal.SIGINT)
+        assert running.wait(20) == 130
+        assert running.stderr is not None
+        assert b"Traceback" not in running.stderr.read()

@@ -11,9 +11,13 @@ from hypothesis import strategies as st
 from tui.loaders.ahead import one_ahead
 
 
+def not_called() -> None:
+    raise AssertionError("all items were wanted")
+
+
 @given(st.lists(st.integers() | st.text()))
 def test_items_come_as_they_are_and_in_order(items: list[int | str]) -> None:
-    assert list(one_ahead(items)) == items
+    assert list(one_ahead(items, not_called)) == items
 
 
 def test_an_exception_comes_after_the_items_before_it() -> None:
@@ -21,7 +25,7 @@ def test_an_exception_comes_after_the_items_before_it() -> None:
         yield 1
         raise ValueError("torn")
 
-    ahead = one_ahead(items())
+    ahead = one_ahead(items(), lambda: None)
     assert next(ahead) == 1
     with pytest.raises(ValueError, match="torn"):
         next(ahead)
@@ -35,7 +39,8 @@ def test_at_most_two_items_are_made_before_the_first_is_taken_and_none_after_clo
             made.append(item)
             yield item
 
-    ahead = one_ahead(items())
+    given_up: list[bool] = []
+    ahead = one_ahead(items(), lambda: given_up.append(True))
     assert next(ahead) == 0
     for _ in range(50):
         time.sleep(0.005)
@@ -44,3 +49,17 @@ def test_at_most_two_items_are_made_before_the_first_is_taken_and_none_after_clo
     count = len(made)
     assert not any(thread.name == "read-ahead" for thread in threading.enumerate())
     assert len(made) == count
+    assert given_up == [True]
+
+
+def test_what_waits_for_more_is_told_to_give_up() -> None:
+    given_up = threading.Event()
+
+    def items() -> Iterator[int]:
+        yield 1
+        given_up.wait()
+
+    ahead = one_ahead(items(), given_up.set)
+    assert next(ahead) == 1
+    ahead.close()
+    assert not any(thread.name == "read-ahead" for thread in threading.enumerate())

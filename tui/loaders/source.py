@@ -161,6 +161,10 @@ class Source:
             self.stopped = not self._report(LoadProgress(self.name, self.bytes_read, self.size, rows))
         return not self.stopped
 
+    def give_up(self) -> None:
+        """Wait for no more input: nobody wants it."""
+        self.stopped = True
+
     def read(self, size: int = -1, /) -> bytes:
         """Read the input as it lies on the disk: at most ``size`` bytes; none at its end, or when stopped."""
         size = HEAD_SIZE if size < 0 else size

@@ -67,7 +67,7 @@ class TextLogLoader:
         source.report_to(report)
         collector = Collector(source.name)
         reading = _Reading(source, collector, [form.reader(collector) for form in self._text_formats], self._cues)
-        for block in one_ahead(source.blocks()):
+        for block in one_ahead(source.blocks(), source.give_up):
             if not reading.read(block):
                 break
         reading.finish()
