@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from tui.analysis.dashboard import REST, Fact, dashboard
+from tui.analysis.issues import issues
 from tui.analysis.layers import LAYER_TOTALS, layer_totals
 from tui.export import json_line, markdown_cell, markdown_table
 from tui.fitting import bar, cell_width, pad
 from tui.fmt import count, duration, format_value, percent
 from tui.model.columns import Column, ColumnKind, columns
 from tui.model.view import TableSpec
-from tui.report import Style, json_rows, table_lines, table_markdown
+from tui.report import Style, issue_lines, json_rows, table_lines, table_markdown
 from tui.text import plain
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
 
 BAR_WIDTH: Final = 30
+WORST_ISSUES: Final = 3
+"""So many errors and warnings are told in full; the rest is counted."""
 
 OPS: Final = TableSpec(
     "top_ops",
@@ -81,6 +84,8 @@ class DashboardReport:
         self._sources = list(profile.sources)
         self._figures = dashboard(profile, gpu=gpu)
         figures = self._figures
+        told = issues(profile)
+        self._worst = told.filter(told["severity"] != "info").head(WORST_ISSUES)
         self._sections = [
             _Section(OPS, figures.top_ops),
             _Section(KERNELS, figures.top_kernels),
@@ -103,7 +108,9 @@ class DashboardReport:
             table = table_lines(section.spec, section.rows, style, notes=False)
             lines += self._part(section.spec.title, table, style)
         lines += self._part("System configuration", _fact_lines(figures.system, style), style)
-        lines += self._part("Issues", style.wrapped(self._issues(), indent="  "), style)
+        worst = issue_lines(self._worst, replace(style, width=style.width - 2)) if self._worst.height else []
+        told = [*style.wrapped(self._issues(), indent="  "), *(f"  {line}" for line in worst)]
+        lines += self._part("Issues", told, style)
         if figures.missing:
             needs = _need_lines(figures.missing, style)
             lines += self._part(MISSING_HEADING, needs, style)

@@ -135,3 +135,12 @@ def test_the_gpu_can_be_named(capfd: pytest.CaptureFixture[str]) -> None:
     assert json.loads(told)["devices"][0]["compute_capability"] == "7.0"
     assert cli.main(["report", "caffe_conv1.nvprof.log", "--gpu", "abacus"]) == 2
     assert capfd.readouterr().err.startswith("proftui: --gpu abacus: nothing is known of a GPU of this name\n")
+
+
+def test_the_dashboard_tells_the_worst_issues_in_full(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    log = tmp_path / "run.log"
+    log.write_text("==5== NVPROF is profiling process 5, command: ./a\nNo kernels were profiled.\n")
+    told = run(capfd, "report", str(log))
+    assert "1 warning: proftui report --view issues lists them" in told
+    assert "line 2: no kernels were profiled: nvprof saw no GPU work." in told
+    assert "--profile-child-processes" in told
