@@ -26,6 +26,8 @@ class Block:
         """Where each line starts in `data`, and the length of `data` as the last entry."""
         self.line_count = len(starts) - 1
         """How many lines it holds."""
+        self.is_ascii = False
+        """Every character is known to be ASCII."""
         self.bytes_read = 0
         """How much of the input, as it lies on the disk, had been read when it was made."""
 
@@ -33,6 +35,7 @@ class Block:
     def of(cls, data: bytes, first_line: int) -> Block:
         """Make a block of whole lines, as they stand in the input, each with its newline."""
         array = np.frombuffer(data, np.uint8)
+        is_ascii = int(array.max(initial=0)) < 128
         # One pass finds the lines and, on the way, that there is hardly ever anything to clean.
         controls = np.flatnonzero(array < 32)
         codes = array[controls]
@@ -43,7 +46,9 @@ class Block:
                 controls = np.flatnonzero(np.frombuffer(data, np.uint8) == 10)
             else:
                 controls = controls[ends]
-        return cls(data, first_line, np.concatenate((np.zeros(1, np.int64), controls + 1)))
+        block = cls(data, first_line, np.concatenate((np.zeros(1, np.int64), controls + 1)))
+        block.is_ascii = is_ascii
+        return block
 
     @cached_property
     def array(self) -> npt.NDArray[np.uint8]:

@@ -63,7 +63,8 @@ def _split(parts: list[bytes]) -> tuple[bytes, bytes]:
     """The whole lines in some parts, copied once, and what is left after the last newline."""
     end = parts[-1].rfind(b"\n") + 1
     if end:
-        return b"".join((*parts[:-1], memoryview(parts[-1])[:end])), parts[-1][end:]
+        # Joining nothing but bytes lets other threads run meanwhile; joining a view would not.
+        return b"".join((*parts[:-1], parts[-1][:end])), parts[-1][end:]
     whole = b"".join(parts)
     end = whole.rfind(b"\n") + 1
     return whole[:end], whole[end:]

@@ -175,7 +175,7 @@ class BulkReader(ABC):
         begins = block.starts[start:stop]
         ends = _without_blanks(data, begins, block.starts[start + 1 : stop + 1] - 1)
         ascii_lines = None
-        if not block.data.isascii():
+        if not block.is_ascii:
             high = np.flatnonzero(data >= 128)
             ascii_lines = np.searchsorted(high, ends) == np.searchsorted(high, begins)
         rows = self._rows(data, begins, ends, ascii_lines)
