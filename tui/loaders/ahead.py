@@ -46,6 +46,7 @@ def one_ahead(items: Iterable[Item], give_up: Callable[[], None]) -> Iterator[It
 
     maker = threading.Thread(target=make, name="read-ahead", daemon=True)
     maker.start()
+
     def take() -> list[Item] | BaseException:
         while True:
             try:
