@@ -101,6 +101,20 @@ def gpu_names(profile: Profile) -> list[str]:
         (b"x" * (3 << 20), "it begins with “xxx"),
         ("\u202egolden\n".encode(), "it begins with"),
     ],
+    ids=[
+        "empty",
+        "blank",
+        "prose",
+        "image",
+        "every byte",
+        "random",
+        "zeros",
+        "broken gzip",
+        "gzip",
+        "markup",
+        "one line",
+        "bidirectional",
+    ],
 )
 def test_no_profile_is_one_clear_line(content: bytes, words: str) -> None:
     with pytest.raises(ProftuiError) as caught:
