@@ -249,3 +249,12 @@ def test_a_real_trace(corpus: Callable[[str], str]) -> None:
     assert span == busy + idle  # type: ignore[operator]
     assert board.split["total_ns"].sum() == 753_580_086
     assert board.devices.select("name", "compute_capability", "sm_count").rows() == [("Tesla K40c", "3.5", 15)]
+
+
+def test_the_span_of_some_sessions_is_not_that_of_all() -> None:
+    timed = kernel("a", 100, session=0, start_ns=0, device=0)
+    board = dashboard(profile(activities=[timed], summary=[printed("gpu", "b", 1, 50, session=1)]))
+    facts = {fact.name: fact for fact in board.performance}
+    assert facts["gpu_ns"].value == 150
+    assert [facts[name].value for name in ("span_ns", "busy_ns", "idle_ns", "busy_pct")] == [None] * 4
+    assert facts["span_ns"].source == "start times in only 1 of 2 sessions"

@@ -204,7 +204,7 @@ def _copies(profile: Profile) -> pl.DataFrame:
 def _performance(profile: Profile, rows: pl.DataFrame, calls: pl.DataFrame, busy: pl.DataFrame) -> tuple[Fact, ...]:
     gpu_source = _source(profile, "activities", "gpu")
     api_source = _source(profile, "api_calls", "api")
-    facts = [*_time_facts(busy)]
+    facts = [*_time_facts(busy, sessions=rows["session"].n_unique())]
     facts.append(_sum("gpu_ns", "GPU time", rows["total_ns"], K.DURATION, gpu_source, GPU_WORK))
     for kind, label in _KINDS:
         part = rows.filter(pl.col("kind") == kind)["total_ns"]
@@ -219,8 +219,11 @@ def _performance(profile: Profile, rows: pl.DataFrame, calls: pl.DataFrame, busy
     return tuple(facts)
 
 
-def _time_facts(busy: pl.DataFrame) -> tuple[Fact, ...]:
-    if busy.is_empty():
+def _time_facts(busy: pl.DataFrame, *, sessions: int) -> tuple[Fact, ...]:
+    """Span, busy and idle time; unknown where not every session with GPU work (``sessions``) has start times."""
+    timed = busy["session"].n_unique()
+    partly = 0 < timed < sessions
+    if busy.is_empty() or partly:
         values: tuple[Value, ...] = (None, None, None, None)
     else:
         span = int(busy.unique("session")["span_ns"].sum())
@@ -237,7 +240,9 @@ def _time_facts(busy: pl.DataFrame) -> tuple[Fact, ...]:
         ("busy_pct", "GPU utilisation", K.PERCENT),
     )
     return tuple(
-        _fact(name, label, value, kind, source, START_TIMES)
+        Fact(name, label, None, kind, f"start times in only {timed} of {sessions} sessions", START_TIMES.record)
+        if partly
+        else _fact(name, label, value, kind, source, START_TIMES)
         for (name, label, kind), value in zip(named, values, strict=True)
     )
 

@@ -128,7 +128,7 @@ class DashboardScreen(ViewScreen):
     def _show_busy(self) -> None:
         """A lane for each GPU; sessions have clocks of their own, so there are none over several."""
         busy = busy_time(self.profile)
-        if busy.is_empty() or busy["session"].n_unique() > 1:
+        if busy.is_empty() or self.profile["sessions"].height > 1:
             self.query_one(BusyChart).show([], 0)
             return
         profile, first, last = self.profile, busy["first_ns"].min(), busy["last_ns"].max()
