@@ -21,6 +21,8 @@ MODEL_FRAMES: Final = (
     "summary",
     "metrics",
     "layers",
+    "tool_figures",
+    "tool_findings",
     "issues",
 )
 """The frames of `tui.model.schema`, which is not imported here: the command line names them before polars is needed."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.model.profile import Profile, profile_of
-from tui.model.schema import FRAMES, SEVERITIES, conform
+from tui.model.schema import FRAMES, OP_COLUMNS, SEVERITIES, conform
 
 if TYPE_CHECKING:
     from tui.model.profile import LogText
@@ -43,14 +43,15 @@ class Session:
     """One profiled process, while its text is read."""
 
     number: int
-    """From 0, in the order of the text."""
+    """From 0, in the order of the input."""
     format: str
     """The name of its `tui.loaders.base.Format`."""
-    first_line: int
+    first_line: int | None
+    """Where it begins; None in an input without lines."""
     pid: int | None = None
     command: str | None = None
     """What was profiled, as the input prints it."""
-    last_line: int = 0
+    last_line: int | None = None
     """The last line that a row or message came from."""
     start_resolution_ns: int | None = None
     """The coarsest step of its start times."""
@@ -97,9 +98,9 @@ class Collector:
         self._before_profile.append(hand_over)
 
     def open_session(
-        self, format_name: str, line: int, *, pid: int | None = None, command: str | None = None
+        self, format_name: str, line: int | None, *, pid: int | None = None, command: str | None = None
     ) -> Session:
-        """Begin a new session at a line; a process id that no process can have is left out."""
+        """Begin a new session, at a line where the input has lines; an impossible process id is left out."""
         if not _fits("sessions", "pid", pid):
             pid = None
         session = Session(len(self.sessions), format_name, line, pid, command, last_line=line)
@@ -124,7 +125,7 @@ class Collector:
         self._rows[frame].append(added)
         self.row_count += 1
         if line is not None:
-            self.session.last_line = max(self.session.last_line, line)
+            self.session.last_line = max(self.session.last_line or 0, line)
 
     def add_frame(self, frame: str, data: pl.DataFrame) -> None:
         """Add many rows to the current session; ``data`` has columns of the frame (those missing become null)."""
@@ -138,7 +139,14 @@ class Collector:
         if "line" in data.columns:
             last = data["line"].max()
             if isinstance(last, int):
-                self.session.last_line = max(self.session.last_line, last)
+                self.session.last_line = max(self.session.last_line or 0, last)
+
+    def add_frames(self, frames: Mapping[str, pl.DataFrame]) -> None:
+        """Add the frames of the current session; ``op`` and what refers to it count from 0 within them."""
+        offset = self.count("ops")
+        for name, data in frames.items():
+            columns = [column for column in OP_COLUMNS.get(name, ()) if column in data.columns]
+            self.add_frame(name, data.with_columns((pl.col(column) + offset).cast(pl.UInt32) for column in columns))
 
     def count(self, frame: str) -> int:
         """How many rows of a frame there are so far, over all sessions."""
@@ -196,10 +204,11 @@ class Collector:
             frames[name] = pl.concat(parts) if parts else pl.DataFrame(schema=schema)
         frames["activities"] = _in_time_order(frames["activities"])
         frames["sessions"] = self._sessions_frame()
-        frames["devices"] = pl.DataFrame(
+        named = pl.DataFrame(
             [{"session": session, "device": device, "name": name} for (session, device), name in self.devices.items()],
             schema={"session": pl.UInt32, "device": pl.Int32, "name": pl.String},
         )
+        frames["devices"] = pl.concat([frames["devices"], conform("devices", named)])
         self._frames.clear()
         return profile_of(frames, source=self.source, text=text, partial=partial)
 

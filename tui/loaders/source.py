@@ -7,6 +7,7 @@ import os
 import select
 import stat
 import sys
+import tempfile
 import time
 import weakref
 from collections.abc import Callable, Iterator
@@ -181,6 +182,29 @@ class Source:
     def text(self) -> StoredText:
         """The lines of the input, as far as `blocks` has come."""
         return self._text
+
+    def file(self) -> Path:
+        """A plain file with all that the input holds: itself, or a copy that lasts as long as this object.
+
+        Raises:
+            ProftuiError: There is not enough room for the copy.
+        """
+        if self.compression is None and self._status is not None and not self._begin_at and self.name != STANDARD_INPUT:
+            return Path(self.name)
+        copy = tempfile.NamedTemporaryFile(prefix="proftui-")  # noqa: SIM115 - it lasts as long as this object
+        weakref.finalize(self, copy.close)
+        try:
+            for chunk in self.chunks():
+                copy.write(chunk)
+                if not self.keep_going():
+                    break
+            copy.flush()
+        except OSError as error:
+            raise ProftuiError(
+                f"{self.called}: cannot be unpacked into {tempfile.gettempdir()} ({error.strerror})",
+                "set TMPDIR to a folder with more room",
+            ) from error
+        return Path(copy.name)
 
     def chunks(self) -> Iterator[bytes]:
         """What the input holds, decompressed, in pieces of any size."""

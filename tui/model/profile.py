@@ -9,7 +9,7 @@ from typing import Protocol
 import polars as pl
 
 from tui.model.errors import ProftuiError
-from tui.model.schema import FRAMES, conform, empty
+from tui.model.schema import FRAMES, OP_COLUMNS, conform, empty
 
 
 class LogText(Protocol):
@@ -85,8 +85,7 @@ def joined(profiles: Sequence[Profile]) -> Profile:
             shifts = [(pl.col("session") + session_offset).cast(pl.UInt32)]
             if name == "activities":
                 shifts.append((pl.col("activity") + activity_offset).cast(pl.UInt32))
-            if name in ("activities", "ops"):
-                shifts.append((pl.col("op") + op_offset).cast(pl.UInt32))
+                shifts += [(pl.col(column) + op_offset).cast(pl.UInt32) for column in OP_COLUMNS.get(name, ())]
             parts[name].append(data.with_columns(shifts))
         session_offset += profile["sessions"].height
         activity_offset += profile["activities"].height

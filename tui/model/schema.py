@@ -31,12 +31,20 @@ SESSIONS: Final = pl.Schema(
         "cudnn_version": pl.String,
         "driver_version": pl.String,
         "start_resolution_ns": pl.Int64,
+        "origin_ns": pl.Int64,
+        "world_size": pl.Int32,
+        "iteration_source": pl.String,
         "source": pl.String,
         "first_line": pl.UInt32,
         "last_line": pl.UInt32,
     }
 )
-"""One row per profiled process or rank. ``start_resolution_ns`` is the coarsest step of its start times."""
+"""One row per profiled process or rank. ``start_resolution_ns`` is the coarsest step of its start times.
+
+``origin_ns`` is the Unix time of its ``start_ns`` 0, null where the input does not tell it. ``world_size`` is the
+number of ranks. ``iteration_source`` says in words where iterations are from (``PyTorch's ProfilerStep``, ``NVTX range
+iteration #``), null where there are none.
+"""
 
 DEVICES: Final = pl.Schema(
     {
@@ -75,6 +83,7 @@ ACTIVITIES: Final = pl.Schema(
         "registers": pl.Int32,
         "static_shared_bytes": pl.Int64,
         "dynamic_shared_bytes": pl.Int64,
+        "shared_bytes": pl.Int64,
         "size_bytes": pl.Int64,
         "throughput": pl.Float64,
         "copy_kind": NAME,
@@ -83,12 +92,21 @@ ACTIVITIES: Final = pl.Schema(
         "correlation": pl.Int64,
         "graph_node": pl.Int64,
         "op": pl.UInt32,
+        "op_join": NAME,
         "iteration": pl.Int32,
         "uses_tensor_core": pl.Boolean,
+        "tensor_core_reason": NAME,
+        "arguments": NAME,
         "line": pl.UInt32,
     }
 )
-"""One row per GPU activity, by session and start; ``kind`` is kernel, memcpy, memset or um (unified memory)."""
+"""One row per GPU activity, by session and start; ``kind`` is one of `KINDS`.
+
+``shared_bytes`` is static and dynamic shared memory of a block together, filled where the input does not tell them
+apart. ``op`` is the innermost op (``ops.op``) that the activity was launched in and ``op_join`` how that was found, or
+why there is none: one of `OP_JOINS`, null where the input records no ops. ``tensor_core_reason`` says who decided
+``uses_tensor_core``. ``arguments`` are further facts in words, as recorded (``Collective name: allreduce; ...``).
+"""
 
 API_CALLS: Final = pl.Schema(
     {
@@ -115,16 +133,26 @@ OPS: Final = pl.Schema(
         "group": NAME,
         "start_ns": pl.Int64,
         "duration_ns": pl.Int64,
+        "pid": pl.Int64,
         "tid": pl.Int64,
+        "parent": pl.UInt32,
+        "forward": pl.UInt32,
         "dtype": NAME,
-        "input_shapes": pl.String,
-        "stack": pl.String,
+        "input_shapes": NAME,
+        "stack": NAME,
         "iteration": pl.Int32,
         "tc_eligible": pl.Boolean,
         "op_source": NAME,
+        "line": pl.UInt32,
     }
 )
-"""One row per op instance; ``duration_ns`` is CPU time; ``op_source`` is recorded, nvtx or inferred."""
+"""One row per op instance, by session and start; ``op`` is its row number over all sessions.
+
+``duration_ns`` is CPU time, children included; ``op_source`` is recorded, nvtx or inferred. ``parent`` is the op that
+it ran in and ``forward`` the forward op that a backward op belongs to, both as ``op``. ``group`` is the path of what it
+ran in, outermost first, without itself: modules where the input knows them, else ranges and ops. ``stack`` is the
+source lines that called it, innermost first, with ``;`` between.
+"""
 
 RANGES: Final = pl.Schema(
     {
@@ -136,9 +164,11 @@ RANGES: Final = pl.Schema(
         "pid": pl.Int64,
         "tid": pl.Int64,
         "depth": pl.Int32,
+        "iteration": pl.Int32,
+        "line": pl.UInt32,
     }
 )
-"""One row per NVTX range or user annotation."""
+"""One row per NVTX range or user annotation; ``iteration`` is the number of the iteration that it marks, else null."""
 
 SUMMARY: Final = pl.Schema(
     {
@@ -169,6 +199,12 @@ METRICS: Final = pl.Schema(
         "session": pl.UInt32,
         "device": pl.String,
         "kernel": NAME,
+        "grid_x": pl.Int32,
+        "grid_y": pl.Int32,
+        "grid_z": pl.Int32,
+        "block_x": pl.Int32,
+        "block_y": pl.Int32,
+        "block_z": pl.Int32,
         "invocations": pl.Int64,
         "metric": NAME,
         "description": NAME,
@@ -183,7 +219,8 @@ METRICS: Final = pl.Schema(
 """One row per metric or event of a kernel; values are in base units (bytes per second, percent, counts).
 
 ``unit`` is ``%`` (0 to 100), ``B/s``, ``B``, ``level`` (0 idle to 10 max) or null for counts and ratios; ``total`` is
-over all invocations, where the input prints it (events of newer versions).
+over all invocations, where the input prints it (events of newer versions). Grid and block are known
+of metrics that were measured launch by launch (Nsight Compute).
 """
 
 LAYERS: Final = pl.Schema(
@@ -214,6 +251,35 @@ is then false and ``time_ns`` the prediction. A prediction made for a run stands
 ``predicted_ns`` and ``predicted_algorithm``. ``workspace_bytes`` is what the predicted algorithm needs.
 """
 
+TOOL_FIGURES: Final = pl.Schema(
+    {
+        "session": pl.UInt32,
+        "tool": pl.String,
+        "section": pl.String,
+        "name": pl.String,
+        "value": pl.Float64,
+        "unit": pl.String,
+        "text": pl.String,
+        "line": pl.UInt32,
+    }
+)
+"""One row per figure that the recording tool itself worked out of a session, as it says it (DLProf's GPU utilisation).
+
+``value`` is in base units (``unit``: ns, %, B, or null for counts); ``text`` stands where it is no number.
+"""
+
+TOOL_FINDINGS: Final = pl.Schema(
+    {
+        "session": pl.UInt32,
+        "tool": pl.String,
+        "severity": pl.String,
+        "problem": pl.String,
+        "recommendation": pl.String,
+        "line": pl.UInt32,
+    }
+)
+"""One row per finding of the recording tool's own advisor; ``severity`` is null where the tool gives none."""
+
 ISSUES: Final = pl.Schema(
     {
         "session": pl.UInt32,
@@ -237,14 +303,36 @@ FRAMES: Final[Mapping[str, pl.Schema]] = MappingProxyType(
         "summary": SUMMARY,
         "metrics": METRICS,
         "layers": LAYERS,
+        "tool_figures": TOOL_FIGURES,
+        "tool_findings": TOOL_FINDINGS,
         "issues": ISSUES,
     }
 )
+
+KINDS: Final = ("kernel", "memcpy", "memset", "um", "graph")
+"""What an activity can be: a kernel, a copy, a memset, unified memory work, or a whole CUDA graph of which the input
+records no single kernels."""
+
+OP_JOINS: Final = (
+    "launch",
+    "external id",
+    "recorded",
+    "no launch record",
+    "no op around the launch",
+)
+"""How the op of an activity was found: its launch lies in the op on the same thread, the profiler's id of the op, as
+the input says it; or why it has none."""
 
 SECTIONS: Final = ("gpu", "api", "openacc", "openmp", "nvtx", "um", "cpu", "dependency")
 """What a summary row can belong to. Rows below an NVTX range are ``nvtx``, never ``gpu``: they repeat its rows."""
 
 SEVERITIES: Final = ("info", "warning", "error")
+
+
+OP_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {"activities": ("op",), "ops": ("op", "parent", "forward")}
+)
+"""The columns of each frame that hold the number of an op."""
 
 
 def empty(frame: str) -> pl.DataFrame:

@@ -196,7 +196,7 @@ class NvprofReader:
             return self._read_notice(line, text, pid)
         session = self.state.collector.session
         if session is not None:
-            session.last_line = max(session.last_line, line.number)
+            session.last_line = max(session.last_line or 0, line.number)
         return True
 
     def _first_of_several(self, line: Line, text: str, pid: int | None) -> str:

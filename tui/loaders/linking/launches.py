@@ -1,0 +1,107 @@
+"""From GPU work to the call that launched it, and on to the op and the iteration that the call was made in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from tui.loaders.linking.nesting import NONE, Nesting, nested
+from tui.model.schema import NAME
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+SLACK_NS: Final = 1000
+"""By so much rounding to microseconds can make a call seem to end after the op that it was made in."""
+
+
+def with_launch(activities: pl.DataFrame, api_calls: pl.DataFrame) -> pl.DataFrame:
+    """Add ``launch_ns``, ``launch_pid`` and ``launch_tid``: when and where each activity was launched, else null.
+
+    Args:
+        activities: Of one session, with ``correlation``.
+        api_calls: Of the same session. Where several calls share a correlation (a runtime call and the driver call
+            within it), the one that began first counts.
+    """
+    first = (
+        api_calls.lazy()
+        .filter(pl.col("correlation").is_not_null(), pl.col("start_ns").is_not_null())
+        .select("correlation", launch_ns="start_ns", launch_pid="pid", launch_tid="tid")
+        .sort("launch_ns", maintain_order=True)
+        .unique("correlation", keep="first", maintain_order=True)
+    )
+    return activities.lazy().join(first, on="correlation", how="left", maintain_order="left").collect()
+
+
+def thread_codes(pid: pl.Series, tid: pl.Series) -> npt.NDArray[np.int64]:
+    """One number for each process and thread, the same in every call: threads of -1 are those that are not known."""
+    process = pid.fill_null(-1).to_numpy().astype(np.int64)
+    thread = tid.fill_null(-1).to_numpy().astype(np.int64)
+    # Thread ids of Linux and Windows take 32 bits, process ids fewer than 31.
+    return np.where(thread == -1, np.int64(-1), ((process & 0x7FFFFFFF) << 32) | (thread & 0xFFFFFFFF))
+
+
+def nest(rows: pl.DataFrame, *, slack_ns: int = SLACK_NS) -> Nesting:
+    """Nest rows with ``pid``, ``tid``, ``start_ns`` and ``duration_ns`` (none of the times null)."""
+    start = rows["start_ns"].to_numpy().astype(np.int64)
+    end = start + rows["duration_ns"].to_numpy().astype(np.int64)
+    return nested(thread_codes(rows["pid"], rows["tid"]), start, end, slack=slack_ns)
+
+
+def rows_around(nesting: Nesting, pid: pl.Series, tid: pl.Series, at_ns: pl.Series) -> pl.Series:
+    """The row number of the innermost row around each moment of a thread; null where there is none."""
+    found = nesting.innermost(
+        thread_codes(pid, tid), at_ns.fill_null(np.iinfo(np.int64).min).to_numpy().astype(np.int64)
+    )
+    return _or_null(found)
+
+
+def parents(nesting: Nesting) -> pl.Series:
+    """The row number of each row's parent; null for the outermost."""
+    return _or_null(nesting.parent)
+
+
+def _or_null(indices: npt.NDArray[np.int64]) -> pl.Series:
+    numbers = pl.Series(indices)
+    return numbers.set(numbers == NONE, None).cast(pl.UInt32)
+
+
+def link_ops(activities: pl.DataFrame, ops: pl.DataFrame, nesting: Nesting) -> pl.DataFrame:
+    """Fill ``op`` and ``op_join`` of activities: the innermost op of the launching thread around the launch.
+
+    Args:
+        activities: With the columns of `with_launch`.
+        ops: With ``op``; `nesting` is theirs.
+        nesting: `nest` of the ops.
+    """
+    row = rows_around(nesting, activities["launch_pid"], activities["launch_tid"], activities["launch_ns"])
+    op = ops["op"].gather(row) if ops.height else pl.Series(row.to_list(), dtype=pl.UInt32)
+    why = (
+        pl.when(pl.col("op").is_not_null())
+        .then(pl.lit("launch"))
+        .when(pl.col("launch_ns").is_null())
+        .then(pl.lit("no launch record"))
+        .otherwise(pl.lit("no op around the launch"))
+    )
+    return activities.with_columns(op.alias("op")).with_columns(why.cast(NAME).alias("op_join"))
+
+
+def iteration_at(marks: pl.DataFrame, at_ns: pl.Series) -> pl.Series:
+    """The iteration that each moment lies in, whatever the thread; null between iterations and for unknown moments.
+
+    Args:
+        marks: Rows of ``ranges`` that mark iterations (``iteration`` not null), which do not overlap.
+        at_ns: Moments: of a launch for GPU work, since the GPU is often a step behind.
+    """
+    steps = marks.select("iteration", "start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns")).sort("start_ns")
+    return (
+        pl.DataFrame({"at_ns": at_ns})
+        .with_row_index("row")
+        .sort("at_ns", nulls_last=True)
+        .join_asof(steps, left_on="at_ns", right_on="start_ns", strategy="backward")
+        .sort("row")
+        .select(pl.when(pl.col("at_ns") <= pl.col("end_ns")).then("iteration").cast(pl.Int32).alias("iteration"))
+        .to_series()
+    )

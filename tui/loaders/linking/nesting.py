@@ -1,0 +1,117 @@
+"""Intervals of threads that lie within each other, as calls and ranges do; all at once, without a stack."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Ints = npt.NDArray[np.int64]
+
+NONE: Final = -1
+"""In place of an index: there is none."""
+
+_ROUNDS: Final = 64
+"""Overlaps are cut in so many rounds at most; one is enough unless they are nested themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nesting:
+    """Intervals of any number of threads, with the interval that each lies in; indices are those of the input."""
+
+    parent: Ints
+    """The innermost interval of the same thread around each interval, or `NONE`."""
+
+    depth: Ints
+    """How many intervals lie around each, from 0."""
+
+    _threads: Ints
+    """The distinct threads, sorted."""
+    _origin: int
+    _width: int
+    _order: Ints
+    """Indices by thread and start, the longer first."""
+    _start_keys: Ints
+    """Of ``_order``: thread and start in one number."""
+    _end_keys: Ints
+    """Of ``_order``: thread and end, where intervals that only overlap were cut apart."""
+    _parent_in_order: Ints
+
+    def innermost(self, thread: Ints, at: Ints) -> Ints:
+        """The index of the innermost interval around each moment, both ends included; `NONE` where there is none."""
+        found = np.full(len(thread), NONE, np.int64)
+        if not len(self._order) or not len(thread):
+            return found
+        code = np.searchsorted(self._threads, thread)
+        code = np.minimum(code, len(self._threads) - 1)
+        inside = (self._threads[code] == thread) & (at >= self._origin)
+        # Later than every interval is as late as the end of the thread's own stretch of keys.
+        key = code * self._width + 2 * np.clip(at - self._origin, 0, self._width // 2 - 1)
+        here = np.searchsorted(self._start_keys, key, side="right") - 1
+        here = np.where(inside, here, NONE)
+        while True:
+            known = here != NONE
+            same = known & (self._start_keys[here] // self._width == code)
+            here = np.where(same, here, NONE)
+            ended = same & (self._end_keys[here] < key)
+            if not ended.any():
+                break
+            here = np.where(ended, self._parent_in_order[here], here)
+        return np.where(here != NONE, self._order[here], NONE)
+
+
+def nested(thread: Ints, start: Ints, end: Ints, *, slack: int = 0) -> Nesting:
+    """Find which interval lies in which, within each thread.
+
+    Args:
+        thread: Any number that tells threads apart.
+        start: When each interval begins.
+        end: When each ends, not before it begins.
+        slack: How much later than its parent a child may seem to end, because times were rounded. An interval that
+            ends later than that only overlaps the one before it: that one then counts as ended where it begins.
+    """
+    order = np.lexsort((-end, start, thread))
+    threads, codes = np.unique(thread, return_inverse=True)
+    origin = int(start.min()) if len(start) else 0
+    span = int(end.max()) - origin if len(end) else 0
+    # Times are doubled, so that an interval of no length still has a place of its own.
+    width = 2 * (span + 2)
+    if len(threads) * width >= 1 << 62:
+        raise ValueError("the times are too far apart to be of one recording")
+    base = codes[order].astype(np.int64) * width
+    starts = base + 2 * (start[order] - origin)
+    ends = np.maximum(base + 2 * (end[order] - origin), starts + 1)
+    parent = np.full(len(order), NONE, np.int64)
+    depth = np.zeros(len(order), np.int64)
+    for _ in range(_ROUNDS):
+        depth = np.arange(len(order)) - np.searchsorted(np.sort(ends), starts, side="right")
+        parent = _parents(depth)
+        inner = parent != NONE
+        over = inner & (ends > ends[parent] + 2 * slack)
+        ends = np.where(inner & ~over, np.minimum(ends, ends[parent]), ends)
+        if not over.any():
+            break
+        np.minimum.at(ends, parent[over], starts[over])
+        ends = np.maximum(ends, starts + 1)
+    in_input = np.empty(len(order), np.int64)
+    depths = np.empty(len(order), np.int64)
+    in_input[order] = np.where(parent != NONE, order[parent], NONE)
+    depths[order] = depth
+    return Nesting(in_input, depths, threads, origin, width, order, starts, ends, parent)
+
+
+def _parents(depth: Ints) -> Ints:
+    """Of intervals by thread and start: the last one before each that is one level less deep."""
+    parent = np.full(len(depth), NONE, np.int64)
+    by_depth = np.argsort(depth, kind="stable")
+    edges = np.searchsorted(depth[by_depth], np.arange(int(depth.max(initial=0)) + 2))
+    for level in range(1, len(edges) - 1):
+        above = by_depth[edges[level - 1] : edges[level]]
+        here = by_depth[edges[level] : edges[level + 1]]
+        if len(here) and len(above):
+            parent[here] = above[np.searchsorted(above, here) - 1]
+    return parent

@@ -1,0 +1,1 @@
+"""Profiles that are SQLite databases: opening one safely, and which format reads it."""

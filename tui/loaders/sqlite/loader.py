@@ -1,0 +1,78 @@
+"""Which format an SQLite database is of, told by its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from tui.loaders.base import keep_going
+from tui.loaders.collector import Collector
+from tui.loaders.sqlite.database import MAGIC, Database
+from tui.model.errors import ProftuiError
+
+if TYPE_CHECKING:
+    from tui.loaders.base import Format, Report
+    from tui.loaders.source import Source
+    from tui.model.profile import Profile
+
+
+class DatabaseFormat(Protocol):
+    """A format whose files are SQLite databases."""
+
+    @property
+    def format(self) -> Format:
+        """What it declares of itself."""
+
+    def claims(self, database: Database) -> bool:
+        """Whether the tables are those of this format."""
+
+    def read(self, database: Database, collector: Collector, source: Source) -> None:
+        """Put what the database holds into the collector: at least one session.
+
+        It calls ``source.keep_going(rows)`` between tables and, when that says False, ends with what it has.
+
+        Raises:
+            ProftuiError: The tables hold nothing that can be read as a profile.
+        """
+
+
+class DatabaseLoader:
+    """Reads SQLite databases of any number of formats."""
+
+    def __init__(self, database_formats: Sequence[DatabaseFormat]) -> None:
+        self._database_formats = tuple(database_formats)
+
+    @property
+    def formats(self) -> tuple[Format, ...]:
+        """What it can find in a database."""
+        return tuple(one.format for one in self._database_formats)
+
+    def only(self, format_name: str) -> DatabaseLoader | None:
+        """A loader of one of its formats alone, whatever the tables are."""
+        chosen = [one for one in self._database_formats if one.format.name == format_name]
+        return DatabaseLoader(chosen) if chosen else None
+
+    def probe(self, head: bytes, name: str) -> float:
+        """Sure by the first bytes."""
+        return 1.0 if head.startswith(MAGIC) else 0.0
+
+    def load(self, source: Source, report: Report = keep_going) -> Profile:
+        """Read the database.
+
+        Raises:
+            ProftuiError: It cannot be read, or no format claims it.
+        """
+        source.report_to(report)
+        with Database(source.file(), source.called) as database:
+            chosen = next((one for one in self._database_formats if one.claims(database)), None)
+            if chosen is None:
+                tables = ", ".join(sorted(database.tables)[:8]) or "no tables"
+                looked_for = ", ".join(one.title for one in self.formats)
+                raise ProftuiError(
+                    f"{source.called}: no profile found: an SQLite database with {tables}; looked for {looked_for}"
+                )
+            collector = Collector(source.name)
+            chosen.read(database, collector, source)
+        for note in source.notes:
+            collector.issue(note.severity, note.line, note.text, note.reason)
+        return collector.profile(partial="stopped before its end" if source.stopped else source.cut_short)
