@@ -6,17 +6,31 @@ from pathlib import Path
 
 import pytest
 
-CORPUS = (Path(__file__).parents[1] / "../shared/corpus").resolve()
+SHARED = (Path(__file__).parents[1] / "../shared").resolve()
+CORPUS = SHARED / "corpus"
 
 
 def corpus_file(name: str) -> str:
     """The path of a file of the corpus; the test is skipped where it is missing."""
-    path = CORPUS / name
-    if not path.exists():
-        pytest.skip(f"no {name} in the corpus beside this checkout")
-    return str(path)
+    return _present(CORPUS / name)
+
+
+def recording_file(name: str) -> str:
+    """The path of one of our own recordings; the test is skipped where it is missing."""
+    return _present(SHARED / "recordings" / name)
+
+
+def oracle_file(name: str) -> str:
+    """The path of what another tool says of a recording; the test is skipped where it is missing."""
+    return _present(SHARED / "oracles" / name)
 
 
 def corpus_files(pattern: str) -> list[str]:
     """The paths of the corpus that match a pattern, as ``nvprof/*.txt``; none where it is missing."""
     return sorted(str(path) for path in CORPUS.glob(pattern))
+
+
+def _present(path: Path) -> str:
+    if not path.exists():
+        pytest.skip(f"no {path.parent.name}/{path.name} beside this checkout")
+    return str(path)
