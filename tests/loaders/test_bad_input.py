@@ -127,7 +127,7 @@ def test_no_profile_is_one_clear_line(content: bytes, words: str) -> None:
 
 
 def test_a_directory_a_missing_file_and_an_unreadable_one(tmp_path: Path) -> None:
-    with pytest.raises(ProftuiError, match="is a directory"):
+    with pytest.raises(ProftuiError, match="is a directory without files"):
         load_one(str(tmp_path))
     with pytest.raises(ProftuiError, match="no such file"):
         load_one(str(tmp_path / "run.log"))

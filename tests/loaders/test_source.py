@@ -248,6 +248,14 @@ def test_a_bomb_is_read_in_bounded_memory(compression: str) -> None:
     assert source.notes[0].reason == "the line is 100 MB long; only its first 1 MB was read"
 
 
+def test_what_unpacks_to_more_than_any_profile_is_read_no_further(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tui.loaders.source, "BOMB_SIZE", 4 << 20)
+    source = source_of(gzip.compress(b"\n" * (64 << 20)))
+    size = sum(map(len, source.chunks()))
+    assert 3 << 20 <= size <= 4 << 20
+    assert "unpacks to more than 500 times its size" in source.cut_short
+
+
 def test_an_empty_compressed_file_is_named_so() -> None:
     with pytest.raises(ProftuiError, match=r"run\.log: holds nothing but an empty gzip"):
         source_of(gzip.compress(b""))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
 from typing import BinaryIO, Final
 
 from tui.loaders.base import Format, Loader, Report, keep_going
 from tui.loaders.caffe import CAFFE
 from tui.loaders.file_kinds import file_kind
+from tui.loaders.folder import load_folder
 from tui.loaders.nvprof import NVPROF
 from tui.loaders.paleo import PALEO
 from tui.loaders.source import Source
@@ -18,6 +21,9 @@ from tui.model.profile import Profile, joined
 _TEXT_FORMATS: Final = (NVPROF, CAFFE, PALEO)
 
 LOADERS: Final[tuple[Loader, ...]] = (TextLogLoader(_TEXT_FORMATS),)
+
+_CLEAR: Final = 0.5
+"""From so sure a probe on, a file of a folder is opened."""
 
 
 def formats() -> tuple[Format, ...]:
@@ -58,7 +64,7 @@ def load_one(
     """Read one input.
 
     Args:
-        path: A file; ``-`` is standard input.
+        path: A file; ``-`` is standard input; of a folder every profile in it.
         format_in: The name of a format (`formats`) to read it as, instead of looking at the content.
         report: Told of progress; its False stops the reading, and what has been read is kept.
         stream: What to read instead of the file.
@@ -67,6 +73,8 @@ def load_one(
         ProftuiError: The input cannot be opened or holds nothing that can be read.
     """
     named = None if format_in is None else _named(format_in)
+    if path and stream is None and Path(path).is_dir():
+        return load_folder(path, partial(load_one, format_in=format_in, report=report), _is_profile)
     source = Source.open(path, stream=stream, report=report)
     return (named or _surest(source)).load(source, report)
 
@@ -82,16 +90,26 @@ def _named(format_in: str) -> Loader:
     raise ProftuiError(f"no format is called {format_in}", f"there are {', '.join(one.name for one in formats())}")
 
 
+def _is_profile(path: str) -> bool:
+    """Whether the beginning of a file is a profile's; of a text, whose profile may come later, it must be there."""
+    source = Source.open(path)
+    return file_kind(source.head) is None and max(_chances(source))[0] >= _CLEAR
+
+
+def _chances(source: Source) -> list[tuple[float, int]]:
+    """How sure each loader is, with its place in `LOADERS`."""
+    return [(loader.probe(source.head, source.name), place) for place, loader in enumerate(LOADERS)]
+
+
 def _surest(source: Source) -> Loader:
     kind = file_kind(source.head)
     if kind is not None:
         raise ProftuiError(f"{source.called}: is {kind.title}, which this version does not open", kind.hint)
-    chances = [(loader.probe(source.head, source.name), loader) for loader in LOADERS]
-    chance, loader = max(chances, key=lambda pair: pair[0])
+    chance, place = max(_chances(source), key=lambda pair: pair[0])
     if chance <= 0:
         looked_for = ", ".join(one.title for one in formats())
         raise ProftuiError(
             f"{source.called}: no profile found: it is a binary file (it begins with {source.head[:8].hex(' ')}); "
             f"looked for {looked_for}"
         )
-    return loader
+    return LOADERS[place]

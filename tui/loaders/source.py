@@ -40,6 +40,9 @@ _REPORT_EVERY: Final = 0.1
 """Seconds: a progress bar that moves ten times a second looks smooth."""
 _READ_SIZE: Final = 1 << 20
 """A piece that stays in the cache until it is put into its block."""
+BOMB_SIZE: Final = 1 << 30
+BOMB_RATIO: Final = 500
+"""No profile packs as well as this: what unpacks to more than both is read no further."""
 _SNIFF_SIZE: Final = 512
 """Bytes that tell how an input is compressed; a pipe may give fewer at a time."""
 
@@ -266,12 +269,23 @@ class Source:
                 while data := self.read(_READ_SIZE):
                     yield data
             else:
-                yield from decompressed(self.compression, self)
+                yield from self._unpacked(self.compression)
         except DamagedStreamError as error:
             if not self.stopped:
                 self._end_early(str(error))
         except OSError as error:
             self._end_early(f"reading failed ({error.strerror or error})")
+
+    def _unpacked(self, compression: str) -> Iterator[bytes]:
+        size = 0
+        for piece in decompressed(compression, self):
+            size += len(piece)
+            if size > BOMB_SIZE and size > BOMB_RATIO * self.bytes_read:
+                raise DamagedStreamError(
+                    f"it unpacks to more than {BOMB_RATIO} times its size, as no profile does; "
+                    "if it is one, unpack it and open the result"
+                )
+            yield piece
 
     def _end_early(self, reason: str) -> None:
         self.cut_short = reason

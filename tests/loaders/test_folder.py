@@ -1,0 +1,66 @@
+"""A folder of profiles."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tui.loaders.folder import load_folder
+from tui.loaders.registry import load, load_one
+from tui.model.errors import ProftuiError
+
+SAMPLE = Path(__file__).parents[2] / "sample_logs" / "tracking_four_runs.nvprof.log"
+CAFFE = SAMPLE.with_name("caffe_conv1.nvprof.log")
+
+
+def test_every_profile_of_a_folder_is_opened_and_the_rest_is_told(tmp_path: Path) -> None:
+    shutil.copy(SAMPLE, tmp_path / "rank10.log")
+    shutil.copy(CAFFE, tmp_path / "rank2.log")
+    (tmp_path / "notes.txt").write_text("nothing\n")
+    (tmp_path / "empty.log").touch()
+    (tmp_path / ".hidden").write_text("nothing\n")
+    (tmp_path / "sub").mkdir()
+    shutil.copy(SAMPLE, tmp_path / "sub" / "other.log")
+
+    profile = load_one(str(tmp_path))
+
+    assert profile.sources == (str(tmp_path / "rank2.log"), str(tmp_path / "rank10.log"))
+    assert (
+        profile["sessions"].height == load_one(str(SAMPLE))["sessions"].height + load_one(str(CAFFE))["sessions"].height
+    )
+    told = profile["issues"].filter(profile["issues"]["session"].is_null()).select("severity", "text", "reason").rows()
+    assert ("info", "notes.txt", "1 file holds no profile") in told
+    assert [reason.split(":")[0] for severity, _, reason in told if severity == "error"] == ["left out"]
+
+
+def test_folders_and_files_open_together(tmp_path: Path) -> None:
+    shutil.copy(SAMPLE, tmp_path / "a.log")
+    profile, errors = load([str(tmp_path), str(CAFFE)])
+    assert not errors
+    assert profile is not None
+    assert profile.sources == (str(tmp_path / "a.log"), str(CAFFE))
+
+
+def test_a_folder_without_profiles_is_told(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("nothing\n")
+    with pytest.raises(ProftuiError, match="no profile found: 1 file holds none"):
+        load_one(str(tmp_path))
+
+
+def test_a_folder_with_too_many_files_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui.loaders.folder.MOST_FILES", 2)
+    for number in range(3):
+        (tmp_path / f"{number}.log").write_text("nothing\n")
+    with pytest.raises(ProftuiError, match="holds 3 files"):
+        load_one(str(tmp_path))
+
+
+def test_reports_beside_their_export_are_left_alone(tmp_path: Path) -> None:
+    for name in ("a.nsys-rep", "a.sqlite", "b.nsys-rep"):
+        (tmp_path / name).touch()
+    asked: list[str] = []
+    with pytest.raises(ProftuiError):
+        load_folder(str(tmp_path), load_one, lambda file: bool(asked.append(Path(file).name)))
+    assert asked == ["a.sqlite", "b.nsys-rep"]

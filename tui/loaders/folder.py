@@ -1,0 +1,91 @@
+"""A folder of profiles, as the ranks of a job write them: every profile in it is opened."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import polars as pl
+
+from tui.model.errors import ProftuiError
+from tui.model.profile import Profile, joined
+from tui.model.schema import conform
+
+MOST_FILES: Final = 1000
+"""A folder with more files is not one of profiles: nobody wants all of it read."""
+
+_NUMBER: Final = re.compile(r"(\d+)")
+_REPORTS: Final = (".nsys-rep", ".qdrep")
+"""Reports of Nsight Systems, which are left alone where their export lies beside them."""
+
+
+def load_folder(path: str, load_file: Callable[[str], Profile], is_profile: Callable[[str], bool]) -> Profile:
+    """Read the profiles of a folder, without those of the folders in it, in the order of their ranks and names.
+
+    Args:
+        path: The folder.
+        load_file: Reads one file.
+        is_profile: Whether the beginning of a file is that of a profile.
+
+    Returns:
+        Their sessions. Files that could not be read, and how many hold no profile, are issues.
+
+    Raises:
+        ProftuiError: It cannot be listed, or no file of it can be read.
+    """
+    profiles: list[Profile] = []
+    errors: list[ProftuiError] = []
+    passed_over: list[str] = []
+    for file in _files(path):
+        try:
+            if is_profile(file):
+                profiles.append(load_file(file))
+            else:
+                passed_over.append(Path(file).name)
+        except ProftuiError as error:
+            errors.append(error)
+    if not profiles:
+        if errors:
+            raise errors[0]
+        raise ProftuiError(
+            f"{path}: no profile found: {_files_in_words(len(passed_over))} none", "proftui formats lists what opens"
+        )
+    profile = joined(sorted(profiles, key=_rank))
+    issues = [{"severity": "error", "text": "", "reason": f"left out: {error}"} for error in errors]
+    if passed_over:
+        names = ", ".join(passed_over[:5]) + (", ..." if len(passed_over) > 5 else "")
+        issues.append({"severity": "info", "text": names, "reason": f"{_files_in_words(len(passed_over))} no profile"})
+    if not issues:
+        return profile
+    frames = {**profile.frames, "issues": pl.concat([profile["issues"], conform("issues", pl.DataFrame(issues))])}
+    return Profile(frames, profile.sources, profile.texts, profile.partial)
+
+
+def _files_in_words(count: int) -> str:
+    return "1 file holds" if count == 1 else f"{count} files hold"
+
+
+def _files(path: str) -> list[str]:
+    try:
+        found = [entry for entry in Path(path).iterdir() if entry.is_file() and not entry.name.startswith(".")]
+    except OSError as error:
+        raise ProftuiError(f"{path}: cannot be listed ({(error.strerror or str(error)).lower()})") from error
+    if not found:
+        raise ProftuiError(f"{path}: is a directory without files", "name a profile, or a folder of profiles")
+    if len(found) > MOST_FILES:
+        raise ProftuiError(f"{path}: holds {len(found):,} files", f"name the profiles in it, {MOST_FILES:,} at most")
+    names = {entry.name for entry in found}
+    kept = [entry for entry in found if not (entry.suffix in _REPORTS and entry.with_suffix(".sqlite").name in names)]
+    return [str(entry) for entry in sorted(kept, key=lambda entry: _natural(entry.name))]
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """A key that sorts ``rank2`` before ``rank10``."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in _NUMBER.split(name)]
+
+
+def _rank(profile: Profile) -> int:
+    rank = profile["sessions"]["rank"].min()
+    return rank if isinstance(rank, int) else 1 << 31
