@@ -1,0 +1,56 @@
+"""Mangled names spelt out."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from string import ascii_uppercase, digits
+
+import pytest
+
+from tui.loaders import demangle
+from tui.loaders.demangle import demangled
+
+KERNEL = "_Z21indexSelectLargeIndexIfjLi2ELi2ELin2ELb1EEv10TensorInfoIT_T0_ES3_S0_IlS2_EiiS2_S2_l"
+
+
+def doubling(levels: int) -> str:
+    """A name whose text is twice as long with each level."""
+    seats = [(digits + ascii_uppercase)[level + 1] for level in range(levels)]
+    return "_Z1fI1AIiiE" + "".join(f"S0_IS{seat}_S{seat}_E" for seat in seats) + "Evv"
+
+
+def test_names_are_spelt_out_and_others_left_alone() -> None:
+    assert demangled([KERNEL, "_Z3addPfi", "_Z3addPfi", "volta_sgemm_128x64_nn", "_Znonsense", "", "_Z"]) == {
+        KERNEL: "void indexSelectLargeIndex<float, unsigned int, 2, 2, -2, true>(TensorInfo<float, unsigned int>, "
+        "TensorInfo<float, unsigned int>, TensorInfo<long, unsigned int>, int, int, unsigned int, unsigned int, long)",
+        "_Z3addPfi": "add(float*, int)",
+    }
+
+
+@pytest.mark.parametrize("name", ["_Z3addPfi\n_Z3subv", "_Z3addPfi; true", "_Z3ad\0Pfi", "-_Z3addPfi", "_Z3äv"])
+def test_what_is_more_than_a_name_is_not_tried(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subprocess, "run", pytest.fail)
+    assert demangled([name]) == {}
+
+
+def test_a_name_made_to_exhaust_the_machine_costs_only_itself() -> None:
+    small = doubling(1)
+    assert demangled(["_Z3addPfi", doubling(30), "_Z3subv", small]) == {
+        "_Z3addPfi": "add(float*, int)",
+        "_Z3subv": "sub()",
+        small: "void f<A<int, int>, A<A<int, int>, A<int, int> > >()",
+    }
+
+
+def test_without_a_process_names_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    assert demangled(["_Z3addPfi"]) == {}
+
+
+def test_a_process_that_is_too_slow_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    def slow(*_: object, **__: object) -> None:
+        raise subprocess.TimeoutExpired("python", 1, output=b"add(float*, int)\n")
+
+    monkeypatch.setattr(demangle.subprocess, "run", slow)
+    assert demangled(["_Z3addPfi", "_Z3subv"]) == {"_Z3addPfi": "add(float*, int)"}
