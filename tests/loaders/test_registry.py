@@ -107,7 +107,6 @@ def test_a_profile_may_come_after_the_head(tmp_path: Path) -> None:
     [
         (b"\x89PNG\r\n\x1a\n", "a PNG image", "figures in an image can't be read"),
         (b"\xff\xd8\xff\xe0\0\x10JFIF", "a JPEG image", "image"),
-        (b"SQLite format 3\0", "an SQLite database", "nvprof -i FILE --print-gpu-trace"),
         (b"\x7fELF\x02", "an ELF program", "nvprof --print-gpu-trace"),
         (b"%PDF-1.7", "a PDF document", "pdftotext"),
         (b"PK\x03\x04", "a ZIP archive", "unpack it"),

@@ -19,13 +19,8 @@ class FileKind:
 _UNPACK: Final = "unpack it and open the log in it"
 _TYPED: Final = "open the log as text: figures in an image can't be read"
 _AS_TEXT: Final = "save its text first, with: pdftotext -layout"
-_NVPROF_DATABASE: Final = (
-    "print it as text first; what nvprof -o wrote: nvprof -i FILE --print-gpu-trace 2> run.log; "
-    "of Nsight Systems: nsys stats FILE"
-)
 
 _MAGIC: Final[tuple[tuple[int, bytes, FileKind], ...]] = (
-    (0, b"SQLite format 3\0", FileKind("an SQLite database (as nvprof -o and Nsight Systems write)", _NVPROF_DATABASE)),
     (0, b"\x89PNG\r\n\x1a\n", FileKind("a PNG image", _TYPED)),
     (0, b"\xff\xd8\xff", FileKind("a JPEG image", _TYPED)),
     (0, b"GIF8", FileKind("a GIF image", _TYPED)),

@@ -9,18 +9,23 @@ from typing import BinaryIO, Final
 
 from tui.loaders.base import Format, Loader, Report, keep_going
 from tui.loaders.caffe import CAFFE
+from tui.loaders.dlprof import DLPROF_DATABASE
 from tui.loaders.file_kinds import file_kind
 from tui.loaders.folder import load_folder
+from tui.loaders.nsys_stats import NSYS_STATS
 from tui.loaders.nvprof import NVPROF
 from tui.loaders.paleo import PALEO
 from tui.loaders.source import Source
+from tui.loaders.sqlite.loader import DatabaseLoader
 from tui.loaders.text_log import TextLogLoader
 from tui.model.errors import ProftuiError
 from tui.model.profile import Profile, joined
 
-_TEXT_FORMATS: Final = (NVPROF, CAFFE, PALEO)
+_TEXT_FORMATS: Final = (NSYS_STATS, NVPROF, CAFFE, PALEO)
 
-LOADERS: Final[tuple[Loader, ...]] = (TextLogLoader(_TEXT_FORMATS),)
+_DATABASE_FORMATS: Final = (DLPROF_DATABASE,)
+
+LOADERS: Final[tuple[Loader, ...]] = (TextLogLoader(_TEXT_FORMATS), DatabaseLoader(_DATABASE_FORMATS))
 
 _CLEAR: Final = 0.5
 """From so sure a probe on, a file of a folder is opened."""
@@ -86,7 +91,7 @@ def _named(format_in: str) -> Loader:
             return TextLogLoader((text_format,))
     for loader in LOADERS:
         if any(one.name == format_in for one in loader.formats):
-            return loader
+            return (loader.only(format_in) or loader) if isinstance(loader, DatabaseLoader) else loader
     raise ProftuiError(f"no format is called {format_in}", f"there are {', '.join(one.name for one in formats())}")
 
 

@@ -7,6 +7,8 @@ from types import MappingProxyType
 from typing import Final
 
 _ANONYMOUS: Final = "(anonymous namespace)"
+_UNNAMED: Final = "<unnamed>::"
+"""The same as NVIDIA's demangler writes it."""
 _OPERATOR: Final = re.compile(r"operator(?:\(\)|\[\]|<=>|<<=?|>>=?|->\*?|<=?|>=?)(?=[ (<]|$)")
 _IDENTIFIER: Final = re.compile(r"(\d+)")
 _AFTER_PARAMETERS: Final = re.compile(r" (?:const|volatile|noexcept)\b|&&?(?=$|::)")
@@ -36,6 +38,8 @@ def short_name(name: str) -> str:
     'at::native::vectorized_elementwise_kernel'
     >>> short_name("void (anonymous namespace)::f<bool=0>(int*)::{lambda(float)#1}::operator()(float) const")
     '(anonymous namespace)::f::{lambda(float)#1}::operator()'
+    >>> short_name("void at::native::<unnamed>::max_pool<float>(const T1 *)")
+    'at::native::(anonymous namespace)::max_pool'
     >>> short_name("Gpu page fault groups"), short_name("void f")
     ('Gpu page fault groups', 'f')
     >>> short_name("_ZN2at6native6kernelILi4EEEvi"), short_name("nvjet_tst_64x32"), short_name("[CUDA memcpy HtoD]")
@@ -58,6 +62,9 @@ def _bare(name: str) -> str:
         if name.startswith(_ANONYMOUS, at):
             kept.append(_ANONYMOUS.replace(" ", "\0"))
             at += len(_ANONYMOUS)
+        elif name.startswith(_UNNAMED, at):
+            kept.append(_ANONYMOUS.replace(" ", "\0") + "::")
+            at += len(_UNNAMED)
         elif name[at] == "o" and (operator := _OPERATOR.match(name, at)) and (at == 0 or not _is_word(name[at - 1])):
             kept.append(operator[0])
             at = operator.end()

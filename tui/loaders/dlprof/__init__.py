@@ -1,0 +1,5 @@
+"""NVIDIA DLProf: its database and the CSV reports of its command line."""
+
+from __future__ import annotations
+
+from tui.loaders.dlprof.database import DLPROF_DATABASE as DLPROF_DATABASE
