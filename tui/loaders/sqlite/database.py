@@ -3,19 +3,36 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from tui.loaders.source import Note
+from tui.loaders.sqlite.bulk import BulkReader, Types, quoted, ranges
+from tui.loaders.sqlite.opening import MAGIC as MAGIC
+from tui.loaders.sqlite.opening import opened
+from tui.loaders.sqlite.salvage import Salvaged, read_part, read_whole
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-MAGIC: Final = b"SQLite format 3\0"
+_MANY_ROWS: Final = 20_000
+"""From so many rows on, threads and the bulk reader pay."""
+_MOST_OBJECTS: Final = 10_000
+"""Tables and views; profilers make some dozens."""
+_STEPS: Final = 1_000_000
+"""Steps of SQLite's machine, some hundredths of a second, after which it asks whether to go on."""
+_BYTES_A_VALUE: Final = 3
+"""About so many bytes of the file a value takes, for progress."""
+
+_ROW_ID_NAMES: Final = ("rowid", "_rowid_", "oid")
+
+
+def _always(_rows: int) -> bool:
+    return True
 
 
 class Database:
@@ -25,26 +42,47 @@ class Database:
     """The columns of every table that holds rows itself; views and virtual tables are not among them."""
     views: frozenset[str]
     """The names of its views, which are never asked: a table that is missing here may be one of them."""
+    virtual_tables: frozenset[str]
+    """The names of its virtual tables, which are never asked either."""
+    notes: list[Note]
+    """What is odd about it: a log beside it, damage, a view in the place of a table; complete when it was read."""
+    rows_read: int
+    """Over all tables."""
+    bytes_read: int
+    """About so many bytes of the file they take."""
+    keep_going: Callable[[int], bool]
+    """Told how many rows were read; its False ends all reading, and what was read is kept."""
 
-    def __init__(self, path: Path, called: str) -> None:
+    def __init__(self, path: Path, called: str, *, keep_going: Callable[[int], bool] = _always) -> None:
         """Open a file.
 
         Args:
             path: Where it lies.
             called: What messages call it.
+            keep_going: Told how many rows were read; its False ends all reading, and what was read is kept.
 
         Raises:
-            ProftuiError: It is no database, or damaged, or locked.
+            ProftuiError: It is no database, or damaged beyond reading, or another process is writing to it.
         """
         self.called = called
+        self.rows_read = 0
+        self.bytes_read = 0
+        self.keep_going = keep_going
+        self._stopped = False
+        self._bulk: BulkReader | None = None
+        self._told: set[str] = set()
+        self._opened = opened(path, called)
+        self.notes = self._opened.notes
+        self._connection = self._opened.connection
+        self._connection.set_progress_handler(self._is_to_stop, _STEPS)
         try:
-            self._connection = sqlite3.connect(f"file:{quote(str(path))}?mode=ro&immutable=1", uri=True)
-            objects = self._connection.execute("SELECT type, name, sql FROM sqlite_master").fetchall()
-            names = [name for kind, name, sql in objects if kind == "table" and not _is_virtual(sql)]
-            self.tables = {name: self._columns(name) for name in names}
-            self.views = frozenset(name for kind, name, _ in objects if kind == "view")
+            self._see_tables()
         except sqlite3.Error as error:
+            self._opened.close()
             raise ProftuiError(f"{called}: cannot be read as an SQLite database ({error})") from error
+        except BaseException:
+            self._opened.close()
+            raise
 
     def __enter__(self) -> Database:
         return self
@@ -52,43 +90,151 @@ class Database:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._connection.close()
+        if self._bulk is not None:
+            self._bulk.close()
+        if self._opened.has_changed():
+            self.notes.append(
+                Note(
+                    "warning",
+                    None,
+                    "",
+                    "the file changed while it was read, so figures may be missing or not belong together; "
+                    "open it again when nothing writes to it",
+                )
+            )
+        self._opened.close()
 
     def has(self, table: str, *columns: str) -> bool:
         """Whether there is such a table with these columns."""
         return table in self.tables and set(columns) <= set(self.tables[table])
 
     def count(self, table: str) -> int:
-        """Rows of a table; 0 where there is no such table."""
-        if table not in self.tables:
+        """Rows of a table; 0 where there is no such table, or nothing of it can be read."""
+        if table not in self.tables or self._stopped:
             return 0
-        return int(self._connection.execute(f"SELECT count(*) FROM {_quoted(table)}").fetchone()[0])
+        try:
+            return int(self._connection.execute(f"SELECT count(*) FROM {quoted(table)} NOT INDEXED").fetchone()[0])
+        except sqlite3.DatabaseError:
+            return sum(data.height for data in self._parts(table, {self.tables[table][0]: pl.Binary}))
 
-    def frame(self, table: str, schema: Mapping[str, pl.DataType | type[pl.DataType]]) -> pl.DataFrame:
+    def frame(self, table: str, schema: Types) -> pl.DataFrame:
         """Columns of a table in the order of its rows, with the types asked for.
 
         A column, or the whole table, that is missing gives nulls (no rows); a value of another type becomes null.
+        Rows that cannot be read for damage are left out, which `notes` then tells.
         """
-        columns = [name for name in schema if name in self.tables.get(table, ())]
+        self._tell_of_views(table)
+        columns = {name: dtype for name, dtype in schema.items() if name in self.tables.get(table, ())}
         if not columns:
             return pl.DataFrame(schema=dict(schema))
-        wanted = ", ".join(map(_quoted, columns))
-        rows = self._connection.execute(f"SELECT {wanted} FROM {_quoted(table)}").fetchall()
-        data = pl.DataFrame(rows, schema={name: schema[name] for name in columns}, orient="row", strict=False)
+        parts = list(self._parts(table, columns))
+        data = pl.concat(parts) if parts else pl.DataFrame(schema=columns)
         return data.select(
             pl.col(name) if name in columns else pl.lit(None, dtype).alias(name) for name, dtype in schema.items()
         )
 
+    def _parts(self, table: str, types: Types) -> Iterator[pl.DataFrame]:
+        """The rows of a table, some at a time."""
+        if self._is_to_stop():
+            return
+        rowid = next((name for name in _ROW_ID_NAMES if name not in map(str.lower, self.tables[table])), None)
+        span = self._row_ids(table, rowid) if rowid is not None else None
+        if rowid is None or span is None:
+            yield self._salvaged(table, read_whole(self._connection, table, types, self._going(table)))
+            return
+        first, last = span
+        if last < first:
+            return
+        parts = ranges(first, last)
+        if last - first < _MANY_ROWS or self._opened.is_damaged or not self._is_plain:
+            given: Iterator[pl.DataFrame | None] = iter([None] * len(parts))
+        else:
+            if self._bulk is None:
+                self._bulk = BulkReader(self._opened.path)
+            given = self._bulk.read(table, rowid, types, parts)
+        going = self._going(table)
+        for part, data in zip(parts, given, strict=True):
+            if data is None:
+                data = self._salvaged(table, read_part(self._connection, table, rowid, types, part, going), part=part)
+                yield data
+                if self._is_to_stop():
+                    return
+            else:
+                yield data
+                if not going(data.height):
+                    return
+
+    def _row_ids(self, table: str, rowid: str) -> tuple[int, int] | None:
+        """The first and the last row id; None where it has none, or where they cannot be read."""
+        name = quoted(table)
+        try:
+            # Two queries: each is then one look at an end of the table.
+            first = self._connection.execute(f"SELECT min({rowid}) FROM {name}").fetchone()[0]
+            last = self._connection.execute(f"SELECT max({rowid}) FROM {name}").fetchone()[0]
+        except sqlite3.OperationalError:
+            return None
+        except sqlite3.DatabaseError:
+            # An end is missing. Row ids count from 1, and no file holds more rows than it has bytes.
+            return 1, self._opened.path.stat().st_size // 4
+        return (1, 0) if type(first) is not int or type(last) is not int else (first, last)
+
+    def _going(self, table: str) -> Callable[[int], bool]:
+        """Counts rows of a table and asks whether to go on."""
+        width = _BYTES_A_VALUE * len(self.tables[table])
+
+        def going(rows: int) -> bool:
+            self.rows_read += rows
+            self.bytes_read += rows * width
+            if not self._stopped and not self.keep_going(self.rows_read):
+                self._stopped = True
+            return not self._stopped
+
+        return going
+
+    def _is_to_stop(self) -> bool:
+        if not self._stopped and not self.keep_going(self.rows_read):
+            self._stopped = True
+        return self._stopped
+
+    def _salvaged(self, table: str, result: Salvaged, *, part: tuple[int, int] | None = None) -> pl.DataFrame:
+        if result.why and not self._stopped:
+            rows = f"up to {result.lost_row_ids:,} rows of it" if part is not None else "the rows after those shown"
+            self.notes.append(
+                Note("error", None, table, f"the table is damaged ({result.why}): {rows} could not be read")
+            )
+        return result.data
+
+    def _tell_of_views(self, table: str) -> None:
+        kind = "a view" if table in self.views else "a virtual table" if table in self.virtual_tables else ""
+        if kind and table not in self._told:
+            self._told.add(table)
+            self.notes.append(
+                Note("warning", None, table, f"this is {kind}, where a profiler writes a table; it was not read")
+            )
+
+    def _see_tables(self) -> None:
+        objects = self._connection.execute(
+            f"SELECT type, name, substr(sql, 1, 40) FROM sqlite_master "
+            f"WHERE type IN ('table', 'view') LIMIT {_MOST_OBJECTS + 1}"
+        ).fetchall()
+        if len(objects) > _MOST_OBJECTS:
+            raise ProftuiError(f"{self.called}: no profile found: a database with more than {_MOST_OBJECTS:,} tables")
+        self.views = frozenset(name for kind, name, _ in objects if kind == "view")
+        tables = {name: _is_virtual(sql) for kind, name, sql in objects if kind == "table"}
+        self.virtual_tables = frozenset(name for name, is_virtual in tables.items() if is_virtual)
+        columns = {name: self._columns(name) for name, is_virtual in tables.items() if not is_virtual}
+        self.tables = {name: found for name, found in columns.items() if found}
+        # The bulk reader takes text as it lies in the file.
+        self._is_plain = self._connection.execute("PRAGMA encoding").fetchone()[0] == "UTF-8"
+
     def _columns(self, table: str) -> tuple[str, ...]:
-        return tuple(row[1] for row in self._connection.execute(f"PRAGMA table_info({_quoted(table)})"))
+        """The columns that hold values themselves: none that SQLite would have to work out."""
+        try:
+            found = self._connection.execute(f"PRAGMA table_xinfo({quoted(table)})").fetchall()
+        except sqlite3.DatabaseError:
+            return ()
+        return tuple(row[1] for row in found if not row[6])
 
 
 def _is_virtual(sql: str | None) -> bool:
     return sql is not None and sql.lstrip().upper().startswith("CREATE VIRTUAL")
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-Rows = Sequence[tuple[Any, ...]]

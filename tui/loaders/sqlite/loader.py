@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from tui.loaders.base import keep_going
@@ -63,7 +64,18 @@ class DatabaseLoader:
             ProftuiError: It cannot be read, or no format claims it.
         """
         source.report_to(report)
-        with Database(source.file(), source.called) as database:
+        path = source.file()
+        unpacked = path != Path(source.name)
+
+        def keep_going(rows: int) -> bool:
+            if not unpacked and source.size is not None:
+                # How much of the file is behind us is not known, only how much the rows that were read may take.
+                source.bytes_read = max(source.bytes_read, min(database.bytes_read, source.size))
+            return source.keep_going(rows)
+
+        database = Database(path, source.called, keep_going=source.keep_going)
+        with database:
+            database.keep_going = keep_going
             chosen = next((one for one in self._database_formats if one.claims(database)), None)
             if chosen is None:
                 tables = ", ".join(sorted(database.tables)[:8]) or "no tables"
@@ -73,6 +85,6 @@ class DatabaseLoader:
                 )
             collector = Collector(source.name)
             chosen.read(database, collector, source)
-        for note in source.notes:
+        for note in (*source.notes, *database.notes):
             collector.issue(note.severity, note.line, note.text, note.reason)
         return collector.profile(partial="stopped before its end" if source.stopped else source.cut_short)
