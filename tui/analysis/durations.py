@@ -54,22 +54,25 @@ def figures(column: str = "duration_ns") -> list[pl.Expr]:
 
 
 def merged_figures() -> list[pl.Expr]:
-    """The same columns where rows are already aggregated (calls, total, avg, min, max) and one name has several rows.
+    """The same columns where rows are already aggregated (columns of ``summary``) and one name has several rows.
 
-    A single row keeps the average that was printed; several get total divided by calls. Percentiles and deviation
-    cannot be known from aggregates: they are null.
+    A single row keeps the average, median and deviation that were printed; several get total divided by calls.
+    Percentiles and the deviation of several rows cannot be known from aggregates: they are null.
     """
+    alone = pl.len() == 1
     calls = pl.when(pl.col("calls").null_count() == 0).then(pl.col("calls").sum())
     return [
         calls.alias("calls"),
         total("total_ns").alias("total_ns"),
-        pl.when(pl.len() == 1)
+        pl.when(alone)
         .then(pl.col("avg_ns").first())
         .otherwise((total("total_ns") / calls).round().cast(pl.Int64))
         .alias("avg_ns"),
         pl.col("min_ns").min(),
         pl.col("max_ns").max(),
-        *(pl.lit(None, pl.Int64).alias(name) for name in ("median_ns", "p90_ns", "p99_ns", "std_ns")),
+        pl.when(alone).then(pl.col("median_ns").first()).alias("median_ns"),
+        *(pl.lit(None, pl.Int64).alias(name) for name in ("p90_ns", "p99_ns")),
+        pl.when(alone).then(pl.col("std_ns").first()).alias("std_ns"),
     ]
 
 

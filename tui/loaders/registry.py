@@ -21,7 +21,7 @@ from tui.loaders.text_log import TextLogLoader
 from tui.model.errors import ProftuiError
 from tui.model.profile import Profile, joined
 
-_TEXT_FORMATS: Final = (NSYS_STATS, NVPROF, CAFFE, PALEO)
+_TEXT_FORMATS: Final = (NVPROF, NSYS_STATS, CAFFE, PALEO)
 
 _DATABASE_FORMATS: Final = (DLPROF_DATABASE,)
 

@@ -180,6 +180,8 @@ SUMMARY: Final = pl.Schema(
         "avg_ns": pl.Int64,
         "min_ns": pl.Int64,
         "max_ns": pl.Int64,
+        "median_ns": pl.Int64,
+        "std_ns": pl.Int64,
         "time_pct": pl.Float64,
         "line": pl.UInt32,
         "repaired": pl.Boolean,
@@ -187,6 +189,8 @@ SUMMARY: Final = pl.Schema(
     }
 )
 """One row per row that the input itself aggregated; ``section`` is one of `SECTIONS`.
+
+``median_ns`` and ``std_ns`` (standard deviation) are as the tool prints them, null where it does not.
 
 ``range`` names the NVTX range that a row of section ``nvtx`` lies in; it is null on the row of the range itself (so the
 rows of section ``nvtx`` with a null ``range`` are the ranges, and no figure of those is in another of them twice).
@@ -323,7 +327,7 @@ OP_JOINS: Final = (
 """How the op of an activity was found: its launch lies in the op on the same thread, the profiler's id of the op, as
 the input says it; or why it has none."""
 
-SECTIONS: Final = ("gpu", "api", "openacc", "openmp", "nvtx", "um", "cpu", "dependency")
+SECTIONS: Final = ("gpu", "api", "os", "openacc", "openmp", "nvtx", "um", "cpu", "dependency")
 """What a summary row can belong to. Rows below an NVTX range are ``nvtx``, never ``gpu``: they repeat its rows."""
 
 SEVERITIES: Final = ("info", "warning", "error")

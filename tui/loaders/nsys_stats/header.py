@@ -1,0 +1,132 @@
+"""The headers of the reports of ``nsys stats``: which report a header is of, and the unit of each column.
+
+The headers drifted from version to version (``Average``, ``Avg (ns)``), and CSV says nothing else of what it is. So a
+header is compared without case, blanks and units, by the columns that it has.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from tui.loaders.csv_table import split_cells
+
+_UNIT: Final = re.compile(r"\s*\(([^()]*)\)\s*$")
+_BLANKS: Final = re.compile(r"[\s_]+")
+
+_ALIASES: Final = MappingProxyType(
+    {
+        "average": "avg",
+        "minimum": "min",
+        "maximum": "max",
+        "median": "med",
+        "thru": "throughput",
+        "operations": "count",
+        "corrid": "correlationid",
+        "grdx": "gridx",
+        "grdy": "gridy",
+        "grdz": "gridz",
+        "blkx": "blockx",
+        "blky": "blocky",
+        "blkz": "blockz",
+        "queuestart": "qstart",
+        "queuedur": "qdur",
+    }
+)
+
+_SUM: Final = ("time", "totaltime", "avg", "min", "max")
+
+REPORTS: Final = (
+    ("kern_gb_sum", (*_SUM, "instances", "gridxyz", "blockxyz", "name")),
+    ("gpu_sum", (*_SUM, "instances", "category", "operation")),
+    ("kern_sum", (*_SUM, "instances", "name")),
+    ("api_sum", (*_SUM, "numcalls", "name")),
+    ("nvtx_sum", (*_SUM, "instances", "range")),
+    ("mem_time_sum", (*_SUM, "count", "operation")),
+    ("count_sum", (*_SUM, "count", "name")),
+    ("mem_size_sum", ("total", "count", "avg", "min", "max", "operation")),
+    ("gpu_trace", ("start", "duration", "correlationid", "gridx", "blockx", "device", "name")),
+    ("api_trace", ("start", "duration", "name", "result", "correlationid", "pid", "tid")),
+    ("kern_exec_trace", ("apistart", "apidur", "kernelstart", "kerneldur", "apifunction", "kernelname")),
+    ("kern_exec_sum", ("pid", "tid", "devid", "count", "kavg", "apiname", "kernelname")),
+    ("nvtx_pushpop_trace", ("start", "end", "duration", "name", "pid", "tid", "lvl")),
+    ("nvtx_gpu_proj_trace", ("name", "projectedstart", "projectedduration", "origstart", "origduration")),
+    ("nvtx_gpu_proj_sum", ("range", "totalprojtime", "totalrangetime", "rangeinstances")),
+    ("nvtx_kern_sum", ("nvtxrange", "kerninst", "totaltime", "kernelname")),
+)
+"""What each report is called here, with columns that tell it; the first that has all of them is it."""
+
+FIRST_CELL: Final = re.compile(
+    r"Time ?\(%\)|Start ?\([a-z]+\)|API Start ?\([a-z]+\)|Total(?: ?\([A-Za-z]+\))?|PID|NVTX Range|Range|Name"
+)
+"""The first cell of every header that `header_of` knows, and of no row."""
+
+CUE: Final = (
+    r'[ \t|]*"?(?:Time ?\(%\)"?[ ,\t|]+"?Total Time|Start ?\([a-z]+\)"?[ ,\t|]|API Start ?\([a-z]+\)'
+    r'|Total(?: ?\([A-Za-z]+\))?"?[ ,\t|]+"?(?:Operations|Count)|PID"?[ ,\t|]+"?TID"?[ ,\t|]+"?DevId'
+    r'|NVTX Range"?[ ,\t|]+"?Style|Range"?[ ,\t|]+"?Style|Name"?[ ,\t|]+"?Projected Start)'
+)
+"""Finds a place in every line that `header_of` takes."""
+
+_MAX_HEADER: Final = 4096
+"""Characters: headers are far shorter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """A header, read."""
+
+    report: str
+    """The name in `REPORTS`."""
+    columns: tuple[str, ...]
+    """Names without case, blanks and unit."""
+    units: tuple[str | None, ...]
+    """What stands in the parenthesis behind each name."""
+    separator: str | None
+    """Between cells; None for columns of text, ``|`` for text in boxes."""
+
+    def unit(self, column: str) -> str | None:
+        """The unit of a column; None where it has none, or is not there."""
+        return dict(zip(self.columns, self.units, strict=True)).get(column)
+
+
+def header_of(text: str) -> Header | None:
+    """The header that a line is, or None.
+
+    >>> header = header_of("Time(%),Total Time (ns),Instances,Average,Minimum,Maximum,Name")
+    >>> header.report, header.columns[3], header.unit("totaltime")
+    ('kern_sum', 'avg', 'ns')
+    >>> header_of("Time(%)      Time     Calls       Avg       Min       Max  Name") is None
+    True
+    """
+    text = text.strip()
+    if not text or len(text) > _MAX_HEADER:
+        return None
+    separator = _separator(text)
+    if separator is None:
+        cells = re.split(r"\s{2,}", text)
+    elif separator == "|":
+        cells = [cell.strip() for cell in text.strip("| ").split("|")]
+    else:
+        cells = split_cells(text, separator)
+    columns, units = [], []
+    for cell in cells:
+        unit = _UNIT.search(cell)
+        plain = _BLANKS.sub("", (cell[: unit.start()] if unit else cell).lower())
+        columns.append(_ALIASES.get(plain, plain))
+        units.append(unit[1].strip() if unit else None)
+    held = set(columns)
+    for report, needed in REPORTS:
+        if held.issuperset(needed) and len(held) == len(columns):
+            return Header(report, tuple(columns), tuple(units), separator)
+    return None
+
+
+def _separator(text: str) -> str | None:
+    if "|" in text:
+        return "|"
+    if "\t" in text:
+        return "\t"
+    return "," if "," in text else None

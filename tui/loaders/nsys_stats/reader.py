@@ -1,0 +1,204 @@
+"""Reads the reports that ``nsys stats`` prints or writes: CSV, TSV, columns of text, of 2020 to 2025.
+
+One text can hold many reports, of one profiled run or of several. They are read as they come and handed over when all
+are known (`tui.loaders.nsys_stats.handing_over`), since several reports tell of the same time.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Final
+
+from tui.loaders.base import Format
+from tui.loaders.cell_values import CellValues
+from tui.loaders.csv_table import CsvTable
+from tui.loaders.nsys_stats.handing_over import hand_over
+from tui.loaders.nsys_stats.header import CUE, FIRST_CELL, Header, header_of
+from tui.loaders.nsys_stats.rows import read_rows
+from tui.loaders.nsys_stats.state import FORMAT_NAME, Report, Run, State
+from tui.loaders.nsys_stats.text_table import TextTable
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from tui.loaders.collector import Collector
+    from tui.loaders.section import Line, Section, TextReader
+
+FORMAT: Final = Format(
+    name=FORMAT_NAME,
+    title="nsys stats reports",
+    recognised_by="the header of a report: 'Time (%),Total Time (ns),Instances,…', 'Start (ns),Duration (ns),CorrId,…'",
+    feeds=("sessions", "activities", "api_calls", "ranges", "summary", "tool_figures", "issues"),
+    record_with="nsys stats --format csv --report cuda_gpu_trace --report cuda_api_trace --output - run.nsys-rep",
+)
+
+_HEADING: Final = re.compile(
+    r"\s*(?:Processing|Running|Exporting) \[(?P<first>[^\]]*)\](?: with \[(?P<second>[^\]]*)\])?(?: to .*?)?\s*\.\.\."
+    r"(?P<rest>.*)"
+)
+_TITLE: Final = re.compile(r"\s*\*\* (?P<title>[^*].*) \((?P<report>[a-z][a-z0-9_]{2,60})(?::[^()]{0,40})?\):\s*")
+_SKIPPED: Final = re.compile(r"\s*SKIPPED: (?P<why>.*)")
+_VERSION: Final = re.compile(r"nsight-systems(?:-cli)?[-/](\d{4}(?:\.\d+){1,3})")
+_ENDS: Final = re.compile(
+    r"\s*(?:(?:Processing|Running|Exporting) \[|\*\* .*\):|SKIPPED: |==\d+==|={8}|[IWEF]\d{4} \d\d:|Generating "
+    r"|NOTICE: )"
+)
+_HEADER_LIKE: Final = re.compile(r".*\((?:ns|us|ms|s|sec|nsec|%|MB|MB/s)\).*")
+
+_BY_TITLE: Final = (
+    (re.compile(r"osrt"), "os_sum"),
+    (re.compile(r"openacc"), "openacc_sum"),
+    (re.compile(r"openmp"), "openmp_sum"),
+    (re.compile(r"vulkan|dx1[12]|khr|wddm|mpi|ucx|syscall|network"), "other"),
+)
+"""Reports whose header is that of another one, by nsys's name of them."""
+
+_IN_FILE_NAME: Final = re.compile(r"osrt|openacc|openmp|vulkan|dx1[12]|khr|wddm|mpi_|ucx")
+
+
+class _Sink:
+    """Takes the rows of one report as they are read, and keeps them as numbers."""
+
+    def __init__(self, state: State, run: Run, report: Report) -> None:
+        self._state = state
+        self._run = run
+        self._report = report
+
+    def add(self, cells: pl.DataFrame) -> None:
+        self._state.collector.resume_session(self._run.session)
+        rows = read_rows(self._report.kind, self._report.header, CellValues(cells, self._state.collector))
+        self._report.rows.append(rows)
+        self._run.session.last_line = max(self._run.session.last_line or 0, int(cells["line"][-1]))
+
+    def damaged(self, line: Line, reason: str) -> None:
+        self._state.collector.resume_session(self._run.session)
+        self._state.collector.issue("warning", line.number, line.text, reason)
+
+    def close(self) -> None:
+        """Rows wait until all reports are read."""
+
+
+class _Heading:
+    """The lines between the name of a report and its header."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    def take(self, line: Line) -> bool:
+        text = line.text
+        if match := _SKIPPED.match(text):
+            skipped(self._state, line, match["why"])
+            return True
+        if match := _TITLE.fullmatch(text):
+            self._state.title = match["report"]
+            return True
+        if not text.strip():
+            return True
+        if header_of(text) is None and _HEADER_LIKE.fullmatch(text) and not _HEADING.match(text):
+            self._unknown(line)
+            return True
+        return False
+
+    def _unknown(self, line: Line) -> None:
+        state = self._state
+        if state.current is not None:
+            state.collector.resume_session(state.current.session)
+        name = f"the report {state.title}" if state.title else "this report"
+        state.collector.issue("info", line.number, line.text.strip(), f"{name} is not one that is read; see the log")
+        state.title = None
+
+    def close(self) -> None:
+        """Nothing is kept."""
+
+
+def skipped(state: State, line: Line, why: str) -> None:
+    """Tell of a report that nsys left out."""
+    if state.current is not None:
+        state.collector.resume_session(state.current.session)
+    name = f"the report {state.title}" if state.title else "a report"
+    what = re.sub(r"^.*? does not contain ", "the recording does not contain ", why.strip())
+    state.collector.issue("info", line.number, line.text.strip(), f"nsys skipped {name}: {what}")
+    state.title = None
+
+
+class _Reader:
+    """The part of nsys stats in one text."""
+
+    def __init__(self, collector: Collector) -> None:
+        self._state = State(collector)
+        named = _IN_FILE_NAME.search(PurePosixPath(collector.source).name)
+        self._file_title = named[0] if named else None
+
+    def begin(self, line: Line) -> Section | bool:
+        """A line that names a report, or a header."""
+        if match := _HEADING.match(line.text):
+            return self._heading(match, line)
+        if match := _TITLE.fullmatch(line.text):
+            self._state.title = match["report"]
+            return _Heading(self._state)
+        header = header_of(line.text)
+        if header is None:
+            return False
+        return self._table(header, line)
+
+    def _heading(self, match: re.Match[str], line: Line) -> Section | bool:
+        """``Processing [x.sqlite] with [.../report.py]...`` or, before 2022, ``Exporting [.../report.py x.sqlite]``."""
+        first, second = match["first"], match["second"]
+        if second is None:
+            script, _, database = first.partition(".py ")
+            if not database:
+                return False
+        else:
+            script, database = second, first
+        state = self._state
+        if version := _VERSION.search(script):
+            state.tool_version = version[1]
+        state.database = database.strip()
+        state.title = PurePosixPath(script.split(".py")[0]).name[:80]
+        if why := _SKIPPED.match(match["rest"]):
+            skipped(state, line, why["why"])
+            return True
+        return _Heading(state)
+
+    def _table(self, header: Header, line: Line) -> Section:
+        state = self._state
+        title = state.title or self._file_title
+        state.title = None
+        kind = header.report
+        if title and kind in ("api_sum", "count_sum", "nvtx_sum", "kern_sum"):
+            kind = next((kind for pattern, kind in _BY_TITLE if pattern.search(title)), kind)
+        run = state.run(line.number, kind)
+        report = Report(header, kind, title or kind, line.number)
+        run.reports.append(report)
+        sink = _Sink(state, run, report)
+        if header.separator in (None, "|"):
+            return TextTable(header.columns, sink, boxed=header.separator == "|", ends=_ENDS)
+        last = header.columns[-1] in ("name", "range", "operation", "kernelname")
+        return CsvTable(
+            header.columns, sink, separator=header.separator, header=FIRST_CELL, ends=_ENDS, last_is_text=last
+        )
+
+    def finish(self) -> None:
+        """All reports are read."""
+        for run in self._state.runs:
+            self._state.collector.resume_session(run.session)
+            hand_over(run, self._state.collector)
+
+
+@dataclass(frozen=True, slots=True)
+class _NsysStatsFormat:
+    """The reports as a format of text logs."""
+
+    format: Format = FORMAT
+    cue: bytes = (
+        "^(?:" + CUE + r"|[ \t]*(?:Processing|Running|Exporting) \[|[ \t]*\*\* .+ \([a-z][a-z0-9_]+(?::[^()]*)?\):)"
+    ).encode()
+
+    def reader(self, collector: Collector) -> TextReader:
+        return _Reader(collector)
+
+
+NSYS_STATS: Final = _NsysStatsFormat()
+"""The format, for the list of text formats."""
