@@ -1,0 +1,143 @@
+"""Reading a list of events one by one, in any layout and past damage: slower, and linear whatever the text."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from json import JSONDecodeError
+from typing import Any, Final
+
+from tui.loaders.chrome.repair import STRICT, repaired
+from tui.loaders.chrome.tally import Odd, Tally
+
+LONGEST_EVENT: Final = 1 << 20
+"""Characters; a longer event is not repaired when it is damaged."""
+
+_KEYS: Final = "ph|name|cat|pid|tid|ts|dur|id|args|bp|s|tts|tdur|sf|cname"
+BOUNDARY: Final = re.compile(rf'\}}\s*+,\s*+(?=\{{\s*+(?:\}}|"(?:{_KEYS})"))')
+"""Between two events, most likely: it may also lie within a text or among nested objects."""
+BOUNDARY_IN_BYTES: Final = re.compile(BOUNDARY.pattern.encode())
+
+_NOT_UTF8: Final = re.compile("[\udc80-\udcff]")
+"""What Python's surrogateescape makes of bytes that are not UTF-8."""
+_SPACE: Final = re.compile(r"[\s,]*+")
+_NEARLY_END: Final = 16
+"""Characters; a parser that fails so near the end of the text may have met half a word."""
+_WASTE: Final = 4
+"""How many times the length of the text may be read in vain before each event is first cut out by its boundary."""
+
+
+@dataclass(slots=True)
+class Scan:
+    """What a text of events holds."""
+
+    end: int
+    """Where reading stopped: at the end, after the bracket that closes the list, or before an event that is not
+    whole."""
+    is_closed: bool = False
+    """Whether the bracket was there."""
+    events: list[dict[str, Any]] = field(default_factory=list)
+    lines: list[int] = field(default_factory=list)
+    """In which line of the text each begins, from 1."""
+
+
+def scan(text: str, tally: Tally, *, is_last: bool) -> Scan:
+    """Read the events of a text that begins within a list, before or after a comma.
+
+    Args:
+        text: Some events; the last of them may be cut off.
+        tally: Counts what is odd.
+        is_last: Nothing follows: an event that is not whole is damaged.
+    """
+    found = Scan(0)
+    at = counted = 0
+    line = 1
+    may_waste = _WASTE * len(text)
+    is_clean = text.isascii() or _NOT_UTF8.search(text) is None
+    while True:
+        at = found.end = _SPACE.match(text, at).end()  # type: ignore[union-attr]
+        if at == len(text):
+            return found
+        line += text.count("\n", counted, at)
+        counted = at
+        if text[at] == "]":
+            found.end, found.is_closed = at + 1, True
+            return found
+        boundary = None
+        try:
+            if may_waste > 0:
+                value, end = STRICT.raw_decode(text, at)
+            else:
+                boundary = _boundary(text, at)
+                value, end = STRICT.raw_decode(text[at:boundary])
+                end += at
+        except (ValueError, RecursionError) as error:
+            failed_at = error.pos if isinstance(error, JSONDecodeError) else at
+            may_waste -= failed_at - at + 1
+            if boundary is None:
+                boundary = _boundary(text, at)
+            if not is_last and boundary == len(text) and _is_cut_off(error, text):
+                return found
+            end = boundary if boundary < len(text) else _end_of_last(text, at)
+            value = _repaired(text[at:end], line, tally, too_deep=isinstance(error, RecursionError))
+            if value is None:
+                at = end
+                continue
+        if not is_clean and _NOT_UTF8.search(text, at, end):
+            tally.add(Odd.NOT_UTF8, line=line, text=_clean(text[at:end]))
+            value = cleaned(value)
+        if isinstance(value, dict):
+            found.events.append(value)
+            found.lines.append(line)
+        else:
+            tally.add(Odd.NOT_AN_EVENT, line=line, text=text[at:end])
+        at = max(end, at + 1)
+
+
+def cleaned(value: Any) -> Any:
+    """A JSON value without bytes that are not UTF-8."""
+    if isinstance(value, str):
+        return _clean(value)
+    if isinstance(value, list):
+        return [cleaned(one) for one in value]
+    return {_clean(key): cleaned(one) for key, one in value.items()} if isinstance(value, dict) else value
+
+
+def _clean(text: str) -> str:
+    return _NOT_UTF8.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def _boundary(text: str, at: int) -> int:
+    found = BOUNDARY.search(text, at)
+    return len(text) if found is None else found.start() + 1
+
+
+def _is_cut_off(error: Exception, text: str) -> bool:
+    """Whether more text could make an event of what could not be parsed."""
+    return isinstance(error, JSONDecodeError) and (
+        error.msg.startswith("Unterminated string") or error.pos >= len(text) - _NEARLY_END
+    )
+
+
+_CLOSES: Final = re.compile(r"\}\s*+(?=\](?!\s*+[}\"]?\s*+,\s*+\{))")
+
+
+def _end_of_last(text: str, at: int) -> int:
+    """Where a damaged event ends after which no other begins: before the bracket that seems to close the list."""
+    found = _CLOSES.search(text, at)
+    return len(text) if found is None else found.start() + 1
+
+
+def _repaired(text: str, line: int, tally: Tally, *, too_deep: bool) -> dict[str, Any] | None:
+    value, kinds = None, set[Odd]()
+    if not too_deep and len(text) <= LONGEST_EVENT:
+        try:
+            value, kinds = repaired(_clean(text))
+        except RecursionError:
+            too_deep = True
+    if value is None:
+        tally.add(Odd.TOO_DEEP if too_deep else Odd.DAMAGED, line=line, text=_clean(text[:200]))
+    else:
+        for kind in kinds:
+            tally.add(kind, line=line, text=_clean(text[:200]))
+    return value
