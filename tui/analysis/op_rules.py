@@ -1,4 +1,4 @@
-"""The rules that tell an op type from the name of a kernel: read from data files, checked, and applied to names."""
+"""The rules that tell an op type from the name of a kernel or of an op: read from data files, checked, and applied."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DIRECTIONS: Final = ("fprop", "bprop", "")
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Kernels whose name matches a pattern are of an op type."""
+    """Kernels, or ops, whose name matches a pattern are of an op type."""
 
     op_type: str
     """As ``convolution``."""
@@ -44,9 +44,11 @@ class Rules:
     """All rules in the order they are tried, and which op types a group sums."""
 
     rules: tuple[Rule, ...]
-    """The first that matches decides."""
+    """Of kernels; the first that matches decides."""
     groups: Mapping[str, str]
     """For an op type its group."""
+    op_rules: tuple[Rule, ...] = ()
+    """Of ops that a framework records; the first that matches decides."""
 
     def group_of(self, op_type: str) -> str:
         """The group that sums an op type; its own name where no group does."""
@@ -80,14 +82,15 @@ def _rules(user: tuple[str, int] | None) -> Rules:
     except (OSError, UnicodeDecodeError) as error:
         raise ProftuiError(f"{path}: cannot be read: {error}", "correct the file or move it away") from error
     own = parse_rules(text, path)
-    return Rules((*own.rules, *shipped.rules), {**shipped.groups, **own.groups})
+    return Rules((*own.rules, *shipped.rules), {**shipped.groups, **own.groups}, (*own.op_rules, *shipped.op_rules))
 
 
 def parse_rules(text: str, source: str) -> Rules:
     """Read rules from TOML.
 
     Args:
-        text: The TOML document: an array of tables ``rule`` and, optionally, a table ``groups``.
+        text: The TOML document: arrays of tables ``rule`` (for kernels) and ``op_rule`` (for ops), and a table
+            ``groups``; each can be left out.
         source: What to call it in errors.
 
     Raises:
@@ -99,16 +102,21 @@ def parse_rules(text: str, source: str) -> Rules:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ProftuiError(f"{source}: not TOML: {error}", hint) from error
-    entries = document.get("rule", [])
-    if not isinstance(entries, list):
-        raise ProftuiError(f"{source}: expected [[rule]] tables, found a single value called rule", hint)
-    rules = tuple(_rule(entry, f"{source}: rule {number}", hint) for number, entry in enumerate(entries, 1))
+    rules = _rules_of(document, "rule", source, hint)
+    op_rules = _rules_of(document, "op_rule", source, hint)
     groups = document.get("groups", {})
     if not isinstance(groups, dict) or not all(
         isinstance(members, list) and all(isinstance(member, str) for member in members) for members in groups.values()
     ):
         raise ProftuiError(f"{source}: expected [groups] with lists of op types", hint)
-    return Rules(rules, {member: group for group, members in groups.items() for member in members})
+    return Rules(rules, {member: group for group, members in groups.items() for member in members}, op_rules)
+
+
+def _rules_of(document: Mapping[str, object], key: str, source: str, hint: str) -> tuple[Rule, ...]:
+    entries = document.get(key, [])
+    if not isinstance(entries, list):
+        raise ProftuiError(f"{source}: expected [[{key}]] tables, found a single value called {key}", hint)
+    return tuple(_rule(entry, f"{source}: {key} {number}", hint) for number, entry in enumerate(entries, 1))
 
 
 def _rule(entry: object, where: str, hint: str) -> Rule:

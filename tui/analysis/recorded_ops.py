@@ -1,0 +1,286 @@
+"""Ops as the input records them: what each call cost on the CPU and on the GPU, and the same by name.
+
+Names and counting follow PyTorch's ``key_averages()``, so that its table can be laid beside ours.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from tui.analysis.durations import total
+from tui.analysis.memo import once_per_profile
+from tui.analysis.op_tree import NONE, OpTree, op_tree
+from tui.analysis.op_work import classified_work, op_classes, op_row_of_activities
+from tui.loaders.linking.launches import SLACK_NS, nest, rows_around, thread_codes
+from tui.model.schema import NAME
+
+if TYPE_CHECKING:
+    from tui.analysis.op_tree import Flags, Ints
+    from tui.model.profile import Profile
+
+NO_OP: Final = "(no op: {})"
+"""What the rows of work without an op are called."""
+
+MIXED: Final = "mixed"
+"""The direction of a name that has calls of several."""
+
+
+@once_per_profile("ops", "activities", "api_calls")
+def op_instances(profile: Profile) -> pl.DataFrame:
+    """What each recorded op cost: one row per row of ``ops``, in its order.
+
+    Columns: session, op, name, parent (as in ``ops``), call, launches, gpu_self_ns, gpu_total_ns, cpu_total_ns,
+    cpu_self_ns, api_ns, api_calls.
+
+    - ``gpu_self_ns`` is the time of the GPU work that it launched itself (whose innermost op it is), ``launches`` the
+      number of it, ``gpu_total_ns`` the same with all ops that ran in it. They are 0 where it launched nothing and null
+      where no GPU work of the session is recorded.
+    - ``cpu_total_ns`` is its duration. ``cpu_self_ns`` is that less the ops that it called on its own thread and less
+      the CUDA calls that it made itself, ``api_ns`` (null where the session records none; their time is then in
+      ``cpu_self_ns``).
+    - ``call`` is the op that it counts with: itself, or the op of the same name around it that did nothing but call it.
+    """
+    ops, activities = profile["ops"], profile["activities"]
+    tree = op_tree(ops)
+    rows = op_row_of_activities(profile)
+    here = rows != NONE
+    launches = np.bincount(rows[here], minlength=ops.height).astype(np.int64)
+    gpu_self = np.zeros(ops.height, np.int64)
+    np.add.at(gpu_self, rows[here], activities["duration_ns"].fill_null(0).to_numpy()[here])
+    duration = ops["duration_ns"].fill_null(0).to_numpy().astype(np.int64)
+    thread = thread_codes(ops["pid"], ops["tid"])
+    same_thread = (tree.parent != NONE) & (thread[tree.parent] == thread)
+    api_ns, api_count = _api_within(profile)
+    with_gpu = ops["session"].is_in(activities["session"].unique().implode())
+    with_api = ops["session"].is_in(profile["api_calls"]["session"].unique().implode())
+    cpu_self = duration - tree.children_sums(duration, same_thread) - api_ns
+    call = _calls(ops, tree, same_thread & ((launches + api_count)[tree.parent] == 0))
+    known = pl.col("cpu_total_ns").is_not_null()
+    return (
+        ops.select(
+            "session",
+            "op",
+            "name",
+            "parent",
+            pl.col("duration_ns").alias("cpu_total_ns"),
+            with_gpu=with_gpu,
+            api=with_api,
+        )
+        .with_columns(
+            ops["op"].gather(pl.Series(call)).alias("call"),
+            pl.when("with_gpu").then(pl.Series(launches)).alias("launches"),
+            pl.when("with_gpu").then(pl.Series(gpu_self)).alias("gpu_self_ns"),
+            pl.when("with_gpu").then(pl.Series(tree.sums(gpu_self))).alias("gpu_total_ns"),
+            pl.when(known).then(pl.Series(cpu_self)).alias("cpu_self_ns"),
+            pl.when("api").then(pl.Series(api_ns)).alias("api_ns"),
+            pl.when("api").then(pl.Series(api_count)).alias("api_calls"),
+        )
+        .drop("with_gpu", "api")
+    )
+
+
+def _calls(ops: pl.DataFrame, tree: OpTree, alone: Flags) -> Ints:
+    """The row that each op counts with.
+
+    PyTorch's `key_averages` takes an op and its only child of the same name for one: ``aten::layer_norm`` is recorded
+    once where it is called and once where it is dispatched.
+
+    Args:
+        ops: The ops.
+        tree: Their tree.
+        alone: Whether the op's parent did nothing itself.
+    """
+    itself = np.arange(ops.height, dtype=np.int64)
+    name = ops["name"].to_physical().fill_null(0).to_numpy()
+    children = tree.children_sums(np.ones(ops.height, np.int64))
+    again = (tree.parent != NONE) & alone & (name[tree.parent] == name) & (children[tree.parent] == 1)
+    call = np.where(again, tree.parent, itself)
+    while True:
+        further = call[call]
+        if np.array_equal(further, call):
+            return call
+        call = further
+
+
+def _api_within(profile: Profile) -> tuple[Ints, Ints]:
+    """For each op the time of the CUDA calls that were made in it, and not in an op within it, and their number."""
+    ops = profile["ops"]
+    spent, made = np.zeros(ops.height, np.int64), np.zeros(ops.height, np.int64)
+    calls = (
+        profile["api_calls"]
+        .lazy()
+        .select("session", "pid", "tid", "start_ns", "duration_ns")
+        .filter(pl.col("session").is_in(ops["session"].unique().implode()))
+        .drop_nulls(["start_ns", "duration_ns"])
+        .sort("session", "pid", "tid", "start_ns", maintain_order=True)
+        # A driver call within a runtime call is in its time already.
+        .filter(
+            (pl.col("start_ns") >= (pl.col("start_ns") + pl.col("duration_ns")).cum_max().shift(1))
+            .over("session", "pid", "tid")
+            .fill_null(True)
+        )
+        .collect()
+    )
+    timed = ops.with_row_index("row").drop_nulls(["start_ns", "duration_ns"])
+    for (session,), here in calls.group_by("session"):
+        around = timed.filter(pl.col("session") == session)
+        if around.is_empty():
+            continue
+        found = rows_around(nest(around, slack_ns=SLACK_NS), here["pid"], here["tid"], here["start_ns"])
+        inside = found.is_not_null()
+        rows = around["row"].gather(found.filter(inside)).to_numpy().astype(np.int64)
+        np.add.at(spent, rows, here["duration_ns"].filter(inside).to_numpy())
+        made += np.bincount(rows, minlength=ops.height)
+    return spent, made
+
+
+def by_name(profile: Profile, *also: str) -> pl.DataFrame:
+    """What the recorded ops cost by session and name, and by further columns of ``ops`` (``input_shapes``).
+
+    Columns: session, op (the name), what was asked for, calls, gpu_self_ns, gpu_total_ns, gpu_avg_ns, gpu_min_ns,
+    gpu_max_ns (of the calls' own GPU work), cpu_total_ns, cpu_self_ns, cpu_avg_ns, api_ns, launches, tc_eligible,
+    direction (of its calls; `MIXED` where they differ), op_source, line.
+
+    As in PyTorch's `key_averages`, an op that only calls one of the same name counts once with it (see
+    `op_instances`), and a name that calls itself in other ways has the time of the inner call in both.
+    """
+    instances = op_instances(profile)
+    further = ("direction", "tc_eligible", "op_source", "line", *also)
+    own = ("gpu_self_ns", "cpu_self_ns", "api_ns", "launches")
+    rows = pl.concat([instances, profile["ops"].select(further)], how="horizontal")
+    repeated = pl.col("call") != pl.col("op")
+    within = rows.filter(repeated).group_by(pl.col("call").alias("op")).agg(pl.col(own).sum().name.suffix("_within"))
+    calls = rows.filter(~repeated)
+    if within.height:
+        calls = calls.join(within, on="op", how="left", maintain_order="left").with_columns(
+            pl.col(column) + pl.col(f"{column}_within").fill_null(0) for column in own
+        )
+    direction = pl.col("direction")
+    gpu = pl.col("gpu_self_ns")
+    return (
+        calls.lazy()
+        .group_by("session", pl.col("name").alias("op"), *also)
+        .agg(
+            pl.len().cast(pl.Int64).alias("calls"),
+            total("gpu_self_ns").alias("gpu_self_ns"),
+            total("gpu_total_ns").alias("gpu_total_ns"),
+            gpu.mean().round().cast(pl.Int64).alias("gpu_avg_ns"),
+            gpu.min().alias("gpu_min_ns"),
+            gpu.max().alias("gpu_max_ns"),
+            total("cpu_total_ns").alias("cpu_total_ns"),
+            total("cpu_self_ns").alias("cpu_self_ns"),
+            pl.col("cpu_total_ns").mean().round().cast(pl.Int64).alias("cpu_avg_ns"),
+            total("api_ns").alias("api_ns"),
+            total("launches").alias("launches"),
+            pl.col("tc_eligible").any(ignore_nulls=False),
+            pl.when(direction.n_unique() == 1)
+            .then(direction.cast(pl.String).first())
+            .otherwise(pl.lit(MIXED))
+            .cast(NAME)
+            .alias("direction"),
+            pl.col("op_source").first(),
+            pl.col("line").min(),
+        )
+        .collect()
+    )
+
+
+@once_per_profile("ops", "activities", "api_calls", "summary")
+def recorded_ops(profile: Profile) -> pl.DataFrame:
+    """Recorded ops by name, and the GPU work that has no op by its reason; largest GPU time first.
+
+    Columns: session, op, op_type, direction, group, calls, gpu_self_ns, time_pct, gpu_total_ns, gpu_avg_ns, gpu_min_ns,
+    gpu_max_ns, cpu_total_ns, cpu_self_ns, cpu_avg_ns, api_ns, launches, kernels (distinct names of what it launched
+    itself), tc_eligible, uses_tensor_core (whether any of its own kernels does), op_source, line. ``reason`` is why
+    work has no op, null for ops.
+
+    ``gpu_self_ns`` of all rows of a session adds up to its GPU time; ``time_pct`` is the share of that. ``op_type`` is
+    what the input records, else what its name tells, else what all its own kernels are; null where they differ.
+    ``group`` names every kind of work that it did on the GPU, most time first.
+    """
+    work = classified_work(profile)
+    groups = (
+        work.group_by("session", "op", "reason", "group")
+        .agg(total("total_ns").alias("total_ns"))
+        .sort("total_ns", "group", descending=[True, False], nulls_last=True)
+        .group_by("session", "op", "reason", maintain_order=True)
+        .agg(pl.col("group").cast(pl.String).str.join(", ").alias("groups"))
+    )
+    of_kernels = work.group_by("session", "op", "reason").agg(
+        pl.col("name").n_unique().cast(pl.Int64).alias("kernels"),
+        pl.col("uses_tensor_core").any(ignore_nulls=False),
+        pl.when(pl.col("kernel_type").n_unique() == 1).then(pl.col("kernel_type").first()).alias("kernel_type"),
+        total("launches").alias("work_launches"),
+        total("total_ns").alias("work_ns"),
+        pl.col("line").min().alias("work_line"),
+    )
+    of_kernels = of_kernels.join(groups, on=["session", "op", "reason"], how="left", nulls_equal=True)
+    classes = op_classes(profile).rename({"direction": "named_direction"})
+    ops = (
+        by_name(profile)
+        .join(classes, on=["session", "op"], how="left")
+        .join(of_kernels.filter(pl.col("op").is_not_null()), on=["session", "op"], how="left")
+        .with_columns(
+            pl.coalesce("op_type", "kernel_type"),
+            pl.coalesce("direction", "named_direction"),
+            pl.coalesce("groups", pl.col("group").cast(pl.String)).cast(NAME).alias("group"),
+            pl.when(pl.col("launches").is_not_null()).then(pl.col("kernels").fill_null(0)).alias("kernels"),
+        )
+    )
+    rest = of_kernels.filter(pl.col("op").is_null()).select(
+        "session",
+        pl.format(NO_OP, "reason").cast(NAME).alias("op"),
+        pl.col("kernel_type").alias("op_type"),
+        pl.col("groups").cast(NAME).alias("group"),
+        pl.col("work_ns").alias("gpu_self_ns"),
+        pl.col("work_launches").alias("launches"),
+        "kernels",
+        "uses_tensor_core",
+        pl.col("work_line").alias("line"),
+        "reason",
+    )
+    whole = pl.col("gpu_self_ns").sum().over("session")
+    return (
+        pl.concat([ops, rest], how="diagonal")
+        .with_columns(pl.when(whole > 0).then(100 * pl.col("gpu_self_ns") / whole).alias("time_pct"))
+        .select(*RECORDED)
+        .sort(
+            "gpu_self_ns",
+            "gpu_total_ns",
+            "cpu_total_ns",
+            "op",
+            descending=[True, True, True, False],
+            nulls_last=True,
+        )
+    )
+
+
+RECORDED: Final = (
+    "session",
+    "op",
+    "op_type",
+    "direction",
+    "group",
+    "calls",
+    "gpu_self_ns",
+    "time_pct",
+    "gpu_total_ns",
+    "gpu_avg_ns",
+    "gpu_min_ns",
+    "gpu_max_ns",
+    "cpu_total_ns",
+    "cpu_self_ns",
+    "cpu_avg_ns",
+    "api_ns",
+    "launches",
+    "kernels",
+    "tc_eligible",
+    "uses_tensor_core",
+    "op_source",
+    "line",
+    "reason",
+)
+"""The columns of `recorded_ops`."""
