@@ -12,6 +12,7 @@ from tui.loaders.caffe import CAFFE
 from tui.loaders.dlprof import DLPROF_DATABASE
 from tui.loaders.file_kinds import file_kind
 from tui.loaders.folder import load_folder
+from tui.loaders.kineto.loader import KinetoLoader
 from tui.loaders.nsys_stats import NSYS_STATS
 from tui.loaders.nvprof import NVPROF
 from tui.loaders.paleo import PALEO
@@ -25,7 +26,7 @@ _TEXT_FORMATS: Final = (NVPROF, NSYS_STATS, CAFFE, PALEO)
 
 _DATABASE_FORMATS: Final = (DLPROF_DATABASE,)
 
-LOADERS: Final[tuple[Loader, ...]] = (TextLogLoader(_TEXT_FORMATS), DatabaseLoader(_DATABASE_FORMATS))
+LOADERS: Final[tuple[Loader, ...]] = (TextLogLoader(_TEXT_FORMATS), DatabaseLoader(_DATABASE_FORMATS), KinetoLoader())
 
 _CLEAR: Final = 0.5
 """From so sure a probe on, a file of a folder is opened."""

@@ -1,0 +1,120 @@
+"""From the events of a trace to the frames of the model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.loaders.kineto.events import Era, Events, sort_out
+from tui.loaders.kineto.facts import devices_of, process_of, session_facts
+from tui.loaders.kineto.gpu_work import activities_of
+from tui.loaders.kineto.legacy import convert_legacy, is_legacy
+from tui.loaders.kineto.ops import Ops, ops_of
+from tui.loaders.kineto.tell import tell_of
+from tui.loaders.linking.launches import iteration_at, link_ops, nest
+from tui.loaders.linking.steps import Steps, mark_steps
+from tui.model.errors import ProftuiError
+from tui.model.schema import NAME, RANGES
+
+if TYPE_CHECKING:
+    from tui.loaders.chrome.trace import Trace
+    from tui.loaders.collector import Collector
+
+FORMAT_NAME: Final = "pytorch-trace"
+_LEAST_AGREEMENT: Final = 0.95
+"""Ids of ops are believed where so many of those that can be checked are right."""
+
+
+def convert(trace: Trace, collector: Collector, *, called: str) -> None:
+    """Put a trace into the collector, as one session.
+
+    Args:
+        trace: With the columns of `tui.loaders.kineto.args.WANTED`.
+        collector: Gets the frames and the issues.
+        called: What messages call the file.
+
+    Raises:
+        ProftuiError: There is nothing of PyTorch's profiler in it.
+    """
+    if is_legacy(trace):
+        convert_legacy(trace, collector)
+        return
+    events = sort_out(trace)
+    if all(rows.is_empty() for rows in (events.ops, events.ranges, events.calls, events.gpu, events.python)):
+        raise ProftuiError(f"{called}: no profile found: {_what_it_is(trace)}", "proftui formats lists what opens")
+    begin_ns = trace.origin_ns + events.begin_ns
+    pid = process_of(events)
+    session = collector.open_session(FORMAT_NAME, None, pid=pid)
+    steps = _ranges(events)
+    session.facts = session_facts(trace.metadata, name=collector.source, pid=pid, begin_ns=begin_ns)
+    session.facts["iteration_source"] = steps.source
+    collector.resolution(_resolution(events, begin_ns))
+    marks = steps.ranges.filter(pl.col("iteration").is_not_null())
+    flows = trace.flows.with_columns(
+        pl.col("start_ns") - events.begin_ns,
+        *(pl.col(name).cast(pl.String).cast(pl.Int64, strict=False) for name in ("pid", "tid")),
+    )
+    ops = ops_of(events, flows, steps.ranges["iteration"].is_not_null())
+    activities = _linked(activities_of(events), ops, events.era)
+    activities = activities.with_columns(iteration_at(marks, activities["launch_ns"]))
+    collector.add_frames(
+        {
+            "activities": activities.drop("launch_ns", "launch_pid", "launch_tid", "external_id"),
+            "api_calls": events.calls.select("name", "start_ns", "duration_ns", "pid", "tid", "correlation", "line"),
+            "ops": ops.frame.with_columns(iteration_at(marks, ops.frame["start_ns"])),
+            "ranges": steps.ranges,
+        }
+    )
+    for row in devices_of(trace.metadata):
+        collector.add("devices", row)
+    tell_of(trace, events, ops, collector)
+
+
+def _what_it_is(trace: Trace) -> str:
+    if trace.complete.is_empty():
+        return "a trace without events"
+    categories = trace.complete["cat"].value_counts(sort=True)["cat"].cast(pl.String).head(5).to_list()
+    return f"trace events of {', '.join(str(one)[:40] for one in categories)}, none of PyTorch's profiler"
+
+
+def _ranges(events: Events) -> Steps:
+    ranges = events.ranges
+    depth = nest(ranges).depth
+    frame = ranges.select(
+        "name", "start_ns", "duration_ns", "pid", "tid", "line", depth=pl.Series(depth, dtype=pl.Int32)
+    )
+    return mark_steps(
+        frame.with_columns(domain=pl.lit(None, NAME), iteration=pl.lit(None, RANGES["iteration"])), kind="annotation"
+    )
+
+
+def _resolution(events: Events, begin_ns: int) -> int:
+    """The step of the times: the versions that write whole microseconds lose the rest."""
+    for rows in (events.ops, events.gpu, events.calls, events.ranges):
+        if rows.select(((pl.col("start_ns") + begin_ns) % 1000 != 0).any()).item():
+            return 1
+    return 1000
+
+
+def _linked(activities: pl.DataFrame, ops: Ops, era: Era) -> pl.DataFrame:
+    """Join activities with the ops that launched them: by the launch, else by the id where ids can be trusted."""
+    if ops.frame.is_empty():
+        return activities
+    linked = link_ops(activities, ops.frame, ops.nesting)
+    if era is Era.MIDDLE:
+        return linked
+    by_id = (
+        ops.frame.select(by_id="op", external_id=ops.external_ids)
+        .filter(pl.col("external_id") > 0)
+        .unique("external_id", keep="first", maintain_order=True)
+    )
+    found = linked.join(by_id, on="external_id", how="left", maintain_order="left")
+    checked = found.filter(pl.col("by_id").is_not_null(), pl.col("op").is_not_null())
+    if checked.height and (checked["by_id"] == checked["op"]).mean() < _LEAST_AGREEMENT:  # type: ignore[operator]
+        return linked
+    is_told = pl.col("launch_ns").is_null() & pl.col("by_id").is_not_null()
+    return found.with_columns(
+        pl.when(is_told).then("by_id").otherwise("op").alias("op"),
+        pl.when(is_told).then(pl.lit("external id", NAME)).otherwise("op_join").alias("op_join"),
+    ).drop("by_id")

@@ -1,0 +1,175 @@
+"""The work of the GPU: kernels, copies and memsets, as activities."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.loaders.kineto.args import COLLECTIVE
+from tui.loaders.kineto.categories import mapped
+from tui.loaders.linking.launches import with_launch
+from tui.model.names import short_name
+from tui.model.schema import NAME
+
+if TYPE_CHECKING:
+    from tui.loaders.kineto.events import Events
+
+_COPY: Final = re.compile(r"Memcpy (\w+)(?: \((?:(\w[\w ]*?) -> (\w[\w ]*?)|[^()]*)\))?")
+_MEMSET: Final = re.compile(r"Memset(?: \(([\w ]+)\))?")
+_IN_THREADS: Final = "hipExtModuleLaunchKernel"
+"""The one HIP launch whose grid counts threads, not blocks."""
+_GRID: Final = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
+_LARGEST_SIZE: Final = (1 << 31) - 1
+"""What a grid of blocks can have along one axis."""
+_LARGEST_RATE: Final = 1e15
+"""Bytes per second; no memory is so fast, what says so divided by next to nothing."""
+
+
+def activities_of(events: Events) -> pl.DataFrame:
+    """Make ``activities`` of the GPU work of a trace, with the columns of `with_launch` and ``external_id``."""
+    work = with_launch(_sound(events.gpu), events.calls)
+    if events.calls["bytes"].count() or events.calls["grid_x"].count():
+        work = _with_facts_of_launches(work, events.calls)
+    names = work["name"]
+    return work.select(
+        "kind",
+        mapped(names, plain_name).alias("name"),
+        mapped(names, lambda name: short_name(plain_name(name))).alias("short_name"),
+        "start_ns",
+        "duration_ns",
+        pl.col("device", "context").cast(pl.Int32, strict=False),
+        "stream",
+        pl.col(*_GRID, "registers").cast(pl.Int32, strict=False),
+        "shared_bytes",
+        pl.col("bytes").alias("size_bytes"),
+        _rate().alias("throughput"),
+        mapped(names, _copy_kind).alias("copy_kind"),
+        mapped(names, lambda name: _memory(name, 2)).alias("src_memory"),
+        mapped(names, lambda name: _memory(name, 3)).alias("dst_memory"),
+        "correlation",
+        pl.when(pl.col("graph_node") > 0).then("graph_node").alias("graph_node"),
+        _arguments(work),
+        "line",
+        "launch_ns",
+        "launch_pid",
+        "launch_tid",
+        "external_id",
+    )
+
+
+def plain_name(name: str) -> str:
+    """What nvprof calls a copy or a memset, so that all formats have one name for it; other names as they are.
+
+    >>> plain_name("Memcpy HtoD (Pageable -> Device)"), plain_name("Memset (Device)"), plain_name("Memcpy 3 of 4")
+    ('[CUDA memcpy HtoD]', '[CUDA memset]', 'Memcpy 3 of 4')
+    """
+    copy = _COPY.fullmatch(name)
+    if copy is not None:
+        return f"[CUDA memcpy {copy[1]}]"
+    return "[CUDA memset]" if _MEMSET.fullmatch(name) else name
+
+
+def _copy_kind(name: str) -> str | None:
+    copy = _COPY.fullmatch(name)
+    return None if copy is None else copy[1]
+
+
+def _memory(name: str, group: int) -> str | None:
+    """The memory that a copy comes from (group 2) or goes to (3), or that a memset writes."""
+    copy = _COPY.fullmatch(name)
+    if copy is not None:
+        memory: str | None = copy[group]
+    else:
+        memset = _MEMSET.fullmatch(name) if group == 3 else None
+        memory = None if memset is None else memset[1]
+    return None if memory is None else memory.lower()
+
+
+def _sound(gpu: pl.DataFrame) -> pl.DataFrame:
+    """The rows with what cannot be true of them taken out."""
+    return gpu.with_columns(
+        pl.col("kind").cast(NAME),
+        pl.when(pl.col("duration_ns") >= 0).then("duration_ns").alias("duration_ns"),
+        pl.when(pl.col("correlation") >= 1).then("correlation").alias("correlation"),
+        *_launch_sizes(),
+        *(
+            pl.when(pl.col(name) >= 0).then(name).alias(name)
+            for name in ("device", "context", "stream", "registers", "shared_bytes", "bytes")
+        ),
+    )
+
+
+def _launch_sizes() -> list[pl.Expr]:
+    """Grids and blocks of which all three numbers can be true; else none of them."""
+    return [
+        pl.when(pl.all_horizontal(pl.col(axis).is_between(1, _LARGEST_SIZE) for axis in axes)).then(name).alias(name)
+        for axes in (_GRID[:3], _GRID[3:])
+        for name in axes
+    ]
+
+
+def _with_facts_of_launches(work: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
+    """Fill grid, block, shared memory and size from the launching HIP call, where AMD's older traces have them."""
+    is_in_threads = pl.col("name").cast(pl.String) == _IN_THREADS
+    blocks = (
+        pl.when(is_in_threads)
+        .then((pl.col(f"grid_{axis}") + pl.col(f"block_{axis}") - 1) // pl.col(f"block_{axis}"))
+        .otherwise(f"grid_{axis}")
+        .alias(f"launch_grid_{axis}")
+        for axis in "xyz"
+    )
+    axes = [pl.col(name) for name in _GRID]
+    launches = (
+        calls.filter(pl.col("correlation") >= 1)
+        .sort("start_ns", maintain_order=True)
+        .unique("correlation", keep="first", maintain_order=True)
+        .with_columns(_launch_sizes())
+        .select(
+            "correlation",
+            *blocks,
+            *(pl.col(f"block_{axis}").alias(f"launch_block_{axis}") for axis in "xyz"),
+            pl.when(pl.col("shared_bytes") >= 0).then("shared_bytes").alias("launch_shared_bytes"),
+            pl.when(pl.col("bytes") >= 0).then("bytes").alias("launch_bytes"),
+        )
+    )
+    is_kernel = pl.col("kind") == "kernel"
+    # One launch of a graph runs many kernels: its own grid would be none of theirs.
+    is_single = pl.col("correlation").is_first_distinct() & pl.col("correlation").is_last_distinct()
+    return work.join(launches, on="correlation", how="left", maintain_order="left").with_columns(
+        *(
+            pl.when(is_kernel & is_single & pl.all_horizontal(axis.is_null() for axis in axes))
+            .then(f"launch_{name}")
+            .otherwise(name)
+            .alias(name)
+            for name in _GRID
+        ),
+        pl.when(is_kernel & is_single)
+        .then(pl.coalesce("shared_bytes", "launch_shared_bytes"))
+        .otherwise("shared_bytes")
+        .alias("shared_bytes"),
+        pl.when(~is_kernel).then(pl.coalesce("bytes", "launch_bytes")).otherwise("bytes").alias("bytes"),
+    )
+
+
+def _rate() -> pl.Expr:
+    rate = pl.col("bandwidth") * 1e9
+    return pl.when(rate.is_finite() & (rate >= 0) & (rate < _LARGEST_RATE)).then(rate)
+
+
+def _arguments(work: pl.DataFrame) -> pl.Series:
+    """What a collective operation is and works on, as ``key: value; ...``."""
+    columns = [arg.column for arg in COLLECTIVE]
+    told = work.select(columns).with_row_index("row").filter(pl.col("collective").is_not_null())
+    distinct = told.select(columns).unique()
+    titles = {arg.column: arg.keys[0].capitalize() for arg in COLLECTIVE}
+    texts = [
+        "; ".join(f"{titles[column]}: {value}" for column, value in row.items() if value not in (None, "", "[]"))
+        for row in distinct.cast(pl.String).iter_rows(named=True)
+    ]
+    lines = told.join(
+        distinct.with_columns(pl.Series("arguments", texts, dtype=pl.String).cast(NAME)), on=columns, nulls_equal=True
+    ).select("row", "arguments")
+    rows = pl.DataFrame({"row": pl.int_range(work.height, dtype=pl.UInt32, eager=True)})
+    return rows.join(lines, on="row", how="left", maintain_order="left")["arguments"]

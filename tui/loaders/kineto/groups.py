@@ -1,0 +1,108 @@
+"""The paths to the ops of a trace: of modules, of ranges and ops, and of the Python functions that called them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from tui.loaders.kineto.categories import mapped, matching
+from tui.loaders.kineto.tree import paths
+from tui.loaders.linking.launches import nest, rows_around
+from tui.loaders.linking.nesting import NONE
+from tui.model.schema import NAME
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tui.loaders.kineto.events import Events
+    from tui.loaders.kineto.tree import Paths
+
+    Ints = npt.NDArray[np.int64]
+
+_MODULE: Final = "nn.Module: "
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """A path for each op."""
+
+    texts: pl.Series
+    """Categorical, null where there is none."""
+    cut: bool
+    """Whether one lacks a part, because it was too long."""
+
+
+def groups_of(events: Events, marks: pl.Series) -> Texts:
+    """What each op ran in, outermost first: modules where they are recorded, else ranges and other ops.
+
+    Args:
+        events: Of the trace.
+        marks: For each of ``events.ranges`` whether it is left out of the paths.
+    """
+    is_module = matching(events.python["name"], rf"^{re.escape(_MODULE)}")
+    modules = _paths_around(events.python.filter(is_module), events.ops, "/", strip=_MODULE)
+    listed = mapped(events.ops["modules"], lambda told: "/".join(reversed(told.strip(";").split(";"))) or None)
+    around = _ranges_and_ops(events.ops, events.ranges.filter(~marks))
+    texts = pl.select(pl.coalesce(modules.texts, listed, around.texts)).to_series()
+    return Texts(texts, modules.cut or around.cut)
+
+
+def stacks_of(events: Events) -> Texts:
+    """The Python functions that called each op, innermost first: those around it, else those that its args name."""
+    around = _paths_around(events.python, events.ops, ";", innermost_first=True)
+    listed = mapped(events.ops["call_stack"], lambda told: told.rstrip(";") or None)
+    return Texts(pl.select(pl.coalesce(around.texts, listed)).to_series(), around.cut)
+
+
+def _ranges_and_ops(ops: pl.DataFrame, ranges: pl.DataFrame) -> Texts:
+    """The path to each op through the ranges and ops around it."""
+    columns = ("pid", "tid", "start_ns", "duration_ns", "external_id", "name")
+    rows = pl.concat([ranges.select(columns), ops.select(columns)]).with_row_index("row")
+    # Where an op and a range begin and end together, the one whose id came first is around the other.
+    rows = rows.sort(
+        "start_ns", "duration_ns", "external_id", descending=[False, True, False], maintain_order=True, nulls_last=False
+    )
+    nesting = nest(rows.select("pid", "tid", "start_ns", "duration_ns"))
+    codes, names = _codes(rows["name"])
+    found = paths(nesting, codes, max(len(names), 1))
+    parent = np.full(len(rows), NONE, np.int64)
+    inner = nesting.parent != NONE
+    parent[inner] = found.code[nesting.parent[inner]]
+    in_input = np.empty(len(rows), np.int64)
+    in_input[rows["row"].to_numpy()] = parent
+    return _texts(found, names, in_input[ranges.height :], "/", innermost_first=False)
+
+
+def _paths_around(
+    frames: pl.DataFrame, ops: pl.DataFrame, separator: str, *, strip: str = "", innermost_first: bool = False
+) -> Texts:
+    """The path through ``frames`` to each op, null where none is around it."""
+    if frames.is_empty() or ops.is_empty():
+        return Texts(pl.Series([None] * ops.height, dtype=NAME), False)
+    nesting = nest(frames)
+    codes, names = _codes(frames["name"])
+    found = paths(nesting, codes, len(names))
+    row = rows_around(nesting, ops["pid"], ops["tid"], ops["start_ns"]).cast(pl.Int64).fill_null(NONE).to_numpy()
+    wanted = np.where(row == NONE, NONE, found.code[row])
+    return _texts(found, names.str.strip_prefix(strip), wanted, separator, innermost_first=innermost_first)
+
+
+def _codes(names: pl.Series) -> tuple[Ints, pl.Series]:
+    """For each name a number, and the names that the numbers stand for."""
+    known = names.fill_null("")
+    _, first, codes = np.unique(known.to_physical().to_numpy(), return_index=True, return_inverse=True)
+    return codes.astype(np.int64), known.gather(first).cast(pl.String)
+
+
+def _texts(found: Paths, names: pl.Series, wanted: Ints, separator: str, *, innermost_first: bool) -> Texts:
+    """The texts of the paths wanted, null for `NONE`."""
+    rows = np.flatnonzero(wanted != NONE)
+    texts, cut = found.texts(names, wanted[rows], separator, innermost_first=innermost_first)
+    place = np.full(len(wanted), NONE, np.int64)
+    place[rows] = np.arange(len(rows))
+    places = pl.Series(place)
+    return Texts(texts.cast(NAME).gather(places.set(places == NONE, None)), cut)

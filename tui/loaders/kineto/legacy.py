@@ -1,0 +1,85 @@
+"""The export of PyTorch's first profiler, ``torch.autograd.profiler``: ops and GPU work, and little of either."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.loaders.kineto.categories import mapped
+from tui.loaders.kineto.gpu_work import plain_name
+from tui.loaders.linking.launches import nest, parents
+from tui.model.names import kind_of, short_name
+from tui.model.schema import NAME
+
+if TYPE_CHECKING:
+    from tui.loaders.chrome.trace import Trace
+    from tui.loaders.collector import Collector
+
+FORMAT_NAME: Final = "pytorch-trace"
+_CPU, _GPU = "CPU functions", "CUDA functions"
+
+
+def is_legacy(trace: Trace) -> bool:
+    """Whether the trace has the rows that this export calls its processes."""
+    return bool(trace.complete["pid"].cast(pl.String).is_in([_CPU, _GPU]).any())
+
+
+def convert_legacy(trace: Trace, collector: Collector) -> None:
+    """Put such a trace into the collector, as one session."""
+    collector.open_session(FORMAT_NAME, None).facts = {"tool": "PyTorch autograd profiler", "framework": "PyTorch"}
+    rows = trace.complete.with_columns(
+        pl.col("pid").cast(pl.String), pl.col("tid").cast(pl.String).cast(pl.Int64, strict=False)
+    ).filter(pl.col("start_ns").is_not_null(), pl.col("duration_ns") >= 0)
+    cpu = rows.filter(pl.col("pid") == _CPU).with_columns(pid=pl.lit(None, pl.Int64))
+    cpu = cpu.sort("start_ns", "duration_ns", descending=[False, True], maintain_order=True)
+    gpu = rows.filter(pl.col("pid") == _GPU)
+    ops = cpu.select(
+        "name",
+        "start_ns",
+        "duration_ns",
+        "tid",
+        "line",
+        op=pl.int_range(pl.len(), dtype=pl.UInt32),
+        parent=parents(nest(cpu)),
+        op_source=pl.lit("recorded", NAME),
+    )
+    names = gpu["name"]
+    activities = gpu.select(
+        mapped(names, lambda name: kind_of(plain_name(name))).fill_null(pl.lit("kernel", NAME)).alias("kind"),
+        mapped(names, plain_name).alias("name"),
+        mapped(names, lambda name: short_name(plain_name(name))).alias("short_name"),
+        "start_ns",
+        "duration_ns",
+        "line",
+        # This export calls the GPU's number a thread.
+        device=pl.col("tid").cast(pl.Int32, strict=False),
+    )
+    collector.add_frames({"ops": ops, "activities": _linked(activities, ops, trace.flows)})
+    collector.issue(
+        "info",
+        None,
+        "",
+        "the export of torch.autograd.profiler tells ops and the time on the GPU, but no launch configuration, stream "
+        "or API call; record with torch.profiler.profile for those",
+    )
+
+
+def _linked(activities: pl.DataFrame, ops: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
+    """Follow the arrows from the start of an op to the start of its GPU work."""
+    if ops.is_empty():
+        return activities
+    arrows = flows.filter(pl.col("cat").cast(pl.String) == "cpu_to_cuda").select(
+        "id", "start_ns", pl.col("ph").cast(pl.String), tid=pl.col("tid").cast(pl.String).cast(pl.Int64, strict=False)
+    )
+    innermost = ops.select("op", "tid", "start_ns").unique(("tid", "start_ns"), keep="last")
+    begin = arrows.filter(pl.col("ph") == "s").join(innermost, on=("tid", "start_ns")).unique("id", keep="first")
+    to_gpu = (
+        arrows.filter(pl.col("ph") == "f")
+        .join(begin.select("id", "op"), on="id")
+        .select("start_ns", "op", device=pl.col("tid").cast(pl.Int32, strict=False))
+        .unique(("device", "start_ns"), keep="first")
+    )
+    joined = activities.join(to_gpu, on=("device", "start_ns"), how="left", maintain_order="left")
+    how = pl.when(pl.col("op").is_not_null()).then(pl.lit("recorded")).otherwise(pl.lit("no launch record"))
+    return joined.with_columns(how.cast(NAME).alias("op_join"))

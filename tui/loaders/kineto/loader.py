@@ -1,0 +1,59 @@
+"""Traces of the PyTorch profiler (Kineto), in Chrome's trace event format."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from tui.loaders.base import Format, Report, keep_going
+from tui.loaders.chrome.reader import looks_like_trace, read_trace
+from tui.loaders.collector import Collector
+from tui.loaders.kineto.args import WANTED
+from tui.loaders.kineto.convert import convert
+
+if TYPE_CHECKING:
+    from tui.loaders.source import Source
+    from tui.model.profile import Profile
+
+FORMAT: Final = Format(
+    name="pytorch-trace",
+    title="PyTorch profiler trace",
+    recognised_by='a JSON document with "traceEvents" whose events have the categories of PyTorch\'s profiler',
+    feeds=("activities", "api_calls", "ops", "ranges", "devices"),
+    record_with="torch.profiler.profile(activities=[CPU, CUDA], record_shapes=True), then export_chrome_trace(FILE)",
+)
+
+_SURE: Final = re.compile(
+    rb'"(?:schemaVersion|deviceProperties|baseTimeNanoseconds|traceName)"\s*:'
+    rb'|"cat"\s*:\s*"(?:cpu_op|user_annotation|python_function|cuda_runtime|gpu_memcpy|Operator|Runtime|Kernel)"'
+    rb'|"pid"\s*:\s*"(?:CPU|CUDA) functions"'
+)
+
+
+class KinetoLoader:
+    """Reads the traces that PyTorch's profiler writes."""
+
+    @property
+    def formats(self) -> tuple[Format, ...]:
+        """The one format."""
+        return (FORMAT,)
+
+    def probe(self, head: bytes, name: str) -> float:
+        """Sure by what only PyTorch's profiler writes; hardly for other trace events, which other tools write too."""
+        if head.lstrip()[:1] in (b"{", b"[") and _SURE.search(head):
+            return 0.95
+        return 0.3 if looks_like_trace(head) else 0.0
+
+    def load(self, source: Source, report: Report = keep_going) -> Profile:
+        """Read the trace.
+
+        Raises:
+            ProftuiError: It holds nothing of PyTorch's profiler.
+        """
+        source.report_to(report)
+        trace = read_trace(source, WANTED)
+        collector = Collector(source.name)
+        convert(trace, collector, called=source.called)
+        for note in (*source.notes, *trace.notes):
+            collector.issue(note.severity, note.line, note.text, note.reason)
+        return collector.profile(partial=trace.partial)

@@ -1,0 +1,193 @@
+"""The ops of a trace: what they ran in, which way they go, what they worked on."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from tui.loaders.kineto.categories import mapped, matching
+from tui.loaders.kineto.groups import groups_of, stacks_of
+from tui.loaders.kineto.tree import inherited
+from tui.loaders.linking.launches import nest, parents
+from tui.loaders.linking.nesting import NONE
+from tui.model.schema import NAME
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tui.loaders.kineto.events import Events
+    from tui.loaders.linking.nesting import Nesting
+
+    Ints = npt.NDArray[np.int64]
+
+_BACKWARD: Final = r"^autograd::engine::evaluate_function|Backward\d*$|^torch::autograd::AccumulateGrad"
+"""Names of what the autograd engine runs."""
+
+_SHORT_TYPES: Final = {
+    "double": "float64",
+    "float": "float32",
+    "c10::Half": "float16",
+    "c10::BFloat16": "bfloat16",
+    "long": "int64",
+    "long int": "int64",
+    "int": "int32",
+    "short": "int16",
+    "short int": "int16",
+    "signed char": "int8",
+    "unsigned char": "uint8",
+    "bool": "bool",
+    "c10::complex<double>": "complex128",
+    "c10::complex<float>": "complex64",
+    "c10::complex<c10::Half>": "complex32",
+    "c10::Float8_e4m3fn": "float8_e4m3fn",
+    "c10::Float8_e5m2": "float8_e5m2",
+    "c10::Float8_e4m3fnuz": "float8_e4m3fnuz",
+    "c10::Float8_e5m2fnuz": "float8_e5m2fnuz",
+}
+"""PyTorch's own names of C++ types of the elements of a tensor."""
+_ELEMENT_TYPE: Final = re.compile(r"c10::[\w:<>]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Ops:
+    """The ops of a trace."""
+
+    frame: pl.DataFrame
+    """Columns of ``ops``; ``op`` counts from 0."""
+    nesting: Nesting
+    """Of its rows."""
+    external_ids: pl.Series
+    """For each row the id that the profiler gave it, null where it gave none."""
+    paths_are_cut: bool
+    """Whether a path was too long to be kept whole."""
+
+
+def ops_of(events: Events, flows: pl.DataFrame, marks: pl.Series) -> Ops:
+    """Make ``ops`` of the operators of a trace.
+
+    Args:
+        events: Of the trace.
+        flows: Its arrows, with start times as in ``events``.
+        marks: For each of ``events.ranges`` whether it marks an iteration, and so says nothing of what an op is for.
+    """
+    rows = events.ops
+    nesting = nest(rows)
+    sequence = rows["sequence"].fill_null(NONE).to_numpy().astype(np.int64)
+    is_backward = _is_backward(rows, nesting)
+    knows_forward = inherited(nesting, np.where(sequence >= 0, 1, NONE)) != NONE
+    direction = pl.Series(np.where(is_backward, 0, np.where(knows_forward, 1, NONE)), dtype=pl.Int64)
+    groups = groups_of(events, marks)
+    stacks = stacks_of(events)
+    frame = rows.select(
+        op=pl.int_range(pl.len(), dtype=pl.UInt32),
+        name="name",
+        direction=direction.replace_strict({0: "bprop", 1: "fprop"}, default=None, return_dtype=pl.String).cast(NAME),
+        group=groups.texts,
+        start_ns="start_ns",
+        duration_ns="duration_ns",
+        pid="pid",
+        tid="tid",
+        parent=parents(nesting),
+        forward=_forward(rows, nesting, is_backward, flows),
+        dtype=mapped(rows["input_types"], _element_types),
+        input_shapes=mapped(rows["input_shapes"], _shapes),
+        stack=stacks.texts,
+        op_source=pl.lit("recorded", NAME),
+        line="line",
+    )
+    return Ops(frame, nesting, rows["external_id"], groups.cut or stacks.cut)
+
+
+def _is_backward(rows: pl.DataFrame, nesting: Nesting) -> npt.NDArray[np.bool_]:
+    own = matching(rows["name"], _BACKWARD) | (rows["forward_thread"] > 0).fill_null(False)
+    inside: npt.NDArray[np.bool_] = inherited(nesting, np.where(own.to_numpy(), 1, NONE)) != NONE
+    return inside
+
+
+def _forward(
+    rows: pl.DataFrame, nesting: Nesting, is_backward: npt.NDArray[np.bool_], flows: pl.DataFrame
+) -> pl.Series:
+    """The row of the forward op of each backward op: by the profiler's arrows, else by the sequence number.
+
+    Autograd gives the forward op that makes a node and the backward op that runs it the same sequence number, which
+    counts up within a thread; of the forward ops with a number, the last to begin made the node.
+    """
+    numbered = rows.select(
+        "pid", "tid", "start_ns", "sequence", "forward_thread", row=pl.int_range(pl.len(), dtype=pl.Int64)
+    ).with_columns(is_backward=pl.Series(is_backward))
+    with_sequence = numbered.filter(pl.col("sequence") >= 0)
+    backward = with_sequence.filter("is_backward")
+    if backward.is_empty():
+        return pl.Series([None] * rows.height, dtype=pl.UInt32)
+    makers = with_sequence.filter(~pl.col("is_backward"))
+    key = ("pid", "forward_thread", "sequence")
+    by_arrow = _arrows(numbered, flows).join(backward, on="row").select(*key, "forward").unique(key, keep="first")
+    # A number that two threads have used tells nothing: which of them is meant is not in the file.
+    by_number = (
+        makers.group_by("pid", "sequence")
+        .agg(pl.col("row").sort_by("start_ns", maintain_order=True).last().alias("maker"), pl.col("tid").n_unique())
+        .filter(pl.col("tid") == 1)
+        .select("pid", "sequence", "maker")
+    )
+    found = (
+        backward.join(by_arrow, on=key, how="left", nulls_equal=True)
+        .join(by_number, on=("pid", "sequence"), how="left", nulls_equal=True)
+        .select("row", forward=pl.coalesce("forward", "maker"))
+        .drop_nulls()
+    )
+    own = np.full(rows.height, NONE, np.int64)
+    own[found["row"].to_numpy()] = found["forward"].to_numpy()
+    forward = np.where(is_backward, inherited(nesting, own), NONE)
+    numbers = pl.Series(forward)
+    return numbers.set(numbers == NONE, None).cast(pl.UInt32)
+
+
+def _arrows(numbered: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
+    """The rows of backward ops (``row``) and of the forward ops (``forward``) that arrows lead from."""
+    arrows = flows.filter(pl.col("cat").cast(pl.String) == "fwdbwd")
+    place = ("pid", "tid", "start_ns")
+    # Of ops that begin at the same moment, the innermost has the arrow.
+    innermost = numbered.filter(pl.col("sequence") >= 0).unique(place, keep="last")
+    ends = arrows.join(innermost, on=place).select("ph", "id", "row")
+    begin = ends.filter(pl.col("ph").cast(pl.String) == "s").select("id", forward="row").unique("id", keep="first")
+    return ends.filter(pl.col("ph").cast(pl.String) == "f").join(begin, on="id").select("row", "forward")
+
+
+def _json_list(text: str) -> list[object]:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return []
+    return value if isinstance(value, list) else []
+
+
+def _element_types(text: str) -> str | None:
+    """The element types of the tensors among the inputs, each once, in their order.
+
+    >>> _element_types('["c10::BFloat16", "long", "Scalar", "c10::BFloat16", ""]')
+    'bfloat16, int64'
+    """
+    types: dict[str, None] = {}
+    for one in _json_list(text):
+        if isinstance(one, str) and (short := _SHORT_TYPES.get(one) or _unlisted(one)):
+            types[short] = None
+    return ", ".join(types) or None
+
+
+def _unlisted(one: str) -> str | None:
+    return one.removeprefix("c10::") if _ELEMENT_TYPE.fullmatch(one) else None
+
+
+def _shapes(text: str) -> str | None:
+    """The shapes of the inputs, the same however the file was written; null where no input has one.
+
+    >>> _shapes('[[16,559, 1024],[]]'), _shapes('[[],[]]')
+    ('[[16, 559, 1024], []]', None)
+    """
+    shapes = _json_list(text)
+    return json.dumps(shapes) if any(shapes) else None

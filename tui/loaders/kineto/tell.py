@@ -1,0 +1,58 @@
+"""What a user should know of a trace beside its figures, as issues."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.loaders.kineto.categories import matching
+
+if TYPE_CHECKING:
+    from tui.loaders.chrome.trace import Trace
+    from tui.loaders.collector import Collector
+    from tui.loaders.kineto.events import Events
+    from tui.loaders.kineto.ops import Ops
+
+_LAUNCH: Final = r"Launch|hipModuleLaunch|Memcpy|Memset"
+
+
+def tell_of(trace: Trace, events: Events, ops: Ops, collector: Collector) -> None:
+    """Note what is missing from a trace and why, and what was left out of it."""
+    if events.far:
+        collector.issue(
+            "warning",
+            None,
+            "",
+            f"{events.far} events lie more than a week from all others: their times are broken; they were left out",
+        )
+    if events.gpu.is_empty():
+        _tell_of_no_gpu_work(events, collector)
+    if ops.paths_are_cut:
+        collector.issue(
+            "info", None, "", "some stacks or groups are longer than 16 KB; their innermost part was left out"
+        )
+    memory = trace.instants.filter(pl.col("name").cast(pl.String) == "[memory]").height
+    if memory:
+        collector.issue("info", None, "[memory]", f"{memory} memory events are not shown")
+
+
+def _tell_of_no_gpu_work(events: Events, collector: Collector) -> None:
+    launches = events.calls.filter(matching(events.calls["name"], _LAUNCH))
+    if launches.height:
+        collector.issue(
+            "warning",
+            None,
+            str(launches["name"][0]),
+            f"the trace has {launches.height} launches and copies but no work of the GPU: another profiler may have "
+            "held the GPU's counters (nsys, ncu, DCGM, a second profiler), or the recording ended before the work did; "
+            "end the other one, or call torch.cuda.synchronize() before the profiler stops, and record again",
+        )
+    elif events.ops.height or events.ranges.height:
+        collector.issue(
+            "info",
+            None,
+            "",
+            "nothing ran on a GPU while this was recorded, or the profiler was not asked for it: "
+            "pass activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA] to torch.profiler.profile",
+        )

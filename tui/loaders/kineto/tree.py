@@ -1,0 +1,121 @@
+"""Facts that go down a tree of nested events, and the paths through it; all events of a level at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from tui.loaders.linking.nesting import NONE
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tui.loaders.linking.nesting import Nesting
+
+    Ints = npt.NDArray[np.int64]
+
+LONGEST_PATH: Final = 16384
+"""Bytes of a path, more than Python's deepest stacks take; what would be longer lacks its innermost parts."""
+_MOST_TEXT: Final = 1 << 28
+"""Bytes of all paths together: no more memory than that, whatever the input."""
+
+
+def inherited(nesting: Nesting, own: Ints) -> Ints:
+    """For each interval its own value, or that of the nearest one around it which has one, or `NONE`."""
+    values = own.copy()
+    for rows in _levels(nesting.depth):
+        parent = nesting.parent[rows]
+        around = np.where(parent == NONE, NONE, values[parent])
+        values[rows] = np.where(values[rows] == NONE, around, values[rows])
+    return values
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """The distinct paths from the outermost interval to others."""
+
+    code: Ints
+    """For each interval the number of the path that ends with it."""
+    parent: Ints
+    """For each path the path without its last name, or `NONE`."""
+    name: Ints
+    """For each path its last name, as an index of the names given."""
+    depth: Ints
+    """For each path how many names come before the last."""
+
+    def texts(self, names: pl.Series, wanted: Ints, separator: str, *, innermost_first: bool) -> tuple[pl.Series, bool]:
+        """The texts of paths.
+
+        Args:
+            names: What ``name`` is the index of.
+            wanted: The paths of which the text is needed, any number of times.
+            separator: Stands between the names.
+            innermost_first: Whether the last name comes first.
+
+        Returns:
+            A text for each of ``wanted``, and whether some lack a part because they would be too long.
+        """
+        levels = [np.flatnonzero(self.depth == 0), *_levels(self.depth)]
+        needed = np.zeros(len(self.parent), np.bool_)
+        needed[wanted] = True
+        for codes in reversed(levels[1:]):
+            needed[self.parent[codes[needed[codes]]]] = True
+        parts: list[pl.Series] = []
+        place = np.full(len(self.parent), NONE, np.int64)
+        size = count = 0
+        cut = False
+        above_at = 0
+        for level, of_level in enumerate(levels):
+            codes = of_level[needed[of_level]]
+            if not len(codes):
+                break
+            last = names.gather(self.name[codes])
+            if level:
+                before = parts[-1].gather(place[self.parent[codes]] - above_at)
+                joined = last + separator + before if innermost_first else before + separator + last
+                fits = (joined.str.len_bytes() <= LONGEST_PATH) & (size < _MOST_TEXT)
+                cut = cut or not fits.all()
+                last = joined.zip_with(fits, before)
+            place[codes] = count + np.arange(len(codes))
+            above_at = count
+            count += len(codes)
+            size += int(last.str.len_bytes().sum())
+            parts.append(last)
+        texts = pl.concat(parts) if parts else pl.Series([], dtype=pl.String)
+        return texts.gather(place[wanted]), cut
+
+
+def paths(nesting: Nesting, name: Ints, names: int) -> Paths:
+    """Number the distinct paths to intervals.
+
+    Args:
+        nesting: Of the intervals.
+        name: For each interval its name, as a number below ``names``.
+        names: How many names there are.
+    """
+    code = np.full(len(name), NONE, np.int64)
+    parents, lasts, depths = [], [], []
+    count = 0
+    outermost = np.flatnonzero(nesting.depth == 0)
+    for level, rows in enumerate([outermost, *_levels(nesting.depth)]):
+        around = nesting.parent[rows]
+        before = np.where(around == NONE, NONE, code[around])
+        distinct, which = np.unique((before + 1) * names + name[rows], return_inverse=True)
+        code[rows] = count + which
+        parents.append(distinct // names - 1)
+        lasts.append(distinct % names)
+        depths.append(np.full(len(distinct), level))
+        count += len(distinct)
+    return Paths(code, np.concatenate(parents), np.concatenate(lasts), np.concatenate(depths))
+
+
+def _levels(depth: Ints) -> Iterator[Ints]:
+    """The indices of each depth from 1 on, the least deep first."""
+    by_depth = np.argsort(depth, kind="stable")
+    edges = np.searchsorted(depth[by_depth], np.arange(int(depth.max(initial=0)) + 2))
+    for level in range(1, len(edges) - 1):
+        yield by_depth[edges[level] : edges[level + 1]]
