@@ -199,24 +199,6 @@ def test_messages_say_nothing_twice() -> None:
     assert profile["issues"].filter(line=2)["reason"][0].startswith("392 events or metrics")
 
 
-def test_tables_of_nsys_and_ncu_are_declined_once() -> None:
-    profile = read(
-        "\n".join(
-            [
-                *_run(5),
-                "==PROF== Connected to process 5",
-                '==PROF== Profiling "f": 0%....50%....100% - 8 passes',
-                "Time(%)      Total Time   Instances         Average         Minimum         Maximum  Name",
-                "-------  --------------  ----------  --------------  --------------  --------------  ----",
-                "   45.0            1234           1          1234.0            1234            1234  g(int)",
-                " Time (%)  Total Time (ns)  Num Calls  Avg (ns)  Med (ns)  Min (ns)  Max (ns)  StdDev (ns)  Name",
-            ]
-        ).encode()
-    )
-    assert summary(profile, "name") == [("kernel_dummy",)]
-    assert issues(profile) == [(7, "info"), (9, "info")]
-
-
 def test_the_format_says_how_it_is_recorded() -> None:
     assert NVPROF.format.name == "nvprof-text"
     assert "--print-gpu-trace --print-api-trace" in NVPROF.format.record_with

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 from tui.loaders.nvprof.cpu import open_cpu, open_dependency
 from tui.loaders.nvprof.messages import MISSING_EVENT, nothing_profiled, notice
 from tui.loaders.nvprof.metrics import open_metrics
-from tui.loaders.nvprof.others import open_other_tool
 from tui.loaders.nvprof.state import MESSAGE, NvprofState
 from tui.loaders.nvprof.summary import open_summary
 from tui.loaders.nvprof.summary_csv import go_on_summary_csv, open_summary_csv
@@ -40,7 +39,6 @@ CUE: Final = b"|".join(
     (
         rb"==\d+==",
         rb"========\x20",
-        rb"==PROF==",
         rb"Profiling (?:application|result):",
         rb"Time ?\(%\)",
         rb"Critical path\(%\)",
@@ -142,7 +140,6 @@ class NvprofReader:
         self._processes: dict[int, _Process] = {}
         self._current: _Process | None = None
         self._missing_events: list[int] = []
-        self._other_tools: set[str] = set()
 
     def begin(self, line: Line) -> Section | bool:
         """Read one of nvprof's own lines, or open the table that begins here."""
@@ -164,7 +161,7 @@ class NvprofReader:
         section = next((section for opener in TABLES if (section := opener(line, self.state)) is not None), None)
         if section is not None:
             return section
-        return open_other_tool(line, self.state, self._other_tools) or self._read_headless(line)
+        return self._read_headless(line)
 
     def finish(self) -> None:
         """Tell what was counted."""
