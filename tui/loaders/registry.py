@@ -13,6 +13,7 @@ from tui.loaders.dlprof import DLPROF_DATABASE
 from tui.loaders.file_kinds import file_kind
 from tui.loaders.folder import load_folder
 from tui.loaders.kineto.loader import KinetoLoader
+from tui.loaders.nsys import NSYS_DATABASE
 from tui.loaders.nsys_stats import NSYS_STATS
 from tui.loaders.nvprof import NVPROF
 from tui.loaders.paleo import PALEO
@@ -24,7 +25,7 @@ from tui.model.profile import Profile, joined
 
 _TEXT_FORMATS: Final = (NVPROF, NSYS_STATS, CAFFE, PALEO)
 
-_DATABASE_FORMATS: Final = (DLPROF_DATABASE,)
+_DATABASE_FORMATS: Final = (DLPROF_DATABASE, NSYS_DATABASE)
 
 LOADERS: Final[tuple[Loader, ...]] = (TextLogLoader(_TEXT_FORMATS), DatabaseLoader(_DATABASE_FORMATS), KinetoLoader())
 

@@ -1,0 +1,61 @@
+"""The SQLite export of Nsight Systems, of every version."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tui.loaders.base import Format
+from tui.loaders.nsys.reader import read_export
+from tui.loaders.nsys.tables import CALLS, COPIES, KERNELS, RANGES, STRINGS
+
+if TYPE_CHECKING:
+    from tui.loaders.collector import Collector
+    from tui.loaders.source import Source
+    from tui.loaders.sqlite.database import Database
+
+FEEDS: Final = ("devices", "activities", "api_calls", "ops", "ranges")
+
+RECORD: Final = "nsys profile --trace cuda,nvtx -o run ./app; nsys export --type sqlite -o run.sqlite run.nsys-rep"
+
+
+class NsysDatabase:
+    """Reads it."""
+
+    format: Final = Format(
+        name="nsys-sqlite",
+        title="Nsight Systems SQLite export",
+        recognised_by="an SQLite database with the table StringIds and tables of CUPTI activities or NVTX_EVENTS",
+        feeds=FEEDS,
+        record_with=RECORD,
+    )
+
+    def claims(self, database: Database) -> bool:
+        """Whether the tables are Nsight's; a failed export may have the texts alone."""
+        names = {*database.tables, *database.views, *database.virtual_tables}
+        return (STRINGS in names and "StringTable" not in names) or {KERNELS, COPIES, CALLS, RANGES} <= names
+
+    def read(self, database: Database, collector: Collector, source: Source) -> None:
+        """Put what it holds into the collector.
+
+        Raises:
+            ProftuiError: It holds nothing: the export failed, or nothing was traced.
+        """
+        read_export(database, collector, self.format.name, source.keep_going, again=export_command(source.called))
+
+
+def export_command(export: str) -> str:
+    """The command that writes an export again.
+
+    >>> export_command("runs/a.sqlite.gz")
+    'nsys export --type sqlite --force-overwrite true -o runs/a.sqlite runs/a.nsys-rep'
+    """
+    stem = str(Path(export).with_suffix("" if Path(export).suffix in (".gz", ".zst", ".xz", ".bz2") else ".sqlite"))
+    if not stem.endswith(".sqlite"):
+        stem += ".sqlite"
+    report = stem.removesuffix(".sqlite") + ".nsys-rep"
+    return shlex.join(["nsys", "export", "--type", "sqlite", "--force-overwrite", "true", "-o", stem, report])
+
+
+NSYS_DATABASE: Final = NsysDatabase()

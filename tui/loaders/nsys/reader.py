@@ -1,0 +1,266 @@
+"""An Nsight Systems export as sessions: one for each process, so that nothing of one is taken for another's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.loaders.linking.launches import iteration_at, link_ops, with_launch
+from tui.loaders.linking.nvtx_ops import ops_from_ranges
+from tui.loaders.linking.steps import mark_steps
+from tui.loaders.nsys.calls import api_calls, failures
+from tui.loaders.nsys.gpu_work import gpu_work
+from tui.loaders.nsys.ranges import nvtx_ranges
+from tui.loaders.nsys.tables import SHOWN, STRINGS, Strings, Tables, pid_of
+from tui.loaders.nsys.target import Recording, devices_frame, messages, process_names, recording
+from tui.model.errors import ProftuiError
+from tui.model.schema import ACTIVITIES, API_CALLS, RANGES
+
+if TYPE_CHECKING:
+    from tui.loaders.collector import Collector
+
+_UNKNOWN: Final = -1
+"""Of rows that name no process."""
+_SINCE_1970_NS: Final = 10**18
+"""Times later than this, in 2001, count from 1970."""
+_MOST_PROCESSES: Final = 1000
+"""Of jobs with more, nobody looks at each."""
+_MOST_FAILURES: Final = 20
+_NAMED_TABLES: Final = 8
+
+_ABOUT: Final = (
+    STRINGS,
+    "ENUM_",
+    "META_DATA_",
+    "EXPORT_META_DATA",
+    "TARGET_INFO_",
+    "ANALYSIS_",
+    "DIAGNOSTIC_EVENT",
+    "PROCESSES",
+    "Process",
+    "ThreadNames",
+    "NVTX_PAYLOAD",
+    "sqlite_",
+)
+"""How the names of tables begin that tell of the recording, not of what was recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The rows of all processes, with ``process``."""
+
+    work: pl.DataFrame
+    calls: pl.DataFrame
+    ranges: pl.DataFrame
+
+    def of(self, process: int) -> _Rows:
+        same = pl.col("process") == process
+        return _Rows(self.work.filter(same), self.calls.filter(same), self.ranges.filter(same))
+
+
+def read_export(
+    tables: Tables, collector: Collector, format_name: str, keep_going: Callable[[int], bool], *, again: str
+) -> None:
+    """Put what an export holds into a collector.
+
+    Args:
+        tables: The export.
+        collector: Gets a session for each process with GPU work, API calls or NVTX ranges; those with GPU work first.
+        format_name: Of the sessions.
+        keep_going: Told of rows; after its False what was read is made into a profile.
+        again: How to export again, for an error.
+
+    Raises:
+        ProftuiError: It holds nothing of these.
+    """
+    facts = recording(tables)
+    strings = Strings(tables)
+    rows = _Rows(gpu_work(tables, strings), api_calls(tables, strings), nvtx_ranges(tables, strings))
+    keep_going(rows.work.height + rows.calls.height + rows.ranges.height)
+    processes = _processes(rows)
+    if not processes:
+        raise _nothing(tables, facts, again)
+    rows = _told_apart(rows, processes)
+    names = process_names(tables, strings)
+    found: set[int] = set()
+    for process in processes[:_MOST_PROCESSES]:
+        own = rows.of(process) if len(processes) > 1 else rows
+        command = names.get(process) or (facts.command if len(processes) == 1 else None)
+        session = collector.open_session(format_name, None, pid=_pid(process), command=command)
+        session.facts.update(
+            tool="Nsight Systems",
+            tool_version=facts.tool_version,
+            host=facts.host,
+            driver_version=facts.driver_version,
+            cuda_version=facts.cuda_version,
+            origin_ns=_origin(facts, own),
+        )
+        collector.resolution(1)
+        session.facts["iteration_source"] = _add_process(own, process, collector)
+        collector.add_frame("devices", devices_frame(tables, process, own.work["device"]))
+        found.add(process)
+        keep_going(collector.row_count)
+    if len(processes) > _MOST_PROCESSES:
+        collector.issue(
+            "error",
+            None,
+            f"{len(processes):,} processes",
+            f"the first {_MOST_PROCESSES:,} with the most GPU work are shown, the others left out",
+        )
+    _tell(tables, collector, processes)
+
+
+def _add_process(rows: _Rows, process: int, collector: Collector) -> str | None:
+    """Add the frames of one process; returns where its iterations are from."""
+    pid = pl.lit(_pid(process), pl.Int64).alias("pid")
+    calls = rows.calls.with_columns(pid)
+    _tell_of_calls(calls, collector)
+    ranges = rows.ranges.with_columns(pid).sort("start_ns", nulls_last=True, maintain_order=True)
+    steps = mark_steps(
+        ranges.with_columns(pl.lit(None, pl.Int32).alias("iteration"), pl.lit(None, pl.Int32).alias("depth"))
+    )
+    marked = steps.ranges
+    _tell_of_ranges(marked, collector)
+    work = rows.work if rows.work["start_ns"].is_sorted() else rows.work.sort("start_ns", nulls_last=True)
+    work = with_launch(work, calls)
+    _tell_of_work(work, collector)
+    try:
+        found = ops_from_ranges(marked.filter("push_pop").drop("process", "push_pop"))
+        ops = found.ops
+        if ops.height:
+            work = link_ops(work, ops, found.nesting)
+        marked = pl.concat([found.ranges, marked.filter(~pl.col("push_pop")).select(found.ranges.columns)])
+        marked = marked.sort("start_ns", nulls_last=True, maintain_order=True)
+    except ValueError as error:
+        ops = pl.DataFrame()
+        marked = marked.drop("process", "push_pop")
+        collector.issue("error", None, "NVTX_EVENTS", f"no ops were made of the NVTX ranges: {error}")
+    marks = marked.filter(pl.col("iteration").is_not_null())
+    if marks.height:
+        work = work.with_columns(iteration_at(marks, work["launch_ns"]))
+    frames = {
+        "activities": work.select(name for name in ACTIVITIES if name in work.columns),
+        "api_calls": calls.select(name for name in API_CALLS if name in calls.columns),
+        "ranges": marked.select(name for name in RANGES if name in marked.columns),
+    }
+    if ops.height:
+        frames["ops"] = ops.drop("session")
+    collector.add_frames(frames)
+    return steps.source
+
+
+def _processes(rows: _Rows) -> list[int]:
+    """Those that did anything, the ones with GPU work first."""
+    counts = (
+        pl.concat(
+            [
+                rows.work.select("process", work=1, all=1),
+                rows.calls.select("process", work=0, all=1),
+                rows.ranges.select("process", work=0, all=1),
+            ]
+        )
+        .group_by("process")
+        .agg((pl.col("work").sum() > 0).alias("worked"))
+        .sort("worked", "process", descending=[True, False], nulls_last=True)
+    )
+    return [_UNKNOWN if process is None else process for process in counts["process"]]
+
+
+def _told_apart(rows: _Rows, processes: list[int]) -> _Rows:
+    """Rows that name no process are those of the only one, where there is only one, else of one of their own."""
+    known = [process for process in processes if process != _UNKNOWN]
+    filled = pl.col("process").fill_null(known[0] if len(known) == 1 else _UNKNOWN)
+    if len(known) == 1:
+        processes[:] = known
+    return _Rows(*(part.with_columns(filled) for part in (rows.work, rows.calls, rows.ranges)))
+
+
+def _pid(process: int) -> int | None:
+    return None if process == _UNKNOWN else pid_of(process)
+
+
+def _origin(facts: Recording, rows: _Rows) -> int | None:
+    """The Unix time of time 0; exports with normalised times count from 1970."""
+    starts = [part["start_ns"].min() for part in (rows.work, rows.calls, rows.ranges)]
+    known = [start for start in starts if isinstance(start, int)]
+    return 0 if known and min(known) > _SINCE_1970_NS else facts.origin_ns
+
+
+def _tell_of_calls(calls: pl.DataFrame, collector: Collector) -> None:
+    failed = failures(calls)
+    for name, code, count in failed[:_MOST_FAILURES]:
+        times = "once" if count == 1 else f"{count:,} times"
+        collector.issue("warning", None, name, f"returned error {code} {times}")
+    if len(failed) > _MOST_FAILURES:
+        collector.issue(
+            "warning", None, "", f"{len(failed) - _MOST_FAILURES:,} more calls and error codes are not listed"
+        )
+
+
+def _tell_of_ranges(ranges: pl.DataFrame, collector: Collector) -> None:
+    no_end = ranges.filter(pl.col("duration_ns").is_null())
+    if no_end.height:
+        collector.issue(
+            "warning",
+            None,
+            str(no_end["name"].cast(pl.String)[0] or ""),
+            f"{_counted(no_end.height, 'NVTX range')} without an end after the start, as where the recording ended "
+            "within it; listed without a duration, and in no op",
+        )
+    no_name = ranges["name"].null_count()
+    if no_name:
+        collector.issue("warning", None, "NVTX_EVENTS", f"{_counted(no_name, 'NVTX range')} without a text")
+
+
+def _tell_of_work(work: pl.DataFrame, collector: Collector) -> None:
+    no_time = work.filter(pl.col("duration_ns").is_null()).height
+    if no_time:
+        collector.issue(
+            "warning",
+            None,
+            "",
+            f"{_counted(no_time, 'GPU activity')} without times, or with an end before the start; listed without a "
+            "duration",
+        )
+    no_name = work["name"].null_count()
+    if no_name:
+        collector.issue("warning", None, STRINGS, f"{_counted(no_name, 'kernel')} whose name the export has lost")
+
+
+def _tell(tables: Tables, collector: Collector, processes: list[int]) -> None:
+    """What the profiler itself reported, and which tables are not shown."""
+    sessions = dict(zip(processes, collector.sessions, strict=False))
+    for process, severity, text in messages(tables):
+        session = sessions.get(process) if process is not None else None
+        collector.session = session
+        collector.issue(severity, None, text, "reported by Nsight Systems")
+    collector.session = None
+    others = sorted(
+        table for table in tables.tables if table not in SHOWN and not table.startswith(_ABOUT) and tables.count(table)
+    )
+    if others:
+        named = ", ".join(others[:_NAMED_TABLES]) + (", ..." if len(others) > _NAMED_TABLES else "")
+        collector.issue("info", None, named, "the export also has these tables, which have no view")
+
+
+def _nothing(tables: Tables, facts: Recording, again: str) -> ProftuiError:
+    named = ", ".join(sorted(tables.tables)[:_NAMED_TABLES]) or "none"
+    if facts.is_finished:
+        return ProftuiError(
+            f"{tables.called}: no GPU work, API calls or NVTX ranges in this Nsight Systems export (tables: {named})",
+            "record again with: nsys profile --trace cuda,nvtx",
+        )
+    return ProftuiError(
+        f"{tables.called}: a failed export of Nsight Systems: it ends before GPU work, API calls and NVTX ranges "
+        f"(tables: {named})",
+        f"export again: {again}",
+    )
+
+
+def _counted(count: int, what: str) -> str:
+    """As ``1 kernel`` or ``3 kernels``."""
+    plural = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
+    return f"1 {what}" if count == 1 else f"{count:,} {plural}"
