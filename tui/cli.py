@@ -28,7 +28,19 @@ if TYPE_CHECKING:
 BAD_INPUT: Final = 2
 INTERRUPTED: Final = 130
 
-VIEWS: Final = ("dashboard", "ops", "kernels", "api", "layers", "metrics", "issues")
+VIEWS: Final = (
+    "dashboard",
+    "ops",
+    "kernels",
+    "api",
+    "iterations",
+    "ranges",
+    "gpus",
+    "layers",
+    "metrics",
+    "tool-report",
+    "issues",
+)
 """What `report` prints."""
 
 EXPORT_FORMATS: Final = ("csv", "tsv", "json", "ndjson", "parquet", "xlsx", "markdown")
@@ -261,9 +273,9 @@ def _report(options: argparse.Namespace) -> int:
     else:
         view = options.view
         text = {
-            "text": lambda: report.as_text(profile, view, style),
-            "markdown": lambda: report.as_markdown(profile, view),
-            "json": lambda: report.as_json(profile, view),
+            "text": lambda: report.as_text(profile, view, style, gpu=options.gpu),
+            "markdown": lambda: report.as_markdown(profile, view, gpu=options.gpu),
+            "json": lambda: report.as_json(profile, view, gpu=options.gpu),
         }
     (_say if options.format == "text" else _data)(text[options.format]())
     return _status(errors)

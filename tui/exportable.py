@@ -27,9 +27,22 @@ MODEL_FRAMES: Final = (
 )
 """The frames of `tui.model.schema`, which is not imported here: the command line names them before polars is needed."""
 
-AGGREGATES: Final = ("kernels", "api", "op_types", "op_kernels", "occupancy", "layer_times", "layer_totals")
+AGGREGATES: Final = (
+    "kernels",
+    "api",
+    "op_types",
+    "op_kernels",
+    "occupancy",
+    "iterations",
+    "ranges_by_name",
+    "range_instances",
+    "gpus",
+    "layer_times",
+    "layer_totals",
+)
 """What is computed: GPU work and API calls by name, GPU time by op, kernels with the op that each belongs to, launch
-configurations with their theoretical occupancy, and layer times measured and predicted side by side.
+configurations with their theoretical occupancy, iterations, ranges by name and one by one with the GPU work launched
+within them, GPUs with their use, and layer times measured and predicted side by side.
 """
 
 NAMES: Final = (*MODEL_FRAMES, *AGGREGATES)
@@ -45,7 +58,7 @@ def frame(profile: Profile, name: str, *, gpu: str | None = None) -> pl.DataFram
     """
     if name in MODEL_FRAMES:
         return profile[name]
-    from tui.analysis import api, kernels, layers, occupancy, ops
+    from tui.analysis import api, gpus, iterations, kernels, layers, occupancy, ops, ranges
 
     aggregates: dict[str, Callable[[], pl.DataFrame]] = {
         "kernels": lambda: kernels.kernels(profile).select(kernels.KERNEL_EXPORT),
@@ -53,6 +66,10 @@ def frame(profile: Profile, name: str, *, gpu: str | None = None) -> pl.DataFram
         "op_types": lambda: ops.ops(profile),
         "op_kernels": lambda: ops.classified_kernels(profile),
         "occupancy": lambda: occupancy.occupancy(profile, gpu=gpu),
+        "iterations": lambda: iterations.iterations(profile),
+        "ranges_by_name": lambda: ranges.ranges_by_name(profile),
+        "range_instances": lambda: ranges.range_instances(profile),
+        "gpus": lambda: gpus.gpus(profile, gpu=gpu),
         "layer_times": lambda: layers.layers(profile),
         "layer_totals": lambda: layers.layer_totals(profile),
     }

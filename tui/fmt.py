@@ -198,13 +198,23 @@ def percent(value: float | None, *, ascii_only: bool = False) -> str:
     return format_value(ColumnKind.PERCENT, value, ascii_only=ascii_only)
 
 
+_KIND_BY_UNIT: Final = {
+    "B": ColumnKind.SIZE,
+    "B/s": ColumnKind.RATE,
+    "%": ColumnKind.PERCENT,
+    "ns": ColumnKind.DURATION,
+}
+
+
 def metric(value: float | None, unit: str | None, *, ascii_only: bool = False) -> str:
     """The value of a metric or event, whose unit is its own.
 
     >>> metric(429_496_729_600.0, "B/s"), metric(98.4375, "%"), metric(9.0, "level"), metric(32768.0, None)
     ('400 GiB/s', '98.44%', '9 level', '32,768')
+    >>> metric(1_500_000.0, "ns")
+    '1.5000 ms'
     """
-    kind = {"B": ColumnKind.SIZE, "B/s": ColumnKind.RATE, "%": ColumnKind.PERCENT}.get(unit or "", ColumnKind.COUNT)
+    kind = _KIND_BY_UNIT.get(unit or "", ColumnKind.COUNT)
     text = format_value(kind, value, ascii_only=ascii_only)
     return text if value is None or not unit or kind is not ColumnKind.COUNT else f"{text} {unit}"
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from tui.analysis import api, issues, kernels, layers, metrics, ops
+from tui.analysis import api, gpus, issues, iterations, kernels, layers, metrics, ops, ranges, tool_report
 from tui.analysis.capabilities import OK
 from tui.analysis.capabilities import views as capabilities
 from tui.export import json_line, markdown_table
@@ -29,10 +29,16 @@ class Table:
     """A table of a view."""
 
     spec: TableSpec
-    rows: Callable[[Profile], pl.DataFrame]
+    make: Callable[..., pl.DataFrame]
     """The analysis function that makes its frame."""
     summed: bool = False
     """Its weights add up to something that has a meaning."""
+    by_gpu: bool = False
+    """The function takes the name of the GPU, as the user gives it."""
+
+    def rows(self, profile: Profile, gpu: str | None) -> pl.DataFrame:
+        """Its rows."""
+        return self.make(profile, gpu=gpu) if self.by_gpu else self.make(profile)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +60,10 @@ VIEWS: Final[Mapping[str, TableView]] = {
         "layers", Table(layers.LAYERS, layers.layers), (Table(layers.LAYER_TOTALS, layers.layer_totals),)
     ),
     "metrics": TableView("metrics", Table(metrics.METRICS, metrics.metrics)),
+    "iterations": TableView("iterations", Table(iterations.ITERATIONS, iterations.iterations, summed=True)),
+    "ranges": TableView("ranges", Table(ranges.RANGES, ranges.ranges_by_name)),
+    "gpus": TableView("gpus", Table(gpus.GPUS, gpus.gpus, by_gpu=True)),
+    "tool-report": TableView("tool-report", Table(tool_report.TOOL_REPORT, tool_report.tool_report)),
     "issues": TableView("issues", Table(issues.ISSUES, issues.issues)),
 }
 
@@ -85,16 +95,17 @@ class Style:
         )
 
 
-def as_text(profile: Profile, view: str, style: Style) -> str:
+def as_text(profile: Profile, view: str, style: Style, *, gpu: str | None = None) -> str:
     """A view as text.
 
     Args:
         profile: What was read.
         view: One of `VIEWS`.
         style: How to write it.
+        gpu: The name of the GPU, as the user gives it.
     """
     shown = VIEWS[view]
-    rows = shown.table.rows(profile)
+    rows = shown.table.rows(profile, gpu)
     lines = [style.heading(title(shown.table, rows, ascii_only=style.ascii_only)), ""]
     if rows.is_empty():
         lines += style.wrapped(_why_empty(profile, shown))
@@ -103,31 +114,36 @@ def as_text(profile: Profile, view: str, style: Style) -> str:
     else:
         lines += table_lines(shown.table.spec, rows, style)
         for table in shown.others:
-            lines += ["", style.heading(table.spec.title), "", *table_lines(table.spec, table.rows(profile), style)]
+            lines += [
+                "",
+                style.heading(table.spec.title),
+                "",
+                *table_lines(table.spec, table.rows(profile, gpu), style),
+            ]
     return "\n".join(lines) + "\n"
 
 
-def as_markdown(profile: Profile, view: str) -> str:
+def as_markdown(profile: Profile, view: str, *, gpu: str | None = None) -> str:
     """A view as Markdown."""
     shown = VIEWS[view]
-    rows = shown.table.rows(profile)
+    rows = shown.table.rows(profile, gpu)
     text = f"## {title(shown.table, rows)}\n\n"
     if rows.is_empty():
         return f"{text}{_why_empty(profile, shown)}\n"
     text += table_markdown(shown.table.spec, rows)
     for table in shown.others:
-        text += f"\n### {table.spec.title}\n\n{table_markdown(table.spec, table.rows(profile))}"
+        text += f"\n### {table.spec.title}\n\n{table_markdown(table.spec, table.rows(profile, gpu))}"
     return text
 
 
-def as_json(profile: Profile, view: str) -> str:
+def as_json(profile: Profile, view: str, *, gpu: str | None = None) -> str:
     """A view as one JSON object on a line: ``view``, ``sources``, ``rows``, and further tables by their names."""
     shown = VIEWS[view]
     content: dict[str, Any] = {"view": view, "sources": list(profile.sources)}
     if profile.partial:
         content["partial"] = profile.partial
-    content["rows"] = json_rows(shown.table.rows(profile))
-    content |= {table.spec.name: json_rows(table.rows(profile)) for table in shown.others}
+    content["rows"] = json_rows(shown.table.rows(profile, gpu))
+    content |= {table.spec.name: json_rows(table.rows(profile, gpu)) for table in shown.others}
     return json_line(content)
 
 

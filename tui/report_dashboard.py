@@ -20,7 +20,7 @@ from tui.text import plain
 if TYPE_CHECKING:
     import polars as pl
 
-    from tui.analysis.capabilities import Need
+    from tui.analysis.recording import Need
     from tui.model.profile import Profile
 
 BAR_WIDTH: Final = 30

@@ -270,6 +270,10 @@ def test_every_aggregate_can_be_exported(capfd: pytest.CaptureFixture[str], log:
         "op_types": 3,
         "op_kernels": 3,
         "occupancy": 2,
+        "iterations": 0,
+        "ranges_by_name": 0,
+        "range_instances": 0,
+        "gpus": 1,
         "layer_times": 0,
         "layer_totals": 0,
     }

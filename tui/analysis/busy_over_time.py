@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from tui.analysis.intervals import union_of
+
 if TYPE_CHECKING:
     import numpy.typing as npt
 
@@ -40,17 +42,10 @@ def busy_over_time(
     )
     if bins <= 0 or last_ns <= first_ns or timed.is_empty():
         return np.zeros(max(0, bins) if last_ns > first_ns else 0)
-    starts = timed["start_ns"].to_numpy()
-    ends = np.maximum.accumulate(timed["end_ns"].to_numpy())
-    begins = np.concatenate(([True], starts[1:] > ends[:-1]))
-    first_of_union = np.flatnonzero(begins)
-    union_starts = starts[first_of_union]
-    union_ends = ends[np.append(first_of_union[1:] - 1, len(ends) - 1)]
+    union = union_of(timed["start_ns"].to_numpy(), timed["end_ns"].to_numpy())
     # Busy time up to a moment is a broken line through the edges of the union: its differences are the bins.
-    moments = np.stack((union_starts, union_ends), axis=1).ravel()
-    lengths = union_ends - union_starts
-    busy_until = np.concatenate(([0], np.cumsum(lengths)))
-    busy = np.stack((busy_until[:-1], busy_until[1:]), axis=1).ravel()
+    moments = np.stack((union.starts, union.ends), axis=1).ravel()
+    busy = np.stack((union.before, union.before + union.ends - union.starts), axis=1).ravel()
     edges = np.linspace(first_ns, last_ns, bins + 1)
     shares = np.diff(np.interp(edges, moments, busy)) / ((last_ns - first_ns) / bins)
     clipped: npt.NDArray[np.float64] = np.clip(shares, 0.0, 1.0)

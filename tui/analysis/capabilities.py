@@ -2,11 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from tui.analysis.needs import (
+    API_TRACE,
+    API_WORK,
+    BY_OTHER_TOOLS_ONLY,
+    COPIES,
+    DEVICES,
+    GPU_WORK,
+    ITERATIONS,
+    LAUNCH_CONFIGS,
+    LAYERS,
+    METRICS,
+    OPS,
+    OTHER_SUMMARIES,
+    RANGES,
+    RECORDABLE,
+    SHAPES,
+    STACKS,
+    START_TIMES,
+    TEXT,
+    TOOL_REPORT,
+)
+from tui.analysis.recording import Need, tools_of
 from tui.views import NOT_IN_THIS_VERSION, VIEWS
 
 if TYPE_CHECKING:
@@ -15,47 +36,6 @@ if TYPE_CHECKING:
 OK: Final = "ok"
 """The value of a view that can be shown."""
 
-
-@dataclass(frozen=True, slots=True)
-class Need:
-    """Something that an input may hold or lack."""
-
-    name: str
-    """What it is, as ``start times``."""
-    record: str
-    """What records it; begins with nvprof where that is the command."""
-    gives: str
-    """What can be seen with it."""
-
-    @property
-    def missing(self) -> str:
-        """What to say where it is not there.
-
-        >>> START_TIMES.missing
-        'no start times: record with nvprof --print-gpu-trace'
-        """
-        return f"no {self.name}: {'record with ' if self.record.startswith('nvprof') else ''}{self.record}"
-
-
-GPU_WORK: Final = Need("GPU activities", "nvprof", "where the GPU's time went")
-START_TIMES: Final = Need(
-    "start times", "nvprof --print-gpu-trace", "every launch with its time, GPU idle time, the order of things"
-)
-LAUNCH_CONFIGS: Final = Need(
-    "launch configurations", "nvprof --print-gpu-trace", "grid, block, registers, shared memory, occupancy"
-)
-DEVICES: Final = Need("device names", "nvprof --print-gpu-trace", "which GPU it was, and so its occupancy")
-API_WORK: Final = Need("API calls", "nvprof --print-api-trace", "what the CPU spent in CUDA calls")
-API_TRACE: Final = Need("single API calls", "nvprof --print-api-trace", "every CUDA call with its time")
-METRICS: Final = Need("metrics", "nvprof --metrics all", "hardware metrics of each kernel")
-LAYERS: Final = Need("layer times", "open the output of caffe time or of Paleo", "times by layer")
-RANGES: Final = Need("NVTX ranges", "nvprof, with NVTX ranges in the program", "the program's own names for its phases")
-COPIES: Final = Need("copies", "nvprof --print-gpu-trace", "copies by direction, kind and size")
-OTHER_SUMMARIES: Final = Need(
-    "other summaries", "nvprof --unified-memory-profiling per-process-device", "what was summed beside GPU and API"
-)
-TEXT: Final = Need("lines of text", "open a text log", "the log itself")
-
 _VIEW_NEEDS: Final[dict[str, tuple[Need, ...]]] = {
     "op-types": (GPU_WORK,),
     "group-ops": (GPU_WORK, RANGES),
@@ -63,7 +43,7 @@ _VIEW_NEEDS: Final[dict[str, tuple[Need, ...]]] = {
     "kernels": (GPU_WORK,),
     "kernels-by-iteration": (START_TIMES,),
     "kernels-by-op": (START_TIMES,),
-    "iterations": (START_TIMES,),
+    "iterations": (ITERATIONS,),
     "gpus": (DEVICES,),
     "expert-systems": (GPU_WORK,),
     "api-calls": (API_WORK,),
@@ -73,11 +53,9 @@ _VIEW_NEEDS: Final[dict[str, tuple[Need, ...]]] = {
     "metrics": (METRICS,),
     "summaries": (OTHER_SUMMARIES,),
     "layers": (LAYERS,),
+    "tool-report": (TOOL_REPORT,),
     "log": (TEXT,),
 }
-
-RECORDABLE: Final = (GPU_WORK, START_TIMES, LAUNCH_CONFIGS, DEVICES, API_WORK, API_TRACE, METRICS, RANGES)
-"""What an nvprof log can hold, in the order in which it is asked for."""
 
 
 def views(profile: Profile) -> dict[str, str]:
@@ -85,17 +63,20 @@ def views(profile: Profile) -> dict[str, str]:
 
     A view that this version has no screen for says so, and says as well what the input lacks for it.
     """
-    lacks = frozenset(missing(profile))
+    lacks = {need: need for need in missing(profile)}
+    if profile["activities"].height:
+        # A GPU whose name is not known has its utilisation all the same; the dashboard still asks for the name.
+        lacks.pop(DEVICES, None)
     answers = {}
     for view in VIEWS:
         reasons = [] if view.screen else [NOT_IN_THIS_VERSION]
-        reasons += [need.missing for need in _VIEW_NEEDS.get(view.name, ()) if need in lacks][:1]
+        reasons += [lacks[need].missing for need in _VIEW_NEEDS.get(view.name, ()) if need in lacks][:1]
         answers[view.name] = "; ".join(reasons) or OK
     return answers
 
 
 def missing(profile: Profile) -> list[Need]:
-    """What an input could hold and does not, in any of its sessions."""
+    """What an input could hold and does not, in any of its sessions; each with the command of the input's own tool."""
     activities, summary = profile["activities"], profile["summary"]
     sections = set(summary["section"].unique().to_list())
     kinds = set(activities["kind"].unique().to_list())
@@ -118,9 +99,30 @@ def missing(profile: Profile) -> list[Need]:
         RANGES: profile["ranges"].height > 0 or "nvtx" in sections,
         COPIES: bool(copies),
         OTHER_SUMMARIES: bool(sections - {"gpu", "api"}),
+        OPS: profile["ops"].height > 0,
+        SHAPES: _any(profile["ops"]["input_shapes"]),
+        STACKS: _any(profile["ops"]["stack"]),
+        ITERATIONS: any(_any(profile[frame]["iteration"]) for frame in ("ranges", "activities", "ops")),
+        TOOL_REPORT: profile["tool_figures"].height + profile["tool_findings"].height > 0,
         TEXT: bool(profile.texts),
     }
-    return [need for need, held in holds.items() if not held]
+    tools = tools_of(profile)
+    return [need.with_tools(tools) for need, held in holds.items() if not held]
+
+
+def to_ask_for(profile: Profile) -> list[Need]:
+    """What is missing and worth recording: what the input's own tool cannot hold at all is left out."""
+    tools = tools_of(profile)
+    return [
+        need
+        for need in missing(profile)
+        if need in RECORDABLE and (need not in BY_OTHER_TOOLS_ONLY or need.recordable(tools))
+    ]
+
+
+def why_none(profile: Profile, need: Need) -> str:
+    """What an empty table says: what is not in the file, and the command that records it."""
+    return need.with_tools(tools_of(profile)).missing
 
 
 def _any(column: pl.Series) -> bool:

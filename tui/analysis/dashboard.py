@@ -9,17 +9,20 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.api import api
-from tui.analysis.capabilities import API_WORK, GPU_WORK, RECORDABLE, START_TIMES, Need, missing
+from tui.analysis.capabilities import to_ask_for
 from tui.analysis.copies import copies
 from tui.analysis.devices import device_facts
 from tui.analysis.durations import share, total
 from tui.analysis.intervals import busy_time
 from tui.analysis.issues import issue_counts
 from tui.analysis.kernels import kernels
+from tui.analysis.needs import API_WORK, GPU_WORK, START_TIMES
 from tui.analysis.ops import ops
+from tui.analysis.recording import tools_of
 from tui.model.columns import ColumnKind
 
 if TYPE_CHECKING:
+    from tui.analysis.recording import Need
     from tui.model.profile import Profile
 
 TOP: Final = 10
@@ -39,6 +42,7 @@ _KINDS: Final = (
     ("memcpy", "Copy time"),
     ("memset", "Memset time"),
     ("um", "Unified memory time"),
+    ("graph", "CUDA graph time"),
 )
 
 
@@ -135,7 +139,7 @@ def dashboard(profile: Profile, *, gpu: str | None = None) -> Dashboard:
         sessions=profile["sessions"],
         system=_system(profile),
         issues=issue_counts(profile),
-        missing=tuple(need for need in missing(profile) if need in RECORDABLE),
+        missing=tuple(to_ask_for(profile)),
         layers=profile["layers"].height,
         partial=profile.partial,
     )
@@ -202,24 +206,26 @@ def _copies(profile: Profile) -> pl.DataFrame:
 
 
 def _performance(profile: Profile, rows: pl.DataFrame, calls: pl.DataFrame, busy: pl.DataFrame) -> tuple[Fact, ...]:
+    tools = tools_of(profile)
+    gpu_work, api_work = GPU_WORK.with_tools(tools), API_WORK.with_tools(tools)
     gpu_source = _source(profile, "activities", "gpu")
     api_source = _source(profile, "api_calls", "api")
-    facts = [*_time_facts(busy, sessions=rows["session"].n_unique())]
-    facts.append(_sum("gpu_ns", "GPU time", rows["total_ns"], K.DURATION, gpu_source, GPU_WORK))
+    facts = [*_time_facts(busy, START_TIMES.with_tools(tools), sessions=rows["session"].n_unique())]
+    facts.append(_sum("gpu_ns", "GPU time", rows["total_ns"], K.DURATION, gpu_source, gpu_work))
     for kind, label in _KINDS:
         part = rows.filter(pl.col("kind") == kind)["total_ns"]
         if part.len():
-            facts.append(_sum(f"{kind}_ns", label, part, K.DURATION, gpu_source, GPU_WORK))
+            facts.append(_sum(f"{kind}_ns", label, part, K.DURATION, gpu_source, gpu_work))
     only_kernels = rows.filter(pl.col("kind") == "kernel")
-    facts.append(_sum("launches", "Kernel launches", only_kernels["calls"], K.COUNT, gpu_source, GPU_WORK))
+    facts.append(_sum("launches", "Kernel launches", only_kernels["calls"], K.COUNT, gpu_source, gpu_work))
     names = only_kernels["name"].n_unique() if only_kernels.height else None
-    facts.append(_fact("kernels", "Distinct kernels", names, K.COUNT, gpu_source, GPU_WORK))
-    facts.append(_sum("api_ns", "API time", calls["total_ns"], K.DURATION, api_source, API_WORK))
-    facts.append(_sum("api_calls", "API calls", calls["calls"], K.COUNT, api_source, API_WORK))
+    facts.append(_fact("kernels", "Distinct kernels", names, K.COUNT, gpu_source, gpu_work))
+    facts.append(_sum("api_ns", "API time", calls["total_ns"], K.DURATION, api_source, api_work))
+    facts.append(_sum("api_calls", "API calls", calls["calls"], K.COUNT, api_source, api_work))
     return tuple(facts)
 
 
-def _time_facts(busy: pl.DataFrame, *, sessions: int) -> tuple[Fact, ...]:
+def _time_facts(busy: pl.DataFrame, need: Need, *, sessions: int) -> tuple[Fact, ...]:
     """Span, busy and idle time; unknown where not every session with GPU work (``sessions``) has start times."""
     timed = busy["session"].n_unique()
     partly = 0 < timed < sessions
@@ -240,9 +246,9 @@ def _time_facts(busy: pl.DataFrame, *, sessions: int) -> tuple[Fact, ...]:
         ("busy_pct", "GPU utilisation", K.PERCENT),
     )
     return tuple(
-        Fact(name, label, None, kind, f"start times in only {timed} of {sessions} sessions", START_TIMES.record)
+        Fact(name, label, None, kind, f"start times in only {timed} of {sessions} sessions", need.record)
         if partly
-        else _fact(name, label, value, kind, source, START_TIMES)
+        else _fact(name, label, value, kind, source, need)
         for (name, label, kind), value in zip(named, values, strict=True)
     )
 

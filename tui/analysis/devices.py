@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from tui.analysis.vendors import AMD, amd_sessions, is_amd_name
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
@@ -112,8 +113,10 @@ def device_facts(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
     """What is known of each GPU that a session names or uses.
 
     Columns: session, device, name, compute_capability, sm_count, memory_bandwidth (bytes per second), memory_bytes,
-    facts_source (where the compute capability is from: file, option, table, or unknown), confidence (of the table).
-    What the input says stands; the rest is of the GPU that the user names, else of the device's own name.
+    max_threads_per_sm, registers_per_sm, shared_memory_per_sm_bytes, facts_source (where the compute capability is
+    from: file, option, table, or unknown), confidence (of the table), vendor (AMD, or null where nothing says so).
+    What the input says stands; the rest is of the GPU that the user names, else of the device's own name. A GPU of
+    AMD's has no compute capability: the numbers that a trace has in its place are of its architecture.
 
     Args:
         profile: Where to look.
@@ -131,7 +134,18 @@ def device_facts(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
         .unique()
         .join(profile["devices"], on=["session", "device"], how="left", nulls_equal=True)
     )
-    facts = [_facts(name, chosen) for name in rows["name"].to_list()]
+    of_amd = amd_sessions(profile)
+    vendors = [
+        AMD if session in of_amd or is_amd_name(name) or is_amd_name(capability) else None
+        for session, name, capability in rows.select("session", "name", "compute_capability").iter_rows()
+    ]
+    facts = [
+        _facts(name, chosen) if vendor is None else (None, "unknown")
+        for name, vendor in zip(rows["name"].to_list(), vendors, strict=True)
+    ]
+    rows = rows.with_columns(pl.Series("vendor", vendors, dtype=pl.String)).with_columns(
+        pl.when(pl.col("vendor").is_null()).then("compute_capability").alias("compute_capability")
+    )
     table = pl.DataFrame(
         [
             (
@@ -162,11 +176,15 @@ def device_facts(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
             pl.coalesce("sm_count", "sms"),
             pl.coalesce("memory_bandwidth", "rate"),
             "memory_bytes",
+            "max_threads_per_sm",
+            "registers_per_sm",
+            "shared_memory_per_sm_bytes",
             pl.when(pl.col("compute_capability").is_not_null())
             .then(pl.lit("file"))
             .otherwise("source")
             .alias("facts_source"),
             "confidence",
+            "vendor",
         )
         .sort("session", "device")
     )

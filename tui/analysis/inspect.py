@@ -9,6 +9,7 @@ import polars as pl
 from tui.analysis.capabilities import views
 from tui.analysis.durations import total
 from tui.analysis.issues import issue_counts
+from tui.analysis.iterations import iterations
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
@@ -64,7 +65,8 @@ def _frames_by_session(profile: Profile) -> dict[int, dict[str, Any]]:
     for frame in _COUNTED:
         for session, rows in profile[frame].group_by("session").len().iter_rows():
             of(session, frame)["rows"] = rows
-    iterations = profile["activities"].drop_nulls("iteration").group_by("session").agg(pl.col("iteration").n_unique())
-    for session, rows in iterations.iter_rows():
-        of(session, "iterations").update({"rows": rows, "source": "recorded"})
+    counted = iterations(profile).drop_nulls("iteration").group_by("session").len()
+    sources = dict(profile["sessions"].select("session", "iteration_source").iter_rows())
+    for session, rows in counted.sort("session").iter_rows():
+        of(session, "iterations").update({"rows": rows, "source": sources[session] or "recorded"})
     return held

@@ -34,6 +34,7 @@ SHAPE: Final = (
     "registers",
     "static_shared_bytes",
     "dynamic_shared_bytes",
+    "shared_bytes",
 )
 """Columns of ``activities`` that the occupancy of a launch depends on."""
 
@@ -84,7 +85,7 @@ def occupancies(configs: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
         of the warps that an SM holds, ``waves`` needs the number of SMs. Where the occupancy cannot be told it is null
         and ``occupancy_reason`` says why.
     """
-    known = facts.select("session", "device", "compute_capability", "sm_count").join(
+    known = facts.select("session", "device", "compute_capability", "sm_count", "vendor").join(
         capabilities(), on="compute_capability", how="left"
     )
     c, whole = pl.col, pl.Int64
@@ -94,7 +95,7 @@ def occupancies(configs: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
     # The header repeats the test of 6.1, with four partitions, on 6.0.
     over |= (c("compute_capability") == "6.0") & (per_warp * _rounded_up(warps, 4) > c("registers_per_block"))
     by_registers = c("registers_of_sm") // c("partitions") // per_warp * c("partitions") // warps
-    shared = _rounded_up(c("static_shared_bytes") + c("dynamic_shared_bytes") + c("shared_reserved"), c("shared_unit"))
+    shared = _rounded_up(shared_memory() + c("shared_reserved"), c("shared_unit"))
     largest = c("shared_per_block_kb") * 1024 + c("shared_reserved")
     limit_columns = [f"limit_{name.split(' ')[0]}" for name in LIMITS]
     scarcest = [
@@ -136,15 +137,27 @@ def occupancies(configs: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
     )  # fmt: skip
 
 
+def shared_memory() -> pl.Expr:
+    """Shared memory of a block, static and dynamic together, however the input has it; null where it says too little.
+
+    >>> rows = {"shared_bytes": [None, 7], "static_shared_bytes": [1, None], "dynamic_shared_bytes": [2, None]}
+    >>> pl.DataFrame(rows).select(shared_memory())["shared_bytes"].to_list()
+    [3, 7]
+    """
+    return pl.coalesce("shared_bytes", pl.col("static_shared_bytes") + pl.col("dynamic_shared_bytes"))
+
+
 def _reason() -> pl.Expr:
     """Why the occupancy of a row cannot be told, or null."""
     c = pl.col
     return (
-        pl.when(c("threads_per_block").is_null() | (c("threads_per_block") <= 0))
+        pl.when(c("vendor").is_not_null())
+        .then(pl.format("occupancy is worked out by NVIDIA's rules, and this GPU is {}'s", "vendor"))
+        .when(c("threads_per_block").is_null() | (c("threads_per_block") <= 0))
         .then(pl.lit("the input has no block size"))
         .when(c("registers").is_null())
         .then(pl.lit("the input has no registers per thread"))
-        .when(c("static_shared_bytes").is_null() | c("dynamic_shared_bytes").is_null())
+        .when(shared_memory().is_null())
         .then(pl.lit("the input has no shared memory"))
         .when(c("compute_capability").is_null())
         .then(pl.lit("nothing is known of this GPU: name it with --gpu"))
@@ -197,6 +210,7 @@ _AS_RECORDED: Final = (
     "registers",
     "static_shared_bytes",
     "dynamic_shared_bytes",
+    "shared_bytes",
     "size_bytes",
     "throughput",
     "copy_kind",
@@ -242,6 +256,8 @@ class LaunchConfig:
     """Per thread."""
     static_shared_bytes: int | None
     dynamic_shared_bytes: int | None
+    shared_bytes: int | None
+    """Both together, where the input does not tell them apart."""
     size_bytes: int | None
     throughput: float | None
     """Bytes per second, as the input has it."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from tui.analysis.api import API, API_INSTANCES, api, api_instances
+from tui.analysis.capabilities import why_none
+from tui.analysis.needs import API_TRACE, API_WORK
 from tui.screens.kernels import short
 from tui.screens.linked import Level, LinkedTablesScreen, Row
 
@@ -24,15 +26,15 @@ def calls_of_function(profile: Profile, above: Mapping[str, Row]) -> pl.DataFram
     return api_instances(profile, session=row["session"], name=row["name"])
 
 
-def no_api_calls(_profile: Profile) -> str:
+def no_api_calls(profile: Profile) -> str:
     """Why there are no API calls to show."""
-    return "no API calls in this log: record with  nvprof --print-api-trace ./app"
+    return why_none(profile, API_WORK)
 
 
 def no_instances(profile: Profile) -> str:
     """Why there are no single calls to show."""
     if profile["api_calls"].is_empty():
-        return "this log holds totals, not single calls: record with  nvprof --print-api-trace ./app"
+        return f"this input holds totals, not single calls: {why_none(profile, API_TRACE)}"
     return "no function is selected"
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from tui.analysis.capabilities import why_none
 from tui.analysis.kernels import KERNELS, LAUNCHES, kernels, launches
+from tui.analysis.needs import GPU_WORK, START_TIMES
 from tui.analysis.neighbours import neighbours
 from tui.analysis.occupancy import launch_config
 from tui.fitting import shorten_symbol
@@ -39,15 +41,15 @@ def launches_of_kernel(profile: Profile, above: Mapping[str, Row]) -> pl.DataFra
 def no_launches(profile: Profile) -> str:
     """Why there are no launches to show."""
     if profile["activities"].is_empty():
-        return "this log holds totals, not launches: record with  nvprof --print-gpu-trace ./app"
+        return f"this input holds totals, not launches: {why_none(profile, START_TIMES)}"
     return "no kernel is selected"
 
 
 def no_kernels(profile: Profile) -> str:
     """Why there are no kernels to show."""
     if profile["api_calls"].height or "api" in profile["summary"]["section"].cast(str).unique().to_list():
-        return "no kernels in this log: it holds API calls only: press 0"
-    return "no kernels in this log: record with  nvprof --print-gpu-trace ./app"
+        return "no kernels in this input: it holds API calls only: press 0"
+    return why_none(profile, GPU_WORK)
 
 
 KERNEL_LEVEL = Level(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from tui.analysis.capabilities import why_none
 from tui.analysis.metrics import METRICS, metrics
+from tui.analysis.needs import METRICS as NEEDED
 from tui.screens.single import TableScreen
 
 if TYPE_CHECKING:
@@ -16,7 +18,6 @@ class MetricsScreen(TableScreen):
 
     VIEW = "metrics"
     SPEC: ClassVar = METRICS
-    EMPTY: ClassVar = "no metrics in this log: record with  nvprof --metrics achieved_occupancy ./app"
     HELP: ClassVar = (
         "Metrics and events as the profiler measured them, by kernel, over all its invocations.\n"
         "A level is the profiler's scale from 0 (idle) to 10 (max).\n"
@@ -26,3 +27,7 @@ class MetricsScreen(TableScreen):
     def rows(self) -> pl.DataFrame:
         """Every metric of every kernel."""
         return metrics(self.profile)
+
+    def empty(self) -> str:
+        """Why there are none."""
+        return why_none(self.profile, NEEDED)

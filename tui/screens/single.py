@@ -22,7 +22,7 @@ class TableScreen(ViewScreen):
     """One table; ``enter`` shows the details of a row."""
 
     SPEC: ClassVar[TableSpec]
-    EMPTY: ClassVar[str]
+    EMPTY: ClassVar[str] = ""
     """What to say where there are no rows: why, and what would record them."""
 
     def compose_body(self) -> Iterable[Widget]:
@@ -33,10 +33,15 @@ class TableScreen(ViewScreen):
         """The rows to show."""
         raise NotImplementedError
 
+    def empty(self) -> str:
+        """What to say where there are no rows, if that depends on the input."""
+        return self.EMPTY
+
     def populate(self) -> None:
         """Fill the table."""
         pane = self.query_one("#table", TablePane)
-        pane.show(self.rows(), empty=self.EMPTY)
+        rows = self.rows()
+        pane.show(rows, empty=self.empty() if rows.is_empty() else "")
         pane.focus_table()
 
     @on(TablePane.RowOpened)

@@ -1,0 +1,208 @@
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.analysis.frames import copy, kernel, printed, profile
+from tui.analysis.gpus import gpus
+from tui.analysis.iterations import OUTSIDE, iterations
+from tui.analysis.kernels import kernels
+from tui.analysis.ranges import instances_of, range_instances, ranges_by_name
+
+
+def call(at_ns: int, correlation: int, tid: int = 1, **more: Any) -> dict[str, Any]:
+    """A launch of 2 ns."""
+    return {
+        "name": "cudaLaunchKernel",
+        "start_ns": at_ns,
+        "duration_ns": 2,
+        "pid": 7,
+        "tid": tid,
+        "correlation": correlation,
+        **more,
+    }
+
+
+def named(name: str, start_ns: int, duration_ns: int | None, tid: int | None = 1, **more: Any) -> dict[str, Any]:
+    """A range of a thread."""
+    return {"name": name, "start_ns": start_ns, "duration_ns": duration_ns, "pid": 7, "tid": tid, **more}
+
+
+TWO_THREADS = profile(
+    api_calls=[call(10, 1), call(30, 2), call(35, 3, tid=2), call(60, 4)],
+    activities=[
+        kernel("a", 100, start_ns=50, correlation=1),
+        kernel("b", 10, start_ns=160, correlation=2),
+        kernel("c", 1000, start_ns=170, correlation=3),
+        copy("HtoD", 5, start_ns=1200, correlation=4),
+        kernel("never launched in this file", 3, start_ns=1300),
+    ],
+    ranges=[
+        named("step", 0, 40),
+        named("inner", 25, 10),
+        named("step", 50, 20),
+        named("inner", 30, 10, tid=2, domain="NCCL"),
+        named("open", 5, None),
+        named("nobody's", 5, 100, tid=None),
+    ],
+)
+
+
+def test_gpu_work_belongs_to_the_ranges_that_its_own_thread_had_open_at_the_launch() -> None:
+    found = {(row["domain"], row["name"]): row for row in ranges_by_name(TWO_THREADS).iter_rows(named=True)}
+    picked = {
+        key: (row["calls"], row["total_ns"], row["range_gpu_ns"], row["range_kernels"]) for key, row in found.items()
+    }
+    assert picked == {
+        (None, "step"): (2, 60, 115, 2),
+        (None, "inner"): (1, 10, 10, 1),
+        ("NCCL", "inner"): (1, 10, 1000, 1),
+        (None, "open"): (1, None, None, None),
+        (None, "nobody's"): (1, 100, None, None),
+    }
+    steps = instances_of(TWO_THREADS, session=0, domain=None, name="step")
+    assert steps.select("number", "start_ns", "range_gpu_ns", "range_kernels").rows() == [
+        (0, 0, 110, 2),
+        (2, 50, 5, 0),
+    ]
+
+
+def test_a_name_within_itself_counts_its_work_once() -> None:
+    made = profile(
+        api_calls=[call(10, 1)],
+        activities=[kernel("a", 100, start_ns=50, correlation=1)],
+        ranges=[named("r", 0, 40), named("r", 5, 10), named("r", 8, 60)],
+    )
+    assert ranges_by_name(made).select("calls", "range_gpu_ns", "range_kernels").row(0) == (3, 100, 1)
+    assert range_instances(made)["range_gpu_ns"].to_list() == [100, 100, 100]
+
+
+def test_sessions_of_the_same_threads_and_correlations_are_kept_apart() -> None:
+    made = profile(
+        api_calls=[call(10, 1), call(10, 1, session=1)],
+        activities=[
+            kernel("a", 100, start_ns=50, correlation=1),
+            kernel("a", 7, start_ns=50, correlation=1, session=1),
+        ],
+        ranges=[named("r", 0, 40), named("r", 0, 40, session=1), named("r", 0, 40, session=2)],
+    )
+    rows = ranges_by_name(made).sort("session")
+    assert rows["range_gpu_ns"].to_list() == [100, 7, None]
+
+
+def test_ranges_that_the_input_summed_itself_are_ranges_too() -> None:
+    made = profile(
+        summary=[
+            printed("nvtx", "step", 3, 90, avg_ns=30, min_ns=10, max_ns=50),
+            printed("nvtx", "gemm", 3, 80, range="step"),
+            printed("gpu", "gemm", 3, 80),
+        ]
+    )
+    rows = ranges_by_name(made)
+    assert rows.select("name", "calls", "total_ns", "max_ns", "range_gpu_ns").rows() == [("step", 3, 90, 50, None)]
+
+
+def test_iterations_keep_their_numbers_and_the_last_row_is_what_lies_in_none() -> None:
+    made = profile(
+        sessions=[{"session": 0, "rank": 3}],
+        ranges=[
+            named("ProfilerStep#17", 100, 100, iteration=17),
+            named("ProfilerStep#18", 200, 100, iteration=18),
+            named("ProfilerStep#19", 300, 100, iteration=19),
+        ],
+        activities=[
+            kernel("before", 20, start_ns=10),
+            kernel("a", 50, start_ns=150, iteration=17),
+            kernel("a", 30, start_ns=190, iteration=17, stream=2),
+            copy("HtoD", 100, start_ns=250, iteration=18),
+            {"kind": "graph", "name": "CUDA graph 4", "duration_ns": 5, "start_ns": 395, "iteration": 18},
+        ],
+    )
+    rows = iterations(made)
+    assert rows.select("rank", "iteration", "name", "start_ns", "duration_ns").rows() == [
+        (3, 17, "ProfilerStep#17", 100, 100),
+        (3, 18, "ProfilerStep#18", 200, 100),
+        (3, 19, "ProfilerStep#19", 300, 100),
+        (3, None, OUTSIDE, None, None),
+    ]
+    assert rows.select("kernels_launched", "gpu_ns", "busy_ns", "idle_ns", "busy_pct").rows() == [
+        (2, 80, 50, 50, 50.0),
+        (1, 105, 70, 30, 70.0),
+        (0, 0, 55, 45, 55.0),
+        (1, 20, None, None, None),
+    ]
+    assert rows["time_pct"].sum() == 100.0
+
+
+def test_an_iteration_that_only_its_kernels_know_has_no_times_of_its_own() -> None:
+    made = profile(activities=[kernel("a", 50, start_ns=0, iteration=2), kernel("a", 70, start_ns=60, iteration=2)])
+    rows = iterations(made)
+    assert rows.select("iteration", "name", "start_ns", "duration_ns", "gpu_ns", "busy_ns").rows() == [
+        (2, None, None, None, 120, None)
+    ]
+
+
+def test_marks_without_gpu_work_say_nothing_of_it() -> None:
+    rows = iterations(profile(ranges=[named("step 0", 0, 10, iteration=0)]))
+    assert rows.select("duration_ns", "kernels_launched", "gpu_ns", "busy_ns").rows() == [(10, None, None, None)]
+    assert iterations(profile(activities=[kernel("a", 5, start_ns=0)])).is_empty()
+    assert iterations(profile()).is_empty()
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 2),
+            st.sampled_from(["kernel", "memcpy", "graph"]),
+            st.integers(0, 50),
+            st.none() | st.integers(0, 4),
+        ),
+        max_size=40,
+    )
+)
+def test_iterations_and_what_lies_outside_add_up_to_everything(
+    works: list[tuple[int, str, int, int | None]],
+) -> None:
+    made = profile(
+        ranges=[named("step 0", 0, 10, iteration=0, session=number) for number in range(3)],
+        activities=[
+            {
+                "session": session,
+                "kind": kind,
+                "name": kind,
+                "start_ns": start,
+                "duration_ns": start + 1,
+                "iteration": iteration,
+            }
+            for session, kind, start, iteration in sorted(works, key=lambda work: (work[0], work[2]))
+        ],
+    )
+    rows = iterations(made)
+    assert (rows["gpu_ns"].sum() or 0) == (kernels(made)["total_ns"].sum() or 0)
+    assert (rows["kernels_launched"].sum() or 0) == sum(kind != "memcpy" for _, kind, _, _ in works)
+
+
+def test_gpus_tell_what_the_file_says_of_them_and_how_they_were_used() -> None:
+    made = profile(
+        sessions=[{"session": 0, "rank": 1, "host": "node7"}],
+        devices=[
+            {"device": 0, "name": "NVIDIA H100 80GB HBM3", "sm_count": 66, "memory_bytes": 1 << 36},
+            {"device": 1, "name": "Tesla K40c"},
+        ],
+        activities=[
+            kernel("a", 50, start_ns=0, device=0),
+            kernel("a", 50, start_ns=25, device=0, stream=2),
+            copy("HtoD", 25, start_ns=75, device=0),
+        ],
+    )
+    first, second = gpus(made).iter_rows(named=True)
+    assert (first["rank"], first["host"], first["sm_count"], first["compute_capability"]) == (1, "node7", 66, "9.0")
+    assert (first["gpu_ns"], first["kernel_ns"], first["copy_ns"], first["kernels_launched"]) == (125, 100, 25, 2)
+    assert (first["busy_ns"], first["idle_ns"], first["busy_pct"]) == (100, 0, 100.0)
+    assert (second["gpu_ns"], second["busy_ns"], second["busy_pct"], second["sm_count"]) == (0, 0, 0.0, 15)
+    assert gpus(profile(devices=[{"device": 0, "name": "Tesla K40c"}]))["gpu_ns"].to_list() == [None]
+    assert gpus(made)["gpu_ns"].sum() == kernels(made)["total_ns"].sum()
+    assert gpus(profile()).schema["gpu_ns"] == pl.Int64

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.analysis.frames import kernel, profile
+from tui.analysis.devices import device_facts
+from tui.analysis.kernels import launches
+from tui.analysis.occupancy import launch_config
+
+SHAPE = {"grid_x": 64, "grid_y": 1, "grid_z": 1, "block_x": 256, "block_y": 1, "block_z": 1, "device": 0}
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [
+        {"devices": [{"device": 0, "name": "AMD Instinct MI250X", "compute_capability": "9.0"}]},
+        {"devices": [{"device": 0, "name": "", "compute_capability": "gfx90a"}]},
+        {"api_calls": [{"name": "hipLaunchKernel", "start_ns": 0, "duration_ns": 1}]},
+        {"sessions": [{"session": 0, "format": "rocprof-csv"}]},
+        {"sessions": [{"session": 0, "format": "pytorch-trace", "framework": "PyTorch, HIP runtime 6.2"}]},
+    ],
+    ids=["name", "architecture", "calls", "tool", "runtime"],
+)
+def test_a_gpu_of_amd_has_no_compute_capability_and_no_occupancy_of_nvidia(frames: dict[str, Any]) -> None:
+    frames = {"devices": [{"device": 0, "name": "", "compute_capability": "9.0"}], **frames}
+    made = profile(**frames, activities=[kernel("k", 5, **SHAPE, registers=32, shared_bytes=1024)])
+    facts = device_facts(made).row(0, named=True)
+    assert (facts["vendor"], facts["compute_capability"], facts["facts_source"]) == ("AMD", None, "unknown")
+    config = launch_config(made, 0)
+    assert (config.occupancy_pct, config.shared_bytes) == (None, 1024)
+    assert config.occupancy_reason == "occupancy is worked out by NVIDIA's rules, and this GPU is AMD's"
+
+
+def test_calls_of_cuda_are_of_no_amd_gpu() -> None:
+    made = profile(
+        devices=[{"device": 0, "name": "NVIDIA H100 80GB HBM3", "compute_capability": "9.0"}],
+        api_calls=[{"name": "cudaLaunchKernel", "start_ns": 0, "duration_ns": 1}],
+    )
+    assert device_facts(made).select("vendor", "compute_capability").row(0) == (None, "9.0")
+
+
+def test_shared_memory_that_is_told_as_one_number_counts_like_its_parts() -> None:
+    gpu = [{"device": 0, "name": "NVIDIA H100 80GB HBM3"}]
+    parts = {"static_shared_bytes": 40_000, "dynamic_shared_bytes": 60_000}
+    apart = profile(devices=gpu, activities=[kernel("k", 5, **SHAPE, registers=32, **parts)])
+    together = profile(devices=gpu, activities=[kernel("k", 5, **SHAPE, registers=32, shared_bytes=100_000)])
+    first, second = (launches(made, session=0, name="k").row(0, named=True) for made in (apart, together))
+    assert first["occupancy_pct"] == second["occupancy_pct"] == 25.0
+    assert first["limiter"] == second["limiter"] == "shared memory"

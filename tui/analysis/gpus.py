@@ -1,0 +1,99 @@
+"""GPUs: what each one is, and how much of its time it had work."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.analysis.devices import device_facts
+from tui.analysis.durations import total
+from tui.analysis.intervals import busy_time
+from tui.model.columns import columns
+from tui.model.view import TableSpec
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+GPUS: Final = TableSpec(
+    "gpus",
+    "GPUs",
+    columns(
+        "gpu_name",
+        "device",
+        "busy_pct",
+        "busy_ns",
+        "idle_ns",
+        "gpu_ns",
+        "kernel_ns",
+        "copy_ns",
+        "kernels_launched",
+        "compute_capability",
+        "sm_count",
+        "memory_bytes",
+        "memory_bandwidth",
+        "shared_memory_per_sm_bytes",
+        "registers_per_sm",
+        "max_threads_per_sm",
+        "span_ns",
+        "facts_source",
+        "vendor",
+        "session",
+        "rank",
+        "host",
+    ),
+    key=("session", "device"),
+    pinned="gpu_name",
+    pinned_least=16,
+)
+
+
+def gpus(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
+    """One row per GPU of each session that the session names or uses.
+
+    Columns: session, rank, host, device, gpu_name, those of `tui.analysis.devices.device_facts`, kernels_launched,
+    gpu_ns (summed durations of its work), kernel_ns, copy_ns (of which kernels and whole graphs, and copies and sets),
+    busy_ns, idle_ns, busy_pct and span_ns (`tui.analysis.intervals.busy_time`). Sums and busy time are 0 for a GPU
+    that the session names and does not use, and null in a session without single GPU activities.
+
+    Args:
+        profile: Where to look.
+        gpu: The name of the GPU, as the user gives it.
+    """
+    by = ("session", "device")
+    is_kernel = (pl.col("kind") == "kernel") | (pl.col("kind") == "graph")
+    work = (
+        profile["activities"]
+        .group_by(by)
+        .agg(
+            is_kernel.sum().cast(pl.Int64).alias("kernels_launched"),
+            total().alias("gpu_ns"),
+            pl.col("duration_ns").filter(is_kernel).sum().alias("kernel_ns"),
+            pl.col("duration_ns").filter(~is_kernel).sum().alias("copy_ns"),
+        )
+    )
+    sums = ("kernels_launched", "gpu_ns", "kernel_ns", "copy_ns")
+    has_work = pl.col("session").is_in(profile["activities"]["session"].unique().implode())
+    unused = has_work & pl.col("kernels_launched").is_null()
+    busy = busy_time(profile)
+    spans = busy.select("session", "span_ns").unique("session")
+    return (
+        device_facts(profile, gpu=gpu)
+        .rename({"name": "gpu_name"})
+        .join(profile["sessions"].select("session", "rank", "host"), on="session", how="left", maintain_order="left")
+        .join(work, on=by, how="left", nulls_equal=True, maintain_order="left")
+        .with_columns(pl.when(unused).then(0).otherwise(pl.col(column)).alias(column) for column in sums)
+        .join(busy.select(*by, "busy_ns"), on=by, how="left", nulls_equal=True, maintain_order="left")
+        .join(spans, on="session", how="left", maintain_order="left")
+        .with_columns(
+            pl.when(pl.col("kernels_launched").eq(0) & pl.col("gpu_ns").eq(0) & pl.col("span_ns").is_not_null())
+            .then(pl.coalesce("busy_ns", 0))
+            .otherwise("busy_ns")
+            .alias("busy_ns")
+        )
+        .with_columns(
+            (pl.col("span_ns") - pl.col("busy_ns")).alias("idle_ns"),
+            pl.when(pl.col("span_ns") > 0).then(100 * pl.col("busy_ns") / pl.col("span_ns")).alias("busy_pct"),
+        )
+        .select(column.name for column in GPUS.columns)
+    )

@@ -1,0 +1,66 @@
+"""What the recording tool itself worked out and advises: as it says it, never mixed with figures of ours."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.model.columns import columns
+from tui.model.view import TableSpec
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+FINDING: Final = "finding"
+"""The ``section`` of what the tool's own advisor says."""
+
+_SECTION: Final = replace(columns("section")[0], help="Part of the tool's report; finding: its advisor's words.")
+_TEXT: Final = replace(columns("text")[0], title="In words", help="What it says, or advises.", priority=2)
+
+TOOL_REPORT: Final = TableSpec(
+    "tool_report",
+    "Tool's report",
+    (
+        *columns("tool_name", "tool_value"),
+        _TEXT,
+        _SECTION,
+        *columns("severity", "tool", "unit", "session", "line"),
+    ),
+    key=("session", "number"),
+    pinned="tool_name",
+    pinned_least=36,
+)
+
+
+def tool_report(profile: Profile) -> pl.DataFrame:
+    """The tool's findings, then its figures, both in the order of the input.
+
+    Columns: session, number (of the row), tool, section (`FINDING`, or the part of the report that a figure is of),
+    tool_name (the problem, or what the figure is called), tool_value and unit (of a figure; base units), text (the
+    recommendation, or a figure that is no number), severity (null where the tool gives none), line.
+    """
+    findings = profile["tool_findings"].select(
+        "session",
+        "tool",
+        pl.lit(FINDING).alias("section"),
+        pl.col("problem").alias("tool_name"),
+        pl.lit(None, pl.Float64).alias("tool_value"),
+        pl.lit(None, pl.String).alias("unit"),
+        pl.col("recommendation").alias("text"),
+        "severity",
+        "line",
+    )
+    figures = profile["tool_figures"].select(
+        "session",
+        "tool",
+        "section",
+        pl.col("name").alias("tool_name"),
+        pl.col("value").alias("tool_value"),
+        "unit",
+        "text",
+        pl.lit(None, pl.String).alias("severity"),
+        "line",
+    )
+    return pl.concat([findings, figures]).with_row_index("number")
