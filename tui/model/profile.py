@@ -85,7 +85,7 @@ def joined(profiles: Sequence[Profile]) -> Profile:
             shifts = [(pl.col("session") + session_offset).cast(pl.UInt32)]
             if name == "activities":
                 shifts.append((pl.col("activity") + activity_offset).cast(pl.UInt32))
-                shifts += [(pl.col(column) + op_offset).cast(pl.UInt32) for column in OP_COLUMNS.get(name, ())]
+            shifts += [(pl.col(column) + op_offset).cast(pl.UInt32) for column in OP_COLUMNS.get(name, ())]
             parts[name].append(data.with_columns(shifts))
         session_offset += profile["sessions"].height
         activity_offset += profile["activities"].height

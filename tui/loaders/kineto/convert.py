@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from tui.loaders.kineto.amd import device_numbers
 from tui.loaders.kineto.events import Era, Events, sort_out
-from tui.loaders.kineto.facts import devices_of, process_of, session_facts
+from tui.loaders.kineto.facts import devices_of, is_amd, process_of, session_facts
 from tui.loaders.kineto.gpu_work import activities_of
 from tui.loaders.kineto.legacy import convert_legacy, is_legacy
 from tui.loaders.kineto.ops import Ops, ops_of
@@ -19,7 +21,7 @@ from tui.model.schema import NAME, RANGES
 
 if TYPE_CHECKING:
     from tui.loaders.chrome.trace import Trace
-    from tui.loaders.collector import Collector
+    from tui.loaders.collector import Collector, Value
 
 FORMAT_NAME: Final = "pytorch-trace"
 _LEAST_AGREEMENT: Final = 0.95
@@ -57,6 +59,9 @@ def convert(trace: Trace, collector: Collector, *, called: str) -> None:
     )
     ops = ops_of(events, flows, steps.ranges["iteration"].is_not_null())
     activities = _linked(activities_of(events), ops, events.era)
+    devices = devices_of(trace.metadata)
+    if is_amd(trace.metadata):
+        activities = _with_listed_devices(activities, events, devices, collector)
     activities = activities.with_columns(iteration_at(marks, activities["launch_ns"]))
     collector.add_frames(
         {
@@ -66,9 +71,27 @@ def convert(trace: Trace, collector: Collector, *, called: str) -> None:
             "ranges": steps.ranges,
         }
     )
-    for row in devices_of(trace.metadata):
+    for row in devices:
         collector.add("devices", row)
     tell_of(trace, events, ops, collector)
+
+
+def _with_listed_devices(
+    activities: pl.DataFrame, events: Events, devices: Sequence[Mapping[str, Value]], collector: Collector
+) -> pl.DataFrame:
+    """Number the devices of AMD's work as those of the list are."""
+    listed = [row["device"] for row in devices if isinstance(row["device"], int)]
+    numbers = device_numbers(activities, events.calls, listed)
+    if not numbers:
+        return activities
+    pairs = ", ".join(f"{agent} as GPU {number}" for agent, number in numbers.items())
+    collector.issue(
+        "info",
+        None,
+        "",
+        f"the trace numbers the agents of the machine, not its GPUs: agents are taken in their order, {pairs}",
+    )
+    return activities.with_columns(pl.col("device").replace(numbers))
 
 
 def _what_it_is(trace: Trace) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from tui.loaders.kineto.amd import GRID, launch_sizes, with_facts_of_launches
 from tui.loaders.kineto.args import COLLECTIVE
 from tui.loaders.kineto.categories import mapped
 from tui.loaders.linking.launches import with_launch
@@ -18,11 +19,6 @@ if TYPE_CHECKING:
 
 _COPY: Final = re.compile(r"Memcpy (\w+)(?: \((?:(\w[\w ]*?) -> (\w[\w ]*?)|[^()]*)\))?")
 _MEMSET: Final = re.compile(r"Memset(?: \(([\w ]+)\))?")
-_IN_THREADS: Final = "hipExtModuleLaunchKernel"
-"""The one HIP launch whose grid counts threads, not blocks."""
-_GRID: Final = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
-_LARGEST_SIZE: Final = (1 << 31) - 1
-"""What a grid of blocks can have along one axis."""
 _LARGEST_RATE: Final = 1e15
 """Bytes per second; no memory is so fast, what says so divided by next to nothing."""
 
@@ -31,7 +27,9 @@ def activities_of(events: Events) -> pl.DataFrame:
     """Make ``activities`` of the GPU work of a trace, with the columns of `with_launch` and ``external_id``."""
     work = with_launch(_sound(events.gpu), events.calls)
     if events.calls["bytes"].count() or events.calls["grid_x"].count():
-        work = _with_facts_of_launches(work, events.calls)
+        work = with_facts_of_launches(work, events.calls)
+    else:
+        work = work.with_columns(dynamic_shared_bytes=pl.lit(None, pl.Int64))
     names = work["name"]
     return work.select(
         "kind",
@@ -41,7 +39,8 @@ def activities_of(events: Events) -> pl.DataFrame:
         "duration_ns",
         pl.col("device", "context").cast(pl.Int32, strict=False),
         "stream",
-        pl.col(*_GRID, "registers").cast(pl.Int32, strict=False),
+        pl.col(*GRID, "registers").cast(pl.Int32, strict=False),
+        "dynamic_shared_bytes",
         "shared_bytes",
         pl.col("bytes").alias("size_bytes"),
         _rate().alias("throughput"),
@@ -93,63 +92,11 @@ def _sound(gpu: pl.DataFrame) -> pl.DataFrame:
         pl.col("kind").cast(NAME),
         pl.when(pl.col("duration_ns") >= 0).then("duration_ns").alias("duration_ns"),
         pl.when(pl.col("correlation") >= 1).then("correlation").alias("correlation"),
-        *_launch_sizes(),
+        *launch_sizes(),
         *(
             pl.when(pl.col(name) >= 0).then(name).alias(name)
             for name in ("device", "context", "stream", "registers", "shared_bytes", "bytes")
         ),
-    )
-
-
-def _launch_sizes() -> list[pl.Expr]:
-    """Grids and blocks of which all three numbers can be true; else none of them."""
-    return [
-        pl.when(pl.all_horizontal(pl.col(axis).is_between(1, _LARGEST_SIZE) for axis in axes)).then(name).alias(name)
-        for axes in (_GRID[:3], _GRID[3:])
-        for name in axes
-    ]
-
-
-def _with_facts_of_launches(work: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
-    """Fill grid, block, shared memory and size from the launching HIP call, where AMD's older traces have them."""
-    is_in_threads = pl.col("name").cast(pl.String) == _IN_THREADS
-    blocks = (
-        pl.when(is_in_threads)
-        .then((pl.col(f"grid_{axis}") + pl.col(f"block_{axis}") - 1) // pl.col(f"block_{axis}"))
-        .otherwise(f"grid_{axis}")
-        .alias(f"launch_grid_{axis}")
-        for axis in "xyz"
-    )
-    axes = [pl.col(name) for name in _GRID]
-    launches = (
-        calls.filter(pl.col("correlation") >= 1)
-        .sort("start_ns", maintain_order=True)
-        .unique("correlation", keep="first", maintain_order=True)
-        .with_columns(_launch_sizes())
-        .select(
-            "correlation",
-            *blocks,
-            *(pl.col(f"block_{axis}").alias(f"launch_block_{axis}") for axis in "xyz"),
-            pl.when(pl.col("shared_bytes") >= 0).then("shared_bytes").alias("launch_shared_bytes"),
-            pl.when(pl.col("bytes") >= 0).then("bytes").alias("launch_bytes"),
-        )
-    )
-    is_kernel = pl.col("kind") == "kernel"
-    # One launch of a graph runs many kernels: its own grid would be none of theirs.
-    is_single = pl.col("correlation").is_first_distinct() & pl.col("correlation").is_last_distinct()
-    return work.join(launches, on="correlation", how="left", maintain_order="left").with_columns(
-        *(
-            pl.when(is_kernel & is_single & pl.all_horizontal(axis.is_null() for axis in axes))
-            .then(f"launch_{name}")
-            .otherwise(name)
-            .alias(name)
-            for name in _GRID
-        ),
-        pl.when(is_kernel & is_single)
-        .then(pl.coalesce("shared_bytes", "launch_shared_bytes"))
-        .otherwise("shared_bytes")
-        .alias("shared_bytes"),
-        pl.when(~is_kernel).then(pl.coalesce("bytes", "launch_bytes")).otherwise("bytes").alias("bytes"),
     )
 
 

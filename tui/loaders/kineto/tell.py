@@ -24,7 +24,7 @@ def tell_of(trace: Trace, events: Events, ops: Ops, collector: Collector) -> Non
             "warning",
             None,
             "",
-            f"{events.far} events lie more than a week from all others: their times are broken; they were left out",
+            f"events left out, because their time lies more than a week from that of all others: {events.far}",
         )
     if events.gpu.is_empty():
         _tell_of_no_gpu_work(events, collector)
@@ -34,7 +34,7 @@ def tell_of(trace: Trace, events: Events, ops: Ops, collector: Collector) -> Non
         )
     memory = trace.instants.filter(pl.col("name").cast(pl.String) == "[memory]").height
     if memory:
-        collector.issue("info", None, "[memory]", f"{memory} memory events are not shown")
+        collector.issue("info", None, "[memory]", f"memory events, which are not shown: {memory}")
 
 
 def _tell_of_no_gpu_work(events: Events, collector: Collector) -> None:

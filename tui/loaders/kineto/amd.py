@@ -1,0 +1,85 @@
+"""What traces of AMD GPUs tell elsewhere than those of NVIDIA's: on the launching call, and in other numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import polars as pl
+
+GRID: Final = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
+_IN_THREADS: Final = "hipExtModuleLaunchKernel"
+"""The one HIP launch whose grid counts threads, not blocks."""
+_LARGEST_SIZE: Final = (1 << 31) - 1
+"""What a grid of blocks can have along one axis."""
+
+
+def launch_sizes() -> list[pl.Expr]:
+    """Grids and blocks of which all three numbers can be true; else none of them."""
+    return [
+        pl.when(pl.all_horizontal(pl.col(axis).is_between(1, _LARGEST_SIZE) for axis in axes)).then(name).alias(name)
+        for axes in (GRID[:3], GRID[3:])
+        for name in axes
+    ]
+
+
+def with_facts_of_launches(work: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
+    """Fill grid, block, dynamic shared memory and size from the HIP call, where AMD's older traces have them."""
+    is_in_threads = pl.col("name").cast(pl.String) == _IN_THREADS
+    blocks = (
+        pl.when(is_in_threads)
+        .then((pl.col(f"grid_{axis}") + pl.col(f"block_{axis}") - 1) // pl.col(f"block_{axis}"))
+        .otherwise(f"grid_{axis}")
+        .alias(f"launch_grid_{axis}")
+        for axis in "xyz"
+    )
+    axes = [pl.col(name) for name in GRID]
+    launches = (
+        calls.filter(pl.col("correlation") >= 1)
+        .sort("start_ns", maintain_order=True)
+        .unique("correlation", keep="first", maintain_order=True)
+        .with_columns(launch_sizes())
+        .select(
+            "correlation",
+            *blocks,
+            *(pl.col(f"block_{axis}").alias(f"launch_block_{axis}") for axis in "xyz"),
+            # A launch asks for dynamic shared memory; what the kernel has by itself is not told.
+            pl.when(pl.col("shared_bytes") >= 0).then("shared_bytes").alias("dynamic_shared_bytes"),
+            pl.when(pl.col("bytes") >= 0).then("bytes").alias("launch_bytes"),
+        )
+    )
+    is_kernel = pl.col("kind") == "kernel"
+    # One launch of a graph runs many kernels: its own grid would be none of theirs.
+    is_single = pl.col("correlation").is_first_distinct() & pl.col("correlation").is_last_distinct()
+    return work.join(launches, on="correlation", how="left", maintain_order="left").with_columns(
+        *(
+            pl.when(is_kernel & is_single & pl.all_horizontal(axis.is_null() for axis in axes))
+            .then(f"launch_{name}")
+            .otherwise(name)
+            .alias(name)
+            for name in GRID
+        ),
+        pl.when(is_kernel & is_single & pl.col("shared_bytes").is_null())
+        .then("dynamic_shared_bytes")
+        .alias("dynamic_shared_bytes"),
+        pl.when(~is_kernel).then(pl.coalesce("bytes", "launch_bytes")).otherwise("bytes").alias("bytes"),
+    )
+
+
+def device_numbers(work: pl.DataFrame, calls: pl.DataFrame, listed: Sequence[int]) -> dict[int, int]:
+    """The number in ``deviceProperties`` of each device that work ran on, where the two differ.
+
+    Older traces number the agents of the machine, processors among them: GPU 0 may be agent 2. They are told by grids
+    that stand on the launches; agents are then taken in their order.
+
+    Args:
+        work: The GPU work, with ``device``.
+        calls: The API calls.
+        listed: The numbers in ``deviceProperties``.
+    """
+    used = sorted(work["device"].unique().drop_nulls().to_list())
+    is_agent = calls["grid_x"].count() > 0 or not set(used) <= set(listed)
+    if not is_agent or len(used) > len(listed):
+        return {}
+    numbers = dict(zip(used, sorted(listed), strict=False))
+    return {} if all(agent == number for agent, number in numbers.items()) else numbers
