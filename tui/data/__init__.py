@@ -1,1 +1,1 @@
-"""Tables that people can read and extend: op types, GPUs, compute capabilities."""
+"""Tables that people can read and extend: op types, GPUs, compute capabilities, the numbers of CUDA calls."""

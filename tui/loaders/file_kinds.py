@@ -20,7 +20,17 @@ _UNPACK: Final = "unpack it and open the log in it"
 _TYPED: Final = "open the log as text: figures in an image can't be read"
 _AS_TEXT: Final = "save its text first, with: pdftotext -layout"
 
+_OLD_NVPROF: Final = (
+    "print it as text with an nvprof of CUDA 12 or before: "
+    "nvprof --import-profile FILE --print-gpu-trace --csv --log-file run.csv"
+)
+
 _MAGIC: Final[tuple[tuple[int, bytes, FileKind], ...]] = (
+    (
+        0,
+        b"\0\x04\0\0\x05\0\0\0\x01\x04\0\0",
+        FileKind("a profile of nvprof in the binary form of CUDA 5 and 6 (later ones are databases)", _OLD_NVPROF),
+    ),
     (0, b"\x89PNG\r\n\x1a\n", FileKind("a PNG image", _TYPED)),
     (0, b"\xff\xd8\xff", FileKind("a JPEG image", _TYPED)),
     (0, b"GIF8", FileKind("a GIF image", _TYPED)),

@@ -16,6 +16,7 @@ from tui.loaders.kineto.loader import KinetoLoader
 from tui.loaders.nsys import NSYS_DATABASE
 from tui.loaders.nsys_stats import NSYS_STATS
 from tui.loaders.nvprof import NVPROF
+from tui.loaders.nvprof_db import NVPROF_DATABASE
 from tui.loaders.paleo import PALEO
 from tui.loaders.source import Source
 from tui.loaders.sqlite.loader import DatabaseLoader
@@ -25,7 +26,7 @@ from tui.model.profile import Profile, joined
 
 _TEXT_FORMATS: Final = (NVPROF, NSYS_STATS, CAFFE, PALEO)
 
-_DATABASE_FORMATS: Final = (DLPROF_DATABASE, NSYS_DATABASE)
+_DATABASE_FORMATS: Final = (DLPROF_DATABASE, NSYS_DATABASE, NVPROF_DATABASE)
 
 LOADERS: Final[tuple[Loader, ...]] = (TextLogLoader(_TEXT_FORMATS), DatabaseLoader(_DATABASE_FORMATS), KinetoLoader())
 

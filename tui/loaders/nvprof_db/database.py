@@ -1,0 +1,257 @@
+"""nvprof's databases, versions 8 to 17: every process in one is a session."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.loaders.base import Format
+from tui.loaders.linking.launches import iteration_at, link_ops, with_launch
+from tui.loaders.linking.nvtx_ops import ops_from_ranges
+from tui.loaders.linking.steps import mark_steps
+from tui.loaders.nvprof_db import gpu_work
+from tui.loaders.nvprof_db.calls import read_calls
+from tui.loaders.nvprof_db.devices import read_commands, read_devices
+from tui.loaders.nvprof_db.markers import read_ranges
+from tui.loaders.nvprof_db.metrics import read_metrics
+from tui.loaders.nvprof_db.strings import Strings
+from tui.loaders.nvprof_db.times import relative
+from tui.model.errors import ProftuiError
+from tui.model.schema import FRAMES, conform
+
+if TYPE_CHECKING:
+    from tui.loaders.collector import Collector
+    from tui.loaders.source import Source
+    from tui.loaders.sqlite.database import Database
+
+FORMAT: Final = Format(
+    name="nvprof-database",
+    title="nvprof database",
+    recognised_by="an SQLite database with nvprof's tables (StringTable, Version, CUPTI_ACTIVITY_KIND_KERNEL, ...)",
+    feeds=("sessions", "devices", "activities", "api_calls", "ops", "ranges", "metrics", "issues"),
+    record_with="nvprof -o run.nvprof ./program",
+)
+
+_MOST_PROCESSES: Final = 256
+"""More are taken for damage, and for one."""
+
+_NOT_SHOWN: Final = {
+    "CUPTI_ACTIVITY_KIND_GLOBAL_ACCESS": "global memory accesses by source line",
+    "CUPTI_ACTIVITY_KIND_SHARED_ACCESS": "shared memory accesses by source line",
+    "CUPTI_ACTIVITY_KIND_BRANCH": "branches by source line",
+    "CUPTI_ACTIVITY_KIND_INSTRUCTION_EXECUTION": "instructions by source line",
+    "CUPTI_ACTIVITY_KIND_PC_SAMPLING": "PC samples",
+    "CUPTI_ACTIVITY_KIND_OPENACC_DATA": "OpenACC data regions",
+    "CUPTI_ACTIVITY_KIND_OPENACC_LAUNCH": "OpenACC launches",
+    "CUPTI_ACTIVITY_KIND_OPENACC_OTHER": "other OpenACC constructs",
+    "CUPTI_ACTIVITY_KIND_OPENMP": "OpenMP regions",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _NvprofDatabase:
+    """nvprof's database as a format of SQLite databases."""
+
+    format: Format = FORMAT
+
+    def claims(self, database: Database) -> bool:
+        return (
+            database.has("StringTable", "_id_", "value")
+            and "Version" in database.tables
+            and any(table.startswith("CUPTI_ACTIVITY_KIND_") for table in database.tables)
+        )
+
+    def read(self, database: Database, collector: Collector, source: Source) -> None:
+        """Put each process into a session.
+
+        Raises:
+            ProftuiError: Nothing was recorded.
+        """
+        session = collector.open_session(FORMAT.name, None)
+        strings = Strings(database)
+        devices = read_devices(database, strings)
+        kernels, replayed = _read_kernels(database, strings, collector)
+        parts = [kernels]
+        for read in (
+            gpu_work.read_copies,
+            gpu_work.read_memsets,
+            gpu_work.read_graphs,
+            gpu_work.read_unified_memory,
+        ):
+            if not source.keep_going(sum(part.height for part in parts)):
+                break
+            parts.append(read(database))
+        activities = pl.concat(parts, how="diagonal")
+        calls = read_calls(database)
+        ranges, ends_alone = read_ranges(database, strings)
+        (activities, calls, ranges), origin, astray = relative((activities, calls, ranges))
+        metrics = read_metrics(database, kernels, devices)
+        if not any(frame.height for frame in (activities, calls, ranges, metrics)):
+            if source.stopped:
+                return
+            raise ProftuiError(
+                f"{database.called}: an nvprof database{_version(database)} in which nothing was recorded: it has no "
+                "kernels, copies, CUDA calls or ranges",
+                "profile again: the program must use the GPU and come to its end, with: nvprof -o run.nvprof ./program",
+            )
+        commands = read_commands(database, strings)
+        owners = _owners(activities, calls, ranges, commands)
+        for number, pid in enumerate(owners.pids):
+            if number:
+                session = collector.open_session(FORMAT.name, None)
+            session.pid = pid
+            session.command = commands.get(pid) if pid is not None else None
+            session.facts.update(tool="nvprof", origin_ns=origin)
+            mine = (
+                (activities, calls, ranges)
+                if len(owners.pids) == 1
+                else (
+                    activities.filter(owners.of_activities.eq_missing(pl.Series([pid], dtype=pl.Int64))),
+                    calls.filter(pl.col("pid") == pid),
+                    ranges.filter(pl.col("pid") == pid),
+                )
+            )
+            frames, source_of_iterations = _linked(*mine, collector)
+            session.facts["iteration_source"] = source_of_iterations
+            if not number:
+                frames["metrics"] = metrics
+            collector.add_frames({"devices": devices, **frames})
+            if not number:
+                _tell(database, collector, metrics.height, replayed=replayed, astray=astray, ends_alone=ends_alone)
+
+
+@dataclass(frozen=True, slots=True)
+class _Owners:
+    """Which process did what."""
+
+    pids: tuple[int | None, ...]
+    of_activities: pl.Series
+
+
+def _owners(activities: pl.DataFrame, calls: pl.DataFrame, ranges: pl.DataFrame, commands: dict[int, str]) -> _Owners:
+    """GPU work belongs to the process whose call launched it; what no call launched, to the first process."""
+    pids = pl.concat([calls["pid"], ranges["pid"]]).drop_nulls().unique().sort().to_list()
+    nobody = pl.Series([None] * activities.height, dtype=pl.Int64)
+    if len(pids) < 2 or len(pids) > _MOST_PROCESSES:
+        only = pids[0] if len(pids) == 1 else next(iter(commands)) if len(commands) == 1 else None
+        return _Owners((only,), nobody)
+    launching = (
+        calls.group_by("correlation")
+        .agg(pl.col("pid").n_unique().alias("processes"), pl.col("pid").first())
+        .filter(pl.col("processes") == 1)
+    )
+    owner = activities.select("correlation", _own(activities)).join(
+        launching.select("correlation", "pid"), on="correlation", how="left", maintain_order="left"
+    )
+    known = pl.coalesce("owner", "pid")
+    return _Owners(
+        tuple(pids),
+        owner.select(pl.when(known.is_in(pids)).then(known).otherwise(pids[0]).alias("pid")).to_series(),
+    )
+
+
+def _own(activities: pl.DataFrame) -> pl.Expr:
+    return pl.col("owner") if "owner" in activities.columns else pl.lit(None, pl.Int64).alias("owner")
+
+
+def _read_kernels(database: Database, strings: Strings, collector: Collector) -> tuple[pl.DataFrame, bool]:
+    """Kernels of all tables, and whether they were run one by one for metrics."""
+    timeline, serial, children = (
+        gpu_work.read_kernels(database, strings, table)
+        for table in (gpu_work.TIMELINE, gpu_work.SERIAL, gpu_work.CHILDREN)
+    )
+    if timeline.height and serial.height:
+        again = serial.join(timeline, on="correlation", how="semi", nulls_equal=False)
+        if again.height:
+            collector.issue(
+                "info",
+                None,
+                "CUPTI_ACTIVITY_KIND_KERNEL",
+                f"{again.height} kernels of the timeline ran once more for metrics: their time is not counted twice",
+            )
+            serial = serial.join(timeline, on="correlation", how="anti", nulls_equal=False, maintain_order="left")
+    return pl.concat([timeline, serial, children]), bool(serial.height) and not timeline.height
+
+
+def _linked(
+    activities: pl.DataFrame, calls: pl.DataFrame, ranges: pl.DataFrame, collector: Collector
+) -> tuple[dict[str, pl.DataFrame], str | None]:
+    """The frames of one process, GPU work tied to ops and iterations; and where iterations are from."""
+    steps = mark_steps(conform("ranges", ranges))
+    # A range that belongs to no thread can be around no launch.
+    threaded = steps.ranges.with_row_index("row").filter(pl.col("tid").is_not_null())
+    found = ops_from_ranges(threaded.drop("row"))
+    depths = pl.DataFrame({"row": threaded["row"], "depth": found.ranges["depth"]})
+    marked = (
+        steps.ranges.drop("depth")
+        .with_row_index("row")
+        .join(depths, on="row", how="left", maintain_order="left")
+        .drop("row")
+    )
+    launched = with_launch(activities, calls)
+    if found.ops.height:
+        launched = link_ops(launched, found.ops, found.nesting)
+    marks = marked.filter(pl.col("iteration").is_not_null())
+    if marks.height:
+        launched = launched.with_columns(iteration_at(marks, launched["launch_ns"]))
+    return {
+        "activities": _of_model("activities", launched, collector),
+        "api_calls": calls,
+        "ops": found.ops,
+        "ranges": marked,
+    }, steps.source
+
+
+def _of_model(frame: str, data: pl.DataFrame, collector: Collector) -> pl.DataFrame:
+    """The columns that are the model's; numbers too large for them become null."""
+    schema = FRAMES[frame]
+    kept = data.select(name for name in schema if name in data.columns)
+    fitted = kept.with_columns(pl.col(name).cast(schema[name], strict=False) for name in kept.columns)
+    lost = sum(fitted.null_count().row(0)) - sum(kept.null_count().row(0)) if kept.width else 0
+    if lost:
+        collector.issue("warning", None, "", f"{lost} numbers are too large to be true; they were left out")
+    return fitted
+
+
+def _tell(
+    database: Database, collector: Collector, metric_rows: int, *, replayed: bool, astray: int, ends_alone: int
+) -> None:
+    """What a reader must know of the figures."""
+    if replayed:
+        collector.issue(
+            "warning",
+            None,
+            "",
+            "kernels ran one after another, and again for each group of metrics: their times are no timeline, and "
+            "gaps between them say nothing",
+        )
+    if metric_rows:
+        collector.issue(
+            "info",
+            None,
+            "",
+            "the database has metrics and events by number, without names; names are printed by: "
+            "nvprof --import-profile FILE --csv",
+        )
+    if astray:
+        collector.issue(
+            "warning", None, "", f"{astray} start times lie more than a month from the others; they were left out"
+        )
+    if ends_alone:
+        collector.issue(
+            "warning", None, "", f"{ends_alone} ends of NVTX ranges have no start: recording began within them"
+        )
+    counts = {words: database.count(table) for table, words in _NOT_SHOWN.items()}
+    if any(counts.values()):
+        found = ", ".join(f"{words} ({count})" for words, count in counts.items() if count)
+        collector.issue("info", None, "", f"the database also holds what no view shows: {found}")
+
+
+def _version(database: Database) -> str:
+    versions = database.frame("Version", {"version": pl.Int64})["version"].drop_nulls()
+    return f" of version {versions[0]}" if len(versions) else ""
+
+
+NVPROF_DATABASE: Final = _NvprofDatabase()

@@ -1,0 +1,42 @@
+"""Times of a database: nanoseconds of Unix time, 0 where the profiler had none."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import polars as pl
+
+LONGEST_NS: Final = 30 * 24 * 3600 * 10**9
+"""A month: what lies farther from all else is damage."""
+
+
+def absolute(start: str = "start", end: str = "end") -> tuple[pl.Expr, pl.Expr]:
+    """Columns ``start_ns``, still as Unix time, and ``duration_ns``; null where they are not known or impossible."""
+    started = pl.when(pl.col(start) > 0).then(start)
+    lasted = pl.when(pl.col(end) > 0).then(pl.col(end) - started)
+    return started.alias("start_ns"), pl.when(lasted.is_between(0, LONGEST_NS)).then(lasted).alias("duration_ns")
+
+
+def relative(frames: tuple[pl.DataFrame, ...]) -> tuple[tuple[pl.DataFrame, ...], int | None, int]:
+    """Count the times of frames from the earliest of them.
+
+    Times that lie more than a month from the middle one are none: they become null.
+
+    Returns:
+        The frames, the Unix time that they now count from (None without any), and how many times were left out.
+    """
+    starts = pl.concat([frame["start_ns"] for frame in frames]).drop_nulls().sort()
+    if starts.is_empty():
+        return frames, None, 0
+    middle = int(starts[len(starts) // 2])
+    near = starts.is_between(middle - LONGEST_NS, middle + LONGEST_NS)
+    origin = int(starts.filter(near)[0])
+    there = pl.col("start_ns").is_between(middle - LONGEST_NS, middle + LONGEST_NS)
+    counted = tuple(
+        frame.with_columns(
+            pl.when(there).then(pl.col("start_ns") - origin).alias("start_ns"),
+            pl.when(there).then("duration_ns").alias("duration_ns"),
+        )
+        for frame in frames
+    )
+    return counted, origin, int((~near).sum())
