@@ -54,15 +54,15 @@ def why_without_op(has_op: pl.Expr) -> pl.Expr:
     """The reason that work has no op, one of `WITHOUT_OP`; null where it has one."""
     join = pl.col("op_join").cast(pl.String)
     told = pl.when(join.is_in(WITHOUT_OP[:2])).then(join).otherwise(pl.lit(WITHOUT_OP[3]))
-    return pl.when(~has_op).then(told).alias("reason")
+    return pl.when(~has_op).then(told).alias("why_no_op")
 
 
 @once_per_profile("activities", "ops", "summary")
 def work_by_op(profile: Profile) -> pl.DataFrame:
     """GPU work of the sessions with recorded ops: one row per session, op name (or reason) and kernel.
 
-    Columns: session, op (name of the innermost op, null where there is none), reason (then: one of `WITHOUT_OP`), kind,
-    name, short_name, launches, total_ns, min_ns, max_ns, uses_tensor_core, line (first one in the input).
+    Columns: session, op (name of the innermost op, null where there is none), why_no_op (then one of `WITHOUT_OP`),
+    kind, name, short_name, launches, total_ns, min_ns, max_ns, uses_tensor_core, line (first one in the input).
     """
     sessions = recorded_sessions(profile)
     activities = profile["activities"]
@@ -73,7 +73,7 @@ def work_by_op(profile: Profile) -> pl.DataFrame:
         .with_columns(names)
         .filter(pl.col("session").is_in(sessions.implode()))
         .with_columns(why_without_op(pl.col("op").is_not_null()))
-        .group_by("session", "op", "reason", "kind", "name")
+        .group_by("session", "op", "why_no_op", "kind", "name")
         .agg(
             pl.len().cast(pl.Int64).alias("launches"),
             total().alias("total_ns"),
@@ -91,7 +91,7 @@ def work_by_op(profile: Profile) -> pl.DataFrame:
     totals = printed.select(
         "session",
         pl.lit(None, NAME).alias("op"),
-        pl.lit(WITHOUT_OP[2]).alias("reason"),
+        pl.lit(WITHOUT_OP[2]).alias("why_no_op"),
         "kind",
         "name",
         pl.col("calls").alias("launches"),

@@ -5,7 +5,9 @@ Names and counting follow PyTorch's ``key_averages()``, so that its table can be
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import polars as pl
@@ -26,6 +28,36 @@ NO_OP: Final = "(no op: {})"
 
 MIXED: Final = "mixed"
 """The direction of a name that has calls of several."""
+
+
+RECORDED: Final[Mapping[str, Any]] = MappingProxyType(
+    {
+        "session": pl.UInt32,
+        "op": NAME,
+        "op_type": NAME,
+        "direction": NAME,
+        "group": NAME,
+        "calls": pl.Int64,
+        "gpu_self_ns": pl.Int64,
+        "time_pct": pl.Float64,
+        "gpu_total_ns": pl.Int64,
+        "gpu_avg_ns": pl.Int64,
+        "gpu_min_ns": pl.Int64,
+        "gpu_max_ns": pl.Int64,
+        "cpu_total_ns": pl.Int64,
+        "cpu_self_ns": pl.Int64,
+        "cpu_avg_ns": pl.Int64,
+        "api_ns": pl.Int64,
+        "launches": pl.Int64,
+        "kernels": pl.Int64,
+        "tc_eligible": pl.Boolean,
+        "uses_tensor_core": pl.Boolean,
+        "op_source": NAME,
+        "line": pl.UInt32,
+        "why_no_op": pl.String,
+    }
+)
+"""The columns of `recorded_ops`."""
 
 
 @once_per_profile("ops", "activities", "api_calls")
@@ -194,7 +226,7 @@ def recorded_ops(profile: Profile) -> pl.DataFrame:
 
     Columns: session, op, op_type, direction, group, calls, gpu_self_ns, time_pct, gpu_total_ns, gpu_avg_ns, gpu_min_ns,
     gpu_max_ns, cpu_total_ns, cpu_self_ns, cpu_avg_ns, api_ns, launches, kernels (distinct names of what it launched
-    itself), tc_eligible, uses_tensor_core (whether any of its own kernels does), op_source, line. ``reason`` is why
+    itself), tc_eligible, uses_tensor_core (whether any of its own kernels does), op_source, line. ``why_no_op`` is why
     work has no op, null for ops.
 
     ``gpu_self_ns`` of all rows of a session adds up to its GPU time; ``time_pct`` is the share of that. ``op_type`` is
@@ -203,13 +235,13 @@ def recorded_ops(profile: Profile) -> pl.DataFrame:
     """
     work = classified_work(profile)
     groups = (
-        work.group_by("session", "op", "reason", "group")
+        work.group_by("session", "op", "why_no_op", "group")
         .agg(total("total_ns").alias("total_ns"))
         .sort("total_ns", "group", descending=[True, False], nulls_last=True)
-        .group_by("session", "op", "reason", maintain_order=True)
+        .group_by("session", "op", "why_no_op", maintain_order=True)
         .agg(pl.col("group").cast(pl.String).str.join(", ").alias("groups"))
     )
-    of_kernels = work.group_by("session", "op", "reason").agg(
+    of_kernels = work.group_by("session", "op", "why_no_op").agg(
         pl.col("name").n_unique().cast(pl.Int64).alias("kernels"),
         pl.col("uses_tensor_core").any(ignore_nulls=False),
         pl.when(pl.col("kernel_type").n_unique() == 1).then(pl.col("kernel_type").first()).alias("kernel_type"),
@@ -217,7 +249,7 @@ def recorded_ops(profile: Profile) -> pl.DataFrame:
         total("total_ns").alias("work_ns"),
         pl.col("line").min().alias("work_line"),
     )
-    of_kernels = of_kernels.join(groups, on=["session", "op", "reason"], how="left", nulls_equal=True)
+    of_kernels = of_kernels.join(groups, on=["session", "op", "why_no_op"], how="left", nulls_equal=True)
     classes = op_classes(profile).rename({"direction": "named_direction"})
     ops = (
         by_name(profile)
@@ -232,7 +264,7 @@ def recorded_ops(profile: Profile) -> pl.DataFrame:
     )
     rest = of_kernels.filter(pl.col("op").is_null()).select(
         "session",
-        pl.format(NO_OP, "reason").cast(NAME).alias("op"),
+        pl.format(NO_OP, "why_no_op").cast(NAME).alias("op"),
         pl.col("kernel_type").alias("op_type"),
         pl.col("groups").cast(NAME).alias("group"),
         pl.col("work_ns").alias("gpu_self_ns"),
@@ -240,7 +272,7 @@ def recorded_ops(profile: Profile) -> pl.DataFrame:
         "kernels",
         "uses_tensor_core",
         pl.col("work_line").alias("line"),
-        "reason",
+        "why_no_op",
     )
     whole = pl.col("gpu_self_ns").sum().over("session")
     return (
@@ -256,31 +288,3 @@ def recorded_ops(profile: Profile) -> pl.DataFrame:
             nulls_last=True,
         )
     )
-
-
-RECORDED: Final = (
-    "session",
-    "op",
-    "op_type",
-    "direction",
-    "group",
-    "calls",
-    "gpu_self_ns",
-    "time_pct",
-    "gpu_total_ns",
-    "gpu_avg_ns",
-    "gpu_min_ns",
-    "gpu_max_ns",
-    "cpu_total_ns",
-    "cpu_self_ns",
-    "cpu_avg_ns",
-    "api_ns",
-    "launches",
-    "kernels",
-    "tc_eligible",
-    "uses_tensor_core",
-    "op_source",
-    "line",
-    "reason",
-)
-"""The columns of `recorded_ops`."""
