@@ -1,33 +1,8 @@
 from __future__ import annotations
 
-import io
 import json
-from typing import Any
 
-from tui.loaders.chrome.reader import read_trace
-from tui.loaders.chrome.trace import Arg, ArgKind, Trace
-from tui.loaders.source import Source
-
-ARGS = (
-    Arg("correlation", ("correlation",), ArgKind.INTEGER),
-    Arg("external_id", ("external id",), ArgKind.INTEGER),
-    Arg("shapes", ("input dims",), ArgKind.TEXT),
-    Arg("occupancy", ("est. achieved occupancy %",), ArgKind.NUMBER),
-    Arg("grid", ("grid",), ArgKind.TRIPLE),
-)
-
-
-def read(document: str | bytes) -> Trace:
-    content = document.encode() if isinstance(document, str) else document
-    return read_trace(Source.open("trace.json", stream=io.BytesIO(content)), ARGS)
-
-
-def kernel(**changed: Any) -> dict[str, Any]:
-    event = {
-        "ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 10, "dur": 2.5,
-        "args": {"correlation": 3, "External id": 4, "grid": [8, 2], "est. achieved occupancy %": 40},
-    }  # fmt: skip
-    return event | changed
+from tests.loaders.chrome.documents import kernel, read
 
 
 def test_an_event_becomes_a_row() -> None:

@@ -1,4 +1,4 @@
-"""Where the list of events lies in a document, and what stands beside it."""
+"""What a document of trace events looks like, and what it says beside them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ BARE_LIST: Final = re.compile(rb"\s*+\[")
 _PROBED_KEY: Final = re.compile(rb'"traceEvents"\s*:')
 _PROBED_EVENT: Final = re.compile(rb'\s*\[\s*(?:\{\s*\}\s*,\s*)*\{[^\]]{0,4000}?"ph"\s*:\s*"', re.DOTALL)
 _MEMBER: Final = re.compile(r'"((?:[^"\\]|\\.){0,200})"\s*+:\s*+')
-_LONGEST: Final = 64 << 20
-"""Bytes of what stands beside the events; what is more is not read."""
+LONGEST_BESIDE: Final = 64 << 20
+"""Bytes of what stands beside the events; of more than that, nothing is read."""
 
 
 def looks_like_trace(head: bytes) -> bool:
@@ -43,7 +43,7 @@ def members(data: bytes) -> tuple[dict[str, Any], bool]:
     Returns:
         The members, and whether nothing of the text was lost.
     """
-    if len(data) > _LONGEST:
+    if len(data) > LONGEST_BESIDE:
         return {}, False
     text = data.decode("utf-8", "replace").strip().removeprefix("{").removesuffix("}").strip().strip(",").strip()
     if not text:

@@ -106,41 +106,57 @@ class Piece:
     """In the text of the part."""
 
 
-class Texts:
-    """Numbers the distinct texts."""
+class Texts(dict[object, int]):
+    """Numbers the distinct texts: of a text, a number, or the bytes of a JSON value it gives the code."""
 
     def __init__(self) -> None:
+        super().__init__({None: NO_TEXT, b"": NO_TEXT, b"null": NO_TEXT})
         self.all: list[str] = []
         """The texts by their codes."""
         self.cut = 0
         """How many were too long."""
+        self.not_utf8 = 0
+        """How many of the bytes of JSON values were no UTF-8."""
         self._code: dict[str, int] = {}
 
-    def of(self, value: object) -> int:
-        """The code of a text, or of the JSON of another value; `NO_TEXT` of null."""
-        if value is None:
-            return NO_TEXT
-        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        code = self._code.get(text)
-        return self._added(text) if code is None else code
-
-    def _added(self, text: str) -> int:
+    def __missing__(self, value: object) -> int:
+        text = self._json_of(value) if isinstance(value, bytes) else _text(value)
         cut = text[:LONGEST_TEXT]
+        self.cut += len(text) > LONGEST_TEXT
         # JSON can spell half a character, which no text can hold.
         clean = cut if cut.isascii() else cut.encode("utf-8", "replace").decode()
-        self.cut += len(text) > LONGEST_TEXT
         code = self._code.setdefault(clean, len(self.all))
         if code == len(self.all):
             self.all.append(clean)
         if len(text) <= LONGEST_TEXT:
-            self._code[text] = code
+            self[value] = code
         return code
 
-    def of_id(self, value: object) -> int:
-        """The code of the number or name of a process or thread."""
-        if isinstance(value, float) and value.is_integer():
-            value = int(value)
-        return self.of(value)
+    def of(self, value: object) -> int:
+        """The code of a text, or of the JSON of another value; `NO_TEXT` of null."""
+        return self[value] if isinstance(value, str | bytes) or value is None else self[_text(value)]
+
+    def _json_of(self, value: bytes) -> str:
+        try:
+            text = value.decode()
+        except UnicodeDecodeError:
+            self.not_utf8 += 1
+            text = value.decode("utf-8", "replace")
+        if len(text) > LONGEST_TEXT and text[0] != '"':
+            return text
+        try:
+            return _text(json.loads(text))
+        except (ValueError, RecursionError):
+            return text
+
+
+def _text(value: object) -> str:
+    """A text itself, of anything else its JSON; of 7.0 that of 7."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return json.dumps(value, ensure_ascii=False)
 
 
 def piece_of(
@@ -148,9 +164,9 @@ def piece_of(
 ) -> Piece:
     """Columns of events as Python objects: the slow way, for those that the fast one does not take."""
     texts = Texts()
-    complete = _Gathered(args, texts)
-    instants = _Gathered(args, texts)
-    flows = _Gathered((), texts)
+    complete = Gathered(args, texts)
+    instants = Gathered(args, texts)
+    flows = Gathered((), texts)
     names: list[tuple[str | None, str | None, str, str]] = []
     for index, event in enumerate(events):
         line = None if lines is None else lines[index]
@@ -158,7 +174,7 @@ def piece_of(
         if phase == "X":
             complete.add(event, line)
         elif phase == "M":
-            names += _names(event)
+            names += names_of(event)
         elif isinstance(phase, str) and phase in INSTANT:
             instants.add(event, line)
         elif isinstance(phase, str) and phase in FLOW:
@@ -201,65 +217,48 @@ def _count_and_first(bad: npt.NDArray[np.bool_], rows: Rows) -> tuple[int, int |
     return count, int(rows.line[int(np.argmax(bad))]) if count and rows.line is not None else None
 
 
-def _names(event: Mapping[str, Any]) -> list[tuple[str | None, str | None, str, str]]:
+def names_of(event: Mapping[str, Any]) -> list[tuple[str | None, str | None, str, str]]:
+    """What an event of phase M calls processes and threads: pid, tid, what is named, the name."""
     args, kind = event.get("args"), event.get("name")
     if not isinstance(args, dict) or not isinstance(kind, str):
         return []
-    pid, tid = (None if event.get(key) is None else _text(event[key]) for key in ("pid", "tid"))
-    return [
-        (pid, tid, kind[:LONGEST_TEXT], _text(value)[:LONGEST_TEXT]) for value in args.values() if value is not None
-    ]
+    pid, tid = (None if event.get(key) is None else _short(event[key]) for key in ("pid", "tid"))
+    return [(pid, tid, _short(kind), _short(value)) for value in args.values() if value is not None]
 
 
-def _text(value: object) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return text[:LONGEST_TEXT].encode("utf-8", "replace").decode()
+def _short(value: object) -> str:
+    return _text(value)[:LONGEST_TEXT].encode("utf-8", "replace").decode()
 
 
-class _Gathered:
-    """Columns that grow."""
+class GatheredArgs:
+    """Arguments that come event by event."""
 
     def __init__(self, args: Sequence[Arg], texts: Texts) -> None:
         self._args = args
         self._keys = {key: (column, place) for column, arg in enumerate(args) for place, key in enumerate(arg.keys)}
         self._texts = texts
-        self._codes: tuple[list[int], ...] = ([], [], [], [])
-        self._starts: list[int] = []
-        self._durations: list[int] = []
-        self._lines: list[int] = []
-        self._phases: list[int] = []
-        self._numbers: list[int] = []
         self._values: dict[int, tuple[list[int], list[Any]]] = {}
 
-    def add(self, event: Mapping[str, Any], line: int | None) -> None:
-        cat, name, pid, tid = self._codes
-        cat.append(self._texts.of(event.get("cat")))
-        name.append(self._texts.of(event.get("name")))
-        pid.append(self._texts.of_id(event.get("pid")))
-        tid.append(self._texts.of_id(event.get("tid")))
-        self._starts.append(ns_of(event.get("ts")))
-        self._durations.append(ns_of(event.get("dur")))
-        self._phases.append(self._texts.of(event.get("ph")))
-        self._numbers.append(integer_of(event.get("id")))
-        if line is not None:
-            self._lines.append(line)
-        args = event.get("args")
-        if isinstance(args, dict) and self._keys:
-            self._add_args(args)
-
-    def _add_args(self, args: Mapping[str, Any]) -> None:
-        row = len(self._starts) - 1
+    def add(self, row: int, args: Mapping[str, Any]) -> None:
+        """Take the arguments of the event in a row; texts may be the bytes of their JSON."""
         chosen: dict[int, tuple[int, Any]] = {}
         for key, value in args.items():
             found = self._keys.get(key.lower())
             if found is not None and value is not None:
                 column, place = found
-                if column not in chosen or place <= chosen[column][0]:
+                if column not in chosen or place < chosen[column][0]:
                     chosen[column] = (place, value)
         for column, (_, value) in chosen.items():
             rows, values = self._values.setdefault(column, ([], []))
             rows.append(row)
             values.append(self._converted(value, self._args[column].kind))
+
+    def values(self) -> list[Values]:
+        """All that came."""
+        return [
+            Values(column, np.array(rows, np.int64), np.array(values, dtype_of(self._args[column].kind)))
+            for column, (rows, values) in self._values.items()
+        ]
 
     def _converted(self, value: Any, kind: ArgKind) -> int | float:
         if kind is ArgKind.INTEGER:
@@ -268,18 +267,46 @@ class _Gathered:
             return number_of(value)
         return self._texts.of(value)
 
+
+class Gathered:
+    """Columns that grow."""
+
+    def __init__(self, args: Sequence[Arg], texts: Texts) -> None:
+        self._args = GatheredArgs(args, texts)
+        self._texts = texts
+        self._codes: tuple[list[int], ...] = ([], [], [], [])
+        self._starts: list[int] = []
+        self._durations: list[int] = []
+        self._lines: list[int] = []
+        self._phases: list[int] = []
+        self._numbers: list[int] = []
+
+    def add(self, event: Mapping[str, Any], line: int | None) -> None:
+        """Take the next event."""
+        cat, name, pid, tid = self._codes
+        cat.append(self._texts.of(event.get("cat")))
+        name.append(self._texts.of(event.get("name")))
+        pid.append(self._texts.of(event.get("pid")))
+        tid.append(self._texts.of(event.get("tid")))
+        self._starts.append(ns_of(event.get("ts")))
+        self._durations.append(ns_of(event.get("dur")))
+        self._phases.append(self._texts.of(event.get("ph")))
+        self._numbers.append(integer_of(event.get("id")))
+        if line is not None:
+            self._lines.append(line)
+        args = event.get("args")
+        if isinstance(args, dict):
+            self._args.add(len(self._starts) - 1, args)
+
     def rows(self, *, with_duration: bool = False, is_flow: bool = False) -> Rows:
+        """All that came."""
         cat, name, pid, tid = (np.array(codes, np.int32) for codes in self._codes)
-        args = [
-            Values(column, np.array(rows, np.int64), np.array(values, dtype_of(self._args[column].kind)))
-            for column, (rows, values) in self._values.items()
-        ]
         return Rows(
             cat, name, pid, tid,
             np.array(self._starts, np.int64),
             np.array(self._durations, np.int64) if with_duration else None,
             np.array(self._lines, np.int64) if len(self._lines) == len(self._starts) else None,
-            args,
+            self._args.values(),
             np.array(self._phases, np.int32) if is_flow else None,
             np.array(self._numbers, np.int64) if is_flow else None,
         )  # fmt: skip

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import gc
+import os
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotDoneError
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from tui.loaders.base import keep_going
-from tui.loaders.chrome.document import BARE_LIST, LIST, looks_like_trace, members
+from tui.loaders.chrome.crew import Crew
+from tui.loaders.chrome.decoding import Decoder
+from tui.loaders.chrome.document import LIST, looks_like_trace, members
 from tui.loaders.chrome.frames import Assembly
-from tui.loaders.chrome.pieces import piece_of
-from tui.loaders.chrome.scanning import BOUNDARY_IN_BYTES, scan
+from tui.loaders.chrome.pieces import Piece, piece_of
+from tui.loaders.chrome.scanning import scan
+from tui.loaders.chrome.stream import Stream
 from tui.loaders.chrome.tally import Tally
 from tui.loaders.chrome.trace import Arg, Trace
 from tui.loaders.encoding import as_utf8, encoding_of
@@ -21,97 +30,205 @@ if TYPE_CHECKING:
 
 __all__ = ["looks_like_trace", "read_trace"]
 
-_PIECE: Final = 4 << 20
+_SMALL_BLOCK: Final = 1 << 20
+"""Bytes: decoding it here does not hold up the screen."""
+_BLOCK: Final = 4 << 20
+_BLOCKS_HERE: Final = 8
+"""Blocks after which other processes take over; a small file is read before they would have started."""
+_MOST_WORKERS: Final = 4
+_LOOK_UP_EVERY_S: Final = 0.1
+
+CrewMaker = Callable[[Sequence[Arg], int], Crew]
 
 
-def read_trace(source: Source, args: Sequence[Arg], report: Report = keep_going) -> Trace:
+def read_trace(
+    source: Source, args: Sequence[Arg], report: Report = keep_going, *, make_crew: CrewMaker | None = Crew
+) -> Trace:
     """Read a file of trace events.
 
     Args:
         source: The input, of which nothing has been read.
         args: Which arguments of events become columns.
         report: Told of progress; its False ends the reading, and what was read is kept.
+        make_crew: Starts the processes that decode a large input; None decodes it here.
 
     Raises:
         ProftuiError: It is no such file.
     """
     source.report_to(report)
-    chunks = source.chunks()
-    first = next(chunks, b"")
-
-    def text() -> Iterator[bytes]:
-        yield first
-        yield from chunks
-
-    reading = _Reading(source, args)
-    return reading.read(as_utf8(encoding_of(first), text()))
+    return _Reading(source, args, make_crew).trace()
 
 
 class _Reading:
-    def __init__(self, source: Source, args: Sequence[Arg]) -> None:
+    """One input on its way to a trace."""
+
+    def __init__(self, source: Source, args: Sequence[Arg], make_crew: CrewMaker | None) -> None:
         self._source = source
         self._args = args
+        self._make_crew = make_crew
         self._assembly = Assembly(args)
         self._tally = Tally()
         self._notes: list[Note] = []
+        self._partial = ""
+        self._decoder = Decoder(args)
         self._line = 0
+        """Newlines before what is read next."""
+        self._given = 0
+        """Blocks that the stream has given."""
+        self._carried: list[bytes] = []
+        """Text that begins with an event of which the end is still missing."""
+        self._enough = 0
+        """Bytes of it at which another try is worth the time."""
 
-    def read(self, chunks: Iterator[bytes]) -> Trace:
-        data = b"".join(self._until_stopped(chunks))
-        partial = self._source.cut_short
-        bare, found = BARE_LIST.match(data), LIST.search(data)
-        metadata: dict[str, Any] = {}
-        opening = bare or found
-        if opening is None:
-            if not data.lstrip().startswith(b"{"):
-                raise ProftuiError(f"{self._source.called}: is no JSON document of trace events")
-            metadata, _ = members(data)
-        else:
-            if found and not bare:
-                metadata, _ = members(data[: opening.start()])
-            self._line = data.count(b"\n", 0, opening.end())
-            tail, closed = self._events(data, opening.end())
-            if closed:
-                metadata |= members(data[tail:])[0]
-            else:
-                lost = len(data) - tail
-                partial = partial or f"the file ends before its list of events does ({size_in_words(lost)} not read)"
-                self._notes.append(
-                    Note(
-                        "error",
-                        None,
-                        "",
-                        f"the file ends before its list of events does: {self._assembly.events:,} events were read, "
-                        f"{size_in_words(lost)} of an event that is cut off were not",
-                    )
-                )
+    def trace(self) -> Trace:
+        metadata = self._document(Stream(self._content()))
         if self._source.stopped:
-            partial = "stopped"
+            size = self._source.size
+            self._partial = f"stopped at {100 * self._source.bytes_read // size}%" if size else "stopped before its end"
         complete, instants, flows, names, origin_ns = self._assembly.frames()
         notes = [*self._notes, *self._tally.notes()]
+        partial = self._partial or self._source.cut_short
         return Trace(metadata, complete, instants, flows, names, origin_ns, notes, partial)
 
-    def _until_stopped(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
-        for chunk in chunks:
+    def _content(self) -> Iterator[bytes]:
+        """The text of the input as UTF-8, until nobody wants it any longer."""
+        chunks = self._source.chunks()
+        first = next(chunks, b"")
+
+        def all_chunks() -> Iterator[bytes]:
+            yield first
+            yield from chunks
+
+        for chunk in as_utf8(encoding_of(first), all_chunks()):
             yield chunk
-            if not self._source.keep_going():
+            if not self._source.keep_going(self._assembly.rows):
                 return
 
-    def _events(self, data: bytes, at: int) -> tuple[int, bool]:
-        """Read the events; where reading ended, and whether the list was closed there."""
-        size = _PIECE
+    def _document(self, stream: Stream) -> dict[str, Any]:
+        """Read all events; what stands beside them."""
+        metadata: dict[str, Any] = {}
+        lists = 0
+        is_whole = True
         while True:
-            found = BOUNDARY_IN_BYTES.search(data, at + size)
-            end = len(data) if found is None else found.end()
-            text = data[at:end].decode("utf-8", "surrogateescape")
-            tally = Tally()
-            result = scan(text, tally, is_last=end == len(data))
-            piece = piece_of(result.events, result.lines, self._args, tally)
-            self._assembly.add(piece, self._line)
-            self._tally.add_all(tally.found, lines_before=self._line)
-            self._line += text.count("\n", 0, result.end)
-            at += len(text[: result.end].encode("utf-8", "surrogateescape"))
-            if result.is_closed or end == len(data):
-                return at, result.is_closed
-            size = _PIECE if at >= end else 2 * size
-            self._source.keep_going(self._assembly.rows)
+            before, opens = stream.before_list(may_be_bare=not lists)
+            if not lists and not opens and not before.lstrip().startswith(b"{"):
+                raise ProftuiError(
+                    f"{self._source.called}: is no JSON document of trace events",
+                    "export one with torch.profiler's export_chrome_trace",
+                )
+            is_bare = opens and LIST.search(before) is None
+            found, has_all = members(LIST.sub(b"", before) if opens else before)
+            metadata |= {} if is_bare else found
+            is_whole &= is_bare or has_all
+            self._line += before.count(b"\n")
+            if not opens:
+                break
+            lists += 1
+            if not self._list(stream, may_be_open=is_bare):
+                break
+        if not is_whole and not self._source.stopped:
+            self._notes.append(
+                Note(
+                    "warning",
+                    None,
+                    "",
+                    "what stands beside the events is damaged JSON; only a part of it could be read",
+                )
+            )
+        return metadata
+
+    def _list(self, stream: Stream, *, may_be_open: bool) -> bool:
+        """Read a list of events; whether it was closed, so that something may follow it."""
+        crew: Crew | None = None
+        blocks = stream.blocks(lambda: _SMALL_BLOCK if crew is None else _BLOCK)
+        waiting: deque[tuple[bytes, bool, Future[Piece | None] | None]] = deque()
+        try:
+            while self._source.keep_going(self._assembly.rows):
+                if crew is None and self._given == _BLOCKS_HERE and self._make_crew is not None:
+                    crew = self._make_crew(self._args, _workers())
+                while len(waiting) < (1 if crew is None else crew.size + 2) and (block := next(blocks, None)):
+                    self._given += 1
+                    data, is_last = block
+                    waiting.append((data, is_last, None if crew is None or is_last else crew.decode(data)))
+                if not waiting:
+                    break
+                data, is_last, piece = waiting.popleft()
+                rest = self._take(data, is_last, piece)
+                if rest is not None:
+                    stream.push_back(b"".join([rest, *(block for block, *_ in waiting)]))
+                    return True
+        finally:
+            if crew is not None:
+                crew.close()
+        if not self._source.stopped:
+            self._note_end(sum(map(len, self._carried)), may_be_open=may_be_open)
+        return False
+
+    def _take(self, data: bytes, is_last: bool, decoding: Future[Piece | None] | None) -> bytes | None:
+        """Add the events of the next block; the text behind the list where it ends in there, else None."""
+        if not self._carried and not is_last:
+            piece = self._decoded(data) if decoding is None else self._awaited(decoding)
+            # That it could be decoded proves that it ends after an event: the next one begins where it should.
+            if piece is not None:
+                self._add(piece, piece.newlines)
+                return None
+        self._carried.append(data)
+        if not is_last and sum(map(len, self._carried)) < self._enough:
+            return None
+        with _no_collection():
+            return self._scanned(b"".join(self._carried))
+
+    def _scanned(self, data: bytes) -> bytes | None:
+        text = data.decode("utf-8", "surrogateescape")
+        tally = Tally()
+        found = scan(text, tally)
+        self._add(piece_of(found.events, found.lines, self._args, tally), text.count("\n", 0, found.end))
+        rest = text[found.end :].encode("utf-8", "surrogateescape")
+        self._carried = [] if found.is_closed or not rest else [rest]
+        self._enough = 2 * len(rest)
+        return rest if found.is_closed else None
+
+    def _decoded(self, data: bytes) -> Piece | None:
+        with _no_collection():
+            return self._decoder.decode(data)
+
+    def _awaited(self, decoding: Future[Piece | None]) -> Piece | None:
+        while True:
+            try:
+                return decoding.result(_LOOK_UP_EVERY_S)
+            except NotDoneError:
+                self._source.keep_going(self._assembly.rows)
+
+    def _add(self, piece: Piece, newlines: int) -> None:
+        self._tally.add_all(piece.odd, lines_before=self._line)
+        self._assembly.add(piece, self._line)
+        self._line += newlines
+
+    def _note_end(self, lost: int, *, may_be_open: bool) -> None:
+        """The list of events was not closed."""
+        if may_be_open and not lost:  # the format allows it
+            return
+        events = f"{self._assembly.events:,} events"
+        left = f"; {size_in_words(lost)} of an event that is cut off are not" if lost else ""
+        self._partial = f"cut off after {events}"
+        self._notes.append(
+            Note("error", None, "", f"the file ends before its list of events does: {events} are shown{left}")
+        )
+
+
+def _workers() -> int:
+    """Processes that leave the screen room on a machine of many cores, and use both of one that has two."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(cores, _MOST_WORKERS))
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Without the garbage collector, which would look through all the objects again and again as they grow."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

@@ -21,6 +21,8 @@ BOUNDARY_IN_BYTES: Final = re.compile(BOUNDARY.pattern.encode())
 _NOT_UTF8: Final = re.compile("[\udc80-\udcff]")
 """What Python's surrogateescape makes of bytes that are not UTF-8."""
 _SPACE: Final = re.compile(r"[\s,]*+")
+_GOES_ON: Final = re.compile(r"\]\s*+,?\s*+\{")
+"""A bracket that closes nothing: another event follows."""
 _NEARLY_END: Final = 16
 """Characters; a parser that fails so near the end of the text may have met half a word."""
 _WASTE: Final = 4
@@ -41,13 +43,12 @@ class Scan:
     """In which line of the text each begins, from 1."""
 
 
-def scan(text: str, tally: Tally, *, is_last: bool) -> Scan:
+def scan(text: str, tally: Tally) -> Scan:
     """Read the events of a text that begins within a list, before or after a comma.
 
     Args:
         text: Some events; the last of them may be cut off.
         tally: Counts what is odd.
-        is_last: Nothing follows: an event that is not whole is damaged.
     """
     found = Scan(0)
     at = counted = 0
@@ -60,7 +61,7 @@ def scan(text: str, tally: Tally, *, is_last: bool) -> Scan:
             return found
         line += text.count("\n", counted, at)
         counted = at
-        if text[at] == "]":
+        if text[at] == "]" and _GOES_ON.match(text, at) is None:
             found.end, found.is_closed = at + 1, True
             return found
         boundary = None
@@ -76,9 +77,9 @@ def scan(text: str, tally: Tally, *, is_last: bool) -> Scan:
             may_waste -= failed_at - at + 1
             if boundary is None:
                 boundary = _boundary(text, at)
-            if not is_last and boundary == len(text) and _is_cut_off(error, text):
-                return found
             end = boundary if boundary < len(text) else _end_of_last(text, at)
+            if end == len(text) and _is_cut_off(error, text):
+                return found
             value = _repaired(text[at:end], line, tally, too_deep=isinstance(error, RecursionError))
             if value is None:
                 at = end

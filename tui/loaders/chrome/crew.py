@@ -1,0 +1,160 @@
+"""Decoding in processes of their own, so that two cores work and the screen stays quick."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import select
+import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Final
+
+from tui.loaders.chrome.decoding import Decoder
+from tui.loaders.chrome.worker import SIZE_BYTES
+
+if TYPE_CHECKING:
+    from tui.loaders.chrome.pieces import Piece
+    from tui.loaders.chrome.trace import Arg
+
+_ROOT: Final = Path(__file__).parents[3]
+COMMAND: Final = (sys.executable, "-m", "tui.loaders.chrome.worker")
+SILENCE_S: Final = 60.0
+"""A worker that neither reads nor answers for so long does so no more; a piece takes it a tenth of a second."""
+_PIPE_PIECE: Final = 1 << 20
+
+
+class WorkerLostError(Exception):
+    """A worker died, or does not answer."""
+
+
+class Worker:
+    """One process. Any thread may use it, one at a time."""
+
+    def __init__(self, args: Sequence[Arg], command: Sequence[str] = COMMAND, silence_s: float = SILENCE_S) -> None:
+        """Start it.
+
+        Raises:
+            OSError: It cannot be started.
+        """
+        self._silence_s = silence_s
+        paths = [str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+        self._process = subprocess.Popen(
+            list(command),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
+        )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._into, self._out = self._process.stdin.fileno(), self._process.stdout.fileno()
+        os.set_blocking(self._into, False)
+        self._greeting: bytes | None = pickle.dumps(tuple(args))
+
+    def decode(self, data: bytes) -> Piece | None:
+        """As `Decoder.decode`.
+
+        Raises:
+            WorkerLostError: It is of no use any longer.
+        """
+        try:
+            if self._greeting is not None:
+                self._send(self._greeting)
+                self._greeting = None
+            self._send(data)
+            answer = self._receive(int.from_bytes(self._receive(SIZE_BYTES), "little"))
+            piece: Piece | None = pickle.loads(answer)
+        except (OSError, EOFError, pickle.UnpicklingError) as error:
+            raise WorkerLostError(str(error)) from error
+        return piece
+
+    def kill(self) -> None:
+        """End it; who waits for its answer learns so."""
+        self._process.kill()
+
+    def close(self) -> None:
+        """Give back what it took; nobody may be waiting for it."""
+        self._process.kill()
+        self._process.wait()
+        for stream in (self._process.stdin, self._process.stdout):
+            assert stream is not None
+            stream.close()
+
+    def _send(self, data: bytes) -> None:
+        left = memoryview(len(data).to_bytes(SIZE_BYTES, "little") + data[: _PIPE_PIECE - SIZE_BYTES])
+        rest = memoryview(data)[_PIPE_PIECE - SIZE_BYTES :]
+        while left or rest:
+            if not left:
+                left, rest = rest, rest[:0]
+            self._wait(self._into, to_write=True)
+            left = left[os.write(self._into, left) :]
+
+    def _receive(self, size: int) -> bytearray:
+        data = bytearray()
+        while len(data) < size:
+            self._wait(self._out, to_write=False)
+            part = os.read(self._out, min(size - len(data), _PIPE_PIECE))
+            if not part:
+                raise EOFError
+            data += part
+        return data
+
+    def _wait(self, fd: int, *, to_write: bool) -> None:
+        poll = select.poll()
+        poll.register(fd, select.POLLOUT if to_write else select.POLLIN)
+        if not poll.poll(1000 * self._silence_s):
+            raise EOFError("no answer")
+
+
+class Crew:
+    """Several workers. What one of them leaves undone is done here."""
+
+    def __init__(
+        self,
+        args: Sequence[Arg],
+        count: int,
+        *,
+        command: Sequence[str] = COMMAND,
+        silence_s: float = SILENCE_S,
+    ) -> None:
+        self.size = count
+        self._args = args
+        self._threads = ThreadPoolExecutor(count, thread_name_prefix="decode")
+        self._free: SimpleQueue[Worker] = SimpleQueue()
+        self._all: list[Worker] = []
+        for _ in range(count):
+            try:
+                worker = Worker(args, command, silence_s)
+            except OSError:  # no more processes: the work is done here
+                break
+            self._all.append(worker)
+            self._free.put(worker)
+
+    def decode(self, data: bytes) -> Future[Piece | None]:
+        """What `Decoder.decode` makes of a text, later."""
+        return self._threads.submit(self._decode, data)
+
+    def _decode(self, data: bytes) -> Piece | None:
+        try:
+            worker = self._free.get_nowait()
+        except Empty:
+            return Decoder(self._args).decode(data)
+        try:
+            piece = worker.decode(data)
+        except WorkerLostError:
+            return Decoder(self._args).decode(data)
+        self._free.put(worker)
+        return piece
+
+    def close(self) -> None:
+        """End all processes and threads, whatever they are doing."""
+        for worker in self._all:
+            worker.kill()
+        self._threads.shutdown(cancel_futures=True)
+        for worker in self._all:
+            worker.close()

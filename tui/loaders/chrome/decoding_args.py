@@ -1,0 +1,163 @@
+"""The arguments of events of one category to columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import numpy as np
+from msgspec import Raw
+
+from tui.loaders.chrome.pieces import NO_TEXT, GatheredArgs, Texts, Values, integer_of, number_of
+from tui.loaders.chrome.times import NULL
+from tui.loaders.chrome.trace import Arg, ArgKind
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Ints = npt.NDArray[np.int64]
+
+_MOST_KEYS: Final = 200
+"""Arguments of a category; one with more is read without types."""
+_MOST_LESSONS: Final = 50
+"""How often the types of a category may turn out to be others."""
+_ABSENT: Final = Raw(b"")
+
+_UNTYPED: Final = msgspec.json.Decoder(dict[str, Raw])
+
+
+class ArgsDecoder:
+    """Decodes the arguments of the events of one category, which have the same keys as a rule.
+
+    It reads them into structures of the keys seen so far. Another key, or a value of another type, makes the structure
+    refuse: then it learns, so that nothing is passed over that somebody wants.
+    """
+
+    def __init__(self, args: Sequence[Arg]) -> None:
+        self._args = args
+        self._wanted = {key: (column, place) for column, arg in enumerate(args) for place, key in enumerate(arg.keys)}
+        self._types: dict[str, Any] = {}
+        """Every key seen."""
+        self._decoder: msgspec.json.Decoder[list[Any]] | None = None
+        self._fields: list[tuple[str, str]] = []
+        """The wanted keys, and what the structure calls them."""
+        self._lessons = 0
+
+    def decode(self, raws: Sequence[Raw], rows: Ints, texts: Texts) -> list[Values]:
+        """What the events in these rows have of the wanted arguments.
+
+        Raises:
+            UnicodeDecodeError: A key is not UTF-8.
+        """
+        if self._decoder is not None:
+            try:
+                events = self._decoder.decode(b"".join((b"[", b",".join(raws), b"]")))
+            except msgspec.ValidationError:
+                pass
+            else:
+                return self._columns(events, rows, texts)
+        return self._one_by_one(raws, rows, texts)
+
+    def _columns(self, events: list[Any], rows: Ints, texts: Texts) -> list[Values]:
+        spelt: dict[int, list[tuple[int, npt.NDArray[Any], npt.NDArray[np.bool_]]]] = {}
+        for key, name in self._fields:
+            column, place = self._wanted[key.lower()]
+            values = self._column(self._args[column].kind, self._types[key], list(map(attrgetter(name), events)), texts)
+            has = ~np.isnan(values) if values.dtype.kind == "f" else values != _NULLS[values.dtype.itemsize]
+            if has.any():
+                spelt.setdefault(column, []).append((-place, values, has))
+        found = []
+        for column, spellings in spelt.items():
+            spellings.sort(key=lambda one: one[0])
+            _, values, has = spellings[0]
+            for _, better, also in spellings[1:]:
+                values, has = np.where(also, better, values), has | also
+            found.append(Values(column, rows, values) if has.all() else Values(column, rows[has], values[has]))
+        return found
+
+    @staticmethod
+    def _column(kind: ArgKind, of_type: Any, values: list[Any], texts: Texts) -> npt.NDArray[Any]:
+        if kind is ArgKind.INTEGER:
+            return integers_of(values) if of_type is int else np.array([integer_of(one) for one in values], np.int64)
+        if kind is ArgKind.NUMBER:
+            return np.array(values if of_type is float else [number_of(one) for one in values], np.float64)
+        return codes_of(map(bytes, values), texts, len(values))
+
+    def _one_by_one(self, raws: Sequence[Raw], rows: Ints, texts: Texts) -> list[Values]:
+        gathered = GatheredArgs(self._args, texts)
+        before = dict(self._types)
+        for row, raw in zip(rows.tolist(), raws, strict=True):
+            try:
+                args = _UNTYPED.decode(raw)
+            except (msgspec.ValidationError, RecursionError):  # no object
+                continue
+            values = {}
+            for key, value in args.items():
+                found = self._wanted.get(key.lower())
+                if found is not None:
+                    values[key] = self._value(key, value, self._args[found[0]].kind)
+                elif len(self._types) <= _MOST_KEYS:
+                    self._types.setdefault(key, Raw)
+            gathered.add(row, values)
+        if self._types != before and self._lessons < _MOST_LESSONS:
+            self._lessons += 1
+            self._decoder = self._new_decoder()
+        elif self._lessons == _MOST_LESSONS:
+            self._decoder = None
+        return gathered.values()
+
+    def _value(self, key: str, raw: Raw, kind: ArgKind) -> Any:
+        """The value of a wanted argument, whose type is noted."""
+        if kind in (ArgKind.TEXT, ArgKind.TRIPLE):
+            self._types.setdefault(key, Raw)
+            return bytes(raw)
+        try:
+            value = msgspec.json.decode(raw)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            value = None
+        fits = type(value) is int if kind is ArgKind.INTEGER else type(value) in (int, float)
+        wanted: Any = int if kind is ArgKind.INTEGER else float
+        if not fits or self._types.setdefault(key, wanted) is not wanted:
+            self._types[key] = Any
+        return value
+
+    def _new_decoder(self) -> msgspec.json.Decoder[list[Any]] | None:
+        if len(self._types) > _MOST_KEYS:
+            return None
+        fields: list[tuple[str, Any, Any]] = []
+        rename = {}
+        self._fields = []
+        for index, (key, of_type) in enumerate(self._types.items()):
+            name = f"field_{index}"
+            rename[name] = key
+            fields.append((name, of_type, _DEFAULTS.get(of_type)))
+            if key.lower() in self._wanted:
+                self._fields.append((key, name))
+        try:
+            struct = msgspec.defstruct("Args", fields, rename=rename, gc=False, forbid_unknown_fields=True)
+        except ValueError:  # a key that must be escaped
+            self._lessons = _MOST_LESSONS
+            return None
+        return msgspec.json.Decoder(list[struct])  # type: ignore[valid-type]
+
+
+_DEFAULTS: Final[dict[Any, Any]] = {int: NULL, float: float("nan"), Raw: _ABSENT}
+_NULLS: Final = {8: NULL, 4: NO_TEXT}
+"""What is null among numbers of so many bytes."""
+
+
+def codes_of(values: Any, texts: Texts, count: int) -> npt.NDArray[np.int32]:
+    """The codes of texts, of numbers or of the bytes of JSON values."""
+    return np.fromiter(map(texts.__getitem__, values), np.int32, count)
+
+
+def integers_of(values: Sequence[Any]) -> Ints:
+    """Whole numbers, also from texts; `NULL` where one is none."""
+    if set(map(type, values)) <= {int}:
+        try:
+            return np.array(values, np.int64)
+        except OverflowError:
+            pass
+    return np.array([integer_of(one) for one in values], np.int64)
