@@ -169,7 +169,7 @@ def _read_kernels(database: Database, strings: Strings, collector: Collector) ->
                 "info",
                 None,
                 "CUPTI_ACTIVITY_KIND_KERNEL",
-                f"{again.height} kernels of the timeline ran once more for metrics: their time is not counted twice",
+                f"kernels of the timeline ran once more for metrics ({again.height}): their time is not counted twice",
             )
             serial = serial.join(timeline, on="correlation", how="anti", nulls_equal=False, maintain_order="left")
     return pl.concat([timeline, serial, children]), bool(serial.height) and not timeline.height
@@ -211,7 +211,7 @@ def _of_model(frame: str, data: pl.DataFrame, collector: Collector) -> pl.DataFr
     fitted = kept.with_columns(pl.col(name).cast(schema[name], strict=False) for name in kept.columns)
     lost = sum(fitted.null_count().row(0)) - sum(kept.null_count().row(0)) if kept.width else 0
     if lost:
-        collector.issue("warning", None, "", f"{lost} numbers are too large to be true; they were left out")
+        collector.issue("warning", None, "", f"numbers too large to be true were left out ({lost})")
     return fitted
 
 
@@ -236,12 +236,10 @@ def _tell(
             "nvprof --import-profile FILE --csv",
         )
     if astray:
-        collector.issue(
-            "warning", None, "", f"{astray} start times lie more than a month from the others; they were left out"
-        )
+        collector.issue("warning", None, "", f"start times more than a month from the others were left out ({astray})")
     if ends_alone:
         collector.issue(
-            "warning", None, "", f"{ends_alone} ends of NVTX ranges have no start: recording began within them"
+            "warning", None, "", f"ends of NVTX ranges have no start ({ends_alone}): recording began within them"
         )
     counts = {words: database.count(table) for table, words in _NOT_SHOWN.items()}
     if any(counts.values()):
