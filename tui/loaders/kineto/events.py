@@ -28,6 +28,7 @@ _ROLES: Final = {
     "memcpy": "memcpy",
     "gpu_memset": "memset",
     "memset": "memset",
+    "overhead": "overhead",
 }
 _CALL: Final = re.compile(r"(?:\w+_)?(?:runtime|driver)")
 _RANGE_AMONG_OPERATORS: Final = rf"^(?:{STEP}\d|Optimizer\.\w+#|enumerate\(DataLoader\)#)"
@@ -66,6 +67,8 @@ class Events:
     """CUDA or HIP API calls, in the order of the file."""
     gpu: pl.DataFrame
     """Work of the GPU, with its ``kind``, in the order of the file."""
+    overhead: pl.DataFrame
+    """Work of the profiler itself."""
     far: int
     """How many events were left out because their time is far from that of all others."""
     begin_ns: int
@@ -98,6 +101,7 @@ def sort_out(trace: Trace) -> Events:
         python=_outer_first(of("python")),
         calls=of("call"),
         gpu=pl.concat([of("kernel"), of("memcpy"), of("memset")]),
+        overhead=of("overhead"),
         far=known.height - timed.height,
         begin_ns=begin_ns,
     )

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from tui.loaders.collector import Value
     from tui.loaders.kineto.events import Events
 
+TOOL: Final = "PyTorch profiler"
+
 _RANK_IN_NAME: Final = re.compile(r"rank[-_]?(\d{1,6})", re.IGNORECASE)
 _HOST_IN_NAME: Final = re.compile(r"([\w.-]+?)_(\d+)\.(?:\d+\.)?pt\.trace\.json")
 _INT32: Final = range(1 << 31)
@@ -53,7 +55,7 @@ def session_facts(metadata: Mapping[str, Any], *, name: str, pid: int | None, be
     file_name = name.rpartition("/")[2]
     version = _text(metadata.get("torch_version")) or _text(metadata.get("pytorch_version"))
     return {
-        "tool": "PyTorch profiler",
+        "tool": TOOL,
         "framework": f"PyTorch {version}" if version else "PyTorch",
         "rank": _rank(distributed.get("rank"), file_name),
         "world_size": _whole(distributed.get("world_size"), _INT32),

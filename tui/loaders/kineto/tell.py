@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.loaders.kineto.categories import matching
+from tui.loaders.kineto.facts import TOOL
 
 if TYPE_CHECKING:
     from tui.loaders.chrome.trace import Trace
@@ -32,9 +33,21 @@ def tell_of(trace: Trace, events: Events, ops: Ops, collector: Collector) -> Non
         collector.issue(
             "info", None, "", "some stacks or groups are longer than 16 KB; their innermost part was left out"
         )
+    for name, total_ns, line in _overhead(events).iter_rows():
+        figure = {"tool": TOOL, "section": "overhead", "name": name, "value": total_ns, "unit": "ns", "line": line}
+        collector.add("tool_figures", figure)
     memory = trace.instants.filter(pl.col("name").cast(pl.String) == "[memory]").height
     if memory:
         collector.issue("info", None, "[memory]", f"memory events, which are not shown: {memory}")
+
+
+def _overhead(events: Events) -> pl.DataFrame:
+    """How long the profiler itself kept the program waiting, by what it did."""
+    return (
+        events.overhead.group_by(pl.col("name").cast(pl.String), maintain_order=True)
+        .agg(pl.col("duration_ns").sum().cast(pl.Float64), pl.col("line").min())
+        .drop_nulls("name")
+    )
 
 
 def _tell_of_no_gpu_work(events: Events, collector: Collector) -> None:
