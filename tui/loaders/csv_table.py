@@ -187,7 +187,7 @@ class CsvTable:
             data = data.decode("utf-8", "replace").encode()
         schema = pl.Schema(dict.fromkeys(self._columns, pl.String))
         try:
-            cells = pl.read_csv(data, has_header=False, separator=self._separator, schema=schema)
+            cells = pl.read_csv(data, has_header=False, separator=self._separator, schema=schema, null_values="")
         except PolarsError:
             return start
         if cells.height != stop - start:

@@ -13,18 +13,20 @@ from tui.loaders.dlprof import DLPROF_DATABASE
 from tui.loaders.file_kinds import file_kind
 from tui.loaders.folder import load_folder
 from tui.loaders.kineto.loader import KinetoLoader
+from tui.loaders.ncu import NCU_CSV
 from tui.loaders.nsys import NSYS_DATABASE
 from tui.loaders.nsys_stats import NSYS_STATS
 from tui.loaders.nvprof import NVPROF
 from tui.loaders.nvprof_db import NVPROF_DATABASE
 from tui.loaders.paleo import PALEO
+from tui.loaders.rocprof import ROCPROF_CSV, ROCPROFV3_CSV
 from tui.loaders.source import Source
 from tui.loaders.sqlite.loader import DatabaseLoader
 from tui.loaders.text_log import TextLogLoader
 from tui.model.errors import ProftuiError
 from tui.model.profile import Profile, joined
 
-_TEXT_FORMATS: Final = (NVPROF, NSYS_STATS, CAFFE, PALEO)
+_TEXT_FORMATS: Final = (NVPROF, NSYS_STATS, NCU_CSV, ROCPROFV3_CSV, ROCPROF_CSV, CAFFE, PALEO)
 
 _DATABASE_FORMATS: Final = (DLPROF_DATABASE, NSYS_DATABASE, NVPROF_DATABASE)
 

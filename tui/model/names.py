@@ -15,7 +15,12 @@ _AFTER_PARAMETERS: Final = re.compile(r" (?:const|volatile|noexcept)\b|&&?(?=$|:
 _NOTE: Final = re.compile(r" \[(?:with|clone)\b.*")
 _CLOSING: Final = {"<": ">", "(": ")", "{": "}", "[": "]"}
 
-KIND_BY_PREFIX: Final = MappingProxyType({"[CUDA memcpy": "memcpy", "[CUDA memset": "memset", "[Unified Memory": "um"})
+KIND_BY_PREFIX: Final = MappingProxyType(
+    {
+        **{"[CUDA memcpy": "memcpy", "[CUDA memset": "memset", "[Unified Memory": "um", "[CUDA Unified Memory": "um"},
+        **{"MEMORY_COPY_": "memcpy", "CopyHostTo": "memcpy", "CopyDeviceTo": "memcpy"},
+    }
+)
 """How the profiler's own names begin, and the kind of work (``activities.kind``) that each stands for."""
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.loaders.nsys_stats.linked import linked
+from tui.loaders.linking.whole_run import linked
 from tui.loaders.nsys_stats.rows import without_domain
 from tui.loaders.nsys_stats.traces import activities_of, calls_of_launches, kernels_of_launches
 

@@ -102,7 +102,7 @@ def _sizes(rows: pl.DataFrame, report: Report, collector: Collector) -> pl.DataF
 
 
 def kernels_of_launches(rows: pl.DataFrame) -> pl.DataFrame:
-    """The kernels of ``cuda_kern_exec_trace``, with their launch for `tui.loaders.nsys_stats.linked`."""
+    """The kernels of ``cuda_kern_exec_trace``, with their launch for `tui.loaders.linking.whole_run`."""
     wait = pl.format("Waited in the queue: {} ns", pl.col("queue_ns"))
     columns = ("name", "start_ns", "duration_ns", "device", "line")
     shapes = tuple(f"{shape}_{axis}" for shape in ("grid", "block") for axis in "xyz")

@@ -1,0 +1,221 @@
+"""From the tables of one run to the frames of the model, when all are read."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.loaders.cell_values import CellValues, by_value
+from tui.loaders.linking.whole_run import linked
+from tui.loaders.rocprof.rows import agent_number
+from tui.model.names import short_name
+from tui.model.schema import NAME
+
+if TYPE_CHECKING:
+    from tui.loaders.collector import Collector, Session
+    from tui.loaders.rocprof.header import Header
+
+_MARKERS: Final = r"(?i)marker|roctx"
+_API: Final = re.compile(r"(?:__)?hip[A-Z]|hsa_|rccl|nccl[A-Z]|roctx|rocDec")
+_DOMAIN: Final = re.compile(r"(?:KERNEL_DISPATCH|MEMORY_COPY|MEMORY_ALLOCATION|SCRATCH_MEMORY|[A-Z]+(?:_[A-Z]+)*_API)")
+_MATRIX: Final = r"MFMA"
+"""In the name of counters of matrix instructions."""
+
+
+@dataclass(slots=True)
+class Table:
+    """One table."""
+
+    header: Header
+    line: int
+    """Of its header."""
+    file: str
+    """The name of the file it is in."""
+    rows: list[pl.DataFrame] = field(default_factory=list)
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """All rows, in the columns that its kind asks for."""
+        return pl.concat(self.rows, how="diagonal")
+
+
+@dataclass(slots=True)
+class Run:
+    """What was read of one profiled run."""
+
+    session: Session
+    tables: list[Table] = field(default_factory=list)
+
+    def of(self, kind: str) -> list[Table]:
+        """Its tables of a kind that have rows."""
+        return [table for table in self.tables if table.header.table == kind and table.rows]
+
+
+def hand_over(run: Run, collector: Collector) -> None:
+    """Give the rows of a run to the collector."""
+    for table in run.of("agents"):
+        _devices(table, run, collector)
+    _activities(run, collector)
+    for table in run.of("stats"):
+        _stats(table, run, collector)
+    for table in run.of("other"):
+        reason = "this trace (of memory allocations or scratch memory) has no view here: its rows are in the log alone"
+        collector.issue("info", table.line, "", reason)
+
+
+def _activities(run: Run, collector: Collector) -> None:
+    kernels = [table.frame for table in run.of("kernel_trace")]
+    counted = [_dispatches(table, collector) for table in run.of("counters")]
+    results = [_results(table, run, collector) for table in run.of("results")]
+    if not kernels:
+        kernels = [frame for frame in counted if frame.height]
+    kernels = [_named(frame) for frame in (*kernels, *results)]
+    copies = [table.frame.with_columns(pl.lit("memcpy").alias("kind")) for table in run.of("memory_copy_trace")]
+    for table in run.of("memory_copy_trace"):
+        reason = "rocprofv3 records no sizes of copies in CSV: they stay unknown (its rocpd database has them)"
+        collector.issue("info", table.line, "", reason)
+    calls = [table.frame for table in run.of("api_trace")]
+    activities = pl.concat([*kernels, *copies], how="diagonal") if kernels or copies else None
+    if activities is not None:
+        numbers = by_value(activities["device"], agent_number, pl.Int32())
+        activities = activities.with_columns(numbers.alias("device"))
+    api = pl.concat(calls) if calls else None
+    zero = _clock_zero(activities, api)
+    if zero:
+        reason = f"times count from the first event, at {zero} ns of the machine's own clock"
+        collector.issue("info", run.tables[0].line, "", reason)
+    is_marker = pl.col("domain").cast(pl.String).str.contains(_MARKERS)
+    ranges = None if api is None else _since(api.filter(is_marker), zero).drop("correlation", "domain")
+    if api is not None:
+        api = _since(api.filter(~is_marker), zero).drop("domain")
+        _note_pid(api if api.height else ranges, run)
+    frames = linked(
+        None if activities is None else _since(activities, zero),
+        api,
+        None if ranges is None or ranges.is_empty() else ranges,
+        run.session,
+        kind="roctx range",
+    )
+    collector.add_frames(frames)
+    if zero is not None:
+        collector.resolution(1)
+
+
+def _named(kernels: pl.DataFrame) -> pl.DataFrame:
+    short = by_value(kernels["name"], short_name, NAME).alias("short_name")
+    return kernels.with_columns(short, pl.lit("kernel").alias("kind"))
+
+
+def _clock_zero(*frames: pl.DataFrame | None) -> int | None:
+    starts = [frame["start_ns"].min() for frame in frames if frame is not None]
+    return min((start for start in starts if isinstance(start, int)), default=None)
+
+
+def _since(frame: pl.DataFrame, zero: int | None) -> pl.DataFrame:
+    return frame if zero is None else frame.with_columns(pl.col("start_ns") - zero)
+
+
+def _note_pid(calls: pl.DataFrame | None, run: Run) -> None:
+    """The process, where all calls are of one."""
+    pids = [] if calls is None else calls["pid"].drop_nulls().unique().to_list()
+    if run.session.pid is None and len(pids) == 1:
+        run.session.pid = pids[0]
+
+
+def _dispatches(table: Table, collector: Collector) -> pl.DataFrame:
+    """Add the counters of a table; its dispatches as activities, where it has their times."""
+    rows = table.frame
+    _add_metrics(rows.select("name", "device", "metric", "value", "line"), collector)
+    matrix = pl.col("metric").cast(pl.String).str.contains(_MATRIX) & pl.col("value").is_not_null()
+    dispatches = rows.group_by("dispatch", maintain_order=True).agg(
+        pl.exclude("metric", "value", "line").first(),
+        pl.col("line").min(),
+        pl.when(matrix.any()).then((pl.col("value").filter(matrix) > 0).any()).alias("uses_tensor_core"),
+        pl.when(matrix.any())
+        .then(pl.lit("rocprof: ") + pl.col("metric").cast(pl.String).filter(matrix).first())
+        .alias("tensor_core_reason"),
+    )
+    if rows["start_ns"].null_count() == rows.height:
+        reason = "this table has counters and no times: durations stay unknown; record a --kernel-trace as well"
+        collector.issue("info", table.line, "", reason)
+    return dispatches.drop("dispatch")
+
+
+def _results(table: Table, run: Run, collector: Collector) -> pl.DataFrame:
+    """Add the counters of a results.csv; its rows as activities."""
+    rows = table.frame
+    counters = [name for name in rows.columns if name.startswith("counter ")]
+    if counters:
+        long = rows.select("name", "device", "line", *counters).unpivot(
+            counters, index=["name", "device", "line"], variable_name="metric", value_name="value"
+        )
+        long = long.with_columns(pl.col("metric").str.strip_prefix("counter ")).sort("line", maintain_order=True)
+        _add_metrics(long, collector)
+    _note_pid(rows, run)
+    return rows.drop("pid", *counters)
+
+
+def _add_metrics(rows: pl.DataFrame, collector: Collector) -> None:
+    values = rows.filter(pl.col("value").is_not_null())
+    collector.add_frame(
+        "metrics",
+        values.select(
+            pl.col("device").cast(pl.String),
+            pl.col("name").alias("kernel"),
+            pl.lit(1, pl.Int64).alias("invocations"),
+            "metric",
+            *(pl.col("value").alias(column) for column in ("min", "max", "avg")),
+            "line",
+        ),
+    )
+
+
+def _stats(table: Table, run: Run, collector: Collector) -> None:
+    """Add sums, each to the section that its file or its names tell."""
+    rows = table.frame
+    texts = rows["name"].cast(pl.String)
+    if texts.drop_nulls().len() and all(_DOMAIN.fullmatch(text) for text in texts.drop_nulls()):
+        reason = "these are sums of whole domains, which other tables tell by name: they are in the log alone"
+        collector.issue("info", table.line, "", reason)
+        return
+    section = by_value(rows["name"], lambda name: _section(table.file, name), pl.String())
+    collector.add_frame("summary", rows.with_columns(section.alias("section")))
+    if run.of("kernel_trace") and (section == "gpu").any():
+        reason = "sums of activities that are traced one by one above: the trace is shown"
+        collector.issue("info", table.line, "", reason)
+
+
+def _section(file: str, name: str) -> str:
+    if re.search(r"marker", file):
+        return "nvtx"
+    return "api" if _API.match(name) else "gpu"
+
+
+def _devices(table: Table, run: Run, collector: Collector) -> None:
+    """Add the GPUs, by the number that the other tables call them."""
+    cells = CellValues(table.frame, collector)
+    texts = {text for one in run.tables for frame in one.rows if "device" in frame for text in frame["device"].unique()}
+    absolute = not any(re.match(r"(?i)agent|gpu", text) for text in texts if text)
+    by_kind = any(re.match(r"(?i)gpu", text) for text in texts if text)
+    rows = pl.DataFrame(
+        {
+            "type": cells.text("agent_type"),
+            "device": cells.whole("node_id" if absolute else "logical_node_id", pl.Int32()),
+            "name": cells.text("product_name").fill_null(cells.text("name")),
+            "compute_capability": cells.text("name"),
+            "sm_count": cells.whole("cu_count", pl.Int32()),
+            "max_threads_per_sm": cells.whole("max_waves_per_cu") * cells.whole("wave_front_size"),
+            "shared_memory_per_sm_bytes": cells.whole("lds_size_in_kb") * 1024,
+            "memory_bytes": cells.whole("local_mem_size"),
+        }
+    ).filter(pl.col("type") == "GPU")
+    known = [
+        pl.when(pl.col(name) > 0).then(name).alias(name) for name in ("sm_count", "max_threads_per_sm", "memory_bytes")
+    ]
+    rows = rows.with_columns(*known)
+    if by_kind:
+        rows = rows.with_columns(pl.int_range(pl.len(), dtype=pl.Int32).alias("device"))
+    collector.add_frame("devices", rows.drop("type"))
