@@ -1,0 +1,129 @@
+"""Our figures of two traces against those that TraceLens worked out of them."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+from tests.corpus import corpus_file
+from tui.analysis.recorded_ops import by_name
+from tui.loaders.registry import load_one
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+TRACES = ("gaunernst_bert-small-uncased__1016001", "Qwen_Qwen1.5-0.5B-Chat__1016005")
+
+
+@pytest.fixture(params=TRACES)
+def trace(request: pytest.FixtureRequest) -> tuple[Profile, Path]:
+    """A trace and the folder with what TraceLens says of it."""
+    name = str(request.param)
+    return load_one(corpus_file(f"kineto/{name}.json.gz")), Path(corpus_file(f"kineto/{name}_perf_report_csvs"))
+
+
+def work_with_ops(profile: Profile) -> pl.DataFrame:
+    """GPU work with the name and the shapes of its op."""
+    ops = profile["ops"].select("op", "input_shapes", op_name=pl.col("name").cast(pl.String))
+    return (
+        profile["activities"]
+        .join(ops, on="op", how="left")
+        .with_columns(pl.col("name", "input_shapes").cast(pl.String))
+    )
+
+
+def shapes(text: str) -> str | None:
+    """TraceLens's tuples as our lists."""
+    found = json.dumps(ast.literal_eval(text))
+    return found if any(json.loads(found)) else None
+
+
+def test_kernels_are_of_the_same_ops(trace: tuple[Profile, Path]) -> None:
+    profile, folder = trace
+    theirs = {
+        (row["Parent cpu_op"], row["Kernel name"], row["Kernel stream"]): (
+            row["Kernel duration (µs)_count"],
+            round(row["Kernel duration (µs)_sum"] * 1000),
+            round(row["Kernel duration (µs)_min"] * 1000),
+            round(row["Kernel duration (µs)_max"] * 1000),
+        )
+        for row in pl.read_csv(folder / "kernel_summary.csv").iter_rows(named=True)
+    }
+    time = pl.col("duration_ns")
+    ours = {
+        tuple(row[:3]): tuple(row[3:])
+        for row in work_with_ops(profile)
+        .filter(pl.col("kind") == "kernel")
+        .group_by("op_name", "name", "stream")
+        .agg(pl.len(), time.sum(), time.min().alias("min"), time.max().alias("max"))
+        .iter_rows()
+    }
+    assert ours == theirs
+
+
+def test_ops_took_the_same_time_on_the_gpu(trace: tuple[Profile, Path]) -> None:
+    profile, folder = trace
+    theirs = pl.read_csv(folder / "ops_summary.csv").rows_by_key("name", named=True, unique=True)
+    ours = by_name(profile).filter(pl.col("gpu_self_ns") > 0).rows_by_key("op", named=True, unique=True)
+    assert ours.keys() == theirs.keys()
+    for op, row in ours.items():
+        # TraceLens rounds each time to a quarter of a nanosecond or so.
+        near_us = 0.0005 * row["launches"]
+        assert row["gpu_self_ns"] / 1e3 == pytest.approx(theirs[op]["total_direct_kernel_time_sum"], abs=near_us)
+        # aten::arange calls itself: PyTorch's table, as ours, has the inner call in the outer one too.
+        times = 2 if op == "aten::arange" else 1
+        assert row["gpu_total_ns"] / 1e3 / times == pytest.approx(
+            theirs[op]["total_subtree_kernel_time_sum"], abs=near_us
+        )
+
+
+def test_ops_are_told_apart_by_their_shapes(trace: tuple[Profile, Path]) -> None:
+    profile, folder = trace
+    theirs: dict[tuple[str, str | None], int] = {}
+    for row in pl.read_csv(folder / "ops_unique_args.csv").iter_rows(named=True):
+        key = (row["name"], shapes(row["Input Dims"]))
+        theirs[key] = theirs.get(key, 0) + row["operation_count"]
+    ours = {
+        (op, shape): count
+        for op, shape, count in work_with_ops(profile)
+        .filter(pl.col("op").is_not_null())
+        .group_by("op_name", "input_shapes")
+        .agg(pl.col("op").n_unique())
+        .iter_rows()
+    }
+    assert ours == theirs
+
+
+def test_matrix_products_have_their_sizes_and_kernels(trace: tuple[Profile, Path]) -> None:
+    profile, folder = trace
+    work = work_with_ops(profile).filter(pl.col("kind") == "kernel")
+    rows = pl.read_csv(folder / "GEMM.csv").rows(named=True)
+    assert rows
+    for row in rows:
+        m, n, k = row["param: M"], row["param: N"], row["param: K"]
+        listed = re.findall(
+            r"'name': '([^']*)', 'stream': 7, 'count': (\d+)", row["kernel_details__summarize_kernel_stats"]
+        )
+        found = work.filter(
+            pl.col("op_name") == row["name"],
+            pl.col("input_shapes").str.contains(rf"\b{m}, {k}\], \[(\d+, )?{k}, {n}\]"),
+        )
+        ours = [(name, str(count)) for name, count in found.group_by("name").len().sort("name").iter_rows()]
+        assert ours == sorted(one for one in listed if not one[0].startswith("Mem"))
+
+
+def test_the_time_in_which_ops_kept_the_gpu_busy(trace: tuple[Profile, Path]) -> None:
+    profile, folder = trace
+    # TraceLens leaves out what it finds no op for. All of it ran on one stream, one after another.
+    linked = profile["activities"].filter(pl.col("op").is_not_null())
+    assert linked["stream"].unique().to_list() == [7]
+    times = dict(pl.read_csv(folder / "gpu_timeline.csv").select("type", "time ms").iter_rows())
+    is_copy = pl.col("kind") == "memcpy"
+    assert linked["duration_ns"].sum() / 1e6 == pytest.approx(times["busy_time"], abs=1e-4)
+    assert linked.filter(is_copy)["duration_ns"].sum() / 1e6 == pytest.approx(times["total_memcpy_time"], abs=1e-4)
