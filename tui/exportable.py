@@ -30,6 +30,7 @@ MODEL_FRAMES: Final = (
 AGGREGATES: Final = (
     "kernels",
     "api",
+    "ops_by_name",
     "op_types",
     "op_kernels",
     "occupancy",
@@ -40,9 +41,9 @@ AGGREGATES: Final = (
     "layer_times",
     "layer_totals",
 )
-"""What is computed: GPU work and API calls by name, GPU time by op, kernels with the op that each belongs to, launch
-configurations with their theoretical occupancy, iterations, ranges by name and one by one with the GPU work launched
-within them, GPUs with their use, and layer times measured and predicted side by side.
+"""What is computed: GPU work and API calls by name, ops by name and by type, kernels with the op that each belongs to,
+launch configurations with their theoretical occupancy, iterations, ranges by name and one by one with the GPU work
+launched within them, GPUs with their use, and layer times measured and predicted side by side.
 """
 
 NAMES: Final = (*MODEL_FRAMES, *AGGREGATES)
@@ -63,8 +64,9 @@ def frame(profile: Profile, name: str, *, gpu: str | None = None) -> pl.DataFram
     aggregates: dict[str, Callable[[], pl.DataFrame]] = {
         "kernels": lambda: kernels.kernels(profile).select(kernels.KERNEL_EXPORT),
         "api": lambda: api.api(profile).select(kernels.KERNEL_EXPORT),
-        "op_types": lambda: ops.ops(profile),
-        "op_kernels": lambda: ops.classified_kernels(profile),
+        "ops_by_name": lambda: ops.by_name(profile),
+        "op_types": lambda: ops.op_types(profile),
+        "op_kernels": lambda: ops.kernels_with_ops(profile),
         "occupancy": lambda: occupancy.occupancy(profile, gpu=gpu),
         "iterations": lambda: iterations.iterations(profile),
         "ranges_by_name": lambda: ranges.ranges_by_name(profile),

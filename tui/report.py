@@ -33,6 +33,8 @@ class Table:
     """The analysis function that makes its frame."""
     summed: bool = False
     """Its weights add up to something that has a meaning."""
+    spec_for: Callable[[Profile], TableSpec] | None = None
+    """Where the columns depend on what the input holds: the table for a profile."""
     by_gpu: bool = False
     """The function takes the name of the GPU, as the user gives it."""
 
@@ -53,7 +55,7 @@ class TableView:
 
 
 VIEWS: Final[Mapping[str, TableView]] = {
-    "ops": TableView("ops-and-kernels", Table(ops.OPS, ops.ops, summed=True)),
+    "ops": TableView("ops-and-kernels", Table(ops.OPS, ops.ops, summed=True, spec_for=ops.ops_spec)),
     "kernels": TableView("kernels", Table(kernels.KERNELS, kernels.kernels, summed=True)),
     "api": TableView("api-calls", Table(api.API, api.api, summed=True)),
     "layers": TableView(
@@ -95,6 +97,13 @@ class Style:
         )
 
 
+def _view_of(profile: Profile, view: str) -> TableView:
+    """A view with the table that suits the profile."""
+    shown = VIEWS[view]
+    suited = shown.table.spec_for
+    return shown if suited is None else replace(shown, table=replace(shown.table, spec=suited(profile)))
+
+
 def as_text(profile: Profile, view: str, style: Style, *, gpu: str | None = None) -> str:
     """A view as text.
 
@@ -104,7 +113,7 @@ def as_text(profile: Profile, view: str, style: Style, *, gpu: str | None = None
         style: How to write it.
         gpu: The name of the GPU, as the user gives it.
     """
-    shown = VIEWS[view]
+    shown = _view_of(profile, view)
     rows = shown.table.rows(profile, gpu)
     lines = [style.heading(title(shown.table, rows, ascii_only=style.ascii_only)), ""]
     if rows.is_empty():
@@ -125,7 +134,7 @@ def as_text(profile: Profile, view: str, style: Style, *, gpu: str | None = None
 
 def as_markdown(profile: Profile, view: str, *, gpu: str | None = None) -> str:
     """A view as Markdown."""
-    shown = VIEWS[view]
+    shown = _view_of(profile, view)
     rows = shown.table.rows(profile, gpu)
     text = f"## {title(shown.table, rows)}\n\n"
     if rows.is_empty():
@@ -138,7 +147,7 @@ def as_markdown(profile: Profile, view: str, *, gpu: str | None = None) -> str:
 
 def as_json(profile: Profile, view: str, *, gpu: str | None = None) -> str:
     """A view as one JSON object on a line: ``view``, ``sources``, ``rows``, and further tables by their names."""
-    shown = VIEWS[view]
+    shown = _view_of(profile, view)
     content: dict[str, Any] = {"view": view, "sources": list(profile.sources)}
     if profile.partial:
         content["partial"] = profile.partial

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from tui.analysis.dashboard import REST, Fact, dashboard
+from tui.analysis.dashboard import REST, Dashboard, Fact, dashboard
 from tui.analysis.issues import issues
 from tui.analysis.layers import LAYER_TOTALS, layer_totals
 from tui.export import json_line, markdown_cell, markdown_table
@@ -29,7 +29,7 @@ WORST_ISSUES: Final = 3
 
 OPS: Final = TableSpec(
     "top_ops",
-    "Top ops (inferred from the names of the kernels)",
+    "Top ops",
     columns("op", "total_ns", "time_pct", "calls", "avg_ns", "kernels"),
     key=("op",),
     pinned="op",
@@ -87,7 +87,7 @@ class DashboardReport:
         told = issues(profile)
         self._worst = told.filter(told["severity"] != "info").head(WORST_ISSUES)
         self._sections = [
-            _Section(OPS, figures.top_ops),
+            _Section(replace(OPS, title=_ops_title(figures)), figures.top_ops),
             _Section(KERNELS, figures.top_kernels),
             _Section(API, figures.top_api),
             _Section(COPIES, figures.copies),
@@ -167,6 +167,16 @@ class DashboardReport:
     @staticmethod
     def _part(heading: str, lines: Sequence[str], style: Style) -> list[str]:
         return ["", style.heading(heading), *lines] if lines else []
+
+
+def _ops_title(figures: Dashboard) -> str:
+    """The heading of the ops with where they are from."""
+    if not figures.ops_recorded:
+        return f"{OPS.title} (inferred from the names of the kernels)"
+    if not figures.ops_inferred:
+        return f"{OPS.title} (recorded; GPU time that each launched itself)"
+    sessions = figures.ops_recorded + figures.ops_inferred
+    return f"{OPS.title} (recorded in {figures.ops_recorded} of {sessions} sessions, else inferred from kernel names)"
 
 
 def _fact_lines(facts: Sequence[Fact], style: Style) -> list[str]:

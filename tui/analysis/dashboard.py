@@ -17,7 +17,8 @@ from tui.analysis.intervals import busy_time
 from tui.analysis.issues import issue_counts
 from tui.analysis.kernels import kernels
 from tui.analysis.needs import API_WORK, GPU_WORK, START_TIMES
-from tui.analysis.ops import ops
+from tui.analysis.op_work import recorded_sessions
+from tui.analysis.ops import by_name, has_recorded_ops, inferred_ops, kinds_of_work
 from tui.analysis.recording import tools_of
 from tui.model.columns import ColumnKind
 
@@ -72,12 +73,19 @@ class Dashboard:
     """Performance summary."""
 
     split: pl.DataFrame
-    """GPU time by kind of work, largest first: group, calls, total_ns, time_pct, members (op types that it sums). At
-    most `SPLIT` rows and one called `REST`; they add up to the GPU time."""
+    """GPU time by kind of work (`tui.analysis.ops.kinds_of_work`), largest first: group, calls, total_ns, time_pct,
+    members (op types that it sums). At most `SPLIT` rows and one called `REST`; they add up to the GPU time."""
 
     top_ops: pl.DataFrame
     """The `TOP` ops with most GPU time: op, op_type, direction, group, kernels, calls, total_ns, avg_ns, time_pct,
-    op_source."""
+    op_source. Of a recorded op ``total_ns`` is what it launched itself; work without an op is in the list as well. Of
+    what is not recorded, ``calls`` are launches."""
+
+    ops_recorded: int
+    """In so many sessions with GPU work ops are recorded."""
+
+    ops_inferred: int
+    """In so many they are inferred from the names of kernels."""
 
     top_kernels: pl.DataFrame
     """The `TOP` kernels with most GPU time: name, short_name, calls, total_ns, avg_ns, time_pct."""
@@ -121,11 +129,12 @@ def dashboard(profile: Profile, *, gpu: str | None = None) -> Dashboard:
         ProftuiError: Nothing is known of ``gpu``, or the user's op types cannot be read.
     """
     rows, calls, busy = kernels(profile), api(profile), busy_time(profile)
-    by_op = _over_sessions(ops(profile), "op", "op_type", "direction", "group", "op_source")
     return Dashboard(
         performance=_performance(profile, rows, calls, busy),
-        split=_split(by_op),
-        top_ops=by_op.head(TOP),
+        split=_split(_over_sessions(kinds_of_work(profile), "op_type", "direction", "group")),
+        top_ops=_top_ops(profile).head(TOP),
+        ops_recorded=rows.filter(pl.col("session").is_in(recorded_sessions(profile).implode()))["session"].n_unique(),
+        ops_inferred=inferred_ops(profile)["session"].n_unique(),
         top_kernels=_over_sessions(rows.filter(pl.col("kind") == "kernel"), "name", "short_name", of=rows).head(TOP),
         top_api=_over_sessions(calls, "name").head(TOP),
         copies=_copies(profile),
@@ -163,10 +172,22 @@ def _over_sessions(rows: pl.DataFrame, *by: str, of: pl.DataFrame | None = None)
     )
 
 
-def _split(by_op: pl.DataFrame) -> pl.DataFrame:
+def _top_ops(profile: Profile) -> pl.DataFrame:
+    """Ops by GPU time over all sessions."""
+    if not has_recorded_ops(profile):
+        return _over_sessions(inferred_ops(profile), "op", "op_type", "direction", "group", "op_source")
+    rows = by_name(profile).filter(pl.col("gpu_self_ns") > 0)
+    told = rows.group_by("op", "op_source").agg(pl.col("op_type", "direction", "group").drop_nulls().first())
+    summed = rows.with_columns(pl.col("gpu_self_ns").alias("total_ns"), pl.coalesce("calls", "launches").alias("calls"))
+    return _over_sessions(summed, "op", "op_source").join(
+        told, on=["op", "op_source"], how="left", nulls_equal=True, maintain_order="left"
+    )
+
+
+def _split(kinds: pl.DataFrame) -> pl.DataFrame:
     """The largest groups by name, and the rest as one row."""
     groups = (
-        by_op.with_columns(pl.col("group").cast(pl.String))
+        kinds.with_columns(pl.col("group").cast(pl.String))
         .group_by("group")
         .agg(
             total("calls").alias("calls"), total("total_ns").alias("total_ns"), pl.len().cast(pl.Int64).alias("members")

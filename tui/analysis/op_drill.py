@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -13,7 +13,7 @@ from tui.analysis.occupancy import with_occupancy
 from tui.analysis.op_tree import NONE, op_tree
 from tui.analysis.op_work import WITHOUT_OP, classified_work, names_at, op_row_of_activities, why_without_op
 from tui.analysis.shapes import with_shapes
-from tui.model.columns import columns
+from tui.model.columns import COLUMNS, columns
 from tui.model.view import TableSpec
 
 if TYPE_CHECKING:
@@ -26,7 +26,8 @@ KERNELS_OF_OP: Final = TableSpec(
     "op_kernels",
     "Kernels of the op",
     (
-        *columns("name", "total_ns", "time_pct", "calls", "avg_ns", "launched_by"),
+        *columns("name", "total_ns", "time_pct", "calls", "avg_ns"),
+        replace(COLUMNS["launched_by"], priority=4),
         *(
             column
             for column in KERNELS.columns
@@ -90,8 +91,9 @@ def kernels_of_recorded_op(
     """The kernels and memory operations that a recorded op launched, and those that ops within it did.
 
     Columns: those of `tui.analysis.kernels.kernels`, launched_by (the innermost op around the launch, null for work
-    without an op), op_type, group and rule (`tui.analysis.op_work.classified_work`). Each launch counts once, so they add up to the op's
-    GPU total unless it runs within itself. ``time_pct`` is the share of the session's GPU time.
+    without an op), op_type, group and rule (`tui.analysis.op_work.classified_work`). Each launch counts
+    once, so they add up to the op's GPU total unless it runs within itself. ``time_pct`` is the share of the session's
+    GPU time.
 
     Args:
         profile: Where to look.

@@ -313,6 +313,27 @@ _OP_TYPES: Final = {
 }
 
 
+def kernels_with_ops(profile: Profile) -> pl.DataFrame:
+    """Kernels and memory operations with the op that each belongs to.
+
+    Of sessions that record no ops, the rows of `classified_kernels`. Of the others one row per innermost op and kernel
+    (`tui.analysis.op_work.classified_work`): ``op`` is the op's recorded name, ``why_no_op`` says why there is none.
+    """
+    inferred = classified_kernels(profile).filter(~pl.col("session").is_in(recorded_sessions(profile).implode()))
+    if not has_recorded_ops(profile):
+        return inferred
+    whole = pl.col("total_ns").sum().over("session")
+    recorded = classified_work(profile).with_columns(
+        pl.col("op").cast(pl.String),
+        pl.col("launches").alias("calls"),
+        (pl.col("total_ns") / pl.col("launches")).round().cast(pl.Int64).alias("avg_ns"),
+        pl.when(whole > 0).then(100 * pl.col("total_ns") / whole).alias("time_pct"),
+    )
+    return pl.concat([inferred, recorded.drop("launches", "kernel_type")], how="diagonal_relaxed").sort(
+        "total_ns", "name", descending=[True, False], nulls_last=True
+    )
+
+
 def kernels_of_op(profile: Profile, *, session: int, op_type: str, direction: str | None) -> pl.DataFrame:
     """The kernels that an op of a session is made of, with the rule that says so."""
     return classified_kernels(profile).filter(

@@ -16,7 +16,7 @@ from tui.analysis.sessions import session_times
 from tui.analysis.summaries import other_summaries
 from tui.fmt import duration, format_value, rate, size
 from tui.model.columns import ColumnKind
-from tui.query.write import equals_filter
+from tui.query.write import equals_filter, quoted
 from tui.screens.base import ViewScreen
 from tui.widgets.bar_list import BarList
 from tui.widgets.bars import BarRow
@@ -62,11 +62,16 @@ class DashboardScreen(ViewScreen):
             with Container(id="columns"):
                 with Vertical(id="first"):
                     yield Panel("Sessions", BarList(id="sessions"), id="sessions-panel")
-                    yield Panel("Top 10 GPU ops", BarList(id="ops"), note="inferred from kernel names")
+                    yield Panel("Top 10 GPU ops", BarList(id="ops"), id="ops-panel")
                     yield Panel("Top 10 kernels", BarList(id="kernels"))
                 with Horizontal(id="others"):
                     with Vertical(id="second"):
-                        yield Panel("GPU time by kind of work", StackedBar(id="split-bar"), BarList(id="split"))
+                        yield Panel(
+                            "GPU time by kind of work",
+                            StackedBar(id="split-bar"),
+                            BarList(id="split"),
+                            id="split-panel",
+                        )
                         yield Panel("API calls", BarList(id="api"), note="CPU time, overlaps GPU time")
                     with Vertical(id="third"):
                         yield Panel("Copies", BarList(id="copies"))
@@ -82,6 +87,8 @@ class DashboardScreen(ViewScreen):
         self._show_busy()
         self._show_sessions()
         self._bars("ops", board.top_ops, label="op", key="op")
+        self.query_one("#ops-panel", Panel).annotate(_ops_note(board))
+        self.query_one("#split-panel", Panel).annotate("by op, else by kernel name" if board.ops_recorded else "")
         self._bars("kernels", board.top_kernels, label="name", key="name")
         self._bars("api", board.top_api, label="name", key="name")
         self._show_split(board)
@@ -256,7 +263,9 @@ class DashboardScreen(ViewScreen):
                 self._go_filtered("ops-and-kernels", equals_filter("op", event.key, ColumnKind.TEXT))
             case "split":
                 rest = event.key == "rest"
-                self._go_filtered("ops-and-kernels", "" if rest else equals_filter("group", event.key, ColumnKind.TEXT))
+                # A recorded op can do several kinds of work.
+                has = f"group:{quoted(event.key)}"
+                self._go_filtered("ops-and-kernels", "" if rest else has)
             case "kernels":
                 self._go_filtered("kernels", equals_filter("name", event.key, ColumnKind.SYMBOL))
             case "api":
@@ -291,6 +300,15 @@ def _panel_of(widget: Widget) -> Panel:
     panel = widget.parent
     assert isinstance(panel, Panel)
     return panel
+
+
+def _ops_note(board: Dashboard) -> str:
+    """Where the ops are from."""
+    if not board.ops_recorded:
+        return "inferred from kernel names"
+    if not board.ops_inferred:
+        return "recorded, without ops within"
+    return f"recorded in {board.ops_recorded} of {board.ops_recorded + board.ops_inferred} sessions"
 
 
 def _fraction(value: float | None, most: object) -> float | None:

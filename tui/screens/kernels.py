@@ -78,7 +78,7 @@ class LaunchScreen(LinkedTablesScreen):
 
     def _spread(self, row: Row) -> list[Line]:
         """How the durations of a kernel are distributed; nothing where its launches are not known."""
-        durations = launches_of_kernel(self.profile, {"kernels": row})["duration_ns"]
+        durations = self.launches_behind(row)["duration_ns"]
         if durations.len() < 2:
             return []
         line = histogram_line(durations, SPREAD_CELLS, ascii_only=self.program.ascii_only)
@@ -89,6 +89,10 @@ class KernelsScreen(LaunchScreen):
     """Kernels, and the launches of the one under the cursor."""
 
     VIEW = "kernels"
+    def launches_behind(self, row: Row) -> pl.DataFrame:
+        """The launches that a row of the kernels stands for."""
+        return launches_of_kernel(self.profile, {"kernels": row})
+
     LEVELS: ClassVar = (KERNEL_LEVEL, LAUNCH_LEVEL)
     HELP: ClassVar = (
         "Kernels, copies and sets by name; below, the launches of the one under the cursor.\n"

@@ -44,6 +44,9 @@ class Level:
     share: int = 1
     """Its share of the height, where several levels are shown."""
 
+    spec_for: Callable[[Profile], TableSpec] | None = None
+    """Where the columns depend on what the input holds: the table for a profile."""
+
 
 class LinkedTablesScreen(ViewScreen):
     """Tables below each other; on a narrow screen the focused one alone.
@@ -66,6 +69,11 @@ class LinkedTablesScreen(ViewScreen):
             pane.add_class("linked")
             yield pane
 
+    @property
+    def selected(self) -> Mapping[str, Row]:
+        """The selected row of each level, by the level's name."""
+        return self._selected
+
     def populate(self) -> None:
         """Fill the first table; the others follow from its cursor."""
         self._selected.clear()
@@ -79,7 +87,8 @@ class LinkedTablesScreen(ViewScreen):
     def _fill(self, index: int) -> None:
         level = self.LEVELS[index]
         rows = level.rows(self.profile, self._selected)
-        self.pane(index).show(rows, empty=level.empty(self.profile) if rows.is_empty() else "")
+        spec = level.spec_for(self.profile) if level.spec_for is not None else None
+        self.pane(index).show(rows, empty=level.empty(self.profile) if rows.is_empty() else "", spec=spec)
 
     @on(TablePane.RowHighlighted)
     def _follow_selection(self, event: TablePane.RowHighlighted) -> None:

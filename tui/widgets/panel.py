@@ -40,7 +40,13 @@ class Panel(Vertical):
 
     def __init__(self, title: str, *children: Widget, note: str = "", id: str | None = None) -> None:  # noqa: A002
         super().__init__(*children, id=id)
-        self.border_title = Content.assemble(title, (f"  {note}", "not bold $text-muted")) if note else Content(title)
+        self._title = title
+        self.annotate(note)
+
+    def annotate(self, note: str) -> None:
+        """Say something else in the smaller words."""
+        smaller = (f"  {note}", "not bold $text-muted")
+        self.border_title = Content.assemble(self._title, smaller) if note else Content(self._title)
 
 
 class TextPanel(Panel):

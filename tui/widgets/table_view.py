@@ -92,13 +92,16 @@ class TableView(Vertical):
 
     # --- rows --------------------------------------------------------------------------------------------------------
 
-    def show(self, frame: pl.DataFrame, *, empty: str = "") -> None:
+    def show(self, frame: pl.DataFrame, *, empty: str = "", spec: TableSpec | None = None) -> None:
         """Show a frame; filter, order, columns, marks and the place of the cursor stay.
 
         Args:
             frame: The rows, with the columns of the spec and those of its key.
             empty: What stands in place of the rows when there are none: why, and what to record.
+            spec: How it is to be shown from now on; None: as before.
         """
+        if spec is not None:
+            self.spec = self.table.spec = spec
         cursor, marks = self._cursor_key() or self._wanted_cursor, self._mark_keys() or self._wanted_marks
         self.frame = frame
         self._empty = plain(empty)
