@@ -145,7 +145,8 @@ def _frame_facts(name: str, frame: Mapping[str, Any], *, ascii_only: bool) -> li
             for section, part in frame.items()
             if part["rows"]
         ]  # fmt: skip
-    lines = [(name, held(frame["rows"], frame.get("duration_ns")))] if frame["rows"] else []
+    source = f", from {plain(frame['source'])}" if frame.get("source") else ""
+    lines = [(name, held(frame["rows"], frame.get("duration_ns")) + source)] if frame["rows"] else []
     lines += [(f"  {kind}", held(part["rows"], part["duration_ns"])) for kind, part in frame.get("by_kind", {}).items()]
     return lines
 

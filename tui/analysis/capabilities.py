@@ -27,7 +27,8 @@ from tui.analysis.needs import (
     TEXT,
     TOOL_REPORT,
 )
-from tui.analysis.recording import Need, tools_of
+from tui.analysis.recording import Need, Tool, tools_of
+from tui.analysis.vendors import amd_sessions
 from tui.views import NOT_IN_THIS_VERSION, VIEWS
 
 if TYPE_CHECKING:
@@ -106,8 +107,7 @@ def missing(profile: Profile) -> list[Need]:
         TOOL_REPORT: profile["tool_figures"].height + profile["tool_findings"].height > 0,
         TEXT: bool(profile.texts),
     }
-    tools = tools_of(profile)
-    return [need.with_tools(tools) for need, held in holds.items() if not held]
+    return [_of_tools(profile, need) for need, held in holds.items() if not held]
 
 
 def to_ask_for(profile: Profile) -> list[Need]:
@@ -122,7 +122,18 @@ def to_ask_for(profile: Profile) -> list[Need]:
 
 def why_none(profile: Profile, need: Need) -> str:
     """What an empty table says: what is not in the file, and the command that records it."""
-    return need.with_tools(tools_of(profile)).missing
+    return _of_tools(profile, need).missing
+
+
+def how_to_record(profile: Profile, need: Need) -> str:
+    """The command alone, as ``record with ...``."""
+    return _of_tools(profile, need).how
+
+
+def _of_tools(profile: Profile, need: Need) -> Need:
+    """A need with the command of the tool that recorded the profile; metrics of AMD's GPUs are read by AMD's tool."""
+    of_amd = need == METRICS and amd_sessions(profile)
+    return need.with_tools((Tool.ROCPROF,) if of_amd else tools_of(profile))
 
 
 def _any(column: pl.Series) -> bool:

@@ -20,6 +20,7 @@ from tui.analysis.needs import API_WORK, GPU_WORK, START_TIMES
 from tui.analysis.op_work import recorded_sessions
 from tui.analysis.ops import by_name, has_recorded_ops, inferred_ops, kinds_of_work
 from tui.analysis.recording import tools_of
+from tui.analysis.sessions import rank_words
 from tui.model.columns import ColumnKind
 
 if TYPE_CHECKING:
@@ -306,7 +307,6 @@ _SYSTEM: Final = (
     ("cuda_version", "CUDA"),
     ("cudnn_version", "cuDNN"),
     ("host", "Host"),
-    ("rank", "Rank"),
 )
 
 
@@ -317,6 +317,9 @@ def _system(profile: Profile) -> tuple[Fact, ...]:
         values = profile["sessions"][column].drop_nulls().unique(maintain_order=True).cast(pl.String).to_list()
         if values:
             facts.append(Fact(column, label, ", ".join(values), K.TEXT, "as the log says"))
+    ranks = profile["sessions"].select(rank_words())["rank_words"].drop_nulls().unique(maintain_order=True).to_list()
+    if ranks:
+        facts.append(Fact("rank", "Rank", ", ".join(ranks).removeprefix("rank "), K.TEXT, "as the log says"))
     sessions = profile["sessions"].height
     if sessions > 1:
         facts.insert(0, Fact("sessions", "Sessions", sessions, K.COUNT, "profiled processes in the input"))

@@ -26,7 +26,7 @@ _NAME: Final = replace(
     title="Marked by",
     kind=ColumnKind.TEXT,
     help="The range or annotation that marks it.",
-    priority=5,
+    priority=2,
 )
 
 ITERATIONS: Final = TableSpec(
@@ -36,8 +36,8 @@ ITERATIONS: Final = TableSpec(
         *columns(
             "iteration", "duration_ns", "gpu_ns", "time_pct", "kernels_launched", "busy_ns", "busy_pct", "idle_ns"
         ),
-        *columns("start_ns"),
         _NAME,
+        replace(columns("start_ns")[0], priority=5),
         *columns("session", "rank"),
     ),
     key=("session", "iteration"),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.durations import FIGURES, figures, merged_figures, share
+from tui.analysis.launch_origin import with_launched_by
 from tui.analysis.memo import once_per_profile
 from tui.analysis.occupancy import with_occupancy
 from tui.analysis.shapes import with_shapes
@@ -58,9 +59,15 @@ LAUNCHES: Final = TableSpec(
         "registers",
         "static_shared_bytes",
         "dynamic_shared_bytes",
+        "shared_bytes",
         "occupancy_pct",
         "limiter",
         "waves",
+        "uses_tensor_core",
+        "launched_by",
+        "iteration",
+        "delay_ns",
+        "launch_ns",
         "size_bytes",
         "throughput",
         "src_memory",
@@ -69,6 +76,8 @@ LAUNCHES: Final = TableSpec(
         "context",
         "stream",
         "correlation",
+        "graph_node",
+        "arguments",
         "line",
         "activity",
     ),
@@ -95,9 +104,9 @@ def kernels(profile: Profile) -> pl.DataFrame:
 
     Columns: session, kind, name, short_name, calls, total_ns, avg_ns, min_ns, max_ns, median_ns, p90_ns, p99_ns, std_ns
     (`tui.analysis.durations.figures`), time_pct, uses_tensor_core, line (first one in the input).
-    ``time_pct`` is the share of the session's GPU time: the summed durations of its kernels, copies, memsets and
-    unified memory work. Where rows are missing from the log's own table (its percentages do not add up to 100), the
-    percentages are those that the log prints, since the whole is known to it alone.
+    ``time_pct`` is the share of the session's GPU time: the summed durations of its kernels, copies, memsets, unified
+    memory work and whole CUDA graphs. Where rows are missing from the log's own table (its percentages do not add up to
+    100), the percentages are those that the log prints, since the whole is known to it alone.
     """
     activities = profile["activities"]
     single = (
@@ -154,17 +163,19 @@ def launches(
 ) -> pl.DataFrame:
     """The activities of one name of one session, in time order.
 
-    Their own columns, with ``grid`` and ``block`` as text, as ``(27848 1 1)``, and the occupancy of each launch
-    (`tui.analysis.occupancy.with_occupancy`).
+    Their own columns, with ``grid`` and ``block`` as text, as ``(27848 1 1)``, the occupancy of each launch
+    (`tui.analysis.occupancy.with_occupancy`), and when and by which op it was launched
+    (`tui.analysis.launch_origin.with_launched_by`).
 
     Args:
         profile: Where to look.
         session: Number of the session.
         name: The full name.
-        kind: kernel, memcpy, memset or um; any where it is left out.
+        kind: One of `tui.model.schema.KINDS`; any where it is left out.
         gpu: The name of the GPU, as the user gives it, where the input does not say enough.
     """
     wanted = (pl.col("session") == session) & (pl.col("name") == name)
     if kind is not None:
         wanted &= pl.col("kind") == kind
-    return with_occupancy(profile, with_shapes(profile["activities"].filter(wanted)), gpu=gpu)
+    rows = with_launched_by(profile, profile["activities"].filter(wanted))
+    return with_occupancy(profile, with_shapes(rows), gpu=gpu)

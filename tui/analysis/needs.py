@@ -74,7 +74,10 @@ OTHER_SUMMARIES: Final = Need(
     "other summaries",
     "what was summed beside GPU and API",
     "nvprof --unified-memory-profiling per-process-device",
-    {Tool.NSYS_STATS: "nsys stats --report nvtx_sum run.nsys-rep"},
+    {
+        **dict.fromkeys(_TIMELINE, "open a text log of nvprof, or what nsys stats prints"),
+        Tool.NSYS_STATS: "nsys stats --report nvtx_sum run.nsys-rep",
+    },
 )
 TOOL_REPORT: Final = Need(
     "figures of the tool's own",
@@ -89,14 +92,14 @@ TEXT: Final = Need("lines of text", "the log itself", "open a text log")
 ITERATIONS: Final = Need(
     "iterations",
     "how long each step took, and what ran in it",
-    "nvprof -o run.nvprof ./app, with an NVTX range named step N around each step",
+    "nvprof -o run.nvprof ./app, with NVTX ranges step 0, step 1, ... in the program",
     {
-        Tool.NSYS: "nsys profile --trace=cuda,nvtx ./app, with an NVTX range named step N around each step",
-        Tool.NSYS_STATS: f"{_NSYS_EXPORT}, with an NVTX range named step N around each step",
-        Tool.NCU: "nsys profile --trace=cuda,nvtx ./app, with an NVTX range named step N around each step",
+        Tool.NSYS: "nsys profile --trace=cuda,nvtx ./app, with NVTX ranges step 0, step 1, ... in the program",
+        Tool.NSYS_STATS: f"{_NSYS_EXPORT}, with NVTX ranges step 0, step 1, ... in the program",
+        Tool.NCU: "nsys profile --trace=cuda,nvtx ./app, with NVTX ranges step 0, step 1, ... in the program",
         Tool.PYTORCH: "torch.profiler, with prof.step() at the end of each step",
         Tool.DLPROF: "dlprof --mode=pytorch --key_node=NAME python train.py",
-        Tool.ROCPROF: "rocprofv3 --kernel-trace --hip-trace --marker-trace, with a roctx range named step N each step",
+        Tool.ROCPROF: "rocprofv3 --kernel-trace --hip-trace --marker-trace, with roctx ranges step 0, step 1, ...",
         Tool.XLA: "jax.profiler.StepTraceAnnotation('train', step_num=n) around each step",
     },
 )

@@ -324,8 +324,17 @@ def launch_config(profile: Profile, activity: int, *, gpu: str | None = None) ->
         sm_count=device["sm_count"],
         facts_source=device["facts_source"],
         limits=tuple((name, row[f"limit_{name.split(' ')[0]}"]) for name in LIMITS),
-        occupancy_reason=row["occupancy_reason"] if kernel else f"a {row['kind']} occupies no SM",
+        occupancy_reason=row["occupancy_reason"] if kernel else _NO_KERNEL.get(row["kind"], _NO_SM),
     )
+
+
+_NO_SM: Final = "this work occupies no SM"
+_NO_KERNEL: Final = {
+    "memcpy": "a memcpy occupies no SM",
+    "memset": "a memset occupies no SM",
+    "graph": "the input records the graph as a whole: nsys profile --cuda-graph-trace=node records its kernels",
+}
+"""Why what is no kernel has no occupancy."""
 
 
 def _shape(axes: Iterable[int | None]) -> tuple[int, int, int] | None:

@@ -87,10 +87,15 @@ class Need:
         return any(tool in self.commands for tool in tools)
 
     @property
+    def how(self) -> str:
+        """What to do for it: ``record with ...`` or ``open ...``."""
+        return f"{'' if self.record.startswith('open ') else 'record with '}{self.record}"
+
+    @property
     def missing(self) -> str:
         """What to say where it is not there.
 
         >>> Need("start times", "every launch with its time", "nvprof --print-gpu-trace").missing
         'no start times: record with nvprof --print-gpu-trace'
         """
-        return f"no {self.name}: {'' if self.record.startswith('open ') else 'record with '}{self.record}"
+        return f"no {self.name}: {self.how}"

@@ -255,6 +255,7 @@ _ALL: Final = (
     ),
     Column("launched_by", "Launched by", K.TEXT, "Op that it was launched in, the innermost one.", 6),
     Column("iteration", "Iteration", K.NUMBER, "Iteration, by the number that the input gives it.", 4, ("iter",)),
+    Column("arguments", "Arguments", K.TEXT, "What else the input says of the launch, as a collective's sizes.", 8),
     Column("graph_node", "Node", K.NUMBER, "Node of the CUDA graph that it was launched from.", 8),
     Column("range_gpu_ns", "GPU time", K.DURATION, "Summed durations of the GPU work that was launched within.", 2),
     Column("range_kernels", "Kernels", K.COUNT, "Kernels, and whole CUDA graphs, that were launched within.", 4),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from tui.analysis.api import API, API_INSTANCES, api, api_instances
-from tui.analysis.capabilities import why_none
+from tui.analysis.capabilities import how_to_record, why_none
 from tui.analysis.needs import API_TRACE, API_WORK
 from tui.screens.kernels import short
 from tui.screens.linked import Level, LinkedTablesScreen, Row
@@ -34,7 +34,7 @@ def no_api_calls(profile: Profile) -> str:
 def no_instances(profile: Profile) -> str:
     """Why there are no single calls to show."""
     if profile["api_calls"].is_empty():
-        return f"this input holds totals, not single calls: {why_none(profile, API_TRACE)}"
+        return f"this input holds totals, not single calls: {how_to_record(profile, API_TRACE)}"
     return "no function is selected"
 
 

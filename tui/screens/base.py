@@ -10,6 +10,7 @@ from textual.containers import Container
 from textual.screen import Screen
 from textual.widgets import Footer
 
+from tui.analysis.sessions import rank_words
 from tui.commands import CommandError, command_words
 from tui.model.history import Place
 from tui.views import view
@@ -111,7 +112,16 @@ class ViewScreen(Screen[None]):
             else f"all {sessions} sessions"
             if session is None
             else f"session {session} of {sessions}",
+            self._rank(whole, session if sessions > 1 else 0),
         ]
+
+    @staticmethod
+    def _rank(whole: Profile, session: int | None) -> str:
+        """The rank of the session that is shown."""
+        if session is None or not 0 <= session < whole["sessions"].height:
+            return ""
+        words = whole["sessions"].select(rank_words())["rank_words"][session]
+        return words or ""
 
     def place(self) -> Place:
         """Where the user is in this view, to be returned to."""

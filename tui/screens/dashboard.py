@@ -167,7 +167,7 @@ class DashboardScreen(ViewScreen):
         lines = [
             BarRow(
                 str(row["session"]),
-                f"{row['session']} {row['label']}",
+                " ".join(part for part in (str(row["session"]), row["rank_words"] or "", row["label"]) if part),
                 _fraction(row["gpu_ns"], most),
                 duration(row["gpu_ns"]) if row["gpu_ns"] is not None else "no GPU times",
             )

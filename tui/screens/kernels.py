@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from tui.analysis.capabilities import why_none
+from tui.analysis.capabilities import how_to_record, why_none
 from tui.analysis.kernels import KERNELS, LAUNCHES, kernels, launches
+from tui.analysis.launch_origin import launch_origin
+from tui.analysis.measured_metrics import measured_metrics
 from tui.analysis.needs import GPU_WORK, START_TIMES
 from tui.analysis.neighbours import neighbours
 from tui.analysis.occupancy import launch_config
@@ -41,7 +43,7 @@ def launches_of_kernel(profile: Profile, above: Mapping[str, Row]) -> pl.DataFra
 def no_launches(profile: Profile) -> str:
     """Why there are no launches to show."""
     if profile["activities"].is_empty():
-        return f"this input holds totals, not launches: {why_none(profile, START_TIMES)}"
+        return f"this input holds totals, not launches: {how_to_record(profile, START_TIMES)}"
     return "no kernel is selected"
 
 
@@ -74,7 +76,10 @@ class LaunchScreen(LinkedTablesScreen):
             return super().details(pane, row)
         activity = row["activity"]
         config = launch_config(self.profile, activity, gpu=self.program.options.gpu)
-        return launch_details(config, *neighbours(self.profile, activity))
+        origin = launch_origin(self.profile, activity)
+        # Another session may have measured it, whichever session is shown.
+        measured = measured_metrics(self.program.whole_profile or self.profile, activity)
+        return launch_details(config, origin, *neighbours(self.profile, activity), measured)
 
     def _spread(self, row: Row) -> list[Line]:
         """How the durations of a kernel are distributed; nothing where its launches are not known."""
@@ -84,15 +89,15 @@ class LaunchScreen(LinkedTablesScreen):
         line = histogram_line(durations, SPREAD_CELLS, ascii_only=self.program.ascii_only)
         return [("Durations", line, "of its launches, on a logarithmic scale")]
 
+    def launches_behind(self, row: Row) -> pl.DataFrame:
+        """The launches that a row of the kernels stands for."""
+        return launches_of_kernel(self.profile, {"kernels": row})
+
 
 class KernelsScreen(LaunchScreen):
     """Kernels, and the launches of the one under the cursor."""
 
     VIEW = "kernels"
-    def launches_behind(self, row: Row) -> pl.DataFrame:
-        """The launches that a row of the kernels stands for."""
-        return launches_of_kernel(self.profile, {"kernels": row})
-
     LEVELS: ClassVar = (KERNEL_LEVEL, LAUNCH_LEVEL)
     HELP: ClassVar = (
         "Kernels, copies and sets by name; below, the launches of the one under the cursor.\n"

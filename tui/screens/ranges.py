@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from tui.analysis.capabilities import why_none
+from tui.analysis.capabilities import how_to_record, why_none
 from tui.analysis.needs import RANGES as NEEDED
 from tui.analysis.ranges import RANGE_INSTANCES, RANGES, instances_of, ranges_by_name
 from tui.fitting import clip_middle
@@ -37,7 +37,7 @@ def no_ranges(profile: Profile) -> str:
 def no_instances(profile: Profile) -> str:
     """Why there are no single ranges to show."""
     if profile["ranges"].is_empty():
-        return f"this input holds totals of ranges, not single ones: {no_ranges(profile)}"
+        return f"this input holds totals of ranges, not single ones: {how_to_record(profile, NEEDED)}"
     return "no range is selected"
 
 

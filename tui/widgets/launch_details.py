@@ -4,28 +4,44 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tui.fitting import shorten_symbol
-from tui.fmt import count, duration, percent, rate, size
+from tui.fitting import clip, shorten_symbol
+from tui.fmt import count, duration, metric, percent, rate, size
 from tui.model.columns import ColumnKind
 from tui.model.names import short_name
 from tui.widgets.details import Details, Line, sections, whole_value
 
 if TYPE_CHECKING:
+    from tui.analysis.launch_origin import LaunchOrigin
+    from tui.analysis.measured_metrics import Measured
     from tui.analysis.neighbours import Neighbour
     from tui.analysis.occupancy import LaunchConfig
 
 NAME_CELLS = 48
 """Cells that the name of a neighbour may take."""
+ARGUMENT_CELLS = 24
+"""Cells that the name of an argument may take."""
 
 
-def launch_details(config: LaunchConfig, before: Neighbour | None, after: Neighbour | None) -> Details:
+def launch_details(
+    config: LaunchConfig,
+    origin: LaunchOrigin,
+    before: Neighbour | None,
+    after: Neighbour | None,
+    measured: Measured | None = None,
+) -> Details:
     """Everything that is known of a launch, in blocks; what is unknown says why."""
-    kernel = config.kind == "kernel"
-    blocks = [(f"{short_name(config.name)}  {config.kind}", _what(config))]
-    if kernel:
+    blocks = [(f"{short_name(config.name)}  {config.kind}", _what(config)), ("Launched by", _origin(origin))]
+    if config.kind == "kernel":
         blocks += [("Launch config", _launch(config)), ("Theoretical occupancy", _occupancy(config))]
+        blocks.append(("Tensor cores", _tensor_cores(origin)))
+    elif config.kind == "graph":
+        blocks.append(("CUDA graph", [("kernels", "unknown", config.occupancy_reason or "")]))
     else:
         blocks.append(("Transfer", _transfer(config)))
+    if measured is not None:
+        blocks.append(("Measured by Nsight Compute", _measured(measured)))
+    if origin.arguments:
+        blocks.append(("Arguments", _arguments(origin.arguments)))
     blocks.append(("Neighbours on the stream", [_neighbour("before", before), _neighbour("after", after)]))
     blocks.append(("Full name", [("", config.name, "")]))
     return sections(blocks)
@@ -39,8 +55,70 @@ def _what(config: LaunchConfig) -> list[Line]:
         ("device", " ".join(part for part in (_number(config.device), where) if part), ""),
         ("context, stream", f"{_number(config.context)}, {_number(config.stream)}", ""),
         ("correlation", _number(config.correlation), "" if config.correlation is not None else "the log does not say"),
-        ("source line", _number(config.line), "L goes there"),
+        ("source line", _number(config.line), "L goes there" if config.line is not None else "the input has none"),
     ]
+
+
+def _origin(origin: LaunchOrigin) -> list[Line]:
+    """The call, the op and the iteration; only what the input says."""
+    lines: list[Line] = []
+    if origin.call is not None:
+        thread = ", ".join(
+            f"{word} {number}"
+            for word, number in (("process", origin.pid), ("thread", origin.tid))
+            if number is not None
+        )
+        lines += [
+            ("call", origin.call, thread),
+            (
+                "call took",
+                duration(origin.call_duration_ns),
+                f"at {whole_value(ColumnKind.TIME, origin.call_start_ns)}",
+            ),
+        ]
+        if origin.delay_ns is not None:
+            lines.append(("delay", duration(origin.delay_ns), "from the begin of the call to the begin on the GPU"))
+    if origin.op is not None:
+        found = {"launch": "its launch lies in the op", "external id": "by the profiler's id of the op"}
+        lines.append(("op", origin.op, found.get(origin.op_join or "", "as recorded")))
+        if origin.op_path:
+            lines.append(("op within", origin.op_path.replace("/", " / "), ""))
+        if origin.input_shapes:
+            lines.append(("input shapes", origin.input_shapes, ""))
+    elif origin.op_join is not None:
+        lines.append(("op", "none", origin.op_join))
+    if origin.iteration is not None:
+        lines.append(("iteration", str(origin.iteration), ""))
+    if origin.graph_node is not None:
+        lines.append(("graph node", str(origin.graph_node), "of the CUDA graph"))
+    return lines
+
+
+def _tensor_cores(origin: LaunchOrigin) -> list[Line]:
+    """The verdict and who gives it; nothing where nobody does."""
+    if origin.uses_tensor_core is None:
+        return []
+    return [("used", "yes" if origin.uses_tensor_core else "no", origin.tensor_core_reason or "as the input says")]
+
+
+def _measured(measured: Measured) -> list[Line]:
+    lines: list[Line] = [(label, metric(value, unit), "") for label, value, unit in measured.values]
+    launches = f"{count(measured.launches)} launch{'' if measured.launches == 1 else 'es'} of this grid and block"
+    alike = "" if measured.exact_name else ", of a kernel whose short name is the same"
+    lines.append(("measured on", f"{launches}{alike}", "the mean" if measured.launches > 1 else ""))
+    lines.append(("in file", measured.source.rsplit("/", 1)[-1], f"session {measured.session}"))
+    if measured.others:
+        lines.append(("more", f"{count(measured.others)} metrics", "in the view Metrics"))
+    return lines
+
+
+def _arguments(arguments: str) -> list[Line]:
+    """One line for each ``name: value``."""
+    lines: list[Line] = []
+    for part in arguments.split("; "):
+        name, colon, value = part.partition(": ")
+        lines.append((clip(name, ARGUMENT_CELLS), value, "") if colon else ("", part, ""))
+    return lines
 
 
 def _launch(config: LaunchConfig) -> list[Line]:
@@ -48,6 +126,15 @@ def _launch(config: LaunchConfig) -> list[Line]:
         ("grid", _shape(config.grid), f"{count(config.blocks)} blocks"),
         ("block", _shape(config.block), f"{count(config.threads_per_block)} threads, {count(config.threads)} in all"),
         ("registers", _number(config.registers), "per thread"),
+        *_shared(config),
+    ]
+
+
+def _shared(config: LaunchConfig) -> list[Line]:
+    """Static and dynamic shared memory, or both in one where the input does not tell them apart."""
+    if config.shared_bytes is not None and config.static_shared_bytes is None:
+        return [("shared", size(config.shared_bytes), "per block, static and dynamic together")]
+    return [
         ("static shared", size(config.static_shared_bytes), "per block"),
         ("dynamic shared", size(config.dynamic_shared_bytes), "per block"),
     ]

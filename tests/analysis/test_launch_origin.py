@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.analysis.frames import kernel, profile
+from tui.analysis.kernels import launches
+from tui.analysis.launch_origin import launch_origin
+from tui.analysis.measured_metrics import Measured, measured_metrics
+
+SHAPE = {"grid_x": 8, "grid_y": 1, "grid_z": 1, "block_x": 256, "block_y": 1, "block_z": 1}
+CALL = {"name": "cudaLaunchKernel", "start_ns": 100, "duration_ns": 7, "pid": 5, "tid": 6, "correlation": 3}
+
+
+def test_a_launch_tells_its_call_op_and_iteration() -> None:
+    made = profile(
+        api_calls=[{**CALL, "name": "cuLaunchKernel", "start_ns": 102}, CALL, {**CALL, "session": 1, "tid": 9}],
+        ops=[
+            {"op": 0, "name": "aten::linear"},
+            {"op": 1, "name": "aten::addmm", "group": "Net/fc", "input_shapes": "[[2, 3]]"},
+        ],
+        activities=[
+            kernel(
+                "k",
+                5,
+                start_ns=140,
+                correlation=3,
+                op=1,
+                op_join="launch",
+                iteration=12,
+                graph_node=44,
+                uses_tensor_core=True,
+                tensor_core_reason="DLProf says so",
+                arguments="Collective name: allreduce; dtype: float",
+            )
+        ],
+    )
+    origin = launch_origin(made, 0)
+    assert (origin.call, origin.call_start_ns, origin.call_duration_ns, origin.delay_ns) == (
+        "cudaLaunchKernel",
+        100,
+        7,
+        40,
+    )
+    assert (origin.pid, origin.tid, origin.op, origin.op_path, origin.input_shapes) == (
+        5,
+        6,
+        "aten::addmm",
+        "Net/fc",
+        "[[2, 3]]",
+    )
+    assert (origin.iteration, origin.graph_node, origin.op_join) == (12, 44, "launch")
+    assert (origin.uses_tensor_core, origin.tensor_core_reason) == (True, "DLProf says so")
+    row = launches(made, session=0, name="k").row(0, named=True)
+    assert (row["launch_ns"], row["delay_ns"], row["launched_by"]) == (100, 40, "aten::addmm")
+
+
+def test_what_the_input_does_not_say_of_a_launch_stays_unknown() -> None:
+    origin = launch_origin(profile(activities=[kernel("k", 5, start_ns=140, op_join="no launch record")]), 0)
+    assert (origin.call, origin.delay_ns, origin.op, origin.tid) == (None, None, None, None)
+    assert origin.op_join == "no launch record"
+    with pytest.raises(KeyError):
+        launch_origin(profile(), 0)
+
+
+def metric(name: str, value: float, unit: str | None = "%", **more: object) -> dict[str, object]:
+    return {
+        "session": 1,
+        "kernel": "void gemm<float>(int)",
+        **SHAPE,
+        "metric": name,
+        "avg": value,
+        "unit": unit,
+        "invocations": 1,
+        **more,
+    }
+
+
+def joined_with(*metrics: dict[str, object], name: str = "void gemm<float>(int)") -> Measured | None:
+    made = profile(
+        sessions=[
+            {"session": 0, "format": "nsys-sqlite", "source": "run.sqlite"},
+            {"session": 1, "format": "ncu-csv", "source": "out/gemm.csv"},
+        ],
+        activities=[kernel(name, 5, **SHAPE)],
+        metrics=list(metrics),
+    )
+    return measured_metrics(made, 0)
+
+
+def test_metrics_of_the_same_kernel_grid_and_block_are_told_the_most_telling_first() -> None:
+    measured = joined_with(
+        metric("lts__t_sector_hit_rate.pct", 40.0),
+        metric("Memory Throughput", 3e12, "B/s"),
+        metric("Memory Throughput", 60.0),
+        metric("sm__throughput.avg.pct_of_peak_sustained_elapsed", 80.0),
+        metric("sm__throughput.avg.pct_of_peak_sustained_elapsed", 90.0),
+        metric("Compute (SM) Throughput", 1.0, grid_x=9),
+        metric("something else", 7.0, None),
+    )
+    assert measured is not None
+    assert measured.values == (
+        ("SM throughput", 85.0, "%"),
+        ("memory throughput", 60.0, "%"),
+        ("L2 hit rate", 40.0, "%"),
+    )
+    assert (measured.source, measured.session, measured.launches, measured.exact_name, measured.others) == (
+        "out/gemm.csv",
+        1,
+        2,
+        True,
+        2,
+    )
+
+
+def test_a_kernel_of_the_same_short_name_is_told_to_be_that() -> None:
+    measured = joined_with(metric("Achieved Occupancy", 50.0), name="gemm")
+    assert measured is not None
+    assert (measured.exact_name, measured.values) == (False, (("achieved occupancy", 50.0, "%"),))
+
+
+def test_another_kernel_or_another_shape_was_not_measured() -> None:
+    assert joined_with(metric("Achieved Occupancy", 50.0), name="other") is None
+    assert joined_with(metric("Achieved Occupancy", 50.0, block_x=128)) is None
+    assert joined_with(metric("Achieved Occupancy", 50.0, block_x=None)) is None
