@@ -111,6 +111,9 @@ def test_a_profile_may_come_after_the_head(tmp_path: Path) -> None:
         (b"%PDF-1.7", "a PDF document", "pdftotext"),
         (b"PK\x03\x04", "a ZIP archive", "unpack it"),
         (b"\x80\x04\x95", "a Python pickle", ""),
+        (b'\x0a\xb0\xa7\x0a\x12\x0e/host:metadata"', "an XSpace of XLA's profiler", "trace.json.gz"),
+        (b'\x0a\xb0\xa7\x0a\x08\x01\x12\x0d/device:GPU:0"', "an XSpace of XLA's profiler", "xprof"),
+        (b'{\n "schema": "1.0.1", "pid": 7,\n "nodes": [', "an execution trace of PyTorch", "export_chrome_trace"),
         (b"run.log" + bytes(250) + b"ustar\x0000", "a tar archive", "unpack it"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -61,6 +62,29 @@ _MAGIC: Final[tuple[tuple[int, bytes, FileKind], ...]] = (
     *((0, bytes([0x80, protocol]), FileKind("a Python pickle")) for protocol in range(2, 6)),
 )
 
+_PATTERNS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
+    (
+        re.compile(
+            rb"\x0a[\x80-\xff]{0,4}[\x00-\x7f](?:\x08[\x80-\xff]{0,9}[\x00-\x7f])?\x12.\x2f(?:host|device|task)",
+            re.DOTALL,
+        ),
+        FileKind(
+            "an XSpace of XLA's profiler (xplane.pb)",
+            "open the .trace.json.gz beside it; where there is none: pip install xprof, then "
+            "xprof.convert.raw_to_tool_data.xspace_to_tool_data([FILE], 'trace_viewer', {}) gives its JSON",
+        ),
+    ),
+    (
+        re.compile(rb'\s*\{\s*"schema"\s*:\s*"[^"]{0,100}"[^\[]{0,2000}"nodes"\s*:\s*\['),
+        FileKind(
+            "an execution trace of PyTorch (the ops of a run without their times)",
+            "record a trace with times: with torch.profiler.profile() as p: step(); then "
+            "p.export_chrome_trace('trace.json.gz')",
+        ),
+    ),
+)
+"""What stands at the beginning of files that have no fixed first bytes."""
+
 
 def file_kind(head: bytes) -> FileKind | None:
     """What an input that begins with ``head`` is, where its first bytes tell.
@@ -68,4 +92,6 @@ def file_kind(head: bytes) -> FileKind | None:
     >>> file_kind(b"GIF89a").title
     'a GIF image'
     """
-    return next((kind for offset, magic, kind in _MAGIC if head.startswith(magic, offset)), None)
+    by_magic = (kind for offset, magic, kind in _MAGIC if head.startswith(magic, offset))
+    by_pattern = (kind for pattern, kind in _PATTERNS if pattern.match(head))
+    return next(by_magic, None) or next(by_pattern, None)

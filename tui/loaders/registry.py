@@ -14,7 +14,7 @@ from tui.loaders.file_kinds import file_kind
 from tui.loaders.folder import load_folder
 from tui.loaders.kineto.loader import KinetoLoader
 from tui.loaders.ncu import NCU_CSV
-from tui.loaders.nsys import NSYS_DATABASE
+from tui.loaders.nsys import NSYS_DATABASE, NSYS_FOLDER, NSYS_REPORT, is_parquetdir
 from tui.loaders.nsys_stats import NSYS_STATS
 from tui.loaders.nvprof import NVPROF
 from tui.loaders.nvprof_db import NVPROF_DATABASE
@@ -23,6 +23,8 @@ from tui.loaders.rocprof import ROCPROF_CSV, ROCPROFV3_CSV
 from tui.loaders.source import Source
 from tui.loaders.sqlite.loader import DatabaseLoader
 from tui.loaders.text_log import TextLogLoader
+from tui.loaders.tf_timeline import TfTimelineLoader
+from tui.loaders.xla.loader import XlaTraceLoader
 from tui.model.errors import ProftuiError
 from tui.model.profile import Profile, joined
 
@@ -30,7 +32,15 @@ _TEXT_FORMATS: Final = (NVPROF, NSYS_STATS, NCU_CSV, ROCPROFV3_CSV, ROCPROF_CSV,
 
 _DATABASE_FORMATS: Final = (DLPROF_DATABASE, NSYS_DATABASE, NVPROF_DATABASE)
 
-LOADERS: Final[tuple[Loader, ...]] = (TextLogLoader(_TEXT_FORMATS), DatabaseLoader(_DATABASE_FORMATS), KinetoLoader())
+LOADERS: Final[tuple[Loader, ...]] = (
+    TextLogLoader(_TEXT_FORMATS),
+    DatabaseLoader(_DATABASE_FORMATS),
+    NSYS_REPORT,
+    NSYS_FOLDER,
+    KinetoLoader(),
+    XlaTraceLoader(),
+    TfTimelineLoader(),
+)
 
 _CLEAR: Final = 0.5
 """From so sure a probe on, a file of a folder is opened."""
@@ -84,6 +94,8 @@ def load_one(
     """
     named = None if format_in is None else _named(format_in)
     if path and stream is None and Path(path).is_dir():
+        if named in (None, NSYS_FOLDER) and is_parquetdir(Path(path)):
+            return NSYS_FOLDER.load_folder(Path(path), report)
         return load_folder(path, partial(load_one, format_in=format_in, report=report), _is_profile)
     source = Source.open(path, stream=stream, report=report)
     return (named or _surest(source)).load(source, report)

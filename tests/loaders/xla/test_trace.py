@@ -1,0 +1,246 @@
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+
+from tui.loaders.registry import load_one
+from tui.model.errors import ProftuiError
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+RECORDING = Path(__file__).parents[2] / "data/xla/jax_train_step.trace.json.gz"
+"""Four steps of a small JAX model on an H200, with jax 0.11."""
+
+CONV = "jit(train_step)/jvp(encoder)/conv_general_dilated"
+BACK = "jit(train_step)/transpose(jvp(encoder))/conv_general_dilated"
+
+
+def process(pid: int, name: str) -> dict[str, Any]:
+    return {"ph": "M", "pid": pid, "name": "process_name", "args": {"name": name}}
+
+
+def thread(pid: int, tid: int, name: str) -> dict[str, Any]:
+    return {"ph": "M", "pid": pid, "tid": tid, "name": "thread_name", "args": {"name": name}}
+
+
+def event(pid: int, tid: int, name: str, start_us: float, us: float, /, **args: str) -> dict[str, Any]:
+    return {"ph": "X", "pid": pid, "tid": tid, "name": name, "ts": start_us, "dur": us, "args": args}
+
+
+def kernel(name: str, start_us: float, us: float, correlation: int, /, **args: str) -> dict[str, Any]:
+    details = "regs:32 static_shared:16 dynamic_shared:512 grid:36,2,1 block:128,1,1 occ_pct:50"
+    return event(
+        2, 14, name, start_us, us, correlation_id=str(correlation), context_id="$$1", kernel_details=details, **args
+    )
+
+
+NAMES = (
+    process(2, "/device:GPU:1"),
+    thread(2, 14, "Stream #14(Memset,MemcpyD2D,Compute)"),
+    thread(2, 15, "Stream #15(MemcpyH2D)"),
+    process(701, "/host:CPU"),
+    thread(701, 9, "python3"),
+)
+OF_CONV = {"hlo_module": "jit_train_step", "hlo_op": "cudnn-conv.1", "name": CONV, "tf_op": "XlaModule:"}
+OF_BACK = {"hlo_module": "jit_train_step", "hlo_op": "cudnn-conv.2", "name": BACK, "tf_op": "XlaModule:"}
+OF_GRAPH = {"hlo_module": "jit_train_step", "hlo_op": "command_buffer_3", "tf_op": "XlaModule:", "scope_range_id": "9"}
+EVENTS = (
+    event(701, 9, "train", 100, 50, step_num="7"),
+    event(701, 9, "jit_train_step:XLA GPU module", 105, 40),
+    event(701, 9, "cudnn-conv.1", 110, 8),
+    event(701, 9, "void conv_kernel<float>(float*)", 112, 4, correlation_id="5", context_id="$$1"),
+    event(701, 9, "command_buffer_3", 120, 10),
+    event(701, 9, "command_buffer::execute", 121, 8),
+    event(701, 9, "cuGraphLaunch (CudaGraph:19)", 122, 6, correlation_id="6"),
+    event(701, 9, "train", 160, 50, step_num="8"),
+    event(701, 9, "cudnn-conv.1", 170, 8),
+    event(701, 9, "void conv_kernel<float>(float*)", 172, 4, correlation_id="7"),
+    event(701, 9, "$train.py:3 step", 100, 100),
+    kernel("void conv_kernel<float>(float*)", 130.5, 10.125, 5, scope_range_id="8", **OF_CONV),
+    kernel("loop_fusion", 141, 2, 6, cuda_graph_id="19", cuda_graph_node_id="44", **OF_GRAPH),
+    kernel("wrapped_add", 144, 2, 6, cuda_graph_id="19", cuda_graph_node_id="45", **OF_GRAPH),
+    kernel("void conv_kernel<float>(float*)", 215, 10, 7, scope_range_id="18", **OF_CONV),
+    kernel("_ZN4ours5wgradEPfi", 226, 4, 8, **OF_BACK),
+    event(2, 15, "MemcpyH2D", 101, 3, correlation_id="1", memcpy_details="kind_src:pinned kind_dst:device size:4096"),
+    event(2, 14, "Memset 3", 105, 1, correlation_id="2", Memset_details="kind:device num_bytes:64 async:1"),
+)
+
+
+def read(*events: dict[str, Any]) -> Profile:
+    document = {"displayTimeUnit": "ns", "metadata": {"highres-ticks": True}, "traceEvents": [*events, {}]}
+    return load_one("trace.json", stream=io.BytesIO(json.dumps(document).encode()))
+
+
+@pytest.fixture(scope="module")
+def profile() -> Profile:
+    return read(*NAMES, *EVENTS)
+
+
+def test_only_streams_are_counted(profile: Profile) -> None:
+    columns = ("kind", "short_name", "start_ns", "duration_ns", "device", "stream", "context")
+    assert profile["activities"].select(columns).rows() == [
+        ("memcpy", "MemcpyH2D", 1_000, 3_000, 1, 15, None),
+        ("memset", "Memset 3", 5_000, 1_000, 1, 14, None),
+        ("kernel", "conv_kernel", 30_500, 10_125, 1, 14, 1),
+        ("kernel", "loop_fusion", 41_000, 2_000, 1, 14, 1),
+        ("kernel", "wrapped_add", 44_000, 2_000, 1, 14, 1),
+        ("kernel", "conv_kernel", 115_000, 10_000, 1, 14, 1),
+        ("kernel", "ours::wgrad", 126_000, 4_000, 1, 14, 1),
+    ]
+
+
+def test_launch_configurations_are_read_from_their_text(profile: Profile) -> None:
+    one = profile["activities"].filter(pl.col("kind") == "kernel").to_dicts()[0]
+    assert [one[f"{shape}_{axis}"] for shape in ("grid", "block") for axis in "xyz"] == [36, 2, 1, 128, 1, 1]
+    assert (one["registers"], one["static_shared_bytes"], one["dynamic_shared_bytes"]) == (32, 16, 512)
+
+
+def test_copies_and_memsets_have_sizes_and_memory(profile: Profile) -> None:
+    rows = profile["activities"].head(2).select("size_bytes", "copy_kind", "src_memory", "dst_memory").rows()
+    assert rows == [(4096, "HtoD", "pinned", "device"), (64, None, None, "device")]
+
+
+def test_every_kernel_has_the_instance_of_its_op(profile: Profile) -> None:
+    ops = profile["ops"].select("op", "op_id", pl.col("start_ns").alias("op_start_ns"))
+    joined = profile["activities"].join(ops, on="op", how="left", maintain_order="left")
+    assert joined.select("op_id", "op_start_ns", "op_join").rows() == [
+        (None, None, "no launch record"),
+        (None, None, "no launch record"),
+        ("cudnn-conv.1", 10_000, "recorded"),
+        ("command_buffer_3", 20_000, "recorded"),
+        ("command_buffer_3", 20_000, "recorded"),
+        ("cudnn-conv.1", 70_000, "recorded"),
+        ("cudnn-conv.2", None, "recorded"),
+    ]
+
+
+def test_ops_have_the_framework_s_names(profile: Profile) -> None:
+    columns = ("op_id", "name", "op_type", "direction", "group", "start_ns", "duration_ns", "iteration")
+    conv = ("cudnn-conv.1", "conv_general_dilated", "conv_general_dilated", "fprop")
+    group = "jit_train_step/jit(train_step)/jvp(encoder)"
+    back = ("cudnn-conv.2", "conv_general_dilated", "conv_general_dilated", "bprop")
+    assert profile["ops"].select(columns).rows() == [
+        (*conv, group, 10_000, 8_000, 7),
+        ("command_buffer_3", "command_buffer_3", "command_buffer", None, "jit_train_step", 20_000, 10_000, 7),
+        (*conv, group, 70_000, 8_000, 8),
+        (*back, "jit_train_step/jit(train_step)/transpose(jvp(encoder))", None, None, None),
+    ]
+
+
+def test_work_belongs_to_the_step_that_launched_it(profile: Profile) -> None:
+    """The last convolution ran when its step was over."""
+    kernels = profile["activities"].filter(pl.col("kind") == "kernel")
+    assert kernels["iteration"].to_list() == [7, 7, 7, 8, None]
+    marks = profile["ranges"].drop_nulls("iteration").select("name", "start_ns", "duration_ns", "iteration").rows()
+    assert marks == [("train", 0, 50_000, 7), ("train", 60_000, 50_000, 8)]
+    assert profile["sessions"]["iteration_source"].to_list() == ["step annotation train"]
+
+
+def test_calls_into_cuda(profile: Profile) -> None:
+    assert profile["api_calls"].select("name", "start_ns", "duration_ns", "correlation").rows() == [
+        ("[kernel launch]", 12_000, 4_000, 5),
+        ("cuGraphLaunch", 22_000, 6_000, 6),
+        ("[kernel launch]", 72_000, 4_000, 7),
+    ]
+    assert profile["activities"]["graph_node"].to_list() == [None, None, None, 44, 45, None, None]
+
+
+def test_annotations_lie_in_each_other_and_python_functions_are_left_out(profile: Profile) -> None:
+    rows = profile["ranges"].select("name", "depth").head(3).rows()
+    assert rows == [("train", 0), ("jit_train_step:XLA GPU module", 1), ("cudnn-conv.1", 2)]
+    assert "1 calls of Python functions are left out" in " ".join(profile["issues"]["reason"])
+
+
+DERIVED = (
+    thread(2, 90, "XLA Modules"),
+    thread(2, 91, "XLA Ops"),
+    event(2, 90, "jit_train_step(12)", 130, 30),
+    event(2, 90, "jit_init(11)", 100, 20),
+    event(2, 90, "jit_train_step(12)", 214, 40),
+    event(2, 91, "cudnn-conv.1", 130.5, 10.125),
+)
+
+
+def test_lines_that_repeat_the_streams_are_never_counted(profile: Profile) -> None:
+    with_lines = read(*NAMES, *EVENTS, *DERIVED)
+    assert with_lines["activities"].equals(
+        profile["activities"].drop("line").with_columns(line=with_lines["activities"]["line"])
+    )
+    (issue,) = with_lines["issues"].filter(pl.col("reason").str.contains("repeat")).to_dicts()
+    assert (issue["text"], issue["reason"][:9]) == ("XLA Modules, XLA Ops", "4 events ")
+
+
+def test_without_annotations_runs_of_the_longest_module_are_iterations() -> None:
+    unannotated = [one for one in EVENTS if one["name"] != "train"]
+    profile = read(*NAMES, *unannotated, *DERIVED)
+    marks = profile["ranges"].drop_nulls("iteration").select("name", "domain", "iteration").rows()
+    assert marks == [("jit_train_step(12)", "XLA Modules", 0), ("jit_train_step(12)", "XLA Modules", 1)]
+    assert profile["sessions"]["iteration_source"].to_list() == ["runs of the XLA module jit_train_step"]
+
+
+def test_the_line_of_steps_gives_their_numbers() -> None:
+    steps = (thread(2, 92, "Steps"), event(2, 92, "31", 130, 30), event(2, 92, "32", 214, 40))
+    profile = read(*NAMES, *(one for one in EVENTS if one["name"] != "train"), *DERIVED, *steps)
+    assert profile["ranges"].drop_nulls("iteration").select("domain", "iteration").rows() == [
+        ("Steps", 31),
+        ("Steps", 32),
+    ]
+
+
+def test_tensorflow_names_its_op_and_type() -> None:
+    conv = kernel("sm80_kernel", 10, 2, 3, tf_op="model/gradients/conv1/Conv2D:Conv2DBackpropFilter")
+    profile = read(*NAMES, conv)
+    assert profile["ops"].select("op_id", "name", "op_type", "group", "start_ns").rows() == [
+        (None, "Conv2D", "Conv2DBackpropFilter", "model/gradients/conv1", None)
+    ]
+    assert profile["activities"]["op"].to_list() == [0]
+
+
+def test_the_grid_of_an_amd_gpu_has_no_documented_unit() -> None:
+    details = "private_mem:0 group_mem:512 grid:1024,1,1 block:256,1,1"
+    profile = read(*NAMES, event(2, 14, "gemm", 1, 2, kernel_details=details))
+    columns = ("kind", "grid_x", "block_x", "registers", "arguments")
+    assert profile["activities"].select(columns).rows() == [("kernel", None, None, None, details)]
+
+
+def test_impossible_numbers_are_left_out() -> None:
+    details = f"regs:{1 << 40} static_shared:0 dynamic_shared:0 grid:{1 << 40},1,1 block:x,1,1"
+    odd = event(2, 14, "k", 1, 2, kernel_details=details, correlation_id="soon", context_id="$$" + "9" * 30)
+    profile = read(*NAMES, odd, event(701, 9, "train", 0, 9, step_num=str(1 << 40)))
+    columns = ("registers", "grid_x", "block_x", "correlation", "iteration")
+    assert profile["activities"].select(columns).rows() == [(None, None, None, None, None)]
+
+
+def test_a_trace_without_a_gpu_says_so() -> None:
+    profile = read(process(701, "/host:CPU"), thread(701, 9, "python3"), event(701, 9, "PjitFunction(f)", 1, 2))
+    assert profile["sessions"]["framework"].to_list() == ["JAX"]
+    assert profile["activities"].height == 0
+    assert profile["issues"]["severity"].to_list() == ["warning"]
+
+
+def test_a_trace_without_events_is_an_error() -> None:
+    with pytest.raises(ProftuiError, match=r"^trace\.json: no profile found"):
+        read(*NAMES)
+
+
+def test_a_recording_adds_up_to_what_another_reader_says() -> None:
+    """The sums are those that JAX's own reader gives of the xplane that was written with the trace."""
+    profile = load_one(str(RECORDING))
+    sums = profile["activities"].group_by("stream").agg(pl.len(), pl.col("duration_ns").sum()).sort("stream")
+    assert sums.rows() == [(14, 96, 279_477), (15, 8, 266_143), (19, 1, 1_600)]
+    steps = profile["activities"].group_by("iteration").agg(pl.len()).sort("iteration", nulls_last=True)
+    assert steps.rows() == [(7, 26), (8, 26), (9, 26), (10, 26), (None, 1)]
+    # Copies that were not launched by a compiled program have no op.
+    assert profile["activities"]["op_join"].value_counts().sort("count").rows() == [
+        ("no op around the launch", 9),
+        ("recorded", 96),
+    ]
+    assert profile["ops"]["start_ns"].null_count() == 0
+    assert profile["ops"].filter(pl.col("direction") == "bprop")["op_id"].to_list() == ["cudnn-conv-bw-filter.1"] * 4
+    assert profile["sessions"].select("format", "framework").rows() == [("xla-trace", "JAX")]
