@@ -23,20 +23,24 @@ if TYPE_CHECKING:
 
 texts = st.text(max_size=8) | st.sampled_from(['}, {"ph"', "]", '"', "\\", "a\nb", "{", "größe", "},\n  {"])
 times = st.decimals(min_value=0, max_value=10**9, places=3).map(float)
-args = st.dictionaries(
-    st.sampled_from(["correlation", "External id", "external id", "Input Dims", "grid", "other", "more"]),
+values = (
     st.none()
-    | st.integers(-5, 2**70) | st.lists(st.integers(0, 9), max_size=4) | texts | st.floats(0, 9) | st.booleans()
-    | st.just([{"name": "x"}, {"ph": "X"}]),
-    max_size=4,
-)  # fmt: skip
+    | st.booleans()
+    | st.integers(-5, 2**70)
+    | st.floats(0, 9)
+    | texts
+    | st.lists(st.integers(0, 9), max_size=4)
+    | st.just([{"name": "x"}, {"ph": "X"}])
+)
+keys = st.sampled_from(["correlation", "External id", "external id", "Input Dims", "grid", "other", "more"])
+args = st.dictionaries(keys, values, max_size=4)
 events = st.fixed_dictionaries(
     {"ph": st.sampled_from("XXXXiIstfMCb"), "name": texts},
     optional={
         "cat": texts,
         "pid": st.integers(-1, 2**40) | texts,
         "tid": st.integers(-1, 2**40) | texts,
-        "ts": times | st.integers(0, 2**53) | times.map(str) | st.none(),
+        "ts": times | st.integers(0, 8 * 10**15) | times.map(str) | st.none(),
         "dur": times | st.integers(-1, 9),
         "id": st.integers(0, 2**33) | texts,
         "args": args | texts | st.none(),

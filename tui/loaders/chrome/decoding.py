@@ -72,7 +72,7 @@ class Decoder:
         self._events = msgspec.json.Decoder(list[_Event])
         self._exact_events = msgspec.json.Decoder(list[_ExactEvent])
 
-    def decode(self, data: bytes | memoryview) -> Piece | None:
+    def decode(self, data: bytes) -> Piece | None:
         """The columns of some events.
 
         Args:
@@ -81,11 +81,10 @@ class Decoder:
         Returns:
             None where it is anything else: then nothing is known of it.
         """
-        text = b"".join((b"[", data))
-        end = len(text)
-        while text[end - 1] in b", \r\n\t":
+        end = len(data)
+        while end and data[end - 1] in b", \r\n\t":
             end -= 1
-        text = b"".join((memoryview(text)[:end], b"]"))
+        text = b"".join((b"[", memoryview(data)[:end], b"]"))
         try:
             events: list[Any] = (self._exact_events if self._is_exact else self._events).decode(text)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

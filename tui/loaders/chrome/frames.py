@@ -16,167 +16,200 @@ from tui.loaders.chrome.trace import Arg, ArgKind
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    Codes = npt.NDArray[np.int32]
     Ints = npt.NDArray[np.int64]
 
 _AXES: Final = ("x", "y", "z")
 
 
+_PART_ROWS: Final = 1 << 17
+"""Events of a part of the frames: large enough for what is done once a part, small against a large file."""
+
+
 class Assembly:
-    """Takes the pieces of a trace in their order and makes its frames."""
+    """Takes the pieces of a trace in their order and makes its frames, part by part as they come."""
 
     def __init__(self, args: Sequence[Arg]) -> None:
         self._args = args
-        self._codes: dict[str, int] = {}
-        self._complete: list[Rows] = []
-        self._instants: list[Rows] = []
-        self._flows: list[Rows] = []
+        self._texts = _TextTable()
+        self._complete = _Frame(self._texts, args, ("start_ns", "duration_ns"))
+        self._instants = _Frame(self._texts, args, ("start_ns",))
+        self._flows = _Frame(self._texts, (), ("start_ns",), is_flow=True)
         self._names: list[tuple[str | None, str | None, str, str]] = []
         self.rows = 0
         """How many events have been taken."""
         self.events = 0
         """The same, with those left out."""
 
-    def add(self, piece: Piece, lines_before: int | None) -> None:
-        """Take the next piece.
-
-        Args:
-            piece: Is used up.
-            lines_before: Newlines before its text; None where it is not known.
-        """
-        known = self._codes
-        codes = np.array([known.setdefault(text, len(known)) for text in piece.texts] + [NO_TEXT], np.int32)
-        for rows, kept in (
+    def add(self, piece: Piece, lines_before: int) -> None:
+        """Take the next piece, which is used up; ``lines_before`` newlines stand before its text."""
+        codes = self._texts.codes_of(piece.texts)
+        for rows, frame in (
             (piece.complete, self._complete),
             (piece.instants, self._instants),
             (piece.flows, self._flows),
         ):
-            if not len(rows):
-                continue
-            for column in ("cat", "name", "pid", "tid", "phase"):
-                if (own := getattr(rows, column)) is not None:
-                    setattr(rows, column, codes[own])
-            for one in rows.args:
-                if self._args[one.column].kind in (ArgKind.TEXT, ArgKind.TRIPLE):
-                    one.values = codes[one.values]
-            if rows.line is not None:
-                rows.line = None if lines_before is None else rows.line + lines_before
-            kept.append(rows)
-            self.rows += len(rows)
+            if len(rows):
+                frame.add(rows, codes, lines_before)
+                self.rows += len(rows)
         self._names += piece.names
         self.events += piece.events
 
     def frames(self) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame, pl.DataFrame, int]:
-        """complete, instants, flows, names and origin_ns of a `Trace`; the pieces are used up."""
-        texts = pl.Series(list(self._codes), dtype=pl.String)
-        self._codes = {}
-        categories = texts.cast(pl.Categorical)
-        origin_ns = min((int(rows.start_ns.min()) for rows in self._complete), default=0)
-        if not self._complete:
-            others = (int(rows.start_ns.min()) for rows in (*self._instants, *self._flows))
-            origin_ns = min(others, default=0)
-        complete = self._frame(self._complete, origin_ns, texts, categories, with_duration=True)
-        instants = self._frame(self._instants, origin_ns, texts, categories)
-        return complete, instants, self._arrows(origin_ns, categories), self._called(), origin_ns
-
-    def _frame(
-        self, parts: list[Rows], origin_ns: int, texts: pl.Series, categories: pl.Series, *, with_duration: bool = False
-    ) -> pl.DataFrame:
-        columns = [
-            _categorical(column, _taken(parts, column, np.int32), categories)
-            for column in ("cat", "name", "pid", "tid")
-        ]
-        columns.append(pl.Series("start_ns", _taken(parts, "start_ns", np.int64) - origin_ns))
-        if with_duration:
-            columns.append(pl.Series("duration_ns", _taken(parts, "duration_ns", np.int64)))
-        columns.append(_lines(parts))
-        starts = np.concatenate([[0], np.cumsum([len(part.start_ns) for part in parts], dtype=np.int64)])
-        by_column: dict[int, list[tuple[int, Values]]] = {}
-        for start, part in zip(starts.tolist(), parts, strict=False):
-            for one in part.args:
-                by_column.setdefault(one.column, []).append((start, one))
-            part.args = []
-        parts.clear()
-        for index, arg in enumerate(self._args):
-            columns += _argument(arg, by_column.pop(index, []), int(starts[-1]), texts, categories)
-        return pl.DataFrame(columns)
-
-    def _arrows(self, origin_ns: int, categories: pl.Series) -> pl.DataFrame:
-        parts = self._flows
-        columns = [_categorical("ph", _taken(parts, "phase", np.int32), categories)]
-        columns += [
-            _categorical(column, _taken(parts, column, np.int32), categories)
-            for column in ("cat", "name", "pid", "tid")
-        ]
-        columns.append(_integers("id", _taken(parts, "number", np.int64)))
-        columns.append(pl.Series("start_ns", _taken(parts, "start_ns", np.int64) - origin_ns))
-        parts.clear()
-        return pl.DataFrame(columns)
-
-    def _called(self) -> pl.DataFrame:
+        """complete, instants, flows, names and origin_ns of a `Trace`."""
+        frames = [one.whole() for one in (self._complete, self._instants, self._flows)]
+        starts = (frame["start_ns"].min() for frame in (frames[:1] if frames[0].height else frames))
+        origin_ns = min((start for start in starts if isinstance(start, int)), default=0)
+        complete, instants, flows = (frame.with_columns(pl.col("start_ns") - origin_ns) for frame in frames)
         schema = {"pid": pl.Categorical, "tid": pl.Categorical, "name": pl.String, "value": pl.String}
-        return pl.DataFrame(self._names, schema=schema, orient="row")
+        return complete, instants, flows, pl.DataFrame(self._names, schema=schema, orient="row"), origin_ns
 
 
-def _taken(parts: Sequence[Rows], column: str, dtype: type[np.int64 | np.int32]) -> npt.NDArray[Any]:
-    """A column of all parts, which do not keep theirs."""
-    if not parts:
-        return np.empty(0, dtype)
-    whole = np.concatenate([getattr(part, column) for part in parts], dtype=dtype)
-    if column != "start_ns":  # len() of the parts is needed to the end
-        for part in parts:
-            setattr(part, column, None)
-    return whole
+class _TextTable:
+    """All distinct texts, and what codes they have."""
+
+    def __init__(self) -> None:
+        self._code: dict[str, int] = {}
+        self._new: list[str] = []
+        self._categories = pl.Series([], dtype=pl.Categorical)
+
+    def codes_of(self, texts: Sequence[str]) -> Codes:
+        """The code of each text, and behind them `NO_TEXT` for itself, which as an index is the last."""
+        known = len(self._code)
+        codes = [self._code.setdefault(text, len(self._code)) for text in texts]
+        self._new += [text for text, code in zip(texts, codes, strict=True) if code >= known]
+        return np.array([*codes, NO_TEXT], np.int32)
+
+    def categorical(self, name: str, codes: Codes) -> pl.Series:
+        """The texts of codes."""
+        if self._new:
+            self._categories.append(pl.Series(self._new, dtype=pl.Categorical))
+            self._new = []
+        return self._categories.gather(_null_where(name, codes, NO_TEXT).cast(pl.UInt32)).alias(name)
+
+    def triples(self, codes: Codes) -> Ints:
+        """Three numbers for each code; each distinct text is parsed once."""
+        is_used = np.zeros(len(self._code) + 1, np.bool_)
+        is_used[codes] = True
+        used = np.flatnonzero(is_used[:-1])
+        table = np.full((len(is_used), 3), NULL, np.int64)
+        texts = self.categorical("", used.astype(np.int32)).cast(pl.String)
+        for code, text in zip(used.tolist(), texts, strict=True):
+            table[code] = _numbers(text)
+        return table[codes]
+
+
+class _Frame:
+    """A frame that grows part by part."""
+
+    def __init__(self, texts: _TextTable, args: Sequence[Arg], times: Sequence[str], *, is_flow: bool = False) -> None:
+        self._texts = texts
+        self._args = args
+        self._times = times
+        self._is_flow = is_flow
+        self._waiting: list[Rows] = []
+        self._height = 0
+        self._parts: list[pl.DataFrame] = []
+
+    def add(self, rows: Rows, codes: Codes, lines_before: int) -> None:
+        """Take some rows, which are used up.
+
+        Args:
+            rows: Any number of them.
+            codes: The code of each of their codes.
+            lines_before: What is added to their lines.
+        """
+        for column in ("cat", "name", "pid", "tid", "phase"):
+            if (own := getattr(rows, column)) is not None:
+                setattr(rows, column, codes[own])
+        for one in rows.args:
+            if self._args[one.column].kind in (ArgKind.TEXT, ArgKind.TRIPLE):
+                one.values = codes[one.values]
+        if rows.line is not None:
+            rows.line = rows.line + lines_before
+        self._waiting.append(rows)
+        self._height += len(rows)
+        if self._height >= _PART_ROWS:
+            self._build()
+
+    def whole(self) -> pl.DataFrame:
+        """All rows."""
+        if self._height or not self._parts:
+            self._build()
+        return pl.concat(self._parts, rechunk=False)
+
+    def _build(self) -> None:
+        parts, height = self._waiting, self._height
+        self._waiting, self._height = [], 0
+        columns = [self._texts.categorical("ph", _joined(parts, "phase", np.int32))] if self._is_flow else []
+        columns += [
+            self._texts.categorical(column, _joined(parts, column, np.int32))
+            for column in ("cat", "name", "pid", "tid")
+        ]
+        if self._is_flow:
+            columns.append(_null_where("id", _joined(parts, "number", np.int64), NULL))
+        columns += [pl.Series(column, _joined(parts, column, np.int64)) for column in self._times]
+        if not self._is_flow:
+            columns.append(_lines(parts))
+            begins = np.cumsum([0, *map(len, parts)]).tolist()
+            for index, arg in enumerate(self._args):
+                values = [
+                    (begin, one)
+                    for begin, part in zip(begins, parts, strict=False)
+                    for one in part.args
+                    if one.column == index
+                ]
+                columns += self._argument(arg, values, height)
+        self._parts.append(pl.DataFrame(columns))
+
+    def _argument(self, arg: Arg, values: Sequence[tuple[int, Values]], height: int) -> list[pl.Series]:
+        if not values:  # takes no memory
+            names = [f"{arg.column}_{axis}" for axis in _AXES] if arg.kind is ArgKind.TRIPLE else [arg.column]
+            return [pl.repeat(None, height, dtype=_DTYPES[arg.kind], eager=True).alias(name) for name in names]
+        if arg.kind is ArgKind.INTEGER:
+            return [_null_where(arg.column, _scattered(values, height, NULL, np.int64), NULL)]
+        if arg.kind is ArgKind.NUMBER:
+            return [pl.Series(arg.column, _scattered(values, height, np.nan, np.float64), nan_to_null=True)]
+        codes = _scattered(values, height, NO_TEXT, np.int32)
+        if arg.kind is ArgKind.TEXT:
+            return [self._texts.categorical(arg.column, codes)]
+        triples = self._texts.triples(codes)
+        return [_null_where(f"{arg.column}_{axis}", triples[:, index], NULL) for index, axis in enumerate(_AXES)]
+
+
+_DTYPES: Final = {
+    ArgKind.INTEGER: pl.Int64,
+    ArgKind.NUMBER: pl.Float64,
+    ArgKind.TEXT: pl.Categorical,
+    ArgKind.TRIPLE: pl.Int64,
+}
+
+
+def _joined(parts: Sequence[Rows], column: str, dtype: type[np.int64 | np.int32]) -> npt.NDArray[Any]:
+    return np.concatenate([np.empty(0, dtype), *(getattr(part, column) for part in parts)], dtype=dtype)
 
 
 def _lines(parts: Sequence[Rows]) -> pl.Series:
-    lines = [np.zeros(len(part.start_ns), np.uint32) if part.line is None else part.line for part in parts]
+    lines = [np.zeros(len(part), np.uint32) if part.line is None else part.line for part in parts]
     whole = np.concatenate([np.empty(0, np.uint32), *lines], dtype=np.uint32, casting="unsafe")
     return _null_where("line", whole, 0)
 
 
-def _argument(
-    arg: Arg, parts: Sequence[tuple[int, Values]], height: int, texts: pl.Series, categories: pl.Series
-) -> list[pl.Series]:
-    if arg.kind is ArgKind.INTEGER:
-        return [_integers(arg.column, _scattered(parts, height, NULL, np.int64))]
-    if arg.kind is ArgKind.NUMBER:
-        return [pl.Series(arg.column, _scattered(parts, height, np.nan, np.float64), nan_to_null=True)]
-    codes = _scattered(parts, height, NO_TEXT, np.int32)
-    if arg.kind is ArgKind.TEXT:
-        return [_categorical(arg.column, codes, categories)]
-    return _triple(arg.column, codes, texts)
-
-
 def _scattered(
-    parts: Sequence[tuple[int, Values]], height: int, null: float, dtype: type[np.int64 | np.float64 | np.int32]
+    values: Sequence[tuple[int, Values]], height: int, null: float, dtype: type[np.int64 | np.float64 | np.int32]
 ) -> npt.NDArray[Any]:
     whole = np.full(height, null, dtype)
-    for start, one in parts:
-        whole[start + one.rows] = one.values
+    for begin, one in values:
+        whole[begin + one.rows] = one.values
     return whole
-
-
-def _integers(name: str, values: Ints) -> pl.Series:
-    return _null_where(name, values, NULL)
 
 
 def _null_where(name: str, values: npt.NDArray[Any], null: int) -> pl.Series:
     series = pl.Series(name, values)
-    if not len(values) or not bool((values == null).any()):
+    has = values != null
+    if has.all():
         return series
-    return series.to_frame().select(pl.when(pl.col(name) != null).then(pl.col(name)))[name]
-
-
-def _categorical(name: str, codes: npt.NDArray[np.int32], categories: pl.Series) -> pl.Series:
-    return categories.gather(_null_where(name, codes, NO_TEXT).cast(pl.UInt32)).alias(name)
-
-
-def _triple(name: str, codes: npt.NDArray[np.int32], texts: pl.Series) -> list[pl.Series]:
-    """Three columns of the numbers that distinct texts hold, each of which is parsed once."""
-    distinct, which = np.unique(codes, return_inverse=True)
-    table = np.array([_numbers(None if code == NO_TEXT else texts[int(code)]) for code in distinct], np.int64)
-    table = table.reshape(-1, 3)
-    return [_integers(f"{name}_{axis}", table[which, index]) for index, axis in enumerate(_AXES)]
+    return pl.select(pl.when(pl.Series(has)).then(series).alias(name)).to_series()
 
 
 def _numbers(text: str | None) -> tuple[int, int, int]:

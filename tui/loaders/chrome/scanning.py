@@ -14,7 +14,7 @@ LONGEST_EVENT: Final = 1 << 20
 """Characters; a longer event is not repaired when it is damaged."""
 
 _KEYS: Final = "ph|name|cat|pid|tid|ts|dur|id|args|bp|s|tts|tdur|sf|cname"
-BOUNDARY: Final = re.compile(rf'\}}\s*+,\s*+(?=\{{\s*+(?:\}}|"(?:{_KEYS})"))')
+BOUNDARY: Final = re.compile(rf'\}}\s*+,(?=\s*+\{{\s*+(?:\}}|"(?:{_KEYS})"))')
 """Between two events, most likely: it may also lie within a text or among nested objects."""
 BOUNDARY_IN_BYTES: Final = re.compile(BOUNDARY.pattern.encode())
 

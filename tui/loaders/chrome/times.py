@@ -42,7 +42,7 @@ def ns_of(value: object) -> int:
         microseconds = Decimal(text) if 0 < len(text) <= _LONGEST_NUMBER else None
     except InvalidOperation:
         return NULL
-    if microseconds is None or not microseconds.is_finite() or microseconds.copy_abs() > _LARGEST_US:
+    if microseconds is None or not microseconds.is_finite() or microseconds.copy_abs() >= _LARGEST_US:
         return NULL
     if microseconds.adjusted() < -_LONGEST_NUMBER:
         return 0

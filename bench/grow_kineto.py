@@ -1,0 +1,72 @@
+"""Grows a recorded PyTorch trace to a benchmark's size.
+
+The recording's list of events is repeated. So that nothing repeats that would not in a longer run, times go on, and
+correlation numbers, ids of ops and flows, sequence and event numbers count on. Names, shapes, launch configurations
+and durations repeat, as they mostly do in training; so does what stands beside the events.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+from pathlib import Path
+
+from bench.grow_trace import DATA, ROOT
+
+_TIME = re.compile(rb'"ts": (\d+)\.(\d{3})')
+_COUNTED = re.compile(
+    rb'"(correlation|External id|external id|Sequence number|Ev Idx|id|Record function id)": ([1-9]\d*)'
+)
+
+
+def kineto_trace(size: int) -> Path:
+    """A trace of at least so many bytes, in whole repetitions of the recording."""
+    path = DATA / f"trace_{size >> 20}.pt.trace.json"
+    if path.exists():
+        return path
+    content = _recording()
+    begin = content.index(b"[", content.index(b'"traceEvents"')) + 1
+    end = content.rindex(b"}", 0, content.rindex(b"]")) + 1
+    events = content[begin:end]
+    starts = [int(found[1]) * 1000 + int(found[2]) for found in _TIME.finditer(events)]
+    span = max(starts) - min(starts) + 10**9
+    step = 1 + max(int(found[2]) for found in _COUNTED.finditer(events))
+    DATA.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(".part")
+    with part.open("wb") as file:
+        file.write(content[:begin])
+        turn = 0
+        while file.tell() < size:
+            if turn:
+                file.write(b",")
+            file.write(_later(events, turn * span, turn * step) if turn else events)
+            turn += 1
+        file.write(content[end:])
+    part.rename(path)
+    return path
+
+
+def _later(events: bytes, shift_ns: int, count_on: int) -> bytes:
+    def time(found: re.Match[bytes]) -> bytes:
+        moved = int(found[1]) * 1000 + int(found[2]) + shift_ns
+        return b'"ts": %d.%03d' % divmod(moved, 1000)
+
+    def number(found: re.Match[bytes]) -> bytes:
+        return b'"%s": %d' % (found[1], int(found[2]) + count_on)
+
+    return _COUNTED.sub(number, _TIME.sub(time, events))
+
+
+def _recording() -> bytes:
+    """The trace that is grown: ``PROFTUI_BENCH_TRACE``, or a long one beside the checkout."""
+    places = [
+        *([Path(os.environ["PROFTUI_BENCH_TRACE"])] if "PROFTUI_BENCH_TRACE" in os.environ else []),
+        ROOT / "../shared/bench" / "gpt_long.pt.trace.json.gz",
+        *sorted((ROOT / "sample_logs").glob("*.pt.trace.json.gz")),
+    ]
+    path = next((place for place in places if place.exists()), None)
+    if path is None:
+        raise SystemExit("nothing to grow: set PROFTUI_BENCH_TRACE to a trace of PyTorch's profiler")
+    data = path.read_bytes()
+    return gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data
