@@ -258,7 +258,7 @@ class Source:
         if not sniffed:
             raise ProftuiError(
                 f"{self.called}: {'stopped before it said anything' if self.stopped else 'is empty'}",
-                "nvprof writes to standard error: record with --log-file FILE, or redirect with 2>&1",
+                _why_empty(self.name),
             )
         return sniffed
 
@@ -374,6 +374,13 @@ def _number_of(stream: BinaryIO) -> int | None:
         return os.dup(stream.fileno())
     except (io.UnsupportedOperation, AttributeError):
         return None
+
+
+def _why_empty(name: str) -> str:
+    if name.endswith(".sqlite"):
+        report = name.removesuffix(".sqlite") + ".nsys-rep"
+        return f"its export failed; export it again: nsys export --type sqlite --force-overwrite true {report}"
+    return "nvprof writes to standard error: record with --log-file FILE, or redirect with 2>&1"
 
 
 def _unreadable(name: str, error: OSError | ValueError) -> ProftuiError:

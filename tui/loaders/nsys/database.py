@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 FEEDS: Final = ("devices", "activities", "api_calls", "ops", "ranges")
 
+REPORT_ENDINGS: Final = (".nsys-rep", ".qdrep")
+_PACKED: Final = (".gz", ".bz2", ".xz", ".zst")
+
 RECORD: Final = "nsys profile --trace cuda,nvtx -o run ./app; nsys export --type sqlite -o run.sqlite run.nsys-rep"
 
 
@@ -45,17 +48,20 @@ class NsysDatabase:
         read_export(database, collector, self.format.name, source.keep_going, again=export_command(source.called))
 
 
-def export_command(export: str) -> str:
-    """The command that writes an export again.
+def export_command(name: str) -> str:
+    """The command that writes the export of a report; the name is the report's or the export's.
 
     >>> export_command("runs/a.sqlite.gz")
     'nsys export --type sqlite --force-overwrite true -o runs/a.sqlite runs/a.nsys-rep'
+    >>> export_command("-a b.qdrep")
+    "nsys export --type sqlite --force-overwrite true -o './-a b.sqlite' './-a b.qdrep'"
     """
-    stem = str(Path(export).with_suffix("" if Path(export).suffix in (".gz", ".zst", ".xz", ".bz2") else ".sqlite"))
-    if not stem.endswith(".sqlite"):
-        stem += ".sqlite"
-    report = stem.removesuffix(".sqlite") + ".nsys-rep"
-    return shlex.join(["nsys", "export", "--type", "sqlite", "--force-overwrite", "true", "-o", stem, report])
+    path = Path(name)
+    if path.suffix in _PACKED:
+        path = path.with_suffix("")
+    report = path if path.suffix in REPORT_ENDINGS else path.with_suffix(REPORT_ENDINGS[0])
+    names = [f"./{one}" if str(one).startswith("-") else str(one) for one in (path.with_suffix(".sqlite"), report)]
+    return shlex.join(["nsys", "export", "--type", "sqlite", "--force-overwrite", "true", "-o", *names])
 
 
 NSYS_DATABASE: Final = NsysDatabase()

@@ -1,0 +1,128 @@
+"""What Nsight's own `nsys stats` says of recordings, against the frames of a profile: row by row."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.corpus import oracle_file, recording_file
+from tui.loaders.nsys.calls import bare_name
+from tui.loaders.registry import load_one
+from tui.model.profile import Profile
+
+RECORDINGS = ("ddp", "resnet50_amp", "gpt_cudagraph")
+
+DIRECTIONS = {"Host-to-Device": "HtoD", "Device-to-Device": "DtoD", "Device-to-Host": "DtoH", "Peer-to-Peer": "PtoP"}
+
+Row = tuple[float, ...]
+
+
+def reports(recording: str) -> dict[str, list[tuple[list[str], str]]]:
+    """By the name of a report its rows: figures, and the name at the end."""
+    found: dict[str, list[tuple[list[str], str]]] = {}
+    rows: list[tuple[list[str], str]] = []
+    edges: list[tuple[int, int]] = []
+    for line in Path(oracle_file(f"{recording}.nsys-stats.txt")).read_text().splitlines():
+        if heading := re.match(r" \*\* .*\((\w+)\):$", line):
+            rows = found.setdefault(heading[1], [])
+            edges = []
+        elif re.fullmatch(r" [ -]*-", line.rstrip()):
+            edges = [match.span() for match in re.finditer("-+", line)]
+        elif edges and line.strip():
+            cells = [line[start:end].strip().replace(",", "") for start, end in edges[:-1]]
+            rows.append((cells, line[edges[-1][0] :].strip()))
+    return found
+
+
+def figures(group: pl.Series) -> Row:
+    """Total, count, mean, median, least, most and standard deviation, to the digits that nsys prints."""
+    deviation = group.std()
+    return (
+        float(group.sum()),
+        float(len(group)),
+        round(float(group.mean() or 0), 1),  # type: ignore[arg-type]
+        round(float(group.median() or 0), 1),  # type: ignore[arg-type]
+        float(group.min() or 0),  # type: ignore[arg-type]
+        float(group.max() or 0),  # type: ignore[arg-type]
+        round(float(deviation), 1) if isinstance(deviation, float) else 0.0,
+    )
+
+
+def by_name(rows: pl.DataFrame) -> Iterator[tuple[str, Row]]:
+    for (name,), group in rows.with_columns(pl.col("name").cast(pl.String)).group_by("name"):
+        yield str(name), figures(group["duration_ns"])
+
+
+def alike(ours: Row, theirs: Row) -> bool:
+    return all(abs(our - their) <= 0.11 for our, their in zip(ours, theirs, strict=True))
+
+
+@pytest.fixture(scope="module")
+def profiles() -> dict[str, Profile]:
+    return {}
+
+
+def profile_of(recording: str, profiles: dict[str, Profile]) -> Profile:
+    if recording not in profiles:
+        profiles[recording] = load_one(recording_file(f"{recording}.nsys.sqlite.gz"))
+    return profiles[recording]
+
+
+@pytest.mark.parametrize("recording", RECORDINGS)
+def test_kernels_are_those_of_nsys_stats(recording: str, profiles: dict[str, Profile]) -> None:
+    work = profile_of(recording, profiles)["activities"]
+    ours = dict(by_name(work.filter(pl.col("kind") == "kernel")))
+    theirs = reports(recording)["cuda_gpu_kern_sum"]
+    assert len(theirs) == len(ours)
+    for cells, name in theirs:
+        values = tuple(map(float, cells[1:]))
+        # Long names are cut in the text.
+        names = [one for one in ours if one == name or (name.endswith("…") and one.startswith(name[:-1]))]
+        assert any(alike(ours[one], values) for one in names), (name, values, [ours[one] for one in names])
+
+
+@pytest.mark.parametrize("recording", RECORDINGS)
+def test_api_calls_are_those_of_nsys_stats(recording: str, profiles: dict[str, Profile]) -> None:
+    ours = dict(by_name(profile_of(recording, profiles)["api_calls"]))
+    theirs = {bare_name(name): tuple(map(float, cells[1:])) for cells, name in reports(recording)["cuda_api_sum"]}
+    assert set(ours) == set(theirs)
+    assert [name for name in ours if not alike(ours[name], theirs[name])] == []
+
+
+@pytest.mark.parametrize("recording", RECORDINGS)
+def test_copies_are_those_of_nsys_stats(recording: str, profiles: dict[str, Profile]) -> None:
+    work = profile_of(recording, profiles)["activities"].filter(pl.col("kind").is_in(["memcpy", "memset"]))
+    ours = dict(by_name(work))
+    sizes = {
+        str(name): size / 1e6
+        for name, size in work.group_by(pl.col("name").cast(pl.String)).agg(pl.col("size_bytes").sum()).iter_rows()
+    }
+    told = reports(recording)
+    for report in ("cuda_gpu_mem_time_sum", "cuda_gpu_mem_size_sum"):
+        assert len(told[report]) == len(ours)
+    for cells, name in told["cuda_gpu_mem_time_sum"]:
+        assert alike(ours[own(name)], tuple(map(float, cells[1:]))), name
+    for cells, name in told["cuda_gpu_mem_size_sum"]:
+        assert abs(sizes[own(name)] - float(cells[0])) < 0.00051, name
+
+
+@pytest.mark.parametrize("recording", RECORDINGS)
+def test_ranges_are_those_of_nsys_stats(recording: str, profiles: dict[str, Profile]) -> None:
+    ranges = profile_of(recording, profiles)["ranges"]
+    full = ranges.with_columns(name=pl.col("domain").cast(pl.String).fill_null("") + ":" + pl.col("name").cast(pl.String))
+    ours = dict(by_name(full))
+    theirs = reports(recording)["nvtx_sum"]
+    assert len(theirs) == len(ours)
+    for cells, name in theirs:
+        assert cells[-1] == "PushPop"
+        assert alike(ours[name], tuple(map(float, cells[1:-1]))), name
+
+
+def own(name: str) -> str:
+    for theirs, ours in DIRECTIONS.items():
+        name = name.replace(theirs, ours)
+    return name
