@@ -1,0 +1,420 @@
+"""Recorded ops: what they cost, what is counted once and what twice, and that nothing of the GPU's time is lost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.analysis.frames import copy, kernel, printed, profile
+from tui.analysis.dashboard import dashboard
+from tui.analysis.kernels import kernels
+from tui.analysis.op_drill import Value, kernels_of_recorded_op, launches_of_recorded_op, op_calls
+from tui.analysis.op_tree import op_tree
+from tui.analysis.op_work import classified_work, work_by_op
+from tui.analysis.ops import (
+    OPS,
+    RECORDED_OPS,
+    by_name,
+    inferred_ops,
+    kernels_with_ops,
+    kinds_of_work,
+    op_types,
+    ops,
+    ops_spec,
+)
+from tui.analysis.recorded_ops import by_name as recorded_by_name
+from tui.analysis.recorded_ops import op_instances, recorded_ops
+from tui.model.profile import Profile, joined
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+GEMM, RELU = "volta_sgemm_128x32_nn", "void relu_kernel(float*)"
+RED = "void at::native::reduce_kernel<512>(float)"
+
+
+def op(name: str, start_ns: int, duration_ns: int | None, parent: int | None = None, **more: Any) -> dict[str, Any]:
+    """One call of an op, on thread 1 of process 9."""
+    given = {"pid": 9, "tid": 1, "op_source": "recorded"}
+    return {**given, "name": name, "start_ns": start_ns, "duration_ns": duration_ns, "parent": parent, **more}
+
+
+def call(name: str, start_ns: int, duration_ns: int, **more: Any) -> dict[str, Any]:
+    """One CUDA call, on the same thread."""
+    return {"pid": 9, "tid": 1, "name": name, "start_ns": start_ns, "duration_ns": duration_ns, **more}
+
+
+def launched(by: int | None, name: str, duration_ns: int, **more: Any) -> dict[str, Any]:
+    """A kernel that an op launched; of none, with the reason as ``op_join``."""
+    return kernel(name, duration_ns, op=by, **({"op_join": "launch"} if by is not None else {}), **more)
+
+
+def recorded(ops: Sequence[Mapping[str, Any]], *activities: Mapping[str, Any], **frames: Any) -> Profile:
+    """A profile with these ops, numbered in order."""
+    numbered = [{**row, "op": number} for number, row in enumerate(ops)]
+    return profile(ops=numbered, activities=list(activities), **frames)
+
+
+LINEAR = (
+    op("aten::linear", 0, 100),
+    op("aten::addmm", 10, 60, 0),
+    op("aten::relu", 110, 30),
+    op("aten::linear", 200, 50),
+    op("aten::addmm", 210, 20, 3),
+    op("aten::empty", 300, 5),
+)
+"""Two calls of linear, that each call addmm; relu; and an op that launches nothing."""
+
+
+def linear(**frames: Any) -> Profile:
+    return recorded(
+        LINEAR,
+        launched(1, GEMM, 500),
+        launched(1, "[CUDA memset]", 20, kind="memset"),
+        launched(2, RELU, 100),
+        launched(4, GEMM, 300),
+        launched(None, RELU, 40, op_join="no launch record"),
+        launched(None, RED, 30, op_join="no op around the launch"),
+        launched(None, RED, 10, op_join="no op around the launch"),
+        **frames,
+    )
+
+
+def test_each_call_has_its_own_time_and_that_of_what_it_called() -> None:
+    found = op_instances(linear())
+    assert found.select("op", "launches", "gpu_self_ns", "gpu_total_ns", "cpu_total_ns", "cpu_self_ns").rows() == [
+        (0, 0, 0, 520, 100, 40),
+        (1, 2, 520, 520, 60, 60),
+        (2, 1, 100, 100, 30, 30),
+        (3, 0, 0, 300, 50, 30),
+        (4, 1, 300, 300, 20, 20),
+        (5, 0, 0, 0, 5, 5),
+    ]
+    # No CUDA calls are recorded: how long they took is not known.
+    assert found["api_ns"].to_list() == found["api_calls"].to_list() == [None] * 6
+
+
+def test_ops_by_name_and_what_has_no_op_add_up_to_the_gpu_time() -> None:
+    found = recorded_ops(linear())
+    columns = ("op", "calls", "gpu_self_ns", "gpu_total_ns", "cpu_total_ns", "cpu_self_ns", "launches", "kernels")
+    assert found.select(columns).rows() == [
+        ("aten::addmm", 2, 820, 820, 80, 80, 3, 2),
+        ("aten::relu", 1, 100, 100, 30, 30, 1, 1),
+        ("(no op: no launch record)", None, 40, None, None, None, 1, 1),
+        ("(no op: no op around the launch)", None, 40, None, None, None, 2, 1),
+        ("aten::linear", 2, 0, 820, 150, 70, 0, 0),
+        ("aten::empty", 1, 0, 0, 5, 5, 0, 0),
+    ]
+    assert found["time_pct"].to_list() == [82.0, 10.0, 4.0, 4.0, 0.0, 0.0]
+    assert found["gpu_self_ns"].sum() == 1000 == kernels(linear())["total_ns"].sum()
+    assert found.select("gpu_avg_ns", "gpu_min_ns", "gpu_max_ns", "cpu_avg_ns").row(0) == (410, 300, 520, 40)
+    assert found.select("op_type", "group", "op_source").rows()[:3] == [
+        ("gemm", "gemm, memory", "recorded"),
+        ("activation", "activation", "recorded"),
+        ("activation", "activation", None),
+    ]
+
+
+def test_cpu_self_leaves_out_the_cuda_calls_of_the_op() -> None:
+    calls = [
+        call("cudaLaunchKernel", 20, 10),
+        call("cuLaunchKernel", 22, 6),
+        call("cudaMemsetAsync", 80, 3),
+        call("cudaLaunchKernel", 115, 4),
+        call("cudaDeviceSynchronize", 500, 9),
+        call("cudaLaunchKernel", 25, 2, tid=2),
+    ]
+    found = op_instances(linear(api_calls=calls)).select("cpu_self_ns", "api_ns", "api_calls").rows()
+    # The driver call lies in the runtime call; the last two lie in no op; the third lies in linear, after addmm.
+    assert found == [(37, 3, 1), (50, 10, 1), (26, 4, 1), (30, 0, 0), (20, 0, 0), (5, 0, 0)]
+
+
+def test_a_name_that_only_calls_itself_counts_once_and_otherwise_each_time() -> None:
+    found = recorded(
+        (
+            op("aten::layer_norm", 0, 50),
+            op("aten::layer_norm", 5, 40, 0),
+            op("aten::native_layer_norm", 10, 30, 1),
+            op("aten::linear", 100, 90),
+            op("aten::to", 105, 10, 3),
+            op("aten::linear", 120, 60, 3),
+        ),
+        launched(2, GEMM, 7),
+        launched(5, GEMM, 11),
+    )
+    rows = {row["op"]: row for row in recorded_ops(found).to_dicts()}
+    norm, dense = rows["aten::layer_norm"], rows["aten::linear"]
+    assert (norm["calls"], norm["cpu_total_ns"], norm["cpu_self_ns"], norm["gpu_total_ns"]) == (1, 50, 20, 7)
+    assert (dense["calls"], dense["cpu_total_ns"], dense["cpu_self_ns"]) == (2, 150, 80)
+    assert (dense["gpu_self_ns"], dense["gpu_total_ns"]) == (11, 22)
+    assert op_instances(found)["call"].to_list() == [0, 0, 2, 3, 4, 5]
+    # Where the outer call did something itself, the two are not one.
+    own = recorded((op("f", 0, 50), op("f", 5, 40, 0)), launched(0, GEMM, 7), launched(1, GEMM, 2))
+    assert recorded_ops(own).select("calls", "gpu_self_ns", "gpu_total_ns").rows() == [(2, 9, 11)]
+    # Kernels of the op are told once, whatever calls whatever.
+    assert kernels_of_recorded_op(found, session=0, op="aten::linear")["total_ns"].to_list() == [11]
+
+
+def test_an_inner_call_of_the_same_name_brings_its_time_along() -> None:
+    found = recorded((op("f", 0, 50), op("f", 5, 40, 0), op("f", 6, 20, 1)), launched(2, GEMM, 7), launched(2, RELU, 2))
+    row = recorded_ops(found).row(0, named=True)
+    assert (row["calls"], row["gpu_self_ns"], row["gpu_total_ns"], row["gpu_max_ns"]) == (1, 9, 9, 9)
+    assert (row["cpu_total_ns"], row["cpu_self_ns"], row["launches"], row["kernels"]) == (50, 50, 2, 2)
+
+
+def test_ops_of_other_threads_take_no_time_from_their_parent() -> None:
+    found = recorded((op("f", 0, 50), op("g", 5, 40, 0, tid=2), op("h", 6, 10, 1, tid=2)), launched(2, GEMM, 7))
+    assert op_instances(found).select("gpu_total_ns", "cpu_self_ns").rows() == [(7, 50), (7, 30), (7, 10)]
+
+
+def test_what_is_not_known_is_null() -> None:
+    found = recorded((op("f", 0, None), op("g", 5, 10)))
+    assert recorded_ops(found).select("op", "calls", "gpu_self_ns", "time_pct", "cpu_total_ns", "launches").rows() == [
+        ("g", 1, None, None, 10, None),
+        ("f", 1, None, None, None, None),
+    ]
+    empty = profile(api_calls=[call("cudaMalloc", 0, 5)])
+    assert (recorded_ops(empty).height, ops(empty).height, by_name(empty).height) == (0, 0, 0)
+    assert (kinds_of_work(empty).height, op_types(empty).height, kernels_with_ops(empty).height) == (0, 0, 0)
+
+
+def test_work_of_an_unknown_op_or_for_no_reason_is_not_lost() -> None:
+    found = recorded(
+        (op("f", 0, 10),),
+        launched(7, GEMM, 5),
+        kernel(GEMM, 3),
+        launched(0, GEMM, 2),
+    )
+    assert recorded_ops(found).select("op", "gpu_self_ns", "launches").rows() == [
+        ("(no op: the input does not say why)", 8, 2),
+        ("f", 2, 1),
+    ]
+
+
+def test_parents_that_make_no_sense_end_nothing() -> None:
+    found = recorded(
+        (op("a", 0, 10, 1), op("b", 0, 10, 0), op("c", 0, 10, 2), op("d", 0, 10, 99), op("e", 0, 10, 1)),
+        launched(4, GEMM, 5),
+    )
+    assert op_instances(found)["gpu_total_ns"].to_list() == [0, 0, 0, 0, 5]
+    assert op_tree(found["ops"]).parent.tolist() == [-1] * 5
+
+
+def two_sessions() -> Profile:
+    """One session with ops, one without, and one whose GPU work is known as totals only."""
+    first = recorded((op("f", 0, 50), op("aten::mm", 5, 40, 0)), launched(1, GEMM, 70), copy("HtoD", 30, op=0))
+    second = profile(activities=[kernel(GEMM, 60), kernel(RELU, 40)])
+    third = recorded((op("g", 0, 9),), summary=[printed("gpu", RELU, 3, 90, time_pct=100.0)])
+    return joined([first, second, third])
+
+
+def test_sessions_with_and_without_ops_stand_side_by_side() -> None:
+    found = two_sessions()
+    assert ops_spec(found) is RECORDED_OPS
+    assert by_name(found).select("session", "op", "gpu_self_ns", "time_pct", "op_source").rows() == [
+        (2, "(no op: totals only)", 90, 100.0, None),
+        (0, "aten::mm", 70, 70.0, "recorded"),
+        (1, "gemm", 60, 60.0, "inferred"),
+        (1, "activation", 40, 40.0, "inferred"),
+        (0, "f", 30, 30.0, "recorded"),
+        (2, "g", None, None, "recorded"),
+    ]
+    assert ops(found).rows() == by_name(found).rows()
+    assert inferred_ops(found)["session"].unique().to_list() == [1]
+    alone = found.only_session(1)
+    assert ops_spec(alone) is OPS
+    assert ops(alone)["total_ns"].to_list() == [60, 40]
+    # A session by itself says the same, though its ops do not begin at 0.
+    for session in (0, 2):
+        assert ops(found.only_session(session)).rows() == ops(found).filter(pl.col("session") == session).rows()
+    totals = by_name(found).group_by("session").agg(pl.col("gpu_self_ns").sum()).sort("session").rows()
+    assert totals == [(0, 100), (1, 100), (2, 90)]
+
+
+def test_kinds_of_work_add_up_and_ask_the_op_first() -> None:
+    found = recorded(
+        (op("aten::layer_norm", 0, 50), op("training step", 60, 40)),
+        launched(0, RED, 5),
+        launched(0, "[CUDA memcpy HtoD]", 3, kind="memcpy"),
+        launched(1, RED, 2),
+        launched(None, GEMM, 1, op_join="no launch record"),
+    )
+    assert kinds_of_work(found).select("op_type", "group", "calls", "total_ns").rows() == [
+        ("layer norm", "normalisation", 1, 5),
+        ("memcpy HtoD", "memory", 1, 3),
+        ("reduction", "reduction", 1, 2),
+        ("gemm", "gemm", 1, 1),
+    ]
+    board = dashboard(found)
+    assert board.split.select("group", "total_ns").rows() == [
+        ("normalisation", 5),
+        ("memory", 3),
+        ("reduction", 2),
+        ("gemm", 1),
+    ]
+    assert (board.ops_recorded, board.ops_inferred) == (1, 0)
+    assert board.top_ops.select("op", "total_ns", "calls", "op_source").rows() == [
+        ("aten::layer_norm", 8, 1, "recorded"),
+        ("training step", 2, 1, "recorded"),
+        ("(no op: no launch record)", 1, 1, None),
+    ]
+    # The name of the range says nothing, so it is what its kernels are.
+    assert by_name(found).select("op", "op_type", "group").rows() == [
+        ("aten::layer_norm", "layer norm", "normalisation, memory"),
+        ("training step", "reduction", "reduction"),
+        ("(no op: no launch record)", "gemm", "gemm"),
+    ]
+    rules = {row["name"]: row["rule"] for row in classified_work(found).to_dicts() if row["op"] != "aten::layer_norm"}
+    assert all(rules.values())
+
+
+def test_the_same_op_of_several_sessions_is_one_on_the_dashboard() -> None:
+    one = recorded((op("aten::mm", 0, 50),), launched(0, GEMM, 5))
+    two = recorded((op("aten::mm", 0, 50),), launched(0, GEMM, 3), launched(0, "[CUDA memset]", 2, kind="memset"))
+    board = dashboard(joined([one, two, profile(activities=[kernel(RELU, 10)])]))
+    assert board.top_ops.select("op", "total_ns", "calls", "time_pct", "op_source").rows() == [
+        ("activation", 10, 1, 50.0, "inferred"),
+        ("aten::mm", 10, 2, 50.0, "recorded"),
+    ]
+    assert (board.ops_recorded, board.ops_inferred) == (2, 1)
+    assert board.split["total_ns"].sum() == 20
+
+
+def test_what_the_input_says_of_an_op_is_surer_than_its_name() -> None:
+    found = recorded(
+        (
+            op("layer1/Conv", 0, 9, op_type="Conv2D", direction="fprop", tc_eligible=True),
+            op("layer1/Conv", 10, 9, op_type="Conv2D", direction="bprop", tc_eligible=True),
+            op("AddmmBackward0", 20, 9),
+        ),
+        launched(0, "void kernel(float)", 5, uses_tensor_core=True),
+        launched(0, "void other(float)", 5),
+        launched(2, "void other(float)", 1, uses_tensor_core=False),
+    )
+    columns = ("op", "op_type", "group", "direction", "tc_eligible", "uses_tensor_core")
+    assert recorded_ops(found).select(columns).rows() == [
+        ("layer1/Conv", "Conv2D", "convolution", "mixed", True, True),
+        ("AddmmBackward0", "gemm", "gemm", "bprop", None, False),
+    ]
+
+
+def test_op_types_sum_the_ops_of_a_type() -> None:
+    found = op_types(linear())
+    columns = ("op", "op_type", "group", "ops", "calls", "total_ns", "avg_ns", "min_ns", "max_ns", "cpu_self_ns")
+    assert found.select(columns).rows() == [
+        ("gemm", "gemm", "gemm", 2, 4, 820, 205, 0, 520, 150),
+        ("activation", "activation", "activation", 1, 1, 100, 100, 100, 100, 30),
+        ("(no op: no launch record)", None, "activation", None, None, 40, None, None, None, None),
+        ("(no op: no op around the launch)", None, "reduction", None, None, 40, None, None, None, None),
+        ("allocation", "allocation", "data movement", 1, 1, 0, 0, 0, 0, 5),
+    ]
+    assert op_types(two_sessions())["total_ns"].sum() == 290
+    plain = profile(activities=[kernel(GEMM, 5)])
+    assert op_types(plain).columns == found.columns
+
+
+def test_ops_can_be_told_apart_by_their_shapes() -> None:
+    found = recorded(
+        (op("f", 0, 9, input_shapes="[[1]]"), op("f", 10, 9, input_shapes="[[2]]"), op("f", 20, 9)),
+        launched(0, GEMM, 5),
+        launched(1, GEMM, 3),
+    )
+    rows = recorded_by_name(found, "input_shapes").sort("gpu_self_ns", descending=True)
+    assert rows.select("op", "input_shapes", "calls", "gpu_self_ns").rows() == [
+        ("f", "[[1]]", 1, 5),
+        ("f", "[[2]]", 1, 3),
+        ("f", None, 1, 0),
+    ]
+
+
+def test_from_an_op_to_its_kernels_to_their_launches() -> None:
+    found = linear()
+    rows = kernels_of_recorded_op(found, session=0, op="aten::linear")
+    columns = ("launched_by", "name", "calls", "total_ns", "time_pct", "op_type", "group")
+    assert rows.select(columns).rows() == [
+        ("aten::addmm", GEMM, 2, 800, 80.0, "gemm", "gemm"),
+        ("aten::addmm", "[CUDA memset]", 1, 20, 2.0, "memset", "memory"),
+    ]
+    of_gemm: dict[str, Any] = {"session": 0, "kind": "kernel", "name": GEMM, "launched_by": "aten::addmm"}
+    assert launches_of_recorded_op(found, **of_gemm, op="aten::linear")["duration_ns"].to_list() == [500, 300]
+    assert launches_of_recorded_op(found, **of_gemm, op="aten::relu").is_empty()
+    reason = "no op around the launch"
+    rest = kernels_of_recorded_op(found, session=0, why_no_op=reason)
+    assert rest.select("launched_by", "name", "calls", "total_ns").rows() == [(None, RED, 2, 40)]
+    behind = launches_of_recorded_op(found, session=0, kind="kernel", name=RED, launched_by=None, why_no_op=reason)
+    assert behind["duration_ns"].to_list() == [30, 10]
+    totals = kernels_of_recorded_op(two_sessions(), session=2, why_no_op="totals only")
+    assert totals.select("name", "calls", "total_ns", "launched_by").rows() == [(RELU, 3, 90, None)]
+    assert kernels_of_recorded_op(found, session=0, op="aten::empty").is_empty()
+    assert kernels_with_ops(found)["total_ns"].sum() == 1000
+
+
+def test_what_the_calls_of_an_op_were_like() -> None:
+    found = recorded(
+        (
+            op("outer", 0, 100, group="model"),
+            op("f", 1, 9, 0, input_shapes="[[1]]", dtype="float", stack="a.py(1);b.py(2)", direction="fprop"),
+            op("f", 11, 9, 0, input_shapes="[[1]]", dtype="half", tid=2),
+            op("f", 21, 9, input_shapes="[[2]]"),
+            op("g", 22, 1, 3),
+            op("FBackward0", 50, 9, forward=1),
+        )
+    )
+    told = op_calls(found, session=0, op="f", most=1)
+    assert (told.input_shapes.most, told.input_shapes.others) == ((Value("[[1]]", 2),), 1)
+    assert told.stack.most == (Value("a.py(1);b.py(2)", 1),)
+    assert (told.parent.most, told.children.most) == ((Value("outer", 2),), (Value("g", 1),))
+    assert (told.backward.most, told.forward.most) == ((Value("FBackward0", 1),), ())
+    assert told.thread.most == (Value("1", 2),)
+    assert op_calls(found, session=0, op="FBackward0").forward.most == (Value("f", 1),)
+    assert op_calls(found, session=0, op="missing").dtype.most == ()
+
+
+TREES = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 3), st.integers(1, 3)), min_size=1, max_size=40)
+WORK = st.lists(st.tuples(st.integers(-1, 45), st.integers(0, 1000)), max_size=60)
+
+
+@given(tree=TREES, work=WORK)
+def test_the_parts_are_the_whole_in_any_tree(tree: list[tuple[int, int, int]], work: list[tuple[int, int]]) -> None:
+    # Every op but the first may lie in any op before it.
+    rows = [
+        op(f"op{name}", number, 10 * weight, above if above < number else None)
+        for number, (above, name, weight) in enumerate(tree)
+    ]
+    found = recorded(rows, *(launched(None if by < 0 else by, GEMM, duration) for by, duration in work))
+    instances = op_instances(found)
+    linked = sum(duration for by, duration in work if 0 <= by < len(rows))
+    own = instances["gpu_self_ns"].fill_null(0).to_list()
+    assert sum(own) == linked
+    roots = instances.filter(pl.col("parent").is_null())
+    assert roots["gpu_total_ns"].fill_null(0).sum() == linked
+    for row in instances.to_dicts():
+        below = [other["op"] for other in instances.to_dicts() if row["op"] in _above(rows, other["op"])]
+        assert (row["gpu_total_ns"] or 0) == sum(own[number] for number in below)
+    by_op = recorded_ops(found)
+    assert by_op["gpu_self_ns"].fill_null(0).sum() == sum(duration for _by, duration in work)
+    assert by_op["launches"].fill_null(0).sum() == len(work)
+    assert work_by_op(found)["launches"].sum() == len(work)
+    assert by_op["cpu_self_ns"].fill_null(0).sum() == roots["cpu_total_ns"].sum()
+    assert kinds_of_work(found)["total_ns"].sum() == sum(duration for _by, duration in work)
+
+
+def _above(rows: list[dict[str, Any]], number: int) -> list[int]:
+    """An op and all ops that it lies in, found one by one."""
+    chain = []
+    at: int | None = number
+    while at is not None:
+        chain.append(at)
+        at = rows[at]["parent"]
+    return chain
+
+
+@pytest.mark.parametrize("depth", [1, 300])
+def test_deep_nesting_is_summed_all_the_way(depth: int) -> None:
+    rows = [op(f"op{number}", number, 1000 - number, number - 1 if number else None) for number in range(depth)]
+    found = op_instances(recorded(rows, launched(depth - 1, GEMM, 7)))
+    assert found["gpu_total_ns"].to_list() == [7] * depth
