@@ -54,7 +54,7 @@ class CellValues:
         """A column of text; null where there is nothing."""
         if column not in self:
             return pl.Series(column, [None] * self.cells.height, pl.String)
-        texts = self.cells[column]
+        texts = self._strings(column)
         nothing = texts.is_in(NOTHING)
         return texts.set(nothing, None) if nothing.any() else texts
 
@@ -84,10 +84,9 @@ class CellValues:
 
     def scaled(self, column: str, factor: int) -> pl.Series:
         """A column of numbers times a factor, rounded to whole numbers."""
-        if factor == 1 and column in self:
-            exact = self.cells[column].cast(pl.Int64, strict=False)
-            if exact.null_count() == self.cells[column].null_count():
-                return exact
+        exact = self.cells[column].cast(pl.Int64, strict=False) if column in self else pl.Series([], dtype=pl.Int64)
+        if factor == 1 and column in self and exact.null_count() == self.cells[column].null_count():
+            return exact
         values = self.number(column) * factor
         fits = values.is_finite() & (values.abs() < _LARGEST)
         self._tell(column, values.is_not_null() & ~fits, "a number that is too large to be true")
@@ -99,9 +98,9 @@ class CellValues:
 
     def decimals(self, column: str) -> int:
         """The largest number of decimals in a column of numbers."""
-        if column not in self:
+        if column not in self or self.cells.schema[column] != pl.String:
             return 0
-        found = self.cells[column].str.extract(r"\.(\d+)\s*$").str.len_chars().max()
+        found = self._strings(column).str.extract(r"\.(\d+)\s*$").str.len_chars().max()
         return found if isinstance(found, int) else 0
 
     def _read(self, column: str, dtype: pl.DataType) -> pl.Series:
@@ -111,7 +110,7 @@ class CellValues:
         values = texts.cast(dtype, strict=False)
         if values.null_count() == texts.null_count():
             return values
-        texts = texts.str.strip_chars()
+        texts = self._strings(column).str.strip_chars()
         grouped = texts.str.contains(_THOUSANDS)
         plain = texts.zip_with(grouped.fill_null(False), texts.str.replace_all(",", ""))
         values = plain.cast(dtype, strict=False)
@@ -123,11 +122,14 @@ class CellValues:
         self._tell(column, bad, "not a number")
         return values
 
+    def _strings(self, column: str) -> pl.Series:
+        return self.cells[column].cast(pl.String)
+
     def _tell(self, column: str, bad: pl.Series, what: str) -> None:
         """Issues for the rows where ``bad`` is true."""
         if not bad.any():
             return
-        rows = self.cells.filter(bad).select(column, LINE)
+        rows = self.cells.filter(bad).select(pl.col(column).cast(pl.String), LINE)
         for text, line in rows.head(_TOLD).iter_rows():
             self._collector.issue("warning", line, text, f"{what} in the column {column!r}; it stays unknown")
         if rows.height > _TOLD:

@@ -23,6 +23,9 @@ _MAX_LINES_OF_A_ROW: Final = 40
 MAX_STRAY_LINES: Final = 20
 """So many lines of program output in a row can stand between the rows of a table before it counts as ended."""
 
+_FIRST_LOOK: Final = 64
+"""So many lines are looked at before a whole block is."""
+
 _ROW_START: Final = re.compile(r'\s*"?-?\d[\d.]*"?\s*(?:[,;\t]|$)')
 """How a row with a number in front begins, and all that may be left of one."""
 
@@ -34,7 +37,10 @@ class TableSink(Protocol):
     """Where the rows of a table go."""
 
     def add(self, cells: pl.DataFrame) -> None:
-        """Take rows: a column of strings for each column of the table (null where empty), and ``line``."""
+        """Take rows: a column of strings (null where empty) for each column of the table, and ``line``.
+
+        Columns of whole numbers can come as such.
+        """
 
     def damaged(self, line: Line, reason: str) -> None:
         """Note a line that is a row by its looks and cannot be read."""
@@ -87,6 +93,7 @@ class CsvTable:
         ends: re.Pattern[str],
         widths: Collection[int] = (),
         last_is_text: bool = False,
+        whole: Collection[str] = (),
     ) -> None:
         """Read rows of a table.
 
@@ -98,6 +105,7 @@ class CsvTable:
             ends: Matches the beginning of a line that is not of this table.
             widths: How many cells rows can have beside all; those that are missing are null.
             last_is_text: The last cell may hold separators without quotation marks around it.
+            whole: Columns of whole numbers: the sink can get them as such where all of many rows are.
         """
         self._columns = unique_names(columns)
         self._sink = sink
@@ -106,6 +114,10 @@ class CsvTable:
         self._ends = ends
         self._widths = {len(self._columns), *widths}
         self._last_is_text = last_is_text
+        self._types = [
+            {name: pl.Int64() if typed and name in whole else pl.String() for name in self._columns}
+            for typed in ((True, False) if whole else (False,))
+        ]
         self._rows: list[list[str | None]] = []
         self._lines: list[int] = []
         self._pending: list[Line] = []
@@ -178,24 +190,24 @@ class CsvTable:
         """Read plain rows: each on a line of its own, with as many cells as the header has."""
         if self._pending:
             return start
-        stop = start + self._plain_rows(block, start)
-        if stop == start:
+        # A short look first: where rows are not plain, the rest of the block is not worth a look.
+        near = min(start + _FIRST_LOOK, block.line_count)
+        stop = self._plain_until(block, start, near)
+        cells = None
+        if stop == near:
+            stop = block.line_count
+            cells = self._read(block, start, stop)
+            if cells is None:
+                stop = self._plain_until(block, start, stop)
+        if cells is None and stop > start:
+            cells = self._read(block, start, stop)
+        if cells is None:
             return start
-        data = block.data[block.starts[start] : block.starts[stop]]
-        if not block.is_ascii:
-            # In a block with other characters, a damaged one must not spoil the rest.
-            data = data.decode("utf-8", "replace").encode()
-        schema = pl.Schema(dict.fromkeys(self._columns, pl.String))
-        try:
-            cells = pl.read_csv(data, has_header=False, separator=self._separator, schema=schema, null_values="")
-        except PolarsError:
-            return start
-        if cells.height != stop - start:
-            return start
-        headers = cells[self._columns[0]].str.contains(f"^(?:{self._header.pattern})$").fill_null(False)
-        if headers.any():
-            stop = start + int(headers.arg_max() or 0)
-            cells = cells.head(stop - start)
+        if cells.schema[self._columns[0]] == pl.String:
+            headers = cells[self._columns[0]].str.contains(f"^(?:{self._header.pattern})$").fill_null(False)
+            if headers.any():
+                stop = start + int(headers.arg_max() or 0)
+                cells = cells.head(stop - start)
         if cells.height:
             self._hand_over_rows()
             first = block.first_line + start
@@ -204,14 +216,40 @@ class CsvTable:
             self._stray, self._blank = 0, False
         return stop
 
-    def _plain_rows(self, block: Block, start: int) -> int:
-        """How many lines from ``start`` on are plain rows by their quotation marks and separators."""
-        # A short look first: where rows are not plain, the rest of the block is not worth a look.
-        for stop in (min(start + 64, block.line_count), block.line_count):
-            plain = self._plain(block, start, stop)
-            if not plain.all():
-                return int(plain.argmin())
-        return block.line_count - start
+    def _read(self, block: Block, start: int, stop: int) -> pl.DataFrame | None:
+        """The cells of some lines; None where they are not a row each, with all cells.
+
+        Polars takes line ends within quotes into a cell, and fills rows up that are too short: neither goes unseen.
+        """
+        data = block.data[block.starts[start] : block.starts[stop]]
+        if not block.is_ascii:
+            # In a block with other characters, a damaged one must not spoil the rest.
+            data = data.decode("utf-8", "replace").encode()
+        cells = self._parse(data)
+        if cells is None or cells.height != stop - start:
+            return None
+        last = cells[self._columns[-1]]
+        if last.null_count() and not (self._plain(block, start, stop)).all():
+            return None
+        return cells
+
+    def _parse(self, data: bytes) -> pl.DataFrame | None:
+        while True:
+            schema = pl.Schema(self._types[0])
+            try:
+                return pl.read_csv(
+                    data, has_header=False, separator=self._separator, schema=schema, null_values=["", "None"]
+                )
+            except PolarsError:
+                if len(self._types) == 1:
+                    return None
+                # A column is not what it was thought to be: all are strings from here on.
+                del self._types[0]
+
+    def _plain_until(self, block: Block, start: int, stop: int) -> int:
+        """The index of the first line that is no plain row by its quotation marks and separators."""
+        plain = self._plain(block, start, stop)
+        return stop if plain.all() else start + int(plain.argmin())
 
     def _plain(self, block: Block, start: int, stop: int) -> npt.NDArray[np.bool_]:
         begin, end = int(block.starts[start]), int(block.starts[stop])

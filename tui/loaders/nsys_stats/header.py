@@ -70,6 +70,14 @@ CUE: Final = (
 )
 """Finds a place in every line that `header_of` takes."""
 
+_WHOLE: Final = frozenset(
+    (
+        *("correlationid", "gridx", "gridy", "gridz", "blockx", "blocky", "blockz", "reg/trd", "ctx", "strm"),
+        *("pid", "tid", "devid", "instances", "count", "numcalls", "lvl"),
+    )
+)
+"""Columns of whole numbers, beside times in nanoseconds."""
+
 _MAX_HEADER: Final = 4096
 """Characters: headers are far shorter."""
 
@@ -86,6 +94,16 @@ class Header:
     """What stands in the parenthesis behind each name."""
     separator: str | None
     """Between cells; None for columns of text, ``|`` for text in boxes."""
+
+    @property
+    def whole(self) -> frozenset[str]:
+        """Columns of whole numbers, as far as the header tells."""
+        times = {
+            name
+            for name, unit in zip(self.columns, self.units, strict=True)
+            if unit in ("ns", "nsec") and name not in ("avg", "med", "stddev")
+        }
+        return frozenset(times | _WHOLE & set(self.columns))
 
     def unit(self, column: str) -> str | None:
         """The unit of a column; None where it has none, or is not there."""

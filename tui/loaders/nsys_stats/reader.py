@@ -177,7 +177,13 @@ class _Reader:
             return TextTable(header.columns, sink, boxed=header.separator == "|", ends=_ENDS)
         last = header.columns[-1] in ("name", "range", "operation", "kernelname")
         return CsvTable(
-            header.columns, sink, separator=header.separator, header=FIRST_CELL, ends=_ENDS, last_is_text=last
+            header.columns,
+            sink,
+            separator=header.separator,
+            header=FIRST_CELL,
+            ends=_ENDS,
+            last_is_text=last,
+            whole=header.whole,
         )
 
     def finish(self) -> None:

@@ -50,6 +50,16 @@ CUE: Final = (
     rb'|Node_Id"?,"?Logical_Node_Id|Name"?,"?Calls"?,"?TotalDurationNs|Index"?,"?KernelName|Dispatch_ID"?,"?GPU_ID)'
 )
 
+WHOLE: Final = frozenset(
+    (
+        *("start_timestamp", "end_timestamp", "correlation_id", "queue_id", "stream_id", "dispatch_id", "kernel_id"),
+        *("thread_id", "process_id", "vgpr_count", "lds_block_size", "group_segment_size"),
+        *(f"{size}_{axis}" for size in ("workgroup_size", "grid_size") for axis in "xyz"),
+        *("index", "queue_index", "pid", "tid", "beginns", "endns", "dispatchns", "completens", "durationns"),
+    )
+)
+"""Columns of whole numbers."""
+
 _MAX_HEADER: Final = 1 << 16
 
 

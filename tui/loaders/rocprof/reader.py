@@ -11,7 +11,7 @@ from tui.loaders.base import Format
 from tui.loaders.cell_values import CellValues
 from tui.loaders.csv_table import CsvTable
 from tui.loaders.rocprof.handing_over import Run, Table, hand_over
-from tui.loaders.rocprof.header import CUE, FIRST_CELL, V1, V3, Header, header_of
+from tui.loaders.rocprof.header import CUE, FIRST_CELL, V1, V3, WHOLE, Header, header_of
 from tui.loaders.rocprof.rows import read_rows
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class _Reader:
         run = self._run(header, line)
         table = Table(header, line.number, self._file)
         run.tables.append(table)
-        return CsvTable(header.columns, _Sink(self._collector, run, table), header=FIRST_CELL, ends=_ENDS)
+        return CsvTable(header.columns, _Sink(self._collector, run, table), header=FIRST_CELL, ends=_ENDS, whole=WHOLE)
 
     def _run(self, header: Header, line: Line) -> Run:
         run = self._runs[-1] if self._runs else None
