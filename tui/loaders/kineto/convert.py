@@ -42,7 +42,7 @@ def convert(trace: Trace, collector: Collector, *, called: str) -> None:
     if is_legacy(trace):
         convert_legacy(trace, collector)
         return
-    events = sort_out(trace)
+    events = sort_out(trace, called=called)
     if all(rows.is_empty() for rows in (events.ops, events.ranges, events.calls, events.gpu, events.python)):
         raise ProftuiError(f"{called}: no profile found: {_what_it_is(trace)}", "proftui formats lists what opens")
     begin_ns = trace.origin_ns + events.begin_ns

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from tui.loaders.kineto.categories import matching
+from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
     from tui.loaders.chrome.trace import Trace
@@ -35,6 +36,8 @@ _RANGE_AMONG_OPERATORS: Final = rf"^(?:{STEP}\d|Optimizer\.\w+#|enumerate\(DataL
 """Annotations that the oldest versions put among the operators."""
 _FAR_NS: Final = 7 * 24 * 3600 * 1_000_000_000
 """An event so far from the middle of all others has a broken time; recordings last minutes."""
+
+_MOST_THREAD_TIME_NS: Final = 1 << 60
 
 
 class Era(Enum):
@@ -75,15 +78,25 @@ class Events:
     """What 0 of the start times is in those of the trace."""
 
 
-def sort_out(trace: Trace) -> Events:
-    """Tell the events of a trace apart by their categories."""
+def sort_out(trace: Trace, *, called: str) -> Events:
+    """Tell the events of a trace apart by their categories.
+
+    Args:
+        trace: With the columns of `tui.loaders.kineto.args.WANTED`.
+        called: What messages call the file.
+
+    Raises:
+        ProftuiError: The times are not those of a recording.
+    """
     rows = trace.complete
     era = _era(rows, trace.metadata)
+    labels = _gpu_labels(trace.names)
     categories = rows["cat"].unique().drop_nulls().cast(pl.String)
     roles = pl.Series([_role(category) for category in categories], dtype=pl.String)
     role = pl.col("cat").cast(pl.String).replace_strict(categories, roles, default=None, return_dtype=pl.String)
     known = rows.with_columns(role.alias("kind"), _number("pid"), _number("tid")).filter(pl.col("kind").is_not_null())
     timed, begin_ns = _near(known)
+    _check_size(timed, called)
     parts = timed.partition_by("kind", as_dict=True, include_key=True, maintain_order=True)
 
     def of(kind: str) -> pl.DataFrame:
@@ -100,7 +113,7 @@ def sort_out(trace: Trace) -> Events:
         ranges=_outer_first(ranges),
         python=_outer_first(of("python")),
         calls=of("call"),
-        gpu=pl.concat([of("kernel"), of("memcpy"), of("memset")]),
+        gpu=_placed(pl.concat([of("kernel"), of("memcpy"), of("memset")]), labels),
         overhead=of("overhead"),
         far=known.height - timed.height,
         begin_ns=begin_ns,
@@ -120,6 +133,31 @@ def _role(category: str) -> str | None:
     return "call" if _CALL.fullmatch(lower) else _ROLES.get(lower)
 
 
+def _gpu_labels(names: pl.DataFrame) -> pl.DataFrame:
+    """The GPU that each process of the trace stands for, where it is labelled as one: gpu and pid."""
+    return (
+        names.filter(pl.col("name").cast(pl.String) == "process_labels")
+        .select(_number("pid"), gpu=pl.col("value").str.extract(r"^GPU (\d{1,4})$").cast(pl.Int64))
+        .drop_nulls()
+        .unique("pid", keep="first")
+    )
+
+
+def _placed(gpu: pl.DataFrame, labels: pl.DataFrame) -> pl.DataFrame:
+    """Fill device and stream of work whose arguments are lost: its process and thread stand for them."""
+    return (
+        gpu.join(labels, on="pid", how="left", maintain_order="left")
+        .with_columns(
+            pl.coalesce("device", "gpu").alias("device"),
+            pl.when(pl.col("stream").is_null() & pl.col("gpu").is_not_null())
+            .then("tid")
+            .otherwise("stream")
+            .alias("stream"),
+        )
+        .drop("gpu")
+    )
+
+
 def _number(column: str) -> pl.Expr:
     """A categorical column as whole numbers, null where it is none."""
     return pl.col(column).cast(pl.String).cast(pl.Int64, strict=False).alias(column)
@@ -137,6 +175,19 @@ def _near(rows: pl.DataFrame) -> tuple[pl.DataFrame, int]:
     begin_ns = near["start_ns"].min()
     assert isinstance(begin_ns, int)
     return near.with_columns(pl.col("start_ns") - begin_ns), begin_ns
+
+
+def _check_size(timed: pl.DataFrame, called: str) -> None:
+    """See to it that threads times nanoseconds can be counted, as those of every recording can."""
+    end_ns = (pl.col("start_ns") + pl.col("duration_ns")).max()
+    threads, first_ns, last_ns = timed.select(
+        pl.struct("pid", "tid").n_unique(), pl.col("start_ns").min(), end_ns.alias("end")
+    ).row(0)
+    if first_ns is not None and threads * (last_ns - first_ns + 2) >= _MOST_THREAD_TIME_NS:
+        raise ProftuiError(
+            f"{called}: {threads} threads over {(last_ns - first_ns) / 1e9:.0f} s cannot be of one recording",
+            "the times in the file are damaged",
+        )
 
 
 def _outer_first(rows: pl.DataFrame) -> pl.DataFrame:

@@ -21,6 +21,8 @@ _INT64: Final = range(1 << 63)
 _EPOCH_NS: Final = range(946_684_800_000_000_000, 4_102_444_800_000_000_000)
 """From 2000 to 2100: a clock that says anything else does not count from 1970."""
 _TEXT_LIMIT: Final = 200
+_MOST_DEVICES: Final = 1024
+"""More GPUs than a machine has."""
 
 _DEVICE_COLUMNS: Final = {
     "sm_count": ("numSms", _INT32),
@@ -76,10 +78,10 @@ def is_amd(metadata: Mapping[str, Any]) -> bool:
 def devices_of(metadata: Mapping[str, Any]) -> list[dict[str, Value]]:
     """Rows of ``devices``: what the trace says of each GPU, nothing else."""
     amd = is_amd(metadata)
-    rows: list[dict[str, Value]] = []
+    rows: dict[int, dict[str, Value]] = {}
     for one in _properties(metadata):
         device = _whole(one.get("id"), _INT32)
-        if device is None or any(row["device"] == device for row in rows):
+        if device is None or device in rows:
             continue
         major, minor = _whole(one.get("computeMajor"), range(1, 100)), _whole(one.get("computeMinor"), range(100))
         row: dict[str, Value] = {"device": device, "name": _text(one.get("name"))}
@@ -90,13 +92,13 @@ def devices_of(metadata: Mapping[str, Any]) -> list[dict[str, Value]]:
             row[column] = _whole(one.get(key), allowed)
         if row["shared_memory_per_sm_bytes"] is None:
             row["shared_memory_per_sm_bytes"] = _whole(one.get("maxSharedMemoryPerMultiProcessor"), _INT64)
-        rows.append(row)
-    return rows
+        rows[device] = row
+    return list(rows.values())
 
 
 def _properties(metadata: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     listed = metadata.get("deviceProperties")
-    return [one for one in listed if isinstance(one, Mapping)] if isinstance(listed, list) else []
+    return [one for one in listed[:_MOST_DEVICES] if isinstance(one, Mapping)] if isinstance(listed, list) else []
 
 
 def _whole(value: object, allowed: range) -> int | None:
