@@ -9,7 +9,7 @@ from typing import BinaryIO, Final
 
 from tui.loaders.base import Format, Loader, Report, keep_going
 from tui.loaders.caffe import CAFFE
-from tui.loaders.dlprof import DLPROF_DATABASE
+from tui.loaders.dlprof import DLPROF_CSV, DLPROF_DATABASE
 from tui.loaders.file_kinds import file_kind
 from tui.loaders.folder import load_folder
 from tui.loaders.kineto.loader import KinetoLoader
@@ -19,6 +19,7 @@ from tui.loaders.nsys_stats import NSYS_STATS
 from tui.loaders.nvprof import NVPROF
 from tui.loaders.nvprof_db import NVPROF_DATABASE
 from tui.loaders.paleo import PALEO
+from tui.loaders.rocpd import ROCPD, ROCPROF_DATABASE
 from tui.loaders.rocprof import ROCPROF_CSV, ROCPROFV3_CSV
 from tui.loaders.source import Source
 from tui.loaders.sqlite.loader import DatabaseLoader
@@ -28,9 +29,9 @@ from tui.loaders.xla.loader import XlaTraceLoader
 from tui.model.errors import ProftuiError
 from tui.model.profile import Profile, joined
 
-_TEXT_FORMATS: Final = (NVPROF, NSYS_STATS, NCU_CSV, ROCPROFV3_CSV, ROCPROF_CSV, CAFFE, PALEO)
+_TEXT_FORMATS: Final = (NVPROF, NSYS_STATS, NCU_CSV, ROCPROFV3_CSV, ROCPROF_CSV, DLPROF_CSV, CAFFE, PALEO)
 
-_DATABASE_FORMATS: Final = (DLPROF_DATABASE, NSYS_DATABASE, NVPROF_DATABASE)
+_DATABASE_FORMATS: Final = (DLPROF_DATABASE, NSYS_DATABASE, NVPROF_DATABASE, ROCPD, ROCPROF_DATABASE)
 
 LOADERS: Final[tuple[Loader, ...]] = (
     TextLogLoader(_TEXT_FORMATS),

@@ -1,0 +1,259 @@
+"""Databases of AMD's profilers."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.loaders.rocpd.build import ENDING, write
+from tui.loaders.registry import load_one
+from tui.loaders.rocpd.tables import from_json
+from tui.model.errors import ProftuiError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tui.model.profile import Profile
+
+T0 = 5_000_000
+
+AGENT = {
+    "cu_count": 304,
+    "max_waves_per_cu": 32,
+    "wave_front_size": 64,
+    "lds_size_in_kb": 64,
+    "mem_banks": [{"size_in_bytes": 1 << 30}, {"size_in_bytes": 1 << 30}],
+}
+STRINGS = ["HIP_RUNTIME_API", "KERNEL_DISPATCH", "MARKER_CORE_API", "hipLaunchKernel", "roctxRangePushA"]
+STRINGS += ["MEMORY_COPY_HOST_TO_DEVICE", "step 1", "roctxMarkA", "roctxRangeStartA", "MEMORY_COPY"]
+NUMBER = {text: number for number, text in enumerate(STRINGS, 2)}
+
+
+def event(number: int, category: str, stack: int, message: str | None = None) -> dict[str, Any]:
+    extdata = "{}" if message is None else json.dumps({"message": message})
+    return {"id": number, "category_id": NUMBER[category], "stack_id": stack, "correlation_id": 0, "extdata": extdata}
+
+
+def region(number: int, name: str, start: int, end: int) -> dict[str, Any]:
+    return {"id": number, "pid": 1, "tid": 3, "start": start, "end": end, "name_id": NUMBER[name], "event_id": number}
+
+
+def dispatch(number: int, event_id: int, start: int, end: int, **other: Any) -> dict[str, Any]:
+    sizes = {"workgroup_size_x": 256, "workgroup_size_y": 1, "workgroup_size_z": 1}
+    grid = {"grid_size_x": 1000, "grid_size_y": 2, "grid_size_z": 1}
+    where = {"pid": 1, "tid": 3, "agent_id": 4, "kernel_id": 7, "queue_id": 9, "stream_id": 0, "region_name_id": 1}
+    times = {"id": number, "event_id": event_id, "start": start, "end": end, "group_segment_size": 5000}
+    return {**sizes, **grid, **where, **times, **other}
+
+
+def recording() -> dict[str, list[dict[str, Any]]]:
+    return {
+        "string": [{"id": 1, "string": ""}, *({"id": number, "string": text} for text, number in NUMBER.items())],
+        "info_node": [{"id": 8, "hostname": "node7"}],
+        "info_process": [{"id": 1, "nid": 8, "pid": 4711, "command": "./train"}],
+        "info_thread": [{"id": 3, "tid": 4712}],
+        "info_agent": [
+            {"id": 0, "type": "CPU", "type_index": 0, "name": "CPU", "product_name": "CPU", "extdata": "{}"},
+            {"id": 4, "type": "GPU", "type_index": 0, "name": "gfx942", "product_name": "AMD Instinct MI300X"}
+            | {"extdata": json.dumps(AGENT)},
+            {"id": 5, "type": "GPU", "type_index": 1, "name": "gfx942", "product_name": "", "extdata": "damaged"},
+        ],
+        "info_kernel_symbol": [
+            {"id": 7, "kernel_name": "_Z3addPfi.kd", "display_name": "", "group_segment_size": 4096}
+            | {"arch_vgpr_count": 32, "accum_vgpr_count": 4, "sgpr_count": 48}
+        ],
+        "event": [
+            event(1, "HIP_RUNTIME_API", 10),
+            event(2, "KERNEL_DISPATCH", 10),
+            event(3, "MARKER_CORE_API", 12, "step 1"),
+            event(4, "MARKER_CORE_API", 13, "forward"),
+            event(5, "HIP_RUNTIME_API", 14),
+            event(6, "KERNEL_DISPATCH", 14),
+            event(7, "MEMORY_COPY", 0),
+            event(8, "MARKER_CORE_API", 15, "step 2"),
+            event(9, "MARKER_CORE_API", 16, "here"),
+            event(10, "MARKER_CORE_API", 17),
+        ],
+        "region": [
+            region(1, "hipLaunchKernel", T0 + 20, T0 + 25),
+            region(5, "hipLaunchKernel", T0 + 120, T0 + 125),
+            region(3, "roctxRangePushA", T0, T0 + 90),
+            region(4, "roctxRangePushA", T0 + 10, T0 + 40),
+            region(8, "roctxRangePushA", T0 + 100, T0 + 190),
+            region(10, "roctxRangeStartA", T0 + 15, T0 + 300),
+        ],
+        "track": [{"id": 1, "pid": 1, "tid": 3, "name_id": NUMBER["MARKER_CORE_API"]}],
+        "sample": [{"id": 9, "track_id": 1, "timestamp": T0 + 17, "event_id": 9}],
+        "kernel_dispatch": [
+            dispatch(1, 2, T0 + 50, T0 + 60),
+            dispatch(2, 6, T0 + 200, T0 + 230, agent_id=5, group_segment_size=100, region_name_id=NUMBER["step 1"]),
+        ],
+        "memory_copy": [
+            {"id": 1, "pid": 1, "tid": 3, "start": T0 + 1, "end": T0 + 5, "size": 64, "stream_id": 2, "event_id": 7}
+            | {"name_id": NUMBER["MEMORY_COPY_HOST_TO_DEVICE"], "dst_agent_id": 4, "src_agent_id": 0}
+        ],
+        "memory_allocate": [{"id": 1}],
+    }
+
+
+def texts(profile: Profile, frame: str, *columns: str) -> list[tuple[object, ...]]:
+    return profile[frame].select(columns).rows()
+
+
+def test_a_recording_of_rocprofv3(tmp_path: Path) -> None:
+    profile = load_one(write(tmp_path / "out.db", recording()))
+    session = profile["sessions"].row(0, named=True)
+    assert (session["format"], session["tool"], session["host"]) == ("rocpd", "rocprofv3", "node7")
+    assert (session["pid"], session["command"], session["origin_ns"]) == (4711, "./train", None)
+    assert session["iteration_source"] == "roctx range step"
+    columns = ("kind", "name", "short_name", "start_ns", "duration_ns", "device", "stream", "op_join", "iteration")
+    assert texts(profile, "activities", *columns) == [
+        ("memcpy", "MEMORY_COPY_HOST_TO_DEVICE", "MEMORY_COPY_HOST_TO_DEVICE", 1, 4, 0, 2, "no launch record", None),
+        ("kernel", "add(float*, int)", "add", 50, 10, 0, 0, "launch", 1),
+        ("kernel", "add(float*, int)", "add", 200, 30, 1, 0, "no op around the launch", 2),
+    ]
+    sizes = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "registers")
+    assert texts(profile, "activities", *sizes)[1] == (4, 2, 1, 256, 1, 1, 32)
+    shared = ("static_shared_bytes", "dynamic_shared_bytes", "shared_bytes", "size_bytes", "copy_kind", "arguments")
+    facts = "Accumulation VGPRs: 4; SGPRs: 48"
+    assert texts(profile, "activities", *shared) == [
+        (None, None, None, 64, "HtoD", None),
+        (4096, 904, None, None, None, facts),
+        (None, None, 100, None, None, f"{facts}; roctx range: step 1"),
+    ]
+    assert texts(profile, "api_calls", "name", "start_ns", "duration_ns", "pid", "tid", "correlation") == [
+        ("hipLaunchKernel", 20, 5, 4711, 4712, 10),
+        ("hipLaunchKernel", 120, 5, 4711, 4712, 14),
+    ]
+    ranges = profile["ranges"].select("name", "start_ns", "duration_ns", "tid", "iteration").sort("start_ns").rows()
+    assert ranges == [
+        ("step 1", 0, 90, 4712, 1),
+        ("forward", 10, 30, 4712, None),
+        ("roctxRangeStartA", 15, 285, None, None),
+        ("here", 17, 0, 4712, None),
+        ("step 2", 100, 90, 4712, 2),
+    ]
+    op = profile["activities"]["op"][1]
+    assert profile["ops"].filter(pl.col("op") == op)["name"].to_list() == ["forward"]
+    assert texts(profile, "devices", "device", "name", "compute_capability", "sm_count", "memory_bytes") == [
+        (0, "AMD Instinct MI300X", "gfx942", 304, 2 << 30),
+        (1, "gfx942", "gfx942", None, None),
+    ]
+    assert texts(profile, "devices", "max_threads_per_sm", "shared_memory_per_sm_bytes")[0] == (2048, 65536)
+    assert profile["issues"]["reason"].to_list() == [
+        "times count from the first event, at 5000000 ns of the machine's own clock",
+        "the database also holds what no view shows: allocations of memory (1)",
+    ]
+
+
+def test_counters_of_kernels(tmp_path: Path) -> None:
+    tables = recording()
+    tables["info_pmc"] = [{"id": 1, "name": "SQ_WAVES", "description": "waves"}]
+    tables["pmc_event"] = [
+        {"id": 1, "event_id": 2, "pmc_id": 1, "value": 3.0},
+        {"id": 2, "event_id": 2, "pmc_id": 1, "value": 4.0},
+        {"id": 3, "event_id": 2, "pmc_id": 2, "value": 1.0},
+    ]
+    profile = load_one(write(tmp_path / "out.db", tables))
+    columns = ("device", "kernel", "grid_x", "block_x", "invocations", "metric", "description", "min", "max", "avg")
+    gpu, name = "AMD Instinct MI300X (0)", "add(float*, int)"
+    assert texts(profile, "metrics", *columns) == [
+        (gpu, name, 4, 256, 1, "SQ_WAVES", "waves", 7.0, 7.0, 7.0),
+        (gpu, name, 4, 256, 1, "counter 2", None, 1.0, 1.0, 1.0),
+    ]
+
+
+def test_several_processes_and_recordings_are_sessions(tmp_path: Path) -> None:
+    tables = recording()
+    tables["info_process"].append({"id": 2, "nid": 8, "pid": 4800, "command": "./other"})
+    tables["info_process"].append({"id": 3, "nid": 8, "pid": 4900, "command": "./idle"})
+    tables["kernel_dispatch"][1]["pid"] = 2
+    path = tmp_path / "out.db"
+    write(path, tables)
+    profile = load_one(write(path, recording(), ending="_0001"))
+    assert profile["sessions"]["pid"].to_list() == [4711, 4800, 4711]
+    assert texts(profile, "activities", "session", "start_ns") == [(0, 1), (0, 50), (1, 200), (2, 1), (2, 50), (2, 200)]
+
+
+def test_a_recording_without_rows_is_declined_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(ProftuiError, match="in which nothing was recorded"):
+        load_one(write(tmp_path / "empty.db", {"string": [{"id": 1, "string": ""}]}))
+
+
+def test_damaged_rows_cost_only_themselves(tmp_path: Path) -> None:
+    tables = recording()
+    tables["kernel_dispatch"] = [
+        dispatch(1, 99, T0 + 9, T0 + 3, workgroup_size_x=0, grid_size_y=1 << 60, kernel_id=77, agent_id=66),
+        dispatch(2, 2, T0 + 50, T0 + 60),
+    ]
+    path = write(tmp_path / "out.db", tables)
+    with sqlite3.connect(path) as connection:
+        connection.execute(f'DROP TABLE "rocpd_info_thread{ENDING}"')
+    connection.close()
+    profile = load_one(path)
+    columns = ("name", "start_ns", "duration_ns", "grid_x", "grid_y", "block_x", "device")
+    assert texts(profile, "activities", *columns)[1:] == [
+        (None, 9, None, None, None, 0, None),
+        ("add(float*, int)", 50, 10, 4, 2, 256, 0),
+    ]
+    assert profile["api_calls"]["tid"].to_list() == [None, None]
+    assert "numbers too large to be true were left out (1)" in profile["issues"]["reason"].to_list()
+
+
+@given(st.text(max_size=30) | st.sampled_from(['{"message": 5}', '{"a": ' * 2000 + "1" + "}" * 2000, "[]", "nul"]))
+def test_any_text_in_the_place_of_json_is_taken(text: str) -> None:
+    assert len(from_json(pl.Series([text, None, '{"message": "x"}']), lambda value: value.get("message"))) == 3
+
+
+def test_the_first_rocprof(tmp_path: Path) -> None:
+    path = tmp_path / "results.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE HIP (BeginNs, EndNs, pid, tid, Name, args, 'Index', Data)")
+        for table in ("OPS", "COPY"):
+            connection.execute(
+                f'CREATE TABLE {table} (BeginNs, EndNs, "dev-id", "queue-id", Name, pid, tid, "stream-id", "Index")'
+            )
+        connection.execute("CREATE TABLE KERN ('Index', KernelName)")
+        connection.execute(
+            "INSERT INTO HIP VALUES (100, 130, 7, 8, 'hipMemcpy', '( dst(0x1) sizeBytes(4096) kind(1))', 1, '')"
+        )
+        connection.execute("INSERT INTO HIP VALUES (140, 145, 7, 8, 'hipLaunchKernel', '( kernel(f))', 2, '')")
+        connection.execute("INSERT INTO OPS VALUES (150, 170, 4, 0, 'f(float*)', 7, 8, 1, 2)")
+        connection.execute("INSERT INTO COPY VALUES (110, 120, 4, 0, 'CopyHostToDevice', 7, 8, 0, 1)")
+    connection.close()
+    profile = load_one(str(path))
+    assert profile["sessions"].select("format", "tool", "pid").rows() == [("rocprof-database", "rocprof", 7)]
+    columns = ("kind", "name", "short_name", "start_ns", "duration_ns", "device", "stream", "size_bytes", "copy_kind")
+    assert texts(profile, "activities", *columns, "correlation") == [
+        ("memcpy", "CopyHostToDevice", "CopyHostToDevice", 10, 10, 4, 0, 4096, "HtoD", 1),
+        ("kernel", "f(float*)", "f", 50, 20, 4, 1, None, None, 2),
+    ]
+    assert texts(profile, "api_calls", "name", "start_ns", "duration_ns", "pid", "tid") == [
+        ("hipMemcpy", 0, 30, 7, 8),
+        ("hipLaunchKernel", 40, 5, 7, 8),
+    ]
+
+
+def test_a_real_recording(corpus: Callable[[str], str]) -> None:
+    path = corpus("rocprof/rocpd_bmm_28_results.db")
+    profile = load_one(path)
+    connection = sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)
+    told = connection.execute(
+        "SELECT name, duration, grid_x / workgroup_x, vgpr_count, lds_size, stack_id FROM kernels ORDER BY start"
+    ).fetchall()
+    connection.close()
+    kernels = profile["activities"].with_columns(
+        shared=pl.coalesce("shared_bytes", pl.col("static_shared_bytes") + pl.col("dynamic_shared_bytes"))
+    )
+    assert kernels.select("name", "duration_ns", "grid_x", "registers", "shared", "correlation").rows() == told
+    calls = set(profile["api_calls"]["correlation"])
+    assert kernels["correlation"].is_in(calls).all()
+    assert len(calls) == profile["api_calls"].height == 629
+    assert "error" not in profile["issues"]["severity"]

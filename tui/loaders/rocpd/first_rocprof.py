@@ -1,0 +1,126 @@
+"""``results.db``, which the first rocprof leaves beside its CSV files: HIP calls, kernels and copies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.loaders.base import Format
+from tui.loaders.linking.whole_run import linked
+from tui.model.errors import ProftuiError
+from tui.model.names import short_name
+from tui.model.schema import NAME
+
+if TYPE_CHECKING:
+    from tui.loaders.collector import Collector
+    from tui.loaders.source import Source
+    from tui.loaders.sqlite.database import Database
+
+FORMAT: Final = Format(
+    name="rocprof-database",
+    title="rocprof database",
+    recognised_by="an SQLite database with rocprof's tables (HIP, OPS, COPY, KERN)",
+    feeds=("sessions", "activities", "api_calls", "issues"),
+    record_with="rocprof --hip-trace ./app",
+)
+
+_CALL: Final = {
+    "BeginNs": pl.Int64,
+    "EndNs": pl.Int64,
+    "pid": pl.Int64,
+    "tid": pl.Int64,
+    "Name": pl.String,
+    "args": pl.String,
+    "Index": pl.Int64,
+}
+_WORK: Final = {
+    "BeginNs": pl.Int64,
+    "EndNs": pl.Int64,
+    "dev-id": pl.Int64,
+    "queue-id": pl.Int64,
+    "stream-id": pl.Int64,
+    "Name": pl.String,
+    "pid": pl.Int64,
+    "Index": pl.Int64,
+}
+_DIRECTIONS: Final = {"CopyHostToDevice": "HtoD", "CopyDeviceToHost": "DtoH", "CopyDeviceToDevice": "DtoD"}
+
+
+@dataclass(frozen=True, slots=True)
+class _RocprofDatabase:
+    """rocprof's results.db as a format of SQLite databases."""
+
+    format: Format = FORMAT
+
+    def claims(self, database: Database) -> bool:
+        return any(database.has(table, "BeginNs", "EndNs", "Name") for table in ("OPS", "COPY", "HIP"))
+
+    def read(self, database: Database, collector: Collector, source: Source) -> None:
+        """Put it into one session.
+
+        Raises:
+            ProftuiError: Nothing was recorded.
+        """
+        calls = database.frame("HIP", _CALL)
+        kernels, copies = database.frame("OPS", _WORK), database.frame("COPY", _WORK)
+        starts = pl.concat([frame["BeginNs"] for frame in (calls, kernels, copies)]).drop_nulls()
+        if starts.is_empty():
+            raise ProftuiError(
+                f"{database.called}: a rocprof database in which nothing was recorded: it has no kernels, copies or "
+                "calls",
+                f"profile again with: {FORMAT.record_with}",
+            )
+        origin = int(starts.min())  # type: ignore[arg-type]
+        session = collector.open_session(FORMAT.name, None)
+        session.facts.update(tool="rocprof")
+        pids = pl.concat([frame["pid"] for frame in (calls, kernels, copies)]).drop_nulls().unique()
+        session.pid = int(pids[0]) if len(pids) == 1 else None
+        # The argument list of a copy has its size; a call and what it did have one index.
+        sizes = calls.select("Index", size_bytes=pl.col("args").str.extract(r"sizeBytes\((\d{1,18})\)").cast(pl.Int64))
+        sizes = sizes.drop_nulls().unique("Index", keep="none")
+        short = {name: short_name(name) for name in kernels["Name"].unique().drop_nulls()}
+        work = pl.concat(
+            [
+                kernels.select(
+                    *_common(origin),
+                    pl.lit("kernel").cast(NAME).alias("kind"),
+                    pl.col("Name").replace(short).cast(NAME).alias("short_name"),
+                ),
+                copies.join(sizes, on="Index", how="left", maintain_order="left").select(
+                    *_common(origin),
+                    "size_bytes",
+                    pl.lit("memcpy").cast(NAME).alias("kind"),
+                    pl.col("Name").cast(NAME).alias("short_name"),
+                    pl.col("Name").replace_strict(_DIRECTIONS, default=None, return_dtype=NAME).alias("copy_kind"),
+                ),
+            ],
+            how="diagonal",
+        )
+        api = calls.select(pl.col("Name").cast(NAME).alias("name"), *_span(origin), "pid", "tid", correlation="Index")
+        collector.add_frames(linked(work, api, None, session))
+        collector.issue(
+            "info", None, "", f"times count from the first event, at {origin} ns of the machine's own clock"
+        )
+        if kernels.height:
+            collector.issue("info", None, "", "the database holds no grid, workgroup and registers: results.csv does")
+        source.keep_going(collector.row_count)
+
+
+def _span(origin: int) -> tuple[pl.Expr, pl.Expr]:
+    lasted = pl.col("EndNs") - pl.col("BeginNs")
+    return (pl.col("BeginNs") - origin).alias("start_ns"), pl.when(lasted >= 0).then(lasted).alias("duration_ns")
+
+
+def _common(origin: int) -> tuple[pl.Expr, ...]:
+    return (
+        pl.col("Name").cast(NAME).alias("name"),
+        *_span(origin),
+        pl.col("dev-id").cast(pl.Int32, strict=False).alias("device"),
+        pl.coalesce("stream-id", "queue-id").alias("stream"),
+        pl.col("Index").alias("correlation"),
+    )
+
+
+ROCPROF_DATABASE: Final = _RocprofDatabase()
