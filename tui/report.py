@@ -12,6 +12,7 @@ import polars as pl
 from tui.analysis import api, gpus, issues, iterations, kernels, layers, metrics, ops, ranges, tool_report
 from tui.analysis.capabilities import OK
 from tui.analysis.capabilities import views as capabilities
+from tui.analysis.replayed import replayed_sessions
 from tui.export import json_line, markdown_table
 from tui.fmt import count, duration, metric
 from tui.model.columns import ColumnKind
@@ -115,7 +116,7 @@ def as_text(profile: Profile, view: str, style: Style, *, gpu: str | None = None
     """
     shown = _view_of(profile, view)
     rows = shown.table.rows(profile, gpu)
-    lines = [style.heading(title(shown.table, rows, ascii_only=style.ascii_only)), ""]
+    lines = [style.heading(title(profile, shown.table, rows, ascii_only=style.ascii_only)), ""]
     if rows.is_empty():
         lines += style.wrapped(_why_empty(profile, shown))
     elif view == "issues":
@@ -136,7 +137,7 @@ def as_markdown(profile: Profile, view: str, *, gpu: str | None = None) -> str:
     """A view as Markdown."""
     shown = _view_of(profile, view)
     rows = shown.table.rows(profile, gpu)
-    text = f"## {title(shown.table, rows)}\n\n"
+    text = f"## {title(profile, shown.table, rows)}\n\n"
     if rows.is_empty():
         return f"{text}{_why_empty(profile, shown)}\n"
     text += table_markdown(shown.table.spec, rows)
@@ -222,12 +223,16 @@ def issue_lines(rows: pl.DataFrame, style: Style) -> list[str]:
     return lines
 
 
-def title(table: Table, rows: pl.DataFrame, *, ascii_only: bool = False) -> str:
+def title(profile: Profile, table: Table, rows: pl.DataFrame, *, ascii_only: bool = False) -> str:
     """A table's heading with the number of its rows, and their sum where that has a meaning."""
     facts = [f"{count(rows.height)} row{'' if rows.height == 1 else 's'}"]
-    total = rows[table.spec.weight].sum() if table.summed and rows[table.spec.weight].count() else None
-    if isinstance(total, int):
-        facts.append(duration(total, ascii_only=ascii_only))
+    if table.summed:
+        replayed = replayed_sessions(profile)
+        counted = rows.filter(~pl.col("session").is_in(replayed))
+        total = counted[table.spec.weight].sum() if counted[table.spec.weight].count() else None
+        without = f" without session {', '.join(map(str, replayed))}" if counted.height < rows.height else ""
+        if isinstance(total, int):
+            facts.append(duration(total, ascii_only=ascii_only) + without)
     return f"{table.spec.title} ({', '.join(facts)})"
 
 

@@ -59,6 +59,13 @@ DEVICES: Final = TableSpec(
     ),
     key=("session", "device"),
 )
+TOOL: Final = TableSpec(
+    "tool_says",
+    "As the recording tool says",
+    columns("tool_name", "tool_value", "unit", "text"),
+    key=("number",),
+    pinned="tool_name",
+)
 LAYERS: Final = replace(LAYER_TOTALS, title="Layer times by phase")
 SPLIT_HEADING: Final = "GPU time by kind of work"
 MISSING_HEADING: Final = "What this log cannot say, and what would record it"
@@ -93,6 +100,7 @@ class DashboardReport:
             _Section(COPIES, figures.copies),
             _Section(LAYERS, layer_totals(profile)),
             _Section(DEVICES, figures.devices),
+            _Section(_of_tool(figures.tool_says), figures.tool_says),
         ]
 
     def as_text(self, style: Style) -> str:
@@ -101,6 +109,8 @@ class DashboardReport:
         lines = [style.heading(", ".join(self._sources))]
         if figures.partial:
             lines += style.wrapped(f"Of a part of the input only: {figures.partial}.")
+        if figures.left_out:
+            lines += style.wrapped(f"Note: {figures.left_out}.")
         lines += self._part("Performance summary", _fact_lines(figures.performance, style), style)
         if not figures.split.is_empty():
             lines += self._part(SPLIT_HEADING, _split_lines(figures.split, style), style)
@@ -122,6 +132,8 @@ class DashboardReport:
         parts = [f"# {markdown_cell(', '.join(self._sources))}\n"]
         if figures.partial:
             parts.append(f"Of a part of the input only: {markdown_cell(figures.partial)}.\n")
+        if figures.left_out:
+            parts.append(f"Note: {figures.left_out}.\n")
         parts.append(f"## Performance summary\n\n{_fact_markdown(figures.performance)}")
         if not figures.split.is_empty():
             rows = [
@@ -146,6 +158,8 @@ class DashboardReport:
         content: dict[str, Any] = {"view": "dashboard", "sources": self._sources}
         if figures.partial:
             content["partial"] = figures.partial
+        if figures.left_out:
+            content["left_out"] = figures.left_out
         content["performance"] = {fact.name: fact.value for fact in figures.performance}
         content["unknown"] = {fact.name: fact.source for fact in figures.performance if fact.value is None}
         content["split"] = json_rows(figures.split)
@@ -177,6 +191,12 @@ def _ops_title(figures: Dashboard) -> str:
         return f"{OPS.title} (recorded; GPU time that each launched itself)"
     sessions = figures.ops_recorded + figures.ops_inferred
     return f"{OPS.title} (recorded in {figures.ops_recorded} of {sessions} sessions, else inferred from kernel names)"
+
+
+def _of_tool(rows: pl.DataFrame) -> TableSpec:
+    """The table of what the tool says, headed by its name."""
+    tools = ", ".join(rows["tool"].drop_nulls().unique(maintain_order=True).to_list())
+    return replace(TOOL, title=f"As {plain(tools)} says") if tools else TOOL
 
 
 def _fact_lines(facts: Sequence[Fact], style: Style) -> list[str]:

@@ -269,6 +269,7 @@ def test_every_aggregate_can_be_exported(capfd: pytest.CaptureFixture[str], log:
         "api": 0,
         "op_types": 3,
         "op_kernels": 3,
+        "ops_by_name": 3,
         "occupancy": 2,
         "iterations": 0,
         "ranges_by_name": 0,

@@ -20,7 +20,9 @@ from tui.analysis.needs import API_WORK, GPU_WORK, START_TIMES
 from tui.analysis.op_work import recorded_sessions
 from tui.analysis.ops import by_name, has_recorded_ops, inferred_ops, kinds_of_work
 from tui.analysis.recording import tools_of
+from tui.analysis.replayed import replayed_sessions, why_left_out, without_sessions
 from tui.analysis.sessions import rank_words
+from tui.analysis.tool_report import headlines
 from tui.model.columns import ColumnKind
 
 if TYPE_CHECKING:
@@ -115,6 +117,15 @@ class Dashboard:
     layers: int
     """How many layer times there are."""
 
+    tool_says: pl.DataFrame
+    """What the recording tool itself says, the most telling of it: `tui.analysis.tool_report.headlines`."""
+
+    tool_rows: int
+    """How many rows there are of that in all."""
+
+    left_out: str
+    """Which sessions the figures leave out, and why; empty where none."""
+
     partial: str
     """Why the numbers are of a part of the input only, or empty."""
 
@@ -129,6 +140,8 @@ def dashboard(profile: Profile, *, gpu: str | None = None) -> Dashboard:
     Raises:
         ProftuiError: Nothing is known of ``gpu``, or the user's op types cannot be read.
     """
+    whole, replayed = profile, replayed_sessions(profile)
+    profile = without_sessions(profile, replayed)
     rows, calls, busy = kernels(profile), api(profile), busy_time(profile)
     return Dashboard(
         performance=_performance(profile, rows, calls, busy),
@@ -146,11 +159,14 @@ def dashboard(profile: Profile, *, gpu: str | None = None) -> Dashboard:
             nulls_equal=True,
             maintain_order="left",
         ),
-        sessions=profile["sessions"],
-        system=_system(profile),
-        issues=issue_counts(profile),
-        missing=tuple(to_ask_for(profile)),
+        sessions=whole["sessions"],
+        system=_system(whole),
+        issues=issue_counts(whole),
+        missing=tuple(to_ask_for(whole)),
         layers=profile["layers"].height,
+        tool_says=headlines(whole),
+        tool_rows=whole["tool_figures"].height + whole["tool_findings"].height,
+        left_out=why_left_out(replayed),
         partial=profile.partial,
     )
 

@@ -19,6 +19,14 @@ FINDING: Final = "finding"
 _SECTION: Final = replace(columns("section")[0], help="Part of the tool's report; finding: its advisor's words.")
 _TEXT: Final = replace(columns("text")[0], title="In words", help="What it says, or advises.", priority=2)
 
+HEADLINE_SECTIONS: Final = ("Performance Summary", "Resource Usage Breakdown")
+"""The parts of a report that are told first, and on the dashboard."""
+
+HEADLINES: Final = 12
+"""So many figures the dashboard tells of them,"""
+HEADLINE_FINDINGS: Final = 3
+"""and so many findings."""
+
 TOOL_REPORT: Final = TableSpec(
     "tool_report",
     "Tool's report",
@@ -35,7 +43,7 @@ TOOL_REPORT: Final = TableSpec(
 
 
 def tool_report(profile: Profile) -> pl.DataFrame:
-    """The tool's findings, then its figures, both in the order of the input.
+    """The tool's findings, then its figures, those of `HEADLINE_SECTIONS` first; otherwise in the order of the input.
 
     Columns: session, number (of the row), tool, section (`FINDING`, or the part of the report that a figure is of),
     tool_name (the problem, or what the figure is called), tool_value and unit (of a figure; base units), text (the
@@ -63,4 +71,13 @@ def tool_report(profile: Profile) -> pl.DataFrame:
         pl.lit(None, pl.String).alias("severity"),
         "line",
     )
-    return pl.concat([findings, figures]).with_row_index("number")
+    is_later = ~pl.col("section").is_in(HEADLINE_SECTIONS).fill_null(False)
+    return pl.concat([findings, figures.sort(is_later, maintain_order=True)]).with_row_index("number")
+
+
+def headlines(profile: Profile) -> pl.DataFrame:
+    """The rows of `tool_report` that the dashboard tells: its first figures, then its first findings."""
+    rows = tool_report(profile)
+    figures = rows.filter(pl.col("section").is_in(HEADLINE_SECTIONS), pl.col("tool_value").is_not_null())
+    findings = rows.filter(pl.col("section") == FINDING)
+    return pl.concat([figures.head(HEADLINES), findings.head(HEADLINE_FINDINGS)])

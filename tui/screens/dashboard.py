@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual import on
 from textual.containers import Container, Horizontal, Vertical, VerticalScroll
+from textual.content import Content
 
 from tui.analysis.busy_over_time import busy_over_time
 from tui.analysis.dashboard import Dashboard, dashboard
@@ -14,10 +15,11 @@ from tui.analysis.issues import issues
 from tui.analysis.layers import layer_totals
 from tui.analysis.sessions import session_times
 from tui.analysis.summaries import other_summaries
-from tui.fmt import duration, format_value, rate, size
+from tui.fmt import duration, format_value, metric, rate, size
 from tui.model.columns import ColumnKind
 from tui.query.write import equals_filter, quoted
 from tui.screens.base import ViewScreen
+from tui.text import plain
 from tui.widgets.bar_list import BarList
 from tui.widgets.bars import BarRow
 from tui.widgets.busy_chart import BusyChart, BusyLane
@@ -76,6 +78,7 @@ class DashboardScreen(ViewScreen):
                     with Vertical(id="third"):
                         yield Panel("Copies", BarList(id="copies"))
                         yield Panel("Layers", BarList(id="layers"))
+                        yield Panel("As the tool says", BarList(id="tool-report"))
                         yield Panel("Input", BarList(id="input"))
                         yield TextPanel("System", id="system")
                         yield TextPanel("What this log cannot say", id="missing")
@@ -94,6 +97,7 @@ class DashboardScreen(ViewScreen):
         self._show_split(board)
         self._show_copies(board)
         self._show_layers()
+        self._show_tool(board)
         self._show_doors(board)
         self.query_one("#first").display = any(panel.display for panel in self.query("#first Panel"))
         self.query_one("#second").display = any(panel.display for panel in self.query("#second Panel"))
@@ -222,9 +226,33 @@ class DashboardScreen(ViewScreen):
         bars.show(lines)
         _panel_of(bars).display = bool(lines)
 
+    def _show_tool(self, board: Dashboard) -> None:
+        """What the recording tool says itself: its figures, then its findings, apart from ours."""
+        lines = []
+        for row in board.tool_says.iter_rows(named=True):
+            is_share = row["unit"] == "%" and row["tool_value"] is not None
+            lines.append(
+                BarRow(
+                    "tool-report",
+                    row["tool_name"] or "",
+                    row["tool_value"] / 100 if is_share else None,
+                    metric(row["tool_value"], row["unit"]) if row["tool_value"] is not None else "",
+                )
+            )
+        if lines and board.tool_rows > len(lines):
+            lines.append(BarRow("tool-report", f"and {board.tool_rows - len(lines):,} more", None, ""))
+        bars = self.query_one("#tool-report", BarList)
+        bars.show(lines)
+        panel = _panel_of(bars)
+        tools = ", ".join(board.tool_says["tool"].drop_nulls().unique(maintain_order=True).to_list())
+        panel.border_title = Content(f"As {plain(tools)} says")
+        panel.display = bool(lines)
+
     def _show_doors(self, board: Dashboard) -> None:
         counts = [f"{number} {severity}" for severity, number in board.issues.items() if number]
         lines = []
+        if board.left_out:
+            lines.append(BarRow("metrics", board.left_out, None, ""))
         if counts:
             lines.append(BarRow("issues", "issues: " + ", ".join(counts), None, ""))
             # The gravest in words: where a log holds no times, they are what there is to know.

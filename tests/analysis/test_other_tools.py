@@ -1,0 +1,136 @@
+"""What several tools say of one program: each its own, never added up."""
+
+from __future__ import annotations
+
+import json
+
+from tests.analysis.frames import kernel, printed, profile
+from tui.analysis.capabilities import how_to_record, missing, to_ask_for, views, why_none
+from tui.analysis.dashboard import dashboard
+from tui.analysis.needs import API_WORK, ITERATIONS, METRICS, SHAPES, STACKS, START_TIMES
+from tui.analysis.recording import Tool, tool_of, tools_of
+from tui.analysis.replayed import replayed_sessions
+from tui.analysis.tool_report import FINDING, tool_report
+from tui.report import Style, as_text
+from tui.report_dashboard import DashboardReport
+
+RUN = {"session": 0, "format": "nsys-sqlite"}
+REPLAY = {"session": 1, "format": "ncu-csv"}
+KERNELS = [kernel("k", 10, start_ns=0), kernel("k", 500, session=1)]
+
+
+def test_times_of_replayed_kernels_are_not_added_to_those_of_the_run() -> None:
+    made = profile(sessions=[RUN, REPLAY], activities=KERNELS)
+    board = dashboard(made)
+    facts = {fact.name: fact.value for fact in board.performance}
+    assert (facts["gpu_ns"], facts["launches"]) == (10, 1)
+    assert board.split["total_ns"].sum() == board.top_kernels["total_ns"].sum() == 10
+    assert board.left_out.startswith("session 1 is of Nsight Compute")
+    assert board.sessions.height == 2
+    told = DashboardReport(made)
+    assert "session 1 is of Nsight Compute" in told.as_text(Style(200))
+    assert "session 1 is of Nsight Compute" in told.as_markdown()
+    assert json.loads(told.as_json())["left_out"] == board.left_out
+    assert as_text(made, "kernels", Style(100)).startswith("Kernels (2 rows, 10 ns without session 1)\n")
+
+
+def test_replayed_kernels_alone_are_shown_as_they_are() -> None:
+    assert replayed_sessions(profile(sessions=[REPLAY], activities=KERNELS[1:])) == ()
+    no_gpu_work = profile(sessions=[RUN, REPLAY], activities=KERNELS[1:])
+    assert replayed_sessions(no_gpu_work) == ()
+    assert dashboard(no_gpu_work).left_out == ""
+    totals = profile(sessions=[RUN, REPLAY], activities=KERNELS[1:], summary=[printed("gpu", "k", 1, 5)])
+    assert replayed_sessions(totals) == (1,)
+
+
+def test_what_the_tool_says_stands_apart_and_in_its_own_words() -> None:
+    made = profile(
+        sessions=[{"session": 0, "format": "dlprof-database"}],
+        tool_figures=[
+            {"tool": "DLProf", "section": "System Config", "name": "Mode", "text": "pytorch"},
+            {
+                "tool": "DLProf",
+                "section": "Performance Summary",
+                "name": "GPU Utilization",
+                "value": 91.5,
+                "unit": "%",
+            },
+        ],
+        tool_findings=[{"tool": "DLProf", "problem": "GPU memory is underutilized", "recommendation": "larger batch"}],
+        activities=[kernel("k", 10, start_ns=0)],
+    )
+    rows = tool_report(made)
+    assert rows.select("section", "tool_name", "tool_value", "text").rows() == [
+        (FINDING, "GPU memory is underutilized", None, "larger batch"),
+        ("Performance Summary", "GPU Utilization", 91.5, None),
+        ("System Config", "Mode", None, "pytorch"),
+    ]
+    board = dashboard(made)
+    assert board.tool_says["tool_name"].to_list() == ["GPU Utilization", "GPU memory is underutilized"]
+    assert board.tool_rows == 3
+    assert {fact.name: fact.value for fact in board.performance}["busy_pct"] == 100.0
+    text = DashboardReport(made).as_text(Style(100))
+    assert "As DLProf says" in text
+    assert "91.50%" in text
+    assert "System Config" in as_text(made, "tool-report", Style(120))
+    assert "As DLProf says" not in DashboardReport(profile(activities=KERNELS[:1])).as_text(Style(100))
+
+
+def test_a_tool_is_known_by_the_format_of_its_files() -> None:
+    formats = ("nvprof-text", "nvprof-database", "nsys-sqlite", "nsys-stats", "ncu-csv", "pytorch-trace", "caffe", None)
+    assert [tool_of(name) for name in formats] == [
+        Tool.NVPROF,
+        Tool.NVPROF,
+        Tool.NSYS,
+        Tool.NSYS_STATS,
+        Tool.NCU,
+        Tool.PYTORCH,
+        Tool.NVPROF,
+        Tool.NVPROF,
+    ]
+    assert tool_of("dlprof-database") is tool_of("dlprof-csv") is Tool.DLPROF
+    assert tool_of("rocpd") is tool_of("rocprof-csv") is Tool.ROCPROF
+    assert tool_of("xla-trace") is tool_of("tf-timeline") is Tool.XLA
+    assert tools_of(profile(sessions=[{**REPLAY, "session": 0}, {**RUN, "session": 1}])) == (Tool.NSYS, Tool.NCU)
+
+
+def test_what_is_missing_is_recorded_with_the_tool_that_made_the_file() -> None:
+    pytorch = profile(sessions=[{"session": 0, "format": "pytorch-trace"}], ops=[{"op": 0, "name": "aten::mm"}])
+    assert why_none(pytorch, ITERATIONS) == (
+        "no iterations: record with torch.profiler, with prof.step() at the end of each step"
+    )
+    assert views(pytorch)["iterations"] == why_none(pytorch, ITERATIONS)
+    asked = {need.name: need.record for need in to_ask_for(pytorch)}
+    assert asked[SHAPES.name] == "torch.profiler.profile(record_shapes=True)"
+    assert "with_stack=True" in asked[STACKS.name]
+    assert asked[METRICS.name].startswith("ncu ")
+    assert not any(need.record.startswith("nvprof") for need in missing(pytorch))
+
+    nsys = profile(sessions=[RUN], activities=[kernel("k", 5, start_ns=0)])
+    assert how_to_record(nsys, API_WORK) == "record with nsys profile --trace=cuda,nvtx ./app"
+    rocprof = profile(sessions=[{"session": 0, "format": "rocprof-csv"}])
+    assert how_to_record(rocprof, START_TIMES).startswith("record with rocprofv3 ")
+    assert not any("nvprof" in need.record for need in to_ask_for(rocprof))
+    amd = profile(sessions=[{"session": 0, "format": "pytorch-trace"}], devices=[], api_calls=[{"name": "hipMalloc"}])
+    assert how_to_record(amd, METRICS).startswith("record with rocprofv3 ")
+
+    nvprof = profile(sessions=[{"session": 0, "format": "nvprof-text"}])
+    assert {need.name for need in to_ask_for(nvprof)}.isdisjoint({SHAPES.name, STACKS.name, ITERATIONS.name})
+
+
+def test_whole_graphs_count_as_gpu_work() -> None:
+    made = profile(
+        sessions=[RUN],
+        activities=[
+            kernel("k", 10, start_ns=0, device=0),
+            {"kind": "graph", "name": "CUDA graph 3", "start_ns": 20, "duration_ns": 70, "device": 0},
+        ],
+    )
+    facts = {fact.name: fact.value for fact in dashboard(made).performance}
+    assert (facts["gpu_ns"], facts["graph_ns"], facts["kernel_ns"], facts["launches"], facts["busy_ns"]) == (
+        80,
+        70,
+        10,
+        1,
+        80,
+    )
