@@ -35,6 +35,7 @@ def open_profiles(options: OpenOptions, report: Report, *, session: int | None) 
     """
     # Imported here, so that the shell of the app is on the screen before Polars is.
     from tui.analysis.capabilities import views
+    from tui.analysis.recorded_ops import recorded_ops
     from tui.loaders import registry
 
     profile, errors = registry.load(options.paths, format_in=options.format_in, report=report)
@@ -44,6 +45,9 @@ def open_profiles(options: OpenOptions, report: Report, *, session: int | None) 
         _check(profile, options.gpu, session)
     except ProftuiError as error:
         return Opened(None, (error,))
+    if profile["ops"].height:
+        # Takes seconds of a large input: done here, where the screen does not wait for it, the views find it done.
+        recorded_ops(profile)
     return Opened(profile, tuple(errors), views(profile))
 
 

@@ -12,6 +12,7 @@ from tui.analysis.kernels import KERNELS, kernels
 from tui.analysis.occupancy import with_occupancy
 from tui.analysis.op_tree import NONE, op_tree
 from tui.analysis.op_work import WITHOUT_OP, classified_work, names_at, op_row_of_activities, why_without_op
+from tui.analysis.recorded_ops import recorded_ops
 from tui.analysis.shapes import with_shapes
 from tui.model.columns import COLUMNS, columns
 from tui.model.view import TableSpec
@@ -173,7 +174,11 @@ def _within(profile: Profile, session: int, op: str) -> npt.NDArray[np.bool_]:
     """Which ops have this name, or run in one of them."""
     ops = profile["ops"]
     named = ops.select((pl.col("name") == op) & (pl.col("session") == session)).to_series().fill_null(False)
-    return op_tree(ops).below(named.to_numpy().copy())
+    flags = named.to_numpy().copy()
+    row = recorded_ops(profile).filter(pl.col("op") == op, pl.col("session") == session, pl.col("why_no_op").is_null())
+    # Mostly an op launches all of its work itself, and then there is no need to look into it.
+    alone = row.height == 1 and row["gpu_self_ns"][0] == row["gpu_total_ns"][0]
+    return flags if alone else op_tree(ops).below(flags)
 
 
 def op_calls(profile: Profile, *, session: int, op: str, most: int = 5) -> OpCalls:
