@@ -156,9 +156,13 @@ def _api_within(profile: Profile) -> tuple[Ints, Ints]:
         )
         .collect()
     )
-    timed = ops.with_row_index("row").drop_nulls(["start_ns", "duration_ns"])
-    for (session,), here in calls.group_by("session"):
-        around = timed.filter(pl.col("session") == session)
+    timed = (
+        ops.select("session", "pid", "tid", "start_ns", "duration_ns")
+        .with_row_index("row")
+        .drop_nulls(["start_ns", "duration_ns"])
+    )
+    for session in calls["session"].unique(maintain_order=True):
+        here, around = (rows.filter(pl.col("session") == session) for rows in (calls, timed))
         if around.is_empty():
             continue
         found = rows_around(nest(around, slack_ns=SLACK_NS), here["pid"], here["tid"], here["start_ns"])
