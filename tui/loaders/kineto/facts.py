@@ -76,7 +76,7 @@ def is_amd(metadata: Mapping[str, Any]) -> bool:
 
 
 def devices_of(metadata: Mapping[str, Any]) -> list[dict[str, Value]]:
-    """Rows of ``devices``: what the trace says of each GPU, nothing else."""
+    """Rows of ``devices``: what the trace says of each GPU, nothing else; 0 says nothing."""
     amd = is_amd(metadata)
     rows: dict[int, dict[str, Value]] = {}
     for one in _properties(metadata):
@@ -89,7 +89,7 @@ def devices_of(metadata: Mapping[str, Any]) -> list[dict[str, Value]]:
         if not amd and major is not None and minor is not None:
             row["compute_capability"] = f"{major}.{minor}"
         for column, (key, allowed) in _DEVICE_COLUMNS.items():
-            row[column] = _whole(one.get(key), allowed)
+            row[column] = _whole(one.get(key), allowed) or None
         if row["shared_memory_per_sm_bytes"] is None:
             row["shared_memory_per_sm_bytes"] = _whole(one.get("maxSharedMemoryPerMultiProcessor"), _INT64)
         rows[device] = row
@@ -102,7 +102,7 @@ def _properties(metadata: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _whole(value: object, allowed: range) -> int | None:
-    """A number that can be true: of 0 threads, bytes or processors nothing is said."""
+    """A number that can be true."""
     if isinstance(value, str) and value.isdecimal() and len(value) < 20:
         value = int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and value in allowed else None

@@ -1,0 +1,131 @@
+"""Traces that lack something or hold what cannot be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+from tests.loaders.kineto.traces import call, document, event, kernel, op, read, read_bytes, texts
+from tui.loaders.kineto.loader import KinetoLoader
+from tui.loaders.registry import load, load_one
+from tui.model.errors import ProftuiError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def reasons(events: list[dict[str, object]], **metadata: object) -> list[tuple[str, str]]:
+    return read(events, **metadata)["issues"].select("severity", "reason").rows()
+
+
+def test_launches_without_gpu_work_are_a_warning_that_says_what_to_do() -> None:
+    ((severity, reason),) = reasons([op("aten::mm", 0, 10), call(1, 2), call(2, 5, name="cudaMemcpyAsync")])
+    assert severity == "warning"
+    assert reason.startswith("the trace has 2 launches and copies but no work of the GPU")
+    assert "record again" in reason
+
+
+def test_a_trace_of_the_cpu_alone_opens_and_says_so() -> None:
+    profile = read([op("aten::mm", 0, 10), call(1, 2, name="cudaGetDeviceCount")])
+    assert profile["ops"].height == 1
+    assert profile["activities"].is_empty()
+    assert profile["issues"]["severity"].to_list() == ["info"]
+    assert "ProfilerActivity.CUDA" in profile["issues"]["reason"][0]
+
+
+def test_gpu_work_without_ops_needs_no_excuse() -> None:
+    assert reasons([kernel(1, 0)]) == []
+
+
+def test_memory_events_are_counted_not_shown() -> None:
+    memory = {"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", "pid": 1, "tid": 1, "ts": 1, "args": {}}
+    assert reasons([kernel(1, 0), memory, memory]) == [("info", "memory events, which are not shown: 2")]
+
+
+def test_the_work_of_the_profiler_itself_is_one_of_its_figures() -> None:
+    buffer = [event("overhead", "Activity Buffer Request", 10 * number, 2.5, tid=0) for number in (1, 2)]
+    figures = read([kernel(1, 0), *buffer])["tool_figures"]
+    assert figures.drop("session", "line").rows() == [
+        ("PyTorch profiler", "overhead", "Activity Buffer Request", 5000.0, "ns", None)
+    ]
+
+
+def test_events_far_from_all_others_are_left_out_and_the_rest_keeps_its_origin() -> None:
+    profile = read([op("early", 1, 1), op("a", 2e12, 5), op("b", 2e12 + 10, 5), kernel(1, 2e12 + 20)])
+    assert texts(profile, "ops", "name") == ["a", "b"]
+    assert profile["ops"]["start_ns"].to_list() == [0, 10_000]
+    assert profile["issues"]["severity"].to_list() == ["warning"]
+    assert profile["sessions"]["origin_ns"].to_list() == [1_700_000_000_000_000_000 + 2 * 10**15]
+
+
+def test_times_of_no_recording_are_an_error_in_one_line() -> None:
+    threads = [op("a", number, 5e11, tid=number) for number in range(5000)]
+    with pytest.raises(ProftuiError, match=r"^run\.pt\.trace\.json: 5000 threads over .* cannot be of one recording"):
+        read(threads)
+
+
+@pytest.mark.parametrize(
+    "events",
+    [[], [{"ph": "X", "cat": "net", "name": "fetch", "pid": 1, "tid": 1, "ts": 0, "dur": 1, "args": {}}]],
+    ids=["no events", "another tool's"],
+)
+def test_what_is_not_of_pytorch_is_declined(events: list[dict[str, object]]) -> None:
+    with pytest.raises(ProftuiError, match="no profile found"):
+        read(events)
+
+
+def test_events_without_names_threads_or_numbers_are_kept() -> None:
+    bare = {"ph": "X", "cat": "cpu_op", "ts": 5, "dur": 1}
+    profile = read([bare, {**bare, "name": 7, "pid": "main", "tid": {}}, kernel(None, 9)])
+    assert profile["ops"].select("pid", "tid").rows() == [(None, None), (None, None)]
+    assert profile["activities"].height == 1
+
+
+def test_deep_nesting_is_read_and_its_paths_end_somewhere() -> None:
+    depth = 3000
+    ops = [op("f" * 40, number, 2 * (depth - number)) for number in range(depth)]
+    profile = read(ops)
+    assert profile["ops"]["parent"].to_list() == [None, *range(depth - 1)]
+    longest = profile["ops"]["group"].cast(pl.String).str.len_bytes().max()
+    assert isinstance(longest, int)
+    assert 16_000 < longest <= 16_384
+    assert any("longer than 16 KB" in reason for reason in profile["issues"]["reason"])
+
+
+@pytest.mark.parametrize(
+    ("head", "sure"),
+    [
+        (b'{"schemaVersion": 1, "traceEvents": [', True),
+        (b'[{"ph": "X", "cat": "cpu_op", "name": "a"', True),
+        (b' [{"name": "a", "ph": "X", "pid": "CPU functions"', True),
+        (b'{"traceEvents": [{"ph": "X", "name": "a"', False),
+        (b"==1== Profiling application", False),
+    ],
+    ids=["PyTorch", "bare list", "legacy", "any trace", "text"],
+)
+def test_how_sure_it_is_of_a_file(head: bytes, sure: bool) -> None:
+    assert (KinetoLoader().probe(head, "a.json") > 0.9) is sure
+
+
+def test_ranks_opened_together_are_sessions(tmp_path: Path) -> None:
+    paths = []
+    for rank in (0, 1):
+        path = tmp_path / f"rank{rank}.json"
+        path.write_bytes(document([op("aten::mm", 0, 9), call(1, 1), kernel(1, 5 + rank)]))
+        paths.append(str(path))
+    profile, errors = load(paths)
+    assert errors == []
+    assert profile is not None
+    assert profile["sessions"].select("session", "rank").rows() == [(0, 0), (1, 1)]
+    assert profile["ops"]["op"].to_list() == [0, 1]
+    assert profile["activities"].select("session", "op").rows() == [(0, 0), (1, 1)]
+    assert load_one(paths[1])["sessions"]["rank"].to_list() == [1]
+
+
+def test_a_cut_off_trace_keeps_what_came_before() -> None:
+    whole = document([op("aten::mm", 0, 9), call(1, 1), kernel(1, 5), kernel(2, 15)])
+    profile = read_bytes(whole[: whole.rindex(b'"ph"') + 20])
+    assert profile["activities"].height == 1
+    assert profile.partial

@@ -1,0 +1,115 @@
+"""Traces as the versions of PyTorch wrote them, from the oldest export to the newest."""
+
+from __future__ import annotations
+
+import json
+
+import polars as pl
+import pytest
+
+from tests.corpus import corpus_file
+from tests.loaders.kineto.traces import PROCESS, flow, read, read_bytes, texts
+from tui.loaders.registry import load_one
+
+
+def test_the_first_versions_have_other_categories_threads_as_text_and_steps_among_the_operators() -> None:
+    def operator(name: str, ts: int, dur: int, **args: object) -> dict[str, object]:
+        told = {"Input dims": [[4, 4]], "Input type": [], "Device": 0, **args}
+        return {
+            "ph": "X",
+            "cat": "Operator",
+            "name": name,
+            "pid": PROCESS,
+            "tid": "100",
+            "ts": ts,
+            "dur": dur,
+            "args": told,
+        }
+
+    runtime = {"cbid": 211, "correlation": 9, "external id": 21}
+    work = {"device": 0, "context": 1, "stream": 7, "external id": 21, "grid": [2, 1, 1], "block": [64, 1, 1]}
+    profile = read(
+        [
+            operator("ProfilerStep#5", 1_610_366_662_000_000, 900),
+            operator("Optimizer.step#SGD.step", 1_610_366_662_000_500, 100),
+            operator("aten::mm", 1_610_366_662_000_010, 50, **{"External id": 21}),
+            {"ph": "X", "cat": "Runtime", "name": "cudaLaunchKernel", "pid": PROCESS, "tid": "100",
+             "ts": 1_610_366_662_000_020, "dur": 8, "args": runtime},
+            {"ph": "X", "cat": "Kernel", "name": "k", "pid": 0, "tid": "stream 7",
+             "ts": 1_610_366_662_000_030, "dur": 100, "args": {**work, "correlation": 9}},
+            {"ph": "X", "cat": "Kernel", "name": "k", "pid": 0, "tid": "stream 7",
+             "ts": 1_610_366_662_000_140, "dur": 100, "args": {**work, "correlation": 10}},
+            {"ph": "X", "cat": "Kernel", "name": "k", "pid": 0, "tid": "stream 7",
+             "ts": 1_610_366_662_000_250, "dur": 100, "args": {**work, "correlation": 11, "external id": 0}},
+        ],
+        baseTimeNanoseconds=None,
+    )  # fmt: skip
+    assert texts(profile, "ranges", "name") == ["ProfilerStep#5", "Optimizer.step#SGD.step"]
+    assert profile["ops"].select("tid", "iteration", pl.col("input_shapes").cast(pl.String)).rows() == [
+        (100, 5, "[[4, 4]]")
+    ]
+    assert profile["activities"].select("op", pl.col("op_join").cast(pl.String), "iteration", "grid_x").rows() == [
+        (0, "launch", 5, 2),
+        (0, "external id", None, 2),
+        (None, "no launch record", None, 2),
+    ]
+    assert profile["sessions"]["origin_ns"].to_list() == [1_610_366_662_000_000_000]
+
+
+def legacy(*events: dict[str, object]) -> bytes:
+    return json.dumps(list(events)).encode()
+
+
+def test_the_export_of_the_first_profiler_has_ops_and_their_gpu_work() -> None:
+    cpu = {"ph": "X", "pid": "CPU functions", "tid": 1, "args": {}}
+    work = {"ph": "X", "pid": "CUDA functions", "tid": 0, "args": {}}
+    profile = read_bytes(
+        legacy(
+            {**cpu, "name": "aten::linear", "ts": 100.5, "dur": 50},
+            {**cpu, "name": "aten::mm", "ts": 110, "dur": 20},
+            {**flow("s", 0, 110, cat="cpu_to_cuda", tid=1), "pid": "CPU functions"},
+            {**flow("f", 0, 130, cat="cpu_to_cuda", tid=0), "pid": "CUDA functions"},
+            {**work, "name": "volta_sgemm", "ts": 130, "dur": 12.25},
+            {**work, "name": "Memcpy HtoD (Pageable -> Device)", "ts": 150, "dur": 1},
+        ),
+        name="legacy.json",
+    )
+    assert profile["ops"].select("op", "start_ns", "duration_ns", "parent").rows() == [
+        (0, 0, 50_000, None),
+        (1, 9500, 20_000, 0),
+    ]
+    assert texts(profile, "activities", "name") == ["volta_sgemm", "[CUDA memcpy HtoD]"]
+    assert profile["activities"].select(
+        pl.col("kind").cast(pl.String), "duration_ns", "device", "op", pl.col("op_join").cast(pl.String), "grid_x"
+    ).rows() == [
+        ("kernel", 12_250, 0, 1, "recorded", None),
+        ("memcpy", 1000, 0, None, "no launch record", None),
+    ]
+    assert profile["issues"]["severity"].to_list() == ["info"]
+    assert "no launch configuration" in profile["issues"]["reason"][0]
+
+
+FIGURES = {
+    # Operators, GPU work, joined with an op by the launch, and by its id.
+    "resnet50_2021early_nw0_worker0.pt.trace.json.gz": (33_360, 10_015, 9_180, 0),
+    "resnet50_nw0_worker0.1623143089861.pt.trace.json.gz": (23_622, 9_096, 9_096, 0),
+    "sampled_rank-0.json.gz": (2_329, 1_204, 1_188, 0),
+    "rank-0.Apr_03_18_51_38.1102.pt.trace.json.gz": (23_910, 6_095, 6_095, 0),
+    "nccl_data.json.gz": (14_346, 3_774, 3_774, 0),
+    "Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz": (4_186, 1_707, 1_198, 0),
+    "mi250_minitoy_train_ROCm6_2_kineto.json.gz": (70, 16, 16, 0),
+}
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_real_traces_join_as_far_as_they_tell(name: str) -> None:
+    profile = load_one(corpus_file(f"kineto/{name}"))
+    joins = dict(profile["activities"].group_by(pl.col("op_join").cast(pl.String)).len().iter_rows())
+    found = (profile["ops"].height, profile["activities"].height, joins.get("launch", 0), joins.get("external id", 0))
+    assert found == FIGURES[name]
+
+
+def test_the_steps_of_a_real_trace_have_as_much_work_each() -> None:
+    profile = load_one(corpus_file("kineto/rank-0.Apr_03_18_51_38.1102.pt.trace.json.gz"))
+    steps = profile["activities"].group_by("iteration").len().sort("iteration").rows()
+    assert steps == [(number, 1219) for number in range(101, 106)]

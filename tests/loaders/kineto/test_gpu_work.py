@@ -1,0 +1,203 @@
+"""Kernels, copies and memsets of a trace."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.loaders.kineto.traces import call, event, gpu, kernel, op, read, texts
+
+LAUNCH = (
+    "grid_x",
+    "grid_y",
+    "grid_z",
+    "block_x",
+    "block_y",
+    "block_z",
+    "registers",
+    "static_shared_bytes",
+    "dynamic_shared_bytes",
+    "shared_bytes",
+)
+
+
+def test_a_kernel_has_its_launch_configuration() -> None:
+    profile = read(
+        [
+            kernel(
+                11,
+                2.5,
+                1.25,
+                name="void cutlass::Kernel2<int>(int)",
+                grid=[30, 2, 1],
+                block=[128, 1, 1],
+                registers_per_thread=90,
+                shared_memory=49152,
+                **{"est. achieved occupancy %": 0},
+            )
+        ]
+    )
+    activities = profile["activities"]
+    assert activities.select(LAUNCH).rows() == [(30, 2, 1, 128, 1, 1, 90, None, None, 49152)]
+    assert activities.select("start_ns", "duration_ns", "device", "context", "stream", "correlation").rows() == [
+        (0, 1250, 0, 1, 7, 11)
+    ]
+    assert texts(profile, "activities", "short_name") == ["cutlass::Kernel2"]
+    assert texts(profile, "activities", "op_join") == [None]
+
+
+def test_copies_and_memsets_are_called_as_nvprof_calls_them() -> None:
+    rate = "memory bandwidth (GB/s)"
+    profile = read(
+        [
+            gpu("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", 0, 5, bytes=4096, **{rate: 2.5}),
+            gpu("gpu_memcpy", "Memcpy PtoP (Device -> Device)", 10, 5, bytes="64"),
+            gpu("gpu_memset", "Memset (Device)", 20, 5, bytes=16, **{rate: 0.5}),
+            gpu("gpu_memset", "Memset (Unknown) 3", 30, 5),
+        ]
+    )
+    assert texts(profile, "activities", "kind") == ["memcpy", "memcpy", "memset", "memset"]
+    assert texts(profile, "activities", "name") == [
+        "[CUDA memcpy HtoD]",
+        "[CUDA memcpy PtoP]",
+        "[CUDA memset]",
+        "Memset (Unknown) 3",
+    ]
+    assert texts(profile, "activities", "copy_kind") == ["HtoD", "PtoP", None, None]
+    assert texts(profile, "activities", "src_memory") == ["pageable", "device", None, None]
+    assert texts(profile, "activities", "dst_memory") == ["device", "device", "device", None]
+    assert profile["activities"].select("size_bytes", "throughput").rows() == [
+        (4096, 2.5e9),
+        (64, None),
+        (16, 0.5e9),
+        (None, None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("junk", "left"),
+    [
+        ({"grid": "wide", "block": [128, 1, 1]}, (None, None, None, 128, 1, 1, None, None, None, None)),
+        ({"grid": [0, 1, 1], "block": [1 << 40, 1, 1]}, (None,) * 10),
+        ({"grid": [4], "block": [32, 2]}, (4, 1, 1, 32, 2, 1, None, None, None, None)),
+        ({"registers per thread": -1, "shared memory": -5}, (None,) * 10),
+        ({"registers per thread": "40", "shared memory": "N/A"}, (*(None,) * 6, 40, None, None, None)),
+        ({"registers per thread": 1 << 40}, (None,) * 10),
+    ],
+    ids=["text", "impossible sizes", "short lists", "negative", "numbers as text", "too large"],
+)
+def test_what_cannot_be_true_of_a_launch_is_left_out(junk: dict[str, Any], left: tuple[int | None, ...]) -> None:
+    assert read([kernel(1, 0, **junk)])["activities"].select(LAUNCH).rows() == [left]
+
+
+@pytest.mark.parametrize("rate", [float("inf"), float("nan"), -1.0, 1e9, "fast"])
+def test_rates_that_cannot_be_true_are_left_out(rate: object) -> None:
+    told = {"bytes": -1, "memory bandwidth (GB/s)": rate}
+    profile = read([gpu("gpu_memcpy", "Memcpy DtoD (Device -> Device)", 0, 0, **told)])
+    assert profile["activities"].select("size_bytes", "throughput").rows() == [(None, None)]
+
+
+def test_work_with_nothing_but_a_name_is_kept_with_the_gpu_that_its_process_stands_for() -> None:
+    bare = {"ph": "X", "cat": "kernel", "name": "k", "pid": 3, "tid": 20, "ts": 5, "dur": 1}
+    label = {"ph": "M", "name": "process_labels", "pid": 3, "tid": 0, "ts": 0, "args": {"labels": "GPU 3"}}
+    profile = read([bare, {**bare, "pid": 4, "ts": 7}, label])
+    assert profile["activities"].select("device", "stream", "context", "correlation").rows() == [
+        (3, 20, None, None),
+        (None, None, None, None),
+    ]
+
+
+def test_a_collective_says_what_it_works_on() -> None:
+    told = {
+        "Collective name": "allreduce",
+        "In msg nelems": 1024,
+        "Out msg nelems": 1024,
+        "Group size": 2,
+        "dtype": "Float",
+        "In split size": "[]",
+        "Process Group Name": "0",
+        "Process Group Ranks": "[0, 1]",
+    }
+    profile = read([kernel(1, 0, **told), kernel(2, 10)])
+    assert texts(profile, "activities", "arguments") == [
+        "Collective name: allreduce; In msg nelems: 1024; Out msg nelems: 1024; Dtype: Float; Group size: 2; "
+        "Process group name: 0; Process group ranks: [0, 1]",
+        None,
+    ]
+
+
+def test_api_calls_of_runtime_and_driver() -> None:
+    profile = read(
+        [
+            op("aten::mm", 0, 20),
+            call(1, 2, 3),
+            {**call(2, 8, 1, name="cuLaunchKernel"), "cat": "cuda_driver"},
+            event("cuda_sync", "Stream Wait Event", 9, 1, correlation=2),
+            kernel(2, 30),
+        ]
+    )
+    assert profile["api_calls"].select("start_ns", "duration_ns", "pid", "tid", "correlation").rows() == [
+        (2000, 3000, 100, 100, 1),
+        (8000, 1000, 100, 100, 2),
+    ]
+    assert texts(profile, "api_calls", "name") == ["cudaLaunchKernel", "cuLaunchKernel"]
+    assert texts(profile, "activities", "op_join") == ["launch"]
+
+
+def hip(name: str, correlation: int, ts: float, **args: object) -> dict[str, Any]:
+    return call(correlation, ts, name=name, cid=1, **args)
+
+
+def amd_kernel(correlation: int, ts: float, *, device: int = 2) -> dict[str, Any]:
+    return {**event("kernel", "k", ts, 5, device=device, stream=0, correlation=correlation), "pid": device, "tid": 0}
+
+
+AMD = [{"id": number, "name": "", "warpSize": 64, "computeMajor": 9, "computeMinor": 4} for number in (0, 1)]
+
+
+def test_older_traces_of_amd_have_the_launch_configuration_on_the_call() -> None:
+    profile = read(
+        [
+            hip("hipLaunchKernel", 1, 1, grid=[30, 1, 1], block=[64, 2, 1], shared_memory=256),
+            hip("hipExtModuleLaunchKernel", 2, 2, grid=[512, 6, 1], block=[256, 4, 1], shared_memory=0),
+            hip("hipMemcpyWithStream", 3, 3, size="2560", kind="1"),
+            hip("hipGraphLaunch", 4, 4, grid=[9, 9, 9], block=[9, 9, 9]),
+            amd_kernel(1, 10),
+            amd_kernel(2, 20),
+            {**gpu("gpu_memcpy", "Memcpy HtoD (Host -> Device)", 30, 5, device=2, stream=0, correlation=3), "pid": 2},
+            amd_kernel(4, 40),
+            amd_kernel(4, 50),
+        ],
+        deviceProperties=AMD,
+    )
+    assert profile["activities"].select(*LAUNCH, "size_bytes").rows() == [
+        (30, 1, 1, 64, 2, 1, None, None, 256, None, None),
+        # Threads, of which the last block is not full.
+        (2, 2, 1, 256, 4, 1, None, None, 0, None, None),
+        (*(None,) * 10, 2560),
+        (None,) * 11,
+        (None,) * 11,
+    ]
+
+
+def test_agents_of_amd_are_taken_as_gpus_in_their_order() -> None:
+    launches = [hip("hipLaunchKernel", number, number, grid=[1, 1, 1], block=[64, 1, 1]) for number in (1, 2)]
+    profile = read([*launches, amd_kernel(1, 10, device=3), amd_kernel(2, 20, device=2)], deviceProperties=AMD)
+    assert profile["activities"]["device"].to_list() == [1, 0]
+    assert profile["issues"]["reason"].to_list() == [
+        "the trace numbers the agents of the machine, not its GPUs: agents are taken in their order, "
+        "2 as GPU 0, 3 as GPU 1"
+    ]
+    assert profile["devices"].select("device", "name", "compute_capability").rows() == [
+        (0, None, None),
+        (1, None, None),
+    ]
+
+
+def test_newer_traces_of_amd_number_gpus_themselves() -> None:
+    own = {**kernel(1, 10, grid=[8, 1, 1], block=[64, 1, 1]), "pid": 1}
+    own["args"]["device"] = 1
+    profile = read([hip("hipLaunchKernel", 1, 1), own], deviceProperties=AMD)
+    assert profile["activities"].select("device", "grid_x").rows() == [(1, 8)]
+    assert profile["issues"].is_empty()
