@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from tui.loaders.section import Line
 
 _QUOTE: Final = ord('"')
-_MAX_LINES_OF_A_ROW: Final = 40
-"""A quoted name can hold line ends; one that goes on for longer is a quotation mark that was lost."""
+_MAX_LINES_OF_A_ROW: Final = 400
+"""A quoted cell can hold line ends, as a stack does; one that goes on for longer is a quotation mark that was lost."""
 MAX_STRAY_LINES: Final = 20
 """So many lines of program output in a row can stand between the rows of a table before it counts as ended."""
 

@@ -254,7 +254,7 @@ def test_the_figures_of_the_summary_report(profile: Profile, corpus: Corpus) -> 
         parts = ("GPU Time", "CPU Time", "# Ops")
         assert [value("All Ops", f"{name}: {part}") for part in parts] == [float(cell) for cell in told[name]]
     for name in ("All kernels", "Kernels using TC", "Memory", "All other kernels"):
-        parts = ("GPU Time", "API Time", "# Kernels")
+        parts = ("GPU Time", "CPU Time", "# Kernels")
         cells = told[name]
         assert [value("All Kernels", f"{name}: {part}") for part in parts] == [float(cell) for cell in cells]
     for name in ("GPU Count", "CPU Model", "GPU Driver Version", "Framework", "CUDA Version", "DLProf Build"):

@@ -164,10 +164,10 @@ def test_figures_are_those_of_dlprof(twin: Profile) -> None:
     assert of("Resource Usage Breakdown")[-2:] == [("CPU", 28.1, "%", None), ("Other", 44.6, "%", None)]
     assert of("All Kernels")[:6] == [
         ("All kernels: GPU Time", 870.0, "ns", None),
-        ("All kernels: API Time", 115.0, "ns", None),
+        ("All kernels: CPU Time", 115.0, "ns", None),
         ("All kernels: # Kernels", 4.0, None, None),
         ("Kernels using TC: GPU Time", 220.0, "ns", None),
-        ("Kernels using TC: API Time", 50.0, "ns", None),
+        ("Kernels using TC: CPU Time", 50.0, "ns", None),
         ("Kernels using TC: # Kernels", 1.0, None, None),
     ]
     assert of("GPUs") == [

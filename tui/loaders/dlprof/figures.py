@@ -140,7 +140,7 @@ def put_figures(database: Database, strings: Strings, collector: Collector, late
             figures.number(name, row[column], unit)
         figures.section = f"All Ops{of}"
         for name, column in _OPS:
-            _put_category(figures, name, categories.get(row[column]), "CPU Time", "# Ops")
+            _put_category(figures, name, categories.get(row[column]), "# Ops")
         figures.section = f"All Kernels{of}"
         _put_kernels(database, figures, categories, (aggregation, row["domain_id"]))
     _put_op_types(database, strings, figures, latest)
@@ -182,10 +182,10 @@ def _domain(database: Database, strings: Strings, number: int | None) -> str | N
     return strings.text(names[0]) if domains.height > 1 and names else None
 
 
-def _put_category(figures: _Figures, name: str, category: Mapping[str, Any] | None, cpu_time: str, count: str) -> None:
+def _put_category(figures: _Figures, name: str, category: Mapping[str, Any] | None, count: str) -> None:
     if category is not None:
         figures.number(f"{name}: GPU Time", category["gpu_time"], "ns")
-        figures.number(f"{name}: {cpu_time}", category["cpu_time"], "ns")
+        figures.number(f"{name}: CPU Time", category["cpu_time"], "ns")
         figures.number(f"{name}: {count}", category["count"], None)
 
 
@@ -205,9 +205,9 @@ def _put_kernels(
     kernels, memory = categories.get(numbers.get("kernels_total_id")), categories.get(numbers.get("memory_time_id"))
     if kernels is not None and memory is not None:
         both = {column: _sum(kernels[column], memory[column]) for column in ("gpu_time", "cpu_time", "count")}
-        _put_category(figures, "All kernels", both, "API Time", "# Kernels")
+        _put_category(figures, "All kernels", both, "# Kernels")
     for name, column in _KERNELS:
-        _put_category(figures, name, categories.get(numbers.get(column)), "API Time", "# Kernels")
+        _put_category(figures, name, categories.get(numbers.get(column)), "# Kernels")
 
 
 def _sum(one: float | None, other: float | None) -> float | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from tui.loaders.demangle import demangled
 from tui.loaders.dlprof.ops import with_op
 from tui.loaders.dlprof.times import duration
 from tui.model.names import short_name
@@ -110,7 +111,7 @@ def _kernels(database: Database, strings: Strings) -> pl.DataFrame:
         pl.when(pl.col("uses_tc").is_in([0, 1])).then(pl.lit(TOOL)).cast(NAME).alias("tensor_core_reason"),
         pl.lit(LAUNCH, NAME).alias("call"),
     )
-    return _with_short_names(rows)
+    return with_short_names(rows)
 
 
 def _copies(database: Database, strings: Strings) -> pl.DataFrame:
@@ -156,11 +157,22 @@ def _common(kind: str) -> tuple[pl.Expr, ...]:
     )
 
 
-def _with_short_names(kernels: pl.DataFrame) -> pl.DataFrame:
-    names = kernels["name"].unique().drop_nulls()
-    short = pl.Series([short_name(text) for text in names.cast(pl.String).to_list()], dtype=pl.String).cast(NAME)
-    return kernels.join(
-        pl.DataFrame({"name": names, "short_name": short}), on="name", how="left", maintain_order="left"
+def with_short_names(kernels: pl.DataFrame) -> pl.DataFrame:
+    """Spell out mangled names, and add ``short_name``."""
+    names = kernels["name"].unique().drop_nulls().cast(pl.String).to_list()
+    plain = demangled(names)
+    full = [plain.get(name, name) for name in names]
+    known = pl.DataFrame(
+        {
+            "recorded": pl.Series(names, dtype=pl.String).cast(NAME),
+            "name": pl.Series(full, dtype=pl.String).cast(NAME),
+            "short_name": pl.Series([short_name(name) for name in full], dtype=pl.String).cast(NAME),
+        }
+    )
+    return (
+        kernels.rename({"name": "recorded"})
+        .join(known, on="recorded", how="left", maintain_order="left")
+        .drop("recorded")
     )
 
 

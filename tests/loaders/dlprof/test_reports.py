@@ -1,0 +1,252 @@
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+from tui.loaders.registry import load, load_one
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tui.model.profile import Profile
+
+PATH = "/module/Net::forward/conv2d"
+STACK = "\n".join(["train.py:9", *(f"/lib/module.py:{number}" for number in range(60)), "conv.py:4"])
+
+ITERATION = f'''Iteration Report
+Iteration,Op ID,Op Name,Direction,Op Type,Kernel Name,Device ID,GPU Start Time (ns),GPU Duration (ns),\
+API Call Start (ns),API Call Time (ns),Uses TC,Grid X,Grid Y,Grid Z,Block X,Block Y,Block Z,Data Types,\
+Input Shapes,Parameters,Output Shapes,Long Kernel Name
+5,"CONV2D_1","{PATH}",fprop,"conv2d","conv_kernel",0,1200,100,1100,20,yes,8,2,1,128,1,1,float16,"<N:8, C:3>; <6>","",\
+"<N:8, K:6>","void ours::conv_kernel<float>(T1 *, int)"
+5,"CONV2D_1","{PATH}",fprop,"conv2d","copy_kernel",0,1400,50,1150,10,no,1,1,1,64,1,1,float16,"<N:8, C:3>; <6>","",\
+"<N:8, K:6>","_ZN4ours11copy_kernelEPf"
+6,"CONV2D_1","{PATH}",fprop,"conv2d","conv_kernel",0,3200,120,3100,30,yes,8,2,1,128,1,1,float16,"<N:8, C:3>; <6>","",\
+"<N:8, K:6>","void ours::conv_kernel<float>(T1 *, int)"
+'''
+KERNEL = f'''Kernel Report
+Kernel Name,Op ID,Op Name,Direction,Uses TC,Total GPU Time (ns),Avg GPU Time (ns),Min GPU Time (ns),Max GPU Time (ns),\
+Total API Time (ns),Avg API Time (ns),Min API Time (ns),Max API Time (ns)
+"conv_kernel","CONV2D_1","{PATH}",fprop,yes,220,110.0,100,120,50,25.0,20,30
+"conv_kernel","CONV2D_2","{PATH}",fprop,yes,1000,333.3,300,400,50,16.7,10,20
+"copy_kernel","CONV2D_1","{PATH}",fprop,no,1000000,2.0,1,9,0,0.0,0,0
+'''
+DETAILED = f'''All Iterations
+Op ID,Op Name,Direction,Op Type,No. Calls,TC Eligible,Using TC,Total CPU Time (ns),Avg. CPU Time (ns),\
+Data Type,Stack Trace
+"CONV2D_1","{PATH}",fprop,"conv2d",1,yes,no,400,400.0,float16,"{STACK}"
+"CONV2D_2","{PATH}",bprop,"conv2d",3,no,no,900,300.0,,""
+'''
+SUMMARY = """System Config
+GPU Name(s),Tesla T4, Tesla T4
+Framework,PyTorch 1.9
+DLProf Version,v1.8.0
+GPU Driver Version,470.57
+
+Summary Report
+Wall Clock Time (ns),3200
+GPU Utilization %,27.5
+
+Iterations
+Total Iterations,2
+
+All Ops
+,GPU Time (ns),CPU Time (ns),# Ops
+All ops,870,1450,3
+Ops using TC,0,0
+
+All Kernels
+,GPU Time (ns),CPU Time (ns),# Kernels
+Memory,50,40,2
+"""
+EXPERT = '''Expert Systems Feedback
+Problem,Recommendation
+"1 op, [not] eligible","Try ""AMP"""
+"No DALI",""
+'''
+
+
+def read(text: str) -> Profile:
+    return load_one("report.csv", stream=io.BytesIO(text.encode()))
+
+
+def test_the_iteration_report_tells_of_single_kernels() -> None:
+    profile = read(ITERATION)
+    columns = ("kind", "name", "short_name", "start_ns", "duration_ns", "device", "grid_x", "grid_y", "block_x", "line")
+    conv = ("kernel", "void ours::conv_kernel<float>(T1 *, int)", "ours::conv_kernel")
+    assert profile["activities"].select(columns).rows() == [
+        (*conv, 1200, 100, 0, 8, 2, 128, 3),
+        ("kernel", "ours::copy_kernel(float*)", "ours::copy_kernel", 1400, 50, 0, 1, 1, 64, 4),
+        (*conv, 3200, 120, 0, 8, 2, 128, 5),
+    ]
+    columns = ("op", "op_join", "iteration", "uses_tensor_core", "tensor_core_reason", "correlation", "arguments")
+    assert profile["activities"].select(columns).rows() == [
+        (0, "recorded", 5, True, "DLProf", 1, "Output Shapes: <N:8, K:6>"),
+        (0, "recorded", 5, False, "DLProf", 2, "Output Shapes: <N:8, K:6>"),
+        (1, "recorded", 6, True, "DLProf", 3, "Output Shapes: <N:8, K:6>"),
+    ]
+    assert profile["api_calls"].select("name", "start_ns", "duration_ns", "correlation", "line").rows() == [
+        ("[kernel launch]", 1100, 20, 1, 3),
+        ("[kernel launch]", 1150, 10, 2, 4),
+        ("[kernel launch]", 3100, 30, 3, 5),
+    ]
+    columns = ("op", "op_id", "name", "op_type", "direction", "group", "dtype", "input_shapes", "iteration", "line")
+    conv_op = ("CONV2D_1", "conv2d", "conv2d", "fprop", "module/Net::forward", "float16", "<N:8, C:3>; <6>")
+    assert profile["ops"].select(columns).rows() == [(0, *conv_op, 5, 3), (1, *conv_op, 6, 5)]
+    assert profile["ops"]["start_ns"].null_count() == 2
+    assert profile["sessions"].select("format", "tool", "first_line", "last_line").rows() == [
+        ("dlprof-csv", "DLProf", 2, 5)
+    ]
+
+
+def test_the_kernel_report_is_a_summary_and_says_calls_only_where_there_is_no_doubt() -> None:
+    columns = ("section", "name", "calls", "total_ns", "avg_ns", "min_ns", "max_ns", "line")
+    assert read(KERNEL)["summary"].select(columns).rows() == [
+        ("gpu", "conv_kernel", 2, 220, 110, 100, 120, 3),
+        ("gpu", "conv_kernel", 3, 1000, 333, 300, 400, 4),
+        # 2.0 can be any average from 1.95 to 2.05.
+        ("gpu", "copy_kernel", None, 1_000_000, 2, 1, 9, 5),
+        ("api", "[kernel launch]", 2, 50, 25, 20, 30, 3),
+        ("api", "[kernel launch]", 3, 50, 17, 10, 20, 4),
+        ("api", "[kernel launch]", None, 0, 0, 0, 0, 5),
+    ]
+
+
+def test_the_detailed_report_is_of_ops_and_figures() -> None:
+    profile = read(DETAILED)
+    columns = ("op_id", "name", "direction", "duration_ns", "dtype", "tc_eligible", "line")
+    assert profile["ops"].select(columns).rows() == [
+        ("CONV2D_1", "conv2d", "fprop", 400, "float16", True, 3),
+        ("CONV2D_2", "conv2d", "bprop", None, None, False, 65),
+    ]
+    stack = profile["ops"]["stack"].cast(pl.String)[0].split(";")
+    assert (stack[0], stack[-1], len(stack)) == ("conv.py:4", "train.py:9", 62)
+    figures = profile["tool_figures"].filter(pl.col("line") == 3).select("section", "name", "value", "unit", "text")
+    assert figures.rows() == [
+        ("Ops", "CONV2D_1: No. Calls", 1.0, None, None),
+        ("Ops", "CONV2D_1: TC Eligible", None, None, "yes"),
+        ("Ops", "CONV2D_1: Using TC", None, None, "no"),
+        ("Ops", "CONV2D_1: Total CPU Time", 400.0, "ns", None),
+        ("Ops", "CONV2D_1: Avg. CPU Time", 400.0, "ns", None),
+    ]
+    assert profile["issues"]["severity"].to_list() == ["info"]
+
+
+def test_the_summary_gives_figures_part_by_part() -> None:
+    profile = read(SUMMARY)
+    columns = ("section", "name", "value", "unit", "text", "line")
+    assert profile["tool_figures"].select(columns).rows() == [
+        ("System Config", "GPU Name(s)", None, None, "Tesla T4, Tesla T4", 2),
+        ("System Config", "Framework", None, None, "PyTorch 1.9", 3),
+        ("System Config", "DLProf Version", None, None, "v1.8.0", 4),
+        ("System Config", "GPU Driver Version", None, None, "470.57", 5),
+        ("Summary Report", "Wall Clock Time", 3200.0, "ns", None, 8),
+        ("Summary Report", "GPU Utilization", 27.5, "%", None, 9),
+        ("Iterations", "Total Iterations", 2.0, None, None, 12),
+        ("All Ops", "All ops: GPU Time", 870.0, "ns", None, 16),
+        ("All Ops", "All ops: CPU Time", 1450.0, "ns", None, 16),
+        ("All Ops", "All ops: # Ops", 3.0, None, None, 16),
+        ("All Kernels", "Memory: GPU Time", 50.0, "ns", None, 21),
+        ("All Kernels", "Memory: CPU Time", 40.0, "ns", None, 21),
+        ("All Kernels", "Memory: # Kernels", 2.0, None, None, 21),
+    ]
+    (session,) = profile["sessions"].to_dicts()
+    assert (session["framework"], session["tool_version"], session["driver_version"]) == (
+        "PyTorch 1.9",
+        "1.8.0",
+        "470.57",
+    )
+    assert profile["issues"].select("line", "reason").rows() == [
+        (17, "expected 3 figures, found 2; the row is left out")
+    ]
+
+
+def test_advice_is_passed_on_word_for_word() -> None:
+    assert read(EXPERT)["tool_findings"].select("tool", "problem", "recommendation", "line").rows() == [
+        ("DLProf", "1 op, [not] eligible", 'Try "AMP"', 3),
+        ("DLProf", "No DALI", None, 4),
+    ]
+
+
+def test_reports_without_directions_are_of_other_frameworks() -> None:
+    text = "Tensor Core Report\nOp ID,Op Name,Op Type,Uses TC,Total GPU Time (ns)\nMATMUL_1,a/b,MatMul,yes,7\n"
+    assert read(text)["tool_figures"].select("name", "value", "text").rows() == [
+        ("MATMUL_1: Op Name", None, "a/b"),
+        ("MATMUL_1: Op Type", None, "MatMul"),
+        ("MATMUL_1: Uses TC", None, "yes"),
+        ("MATMUL_1: Total GPU Time", 7.0, None),
+    ]
+
+
+def test_several_reports_are_several_sessions(tmp_path: Path) -> None:
+    """They tell the same times, so they are never added up: in one text or in several files."""
+    profile = read(ITERATION + "\n" + KERNEL + "\n" + SUMMARY + "\n" + EXPERT)
+    assert profile["sessions"]["format"].to_list() == ["dlprof-csv"] * 4
+    assert profile["activities"]["session"].unique().to_list() == [0]
+    assert profile["summary"]["session"].unique().to_list() == [1]
+    assert profile["tool_figures"]["session"].unique().to_list() == [2]
+    assert profile["tool_findings"].select("session", "problem").rows() == [(3, "1 op, [not] eligible"), (3, "No DALI")]
+    (tmp_path / "a.csv").write_text(ITERATION)
+    (tmp_path / "b.csv").write_text(KERNEL)
+    both, errors = load([str(tmp_path / "a.csv"), str(tmp_path / "b.csv")])
+    assert both is not None
+    assert (both["sessions"].height, errors) == (2, [])
+
+
+def test_a_damaged_row_takes_no_other_with_it() -> None:
+    rows = KERNEL.splitlines()
+    torn = "\n".join([*rows[:3], rows[3][:40], rows[4]]) + "\n"
+    profile = read(torn)
+    assert profile["summary"].filter(section="gpu")["line"].to_list() == [3, 5]
+    assert profile["issues"].select("severity", "line").rows() == [("warning", 4)]
+
+
+def test_cells_that_are_no_numbers_become_unknown() -> None:
+    profile = read(ITERATION.replace(",1200,100,", ",soon,inf,").replace(",8,2,1,128,1,1,", f",{1 << 40},2,1,128,1,1,"))
+    first = profile["activities"].filter(pl.col("line") == 3).to_dicts()[0]
+    assert (first["start_ns"], first["duration_ns"], first["grid_x"], first["grid_y"]) == (None, None, None, 2)
+    assert {3} <= set(profile["issues"]["line"].to_list())
+    figures = read(DETAILED.replace(",400,400.0,", ",nan,400.0,"))["tool_figures"]
+    assert figures.filter(pl.col("text") == "nan")["value"].to_list() == [None]
+
+
+def test_a_title_alone_is_no_report() -> None:
+    profile = read("Kernel Report\nof today: none\n" + EXPERT)
+    assert profile["sessions"].height == 1
+
+
+REPORTS = ("detailed", "expert_systems", "group_op", "iteration", "kernel", "op_type", "summary", "tensor_core")
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_a_real_report_loses_nothing(name: str, corpus: Callable[[str], str]) -> None:
+    """Every figure of every row is in a frame, with its line."""
+    path = corpus(f"dlprof/no_relu/dlprof_{name}.csv")
+    profile = load_one(path)
+    assert profile["issues"].filter(pl.col("severity") != "info").height == 0
+    if name == "summary":
+        assert profile["tool_figures"].height == 9 + 10 + 6 + 2 * 4 * 3
+        return
+    theirs = pl.read_csv(path, skip_lines=1, infer_schema=False)
+    if name == "iteration":
+        assert profile["activities"].height == theirs.height == 51
+        assert profile["activities"]["duration_ns"].sum() == theirs["GPU Duration (ns)"].cast(pl.Int64).sum()
+        assert profile["api_calls"]["duration_ns"].sum() == theirs["API Call Time (ns)"].cast(pl.Int64).sum()
+    elif name == "kernel":
+        gpu = profile["summary"].filter(section="gpu")
+        assert gpu["name"].cast(pl.String).to_list() == theirs["Kernel Name"].to_list()
+        assert gpu["total_ns"].to_list() == theirs["Total GPU Time (ns)"].cast(pl.Int64).to_list()
+        assert gpu["calls"].sum() == 51
+    elif name == "expert_systems":
+        assert profile["tool_findings"].select("problem", "recommendation").rows() == theirs.rows()
+    else:
+        figures = profile["tool_figures"]
+        told = sum(value is not None for value in figures["value"])
+        numbers = theirs.select(pl.all().cast(pl.Float64, strict=False).is_not_null().sum())
+        assert told == sum(numbers.row(0))
+        total = theirs["Total GPU Time (ns)"].cast(pl.Float64)
+        assert figures.filter(pl.col("name").str.ends_with(": Total GPU Time"))["value"].to_list() == total.to_list()
