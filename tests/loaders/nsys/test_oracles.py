@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
@@ -12,7 +13,9 @@ import pytest
 from tests.corpus import oracle_file, recording_file
 from tui.loaders.nsys.calls import bare_name
 from tui.loaders.registry import load_one
-from tui.model.profile import Profile
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
 
 RECORDINGS = ("ddp", "resnet50_amp", "gpt_cudagraph")
 
@@ -113,7 +116,9 @@ def test_copies_are_those_of_nsys_stats(recording: str, profiles: dict[str, Prof
 @pytest.mark.parametrize("recording", RECORDINGS)
 def test_ranges_are_those_of_nsys_stats(recording: str, profiles: dict[str, Profile]) -> None:
     ranges = profile_of(recording, profiles)["ranges"]
-    full = ranges.with_columns(name=pl.col("domain").cast(pl.String).fill_null("") + ":" + pl.col("name").cast(pl.String))
+    full = ranges.with_columns(
+        name=pl.col("domain").cast(pl.String).fill_null("") + ":" + pl.col("name").cast(pl.String)
+    )
     ours = dict(by_name(full))
     theirs = reports(recording)["nvtx_sum"]
     assert len(theirs) == len(ours)

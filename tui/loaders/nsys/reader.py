@@ -79,8 +79,10 @@ def read_export(
     facts = recording(tables)
     strings = Strings(tables)
     rows = _Rows(gpu_work(tables, strings), api_calls(tables, strings), nvtx_ranges(tables, strings))
-    keep_going(rows.work.height + rows.calls.height + rows.ranges.height)
+    goes_on = keep_going(rows.work.height + rows.calls.height + rows.ranges.height)
     processes = _processes(rows)
+    if not processes and not goes_on:
+        raise ProftuiError(f"{tables.called}: stopped before anything was read")
     if not processes:
         raise _nothing(tables, facts, again)
     rows = _told_apart(rows, processes)

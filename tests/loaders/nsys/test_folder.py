@@ -1,0 +1,117 @@
+"""The export as a folder of Parquet files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+from tests.loaders.nsys import twin
+from tui.loaders.nsys import NSYS_FOLDER, is_parquetdir
+from tui.loaders.registry import load_one
+from tui.model.errors import ProftuiError
+
+if TYPE_CHECKING:
+    from tui.loaders.base import LoadProgress
+
+FRAMES = ("activities", "api_calls", "ops", "ranges", "devices")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write(tmp_path / "run")
+
+
+def write(path: Path) -> Path:
+    """As Nsight does: ids are unsigned, names are numbers."""
+    path.mkdir()
+    known = twin.columns("2023.4")
+    for table, rows in twin.tables("2023.4").items():
+        data = pl.DataFrame([{name: row.get(name) for name in known[table]} for row in rows], infer_schema_length=None)
+        ids = [name for name in ("globalPid", "globalTid") if name in data.columns]
+        data.with_columns(pl.col(ids).cast(pl.UInt64)).write_parquet(path / f"{table}.parquet")
+    return path
+
+
+def test_it_holds_what_the_database_holds(folder: Path, tmp_path: Path) -> None:
+    profile = load_one(str(folder))
+    database = load_one(str(twin.write(tmp_path / "run.sqlite", "2023.4")))
+    for frame in FRAMES:
+        assert profile[frame].equals(database[frame]), frame
+    assert profile["sessions"]["format"].to_list() == ["nsys-parquet"] * 2
+    assert profile.sources == (str(folder),)
+    assert profile["issues"].height == 4
+
+
+def test_only_such_a_folder_is_one(folder: Path, tmp_path: Path) -> None:
+    assert is_parquetdir(folder)
+    assert not is_parquetdir(tmp_path)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "StringIds.parquet").write_bytes(b"text")
+    assert not is_parquetdir(tmp_path / "other")
+    assert not is_parquetdir(tmp_path / "missing")
+
+
+def test_a_damaged_table_leaves_the_others(folder: Path) -> None:
+    file = folder / "CUPTI_ACTIVITY_KIND_KERNEL.parquet"
+    file.write_bytes(file.read_bytes()[:200])
+    profile = load_one(str(folder))
+    assert profile["activities"]["kind"].unique(maintain_order=True).to_list() == ["memcpy", "memset"]
+    [(severity, text, reason)] = (
+        profile["issues"].filter(pl.col("severity") == "error").select("severity", "text", "reason").rows()
+    )
+    assert (severity, text) == ("error", "CUPTI_ACTIVITY_KIND_KERNEL")
+    assert reason.startswith("the table cannot be read (")
+
+
+@pytest.mark.parametrize("place", range(20, 1400, 60))
+def test_bytes_that_were_overwritten_never_end_in_a_traceback(folder: Path, place: int) -> None:
+    file = folder / "CUPTI_ACTIVITY_KIND_KERNEL.parquet"
+    content = bytearray(file.read_bytes())
+    content[place : place + 40] = b"\xff" * len(content[place : place + 40])
+    file.write_bytes(content)
+    assert load_one(str(folder))["api_calls"].height == 12
+
+
+def test_a_table_that_claims_more_rows_than_its_bytes_can_hold_is_not_read(folder: Path) -> None:
+    rows = pl.DataFrame({"start": [7]}).select(pl.col("start").repeat_by(2_000_000).explode())
+    rows.write_parquet(folder / "CUPTI_ACTIVITY_KIND_MEMSET.parquet", compression="zstd")
+    profile = load_one(str(folder))
+    assert "memset" not in profile["activities"]["kind"].to_list()
+    assert "claims 2,000,000 rows" in "".join(profile["issues"]["reason"])
+
+
+def test_columns_of_another_type_are_null(folder: Path) -> None:
+    file = folder / "CUPTI_ACTIVITY_KIND_MEMSET.parquet"
+    data = pl.read_parquet(file)
+    data.with_columns(pl.lit("many").alias("bytes"), pl.lit([1, 2]).alias("streamId")).write_parquet(file)
+    memsets = load_one(str(folder))["activities"].filter(pl.col("kind") == "memset")
+    assert memsets.select("start_ns", "duration_ns", "size_bytes", "stream").row(0) == (1720, 5, None, None)
+
+
+def test_a_stop_keeps_what_was_read(folder: Path) -> None:
+    told: list[LoadProgress] = []
+
+    def report(progress: LoadProgress) -> bool:
+        told.append(progress)
+        return len(told) < 6
+
+    profile = NSYS_FOLDER.load_folder(folder, report)
+    assert profile.partial == "stopped before its end"
+    assert profile["activities"]["kind"].unique(maintain_order=True).to_list() == ["kernel", "memcpy"]
+    assert told[0].bytes_total == sum(file.stat().st_size for file in folder.iterdir())
+
+
+def test_a_stop_before_anything_was_read_is_one_line(folder: Path) -> None:
+    with pytest.raises(ProftuiError, match="stopped before anything was read"):
+        NSYS_FOLDER.load_folder(folder, lambda _: False)
+
+
+def test_an_empty_export_is_declined(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    path.mkdir()
+    pl.DataFrame({"id": [1], "value": ["x"]}).write_parquet(path / "StringIds.parquet")
+    with pytest.raises(ProftuiError, match="a failed export of Nsight Systems"):
+        load_one(str(path))

@@ -1,0 +1,191 @@
+"""Nsight's own reports, with a stand-in for nsys."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.loaders.nsys import twin
+from tui.loaders.registry import load_one
+from tui.model.errors import ProftuiError
+
+if TYPE_CHECKING:
+    from tui.loaders.base import LoadProgress
+    from tui.model.profile import Profile
+
+HEAD = b"NVIDIA Tegra Profiler Report 2025@1@3@140-251\n" + bytes(200)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a report, a cache of its own and nothing on the PATH."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "cache").mkdir()
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "run.nsys-rep").write_bytes(HEAD)
+    return tmp_path
+
+
+def install(folder: Path, script: str) -> None:
+    """An nsys that notes how it was called and then does what the script says; $out is the export to write."""
+    nsys = folder / "bin" / "nsys"
+    nsys.write_text(
+        "#!/bin/sh\nPATH=/usr/bin:/bin\n"
+        f'for one in "$@"; do printf "%s\\n" "$one" >> "{folder}/called"; '
+        'case "$one" in --output=*) out=${one#--output=};; esac; done\n'
+        f"{script}\n"
+    )
+    nsys.chmod(nsys.stat().st_mode | stat.S_IXUSR)
+
+
+def install_good(folder: Path) -> None:
+    twin.write(folder / "made.sqlite", "2023.4")
+    install(folder, f'cp "{folder}/made.sqlite" "$out"')
+
+
+def kernels(profile: Profile) -> int:
+    return int((profile["activities"]["kind"] == "kernel").sum())
+
+
+def reasons(profile: Profile) -> list[str]:
+    return profile["issues"]["reason"].to_list()
+
+
+def cached(folder: Path) -> list[str]:
+    return sorted(path.name for path in (folder / "cache").rglob("*") if path.is_file())
+
+
+def test_without_nsys_one_line_tells_the_command(folder: Path) -> None:
+    report = folder / "run.nsys-rep"
+    with pytest.raises(ProftuiError) as caught:
+        load_one(str(report))
+    assert str(caught.value) == (
+        f"{report}: a report of Nsight Systems, which nsys alone can read; no nsys is on the PATH; where there is one: "
+        f"nsys export --type sqlite --force-overwrite true -o {report.with_suffix('.sqlite')} {report}"
+    )
+
+
+def test_the_export_beside_it_is_used(folder: Path) -> None:
+    export = twin.write(folder / "run.sqlite", "2023.4")
+    later = time.time() + 10
+    os.utime(export, (later, later))
+    profile = load_one(str(folder / "run.nsys-rep"))
+    assert kernels(profile) == 6
+    assert profile["sessions"]["format"].to_list() == ["nsys-report"] * 2
+    assert profile.sources == (str(folder / "run.nsys-rep"),)
+    assert "read from this export, which lies beside the report" in reasons(profile)
+
+
+@pytest.mark.parametrize("what", ["older", "empty", "texts alone"])
+def test_an_export_beside_it_that_is_no_good_is_not_used(folder: Path, what: str) -> None:
+    export = folder / "run.sqlite"
+    rows = {"StringIds": [{"id": 1, "value": "x"}]} if what == "texts alone" else None
+    twin.write(export, "2025.5", rows)
+    if what == "empty":
+        export.write_bytes(b"")
+    now = time.time() + (-1000 if what == "older" else 1000)
+    os.utime(export, (now, now))
+    install_good(folder)
+    profile = load_one(str(folder / "run.nsys-rep"))
+    why = "it is older than the report" if what == "older" else "it is empty or damaged"
+    assert f"the export beside the report was not used: {why}" in reasons(profile)
+    assert profile["sessions"]["tool_version"].to_list() == ["2023.4.1"] * 2
+
+
+def test_nsys_exports_it_once_and_never_beside_the_report(folder: Path) -> None:
+    install_good(folder)
+    before = sorted(folder.iterdir())
+    assert kernels(load_one(str(folder / "run.nsys-rep"))) == 6
+    called = (folder / "called").read_text().splitlines()
+    assert called[:3] == ["export", "--type=sqlite", "--force-overwrite=true"]
+    assert called[3].startswith(f"--output={folder}/cache/")
+    assert called[4:] == [str(folder / "run.nsys-rep")]
+    assert [path for path in sorted(folder.iterdir()) if path.name != "called"] == before
+    assert len(cached(folder)) == 1
+    assert kernels(load_one(str(folder / "run.nsys-rep"))) == 6
+    assert len((folder / "called").read_text().splitlines()) == 5
+    # Another recording under the same name is exported anew.
+    (folder / "run.nsys-rep").write_bytes(HEAD + b"more")
+    load_one(str(folder / "run.nsys-rep"))
+    assert len((folder / "called").read_text().splitlines()) == 10
+    assert len(cached(folder)) == 2
+
+
+def test_a_name_like_an_option_is_a_path(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install_good(folder)
+    (folder / "--help.nsys-rep").write_bytes(HEAD)
+    monkeypatch.chdir(folder)
+    load_one("--help.nsys-rep")
+    assert (folder / "called").read_text().splitlines()[4] == f"{folder}/--help.nsys-rep"
+
+
+def test_what_nsys_says_of_a_newer_report_is_told(folder: Path) -> None:
+    install(
+        folder,
+        "echo Processing... ; printf 'Report was created in Nsight Systems version (2025.1.3),"
+        " newer than your current version\\033[31m' >&2; echo; echo bye; exit 1",
+    )
+    with pytest.raises(ProftuiError) as caught:
+        load_one(str(folder / "run.nsys-rep"))
+    assert caught.value.message == (
+        f"{folder}/run.nsys-rep: nsys could not export it: Report was created in Nsight Systems version (2025.1.3), "
+        "newer than your current version [31m"
+    )
+    assert cached(folder) == []
+
+
+@pytest.mark.parametrize("script", ["exit 0", 'touch "$out"', 'echo no database > "$out"'])
+def test_an_nsys_that_writes_nothing_is_an_error(folder: Path, script: str) -> None:
+    install(folder, script)
+    with pytest.raises(ProftuiError, match="nsys could not export it: exit status 0"):
+        load_one(str(folder / "run.nsys-rep"))
+    assert cached(folder) == []
+
+
+def test_a_stop_ends_nsys_and_what_it_started(folder: Path) -> None:
+    install(folder, f'sleep 60 & echo $! > "{folder}/child"; wait')
+    began = time.monotonic()
+
+    def report(_progress: LoadProgress) -> bool:
+        return not (folder / "child").exists()
+
+    with pytest.raises(ProftuiError, match="stopped while nsys exported it"):
+        load_one(str(folder / "run.nsys-rep"), report=report)
+    assert time.monotonic() - began < 30
+    child = int((folder / "child").read_text())
+    status = Path(f"/proc/{child}/status")
+    for _ in range(100):
+        if not status.exists() or "\nState:\tZ" in status.read_text():
+            break
+        time.sleep(0.05)
+    else:
+        pytest.fail("what nsys started still runs")
+    assert cached(folder) == []
+
+
+def test_the_cache_keeps_the_newest_exports(folder: Path) -> None:
+    install_good(folder)
+    for number in range(20):
+        (folder / "run.nsys-rep").write_bytes(HEAD + bytes(number))
+        load_one(str(folder / "run.nsys-rep"))
+    assert len(cached(folder)) == 16
+
+
+def test_a_cache_that_cannot_be_written_is_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install_good(folder)
+    (folder / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "file"))
+    with pytest.raises(ProftuiError, match=r"cannot be exported .*set XDG_CACHE_HOME"):
+        load_one(str(folder / "run.nsys-rep"))
+
+
+def test_a_recording_that_is_no_report_yet_says_so(folder: Path) -> None:
+    (folder / "run.qdstrm").write_bytes(HEAD)
+    with pytest.raises(ProftuiError, match="no report yet; make it one: QdstrmImporter -i"):
+        load_one(str(folder / "run.qdstrm"))
