@@ -18,17 +18,19 @@ def trees(draw: st.DrawFn) -> list[Interval]:
     """Intervals of two threads, each within another or apart from it, none with the bounds of another."""
     found: list[Interval] = []
 
-    def fill(thread: int, start: int, end: int, depth: int) -> None:
-        at = start
-        while depth and end - at > 8 and draw(st.booleans()):
-            first = draw(st.integers(at + 1, end - 4))
-            last = draw(st.integers(first + 2, end - 2))
+    def fill(thread: int, start: int, end: int) -> None:
+        at = start + 1
+        for _ in range(draw(st.integers(0, 3))):
+            if end - at < 8:
+                break
+            first = draw(st.integers(at, at + 3))
+            last = draw(st.integers(first + 3, end - 1))
             found.append((thread, first, last))
-            fill(thread, first, last, depth - 1)
+            fill(thread, first, last)
             at = last + 1
 
     for thread in (1, 2):
-        fill(thread, 0, 120, 5)
+        fill(thread, 0, 120)
     return draw(st.permutations(found))
 
 

@@ -31,7 +31,10 @@ def tell_of(trace: Trace, events: Events, ops: Ops, collector: Collector) -> Non
         _tell_of_no_gpu_work(events, collector)
     if ops.paths_are_cut:
         collector.issue(
-            "info", None, "", "some stacks or groups are longer than 16 KB; their innermost part was left out"
+            "info",
+            None,
+            "",
+            "some stacks or groups are longer than 16 KB or 1000 levels; their innermost part was left out",
         )
     for name, total_ns, line in _overhead(events).iter_rows():
         figure = {"tool": TOOL, "section": "overhead", "name": name, "value": total_ns, "unit": "ns", "line": line}

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 LONGEST_PATH: Final = 16384
 """Bytes of a path, more than Python's deepest stacks take; what would be longer lacks its innermost parts."""
+MOST_LEVELS: Final = 1000
+"""Names of a path, as many as Python's own limit; what lies deeper has the path to the deepest of them."""
 _MOST_TEXT: Final = 1 << 28
 """Bytes of all paths together: no more memory than that, whatever the input."""
 
@@ -46,6 +48,8 @@ class Paths:
     """For each path its last name, as an index of the names given."""
     depth: Ints
     """For each path how many names come before the last."""
+    cut: bool
+    """Whether there are intervals deeper than `MOST_LEVELS`."""
 
     def texts(self, names: pl.Series, wanted: Ints, separator: str, *, innermost_first: bool) -> tuple[pl.Series, bool]:
         """The texts of paths.
@@ -67,7 +71,7 @@ class Paths:
         parts: list[pl.Series] = []
         place = np.full(len(self.parent), NONE, np.int64)
         size = count = 0
-        cut = False
+        cut = self.cut
         above_at = 0
         for level, of_level in enumerate(levels):
             codes = of_level[needed[of_level]]
@@ -104,13 +108,17 @@ def paths(nesting: Nesting, name: Ints, names: int) -> Paths:
     for level, rows in enumerate([outermost, *_levels(nesting.depth)]):
         around = nesting.parent[rows]
         before = np.where(around == NONE, NONE, code[around])
+        if level >= MOST_LEVELS:
+            code[rows] = before
+            continue
         distinct, which = np.unique((before + 1) * names + name[rows], return_inverse=True)
         code[rows] = count + which
         parents.append(distinct // names - 1)
         lasts.append(distinct % names)
         depths.append(np.full(len(distinct), level))
         count += len(distinct)
-    return Paths(code, np.concatenate(parents), np.concatenate(lasts), np.concatenate(depths))
+    cut = bool(nesting.depth.max(initial=0) >= MOST_LEVELS)
+    return Paths(code, np.concatenate(parents), np.concatenate(lasts), np.concatenate(depths), cut)
 
 
 def _levels(depth: Ints) -> Iterator[Ints]:
