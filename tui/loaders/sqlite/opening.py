@@ -15,6 +15,7 @@ from tui.model.errors import ProftuiError
 
 MAGIC: Final = b"SQLite format 3\0"
 
+_HEADER_BYTES: Final = 100
 _READ_VERSION: Final = 19
 """The byte of the header that says how to read the file: 1 with a rollback journal, 2 with a write-ahead log."""
 _NEWEST_READ_VERSION: Final = 2
@@ -90,10 +91,10 @@ def opened(path: Path, called: str) -> Opened:
         ProftuiError: It is no database, another process is writing to it, or it is damaged beyond reading.
     """
     with path.open("rb") as file:
-        header = file.read(100)
-    if not header.startswith(MAGIC):
-        raise ProftuiError(f"{called}: is no SQLite database")
-    if len(header) == 100 and header[_READ_VERSION] > _NEWEST_READ_VERSION:
+        header = file.read(_HEADER_BYTES)
+    if not header.startswith(MAGIC) or len(header) < _HEADER_BYTES:
+        raise ProftuiError(f"{called}: is no whole SQLite database")
+    if header[_READ_VERSION] > _NEWEST_READ_VERSION:
         raise ProftuiError(
             f"{called}: was written by an SQLite newer than this one ({sqlite3.sqlite_version})",
             "export it again in today's format",

@@ -1,0 +1,381 @@
+"""Opening databases safely, and reading what they hold, whatever it is."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tui.loaders.sqlite import bulk, database
+from tui.loaders.sqlite.database import Database
+from tui.loaders.sqlite.salvage import read_part
+from tui.model.errors import ProftuiError
+
+TYPES = {"n": pl.Int64, "small": pl.Int32, "x": pl.Float64, "text": pl.String, "name": pl.Categorical, "raw": pl.Binary}
+
+
+def make(path: Path, *statements: str, rows: Sequence[tuple[Any, ...]] = (), into: str = "t") -> Path:
+    connection = sqlite3.connect(path)
+    for statement in statements:
+        connection.execute(statement)
+    if rows:
+        connection.executemany(f"INSERT INTO {into} VALUES ({','.join('?' * len(rows[0]))})", rows)
+    connection.commit()
+    connection.close()
+    return path
+
+
+def numbers(path: Path, count: int, *, table: str = "CREATE TABLE t (n INTEGER, text TEXT)") -> Path:
+    return make(path, table, rows=[(number, f"text {number}") for number in range(count)])
+
+
+@pytest.fixture
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small tables are read as large ones are, many ranges of few rows."""
+    monkeypatch.setattr(database, "_MANY_ROWS", 0)
+    monkeypatch.setattr(bulk, "RANGE_ROWS", 4)
+
+
+def reasons(opened: Database) -> list[str]:
+    return [note.reason for note in opened.notes]
+
+
+def test_columns_come_with_the_types_asked_for(tmp_path: Path) -> None:
+    path = make(
+        tmp_path / "a.db",
+        "CREATE TABLE t (n, small, x, text, name, raw)",
+        rows=[(1, 2, 0.5, "a", "b", b"c"), (None,) * 6, ("1", 1 << 40, "x", 7, b"\xff", "s")],
+    )
+    with Database(path, "a.db") as opened:
+        assert opened.frame("t", TYPES).rows() == [
+            (1, 2, 0.5, "a", "b", b"c"),
+            (None,) * 6,
+            (None, None, None, "7", "\ufffd", b"s"),
+        ]
+        assert opened.frame("t", {"other": pl.Int64, "n": pl.Int8}).rows() == [(None, 1), (None, None), (None, None)]
+        assert opened.frame("missing", {"n": pl.Int64}).schema == {"n": pl.Int64}
+        assert opened.has("t", "n", "raw")
+        assert not opened.has("t", "other")
+        assert (opened.count("t"), opened.count("missing")) == (3, 0)
+        assert opened.notes == []
+
+
+_CELL = st.one_of(
+    st.none(),
+    st.integers(min_value=-(1 << 63), max_value=(1 << 63) - 1),
+    st.integers(min_value=-9, max_value=300),
+    st.floats(allow_nan=False),
+    st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\0"), max_size=6),
+    st.binary(max_size=6),
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(rows=st.lists(st.tuples(_CELL, _CELL, _CELL, _CELL, _CELL, _CELL), max_size=14), ids=st.randoms())
+def test_the_bulk_reader_gives_what_reading_row_by_row_gives(
+    rows: list[tuple[Any, ...]], ids: Any, tmp_path: Path, eager: None
+) -> None:
+    path = tmp_path / "a.db"
+    path.unlink(missing_ok=True)
+    places = sorted(ids.sample(range(-50, 50), len(rows)))
+    make(
+        path,
+        "CREATE TABLE t (n INTEGER, small INTEGER, x REAL, text TEXT, name TEXT, raw BLOB)",
+        "CREATE TABLE u (id INTEGER PRIMARY KEY, n, small, x, text, name, raw)",
+        rows=[(place, *row) for place, row in zip(places, rows, strict=True)],
+        into="u",
+    )
+    connection = sqlite3.connect(path)
+    connection.executemany("INSERT INTO t VALUES (?, ?, ?, ?, ?, ?)", rows)
+    connection.commit()
+    connection.text_factory = lambda raw: str(raw, "utf-8", "replace")
+    with Database(path, "a.db") as opened:
+        for table in ("t", "u"):
+            slow = read_part(connection, table, "rowid", TYPES, (-100, 1000), lambda _: True)
+            fast = opened.frame(table, TYPES)
+            # A real number as text is written by SQLite or by Python: the same number.
+            assert fast.drop("text", "name", "raw").equals(slow.data.drop("text", "name", "raw"))
+            assert fast["text"].null_count() == slow.data["text"].null_count()
+        assert opened.notes == []
+    connection.close()
+
+
+def test_large_tables_are_complete_and_in_order(tmp_path: Path) -> None:
+    count = 150_000
+    path = numbers(tmp_path / "a.db", count)
+    with Database(path, "a.db") as opened:
+        data = opened.frame("t", {"n": pl.Int64, "text": pl.Categorical})
+        assert data["n"].equals(pl.Series("n", range(count)))
+        assert data["text"].cast(pl.String).equals(pl.Series("text", [f"text {number}" for number in range(count)]))
+        assert opened.rows_read == count
+
+
+def test_a_value_of_another_type_far_down_is_null_and_costs_no_other(tmp_path: Path) -> None:
+    count = 150_000
+    path = numbers(tmp_path / "a.db", count, table="CREATE TABLE t (n, text)")
+    make(path, "UPDATE t SET n = 'many' WHERE n = 100000", "UPDATE t SET n = 0.5 WHERE n = 140000")
+    with Database(path, "a.db") as opened:
+        data = opened.frame("t", {"n": pl.Int64})
+    assert data.with_row_index().filter(pl.col("n").is_null())["index"].to_list() == [100_000, 140_000]
+    assert data.height == count
+
+
+def test_text_in_which_not_all_is_utf8_is_read(tmp_path: Path, eager: None) -> None:
+    path = make(
+        tmp_path / "a.db",
+        "CREATE TABLE t (text TEXT)",
+        "INSERT INTO t VALUES (CAST(x'61ff62' AS TEXT)), ('é'), (NULL)",
+    )
+    with Database(path, "a.db") as opened:
+        assert opened.frame("t", {"text": pl.String})["text"].to_list() == ["a\ufffdb", "é", None]
+
+
+def test_a_database_in_utf16_is_read(tmp_path: Path, eager: None) -> None:
+    path = make(
+        tmp_path / "a.db", "PRAGMA encoding = 'UTF-16le'", "CREATE TABLE t (text)", "INSERT INTO t VALUES ('né')"
+    )
+    with Database(path, "a.db") as opened:
+        assert opened.frame("t", {"text": pl.String})["text"].to_list() == ["né"]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "CREATE TABLE t (n INTEGER PRIMARY KEY, text) WITHOUT ROWID",
+        "CREATE TABLE t (n, text, rowid)",
+        "CREATE TABLE t (n, text, rowid, _rowid_, oid)",
+        'CREATE TABLE t (n, text, "a{0}""b")',
+    ],
+)
+def test_tables_of_every_make_are_read(tmp_path: Path, table: str, eager: None) -> None:
+    path = make(tmp_path / "a.db", table)
+    make(path, *(f"INSERT INTO t (n, text) VALUES ({number}, 'x')" for number in range(20)))
+    with Database(path, "a.db") as opened:
+        assert opened.frame("t", {"n": pl.Int64})["n"].to_list() == list(range(20))
+        assert opened.count("t") == 20
+        if "{" in table:
+            assert opened.frame("t", {'a{0}"b': pl.Int64}).height == 20
+
+
+def test_row_ids_far_apart_are_no_more_work(tmp_path: Path) -> None:
+    last = (1 << 63) - 1
+    path = make(
+        tmp_path / "a.db",
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, n)",
+        rows=[(-last, 1), (0, 2), (5, 3), (last, 4)],
+    )
+    with Database(path, "a.db") as opened:
+        assert opened.frame("t", {"n": pl.Int64})["n"].to_list() == [1, 2, 3, 4]
+
+
+def test_views_virtual_tables_and_columns_to_be_worked_out_are_never_asked(tmp_path: Path) -> None:
+    path = make(
+        tmp_path / "a.db",
+        "CREATE TABLE t (n INTEGER, huge GENERATED ALWAYS AS (zeroblob(1000000000)) VIRTUAL)",
+        "INSERT INTO t VALUES (1)",
+        "CREATE VIEW v AS SELECT * FROM t",
+        "CREATE VIRTUAL TABLE f USING fts5(x)",
+    )
+    with Database(path, "a.db") as opened:
+        assert opened.tables["t"] == ("n",)
+        assert (opened.views, opened.virtual_tables) == (frozenset({"v"}), frozenset({"f"}))
+        for name in ("v", "f", "v"):
+            assert opened.frame(name, {"n": pl.Int64}).is_empty()
+        assert [(note.severity, note.text) for note in opened.notes] == [("warning", "v"), ("warning", "f")]
+        assert opened.frame("t", {"huge": pl.Int64, "n": pl.Int64}).rows() == [(None, 1)]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT * FROM v",
+        "ATTACH '{folder}/b.db' AS b",
+        "PRAGMA writable_schema = ON",
+        "SELECT load_extension('x')",
+        "SELECT zeroblob(1000000000)",
+        "DELETE FROM t",
+        "CREATE TEMP TABLE u (x)",
+    ],
+)
+def test_a_statement_may_only_read_tables(tmp_path: Path, statement: str) -> None:
+    path = make(tmp_path / "a.db", "CREATE TABLE t (n)", "CREATE VIEW v AS SELECT * FROM t")
+    with Database(path, "a.db") as opened, pytest.raises(sqlite3.DatabaseError, match=r"authoriz|prohibited"):
+        opened._connection.execute(statement.format(folder=tmp_path))
+
+
+def test_a_log_with_changes_is_read_with_them_and_left_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    writer = sqlite3.connect(path)
+    writer.execute("PRAGMA journal_mode = WAL")
+    writer.execute("PRAGMA wal_autocheckpoint = 0")
+    writer.execute("CREATE TABLE t (n)")
+    writer.executemany("INSERT INTO t VALUES (?)", [(number,) for number in range(50)])
+    writer.commit()
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    with Database(path, "a.db") as opened:
+        assert opened.frame("t", {"n": pl.Int64}).height == 50
+        assert [(note.severity, note.text) for note in opened.notes] == [("info", "a.db-wal")]
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
+    writer.close()
+
+
+def test_without_a_log_nothing_is_made_beside_the_file(tmp_path: Path) -> None:
+    path = make(tmp_path / "a.db", "PRAGMA journal_mode = WAL", "CREATE TABLE t (n)", "INSERT INTO t VALUES (1)")
+    with Database(path, "a.db") as opened:
+        assert opened.frame("t", {"n": pl.Int64}).height == 1
+        assert [file.name for file in tmp_path.iterdir()] == ["a.db"]
+        assert opened.notes == []
+
+
+def test_a_change_that_was_not_finished_is_told(tmp_path: Path) -> None:
+    path = make(tmp_path / "a.db", "CREATE TABLE t (n)", "INSERT INTO t VALUES (1)")
+    (tmp_path / "a.db-journal").write_bytes(b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7" + bytes(600))
+    with Database(path, "a.db") as opened:
+        assert opened.frame("t", {"n": pl.Int64}).height == 1
+        [note] = opened.notes
+        assert (note.severity, note.text) == ("error", "a.db-journal")
+        assert "did not finish its last change" in note.reason
+    assert (tmp_path / "a.db-journal").exists()
+
+
+def test_a_database_that_is_being_written_is_one_line(tmp_path: Path) -> None:
+    path = make(tmp_path / "a.db", "CREATE TABLE t (n)")
+    writer = sqlite3.connect(path, isolation_level=None)
+    writer.execute("BEGIN EXCLUSIVE")
+    with pytest.raises(ProftuiError, match=r"^a\.db: another process is writing to it; open it again"):
+        Database(path, "a.db")
+    writer.close()
+
+
+def test_a_file_that_changes_while_it_is_read_is_told(tmp_path: Path) -> None:
+    path = make(tmp_path / "a.db", "CREATE TABLE t (n)", "INSERT INTO t VALUES (1)")
+    with Database(path, "a.db") as opened:
+        opened.frame("t", {"n": pl.Int64})
+        later = time.time() + 5
+        os.utime(path, (later, later))
+    assert len(reasons(opened)) == 1
+    assert reasons(opened)[0].startswith("the file changed while it was read")
+
+
+def leaf_pages(path: Path, root: int) -> list[int]:
+    """The pages with the rows of a table whose tree has two levels."""
+    content = path.read_bytes()
+    size = int.from_bytes(content[16:18], "big")
+    page = content[(root - 1) * size : root * size]
+    assert page[0] == 5
+    cells = int.from_bytes(page[3:5], "big")
+    places = [int.from_bytes(page[12 + 2 * cell : 14 + 2 * cell], "big") for cell in range(cells)]
+    pages = [int.from_bytes(page[place : place + 4], "big") for place in places]
+    return [*pages, int.from_bytes(page[8:12], "big")]
+
+
+@pytest.mark.parametrize("count", [2_000, 60_000], ids=["small", "large"])
+def test_around_a_damaged_page_everything_is_kept(tmp_path: Path, count: int) -> None:
+    path = make(
+        tmp_path / "a.db",
+        "PRAGMA page_size = 32768",
+        "CREATE TABLE t (n INTEGER, text TEXT)",
+        rows=[(number, "x" * 100) for number in range(count)],
+    )
+    content = bytearray(path.read_bytes())
+    size = 32768
+    pages = leaf_pages(path, 2)
+    bad = pages[len(pages) // 2]
+    content[(bad - 1) * size : (bad - 1) * size + 8] = b"\xff" * 8
+    path.write_bytes(content)
+    with Database(path, "a.db") as opened:
+        found = opened.frame("t", {"n": pl.Int64})["n"]
+        a_page = count / len(pages)
+        assert count - 1.2 * a_page < len(found) < count
+        assert found.is_sorted()
+        assert (found[0], found[-1]) == (0, count - 1)
+        assert opened.count("t") == len(found)
+        assert all("the table is damaged (database disk image is malformed): up to" in one for one in reasons(opened))
+        assert opened.notes
+
+
+def test_of_a_file_that_was_cut_the_beginning_is_kept(tmp_path: Path) -> None:
+    path = numbers(tmp_path / "a.db", 30_000)
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+    with Database(path, "a.db") as opened:
+        found = opened.frame("t", {"n": pl.Int64})["n"]
+        assert 10_000 < len(found) < 20_000
+        assert found.to_list() == list(range(len(found)))
+        assert "damaged or cut short" in reasons(opened)[0]
+
+
+def test_a_stop_keeps_what_was_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bulk, "RANGE_ROWS", 10_000)
+    path = numbers(tmp_path / "a.db", 100_000)
+    with Database(path, "a.db", keep_going=lambda rows: rows < 30_000) as opened:
+        found = opened.frame("t", {"n": pl.Int64})
+        assert found["n"].to_list() == list(range(30_000))
+        assert opened.frame("t", {"n": pl.Int64}).is_empty()
+        assert opened.count("t") == 0
+        assert opened.notes == []
+
+
+def test_a_query_can_be_stopped_between_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "_STEPS", 100)
+    monkeypatch.setattr(database, "_MANY_ROWS", 1 << 20)
+    path = numbers(tmp_path / "a.db", 50_000)
+    asked = 0
+
+    def keep_going(_rows: int) -> bool:
+        nonlocal asked
+        asked += 1
+        return asked < 5
+
+    with Database(path, "a.db", keep_going=keep_going) as opened:
+        assert opened.frame("t", {"n": pl.Int64}).height < 50_000
+        assert asked == 5
+        assert opened.notes == []
+
+
+@pytest.mark.parametrize("content", [b"no database", b"SQLite format 3\0", b"SQLite format 3\0" + bytes(4096)])
+def test_what_is_no_database_is_one_line(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "a.db"
+    path.write_bytes(content)
+    with pytest.raises(ProftuiError, match=r"^a\.db: "):
+        Database(path, "a.db")
+
+
+def test_a_database_of_a_newer_sqlite_says_so(tmp_path: Path) -> None:
+    path = make(tmp_path / "a.db", "CREATE TABLE t (n)")
+    content = bytearray(path.read_bytes())
+    content[19] = 3
+    path.write_bytes(content)
+    with pytest.raises(ProftuiError, match="was written by an SQLite newer than this one"):
+        Database(path, "a.db")
+
+
+def test_a_table_whose_definition_makes_no_sense_is_told(tmp_path: Path) -> None:
+    path = make(
+        tmp_path / "a.db",
+        "CREATE TABLE t (n)",
+        "PRAGMA writable_schema = ON",
+        "UPDATE sqlite_master SET sql = 'CREATE TABLE t (n' WHERE name = 't'",
+    )
+    with Database(path, "a.db") as opened:
+        assert "t" not in opened.tables
+        assert [(note.severity, note.text) for note in opened.notes] == [
+            ("error", "malformed database schema (t) - incomplete input")
+        ]
+
+
+def test_a_name_is_never_sql(tmp_path: Path) -> None:
+    name = 't"; DROP TABLE u; --'
+    quoted = name.replace('"', '""')
+    path = make(tmp_path / "a.db", f'CREATE TABLE "{quoted}" ("n""," INTEGER)', f'INSERT INTO "{quoted}" VALUES (4)')
+    with Database(path, "a.db") as opened:
+        assert opened.frame(name, {'n",': pl.Int64}).rows() == [(4,)]
+        assert opened.count(name) == 1
