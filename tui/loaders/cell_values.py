@@ -112,7 +112,7 @@ class CellValues:
             return values
         texts = self._strings(column).str.strip_chars()
         grouped = texts.str.contains(_THOUSANDS)
-        plain = texts.zip_with(grouped.fill_null(False), texts.str.replace_all(",", ""))
+        plain = texts.str.replace_all(",", "").zip_with(grouped.fill_null(False), texts)
         values = plain.cast(dtype, strict=False)
         if dtype == pl.Int64:
             floats = plain.cast(pl.Float64, strict=False)

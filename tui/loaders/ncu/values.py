@@ -67,7 +67,7 @@ def numbers(texts: pl.Series, sign: str | None) -> pl.Series:
         return texts.set(~texts.str.contains(_PLAIN).fill_null(False), None).cast(pl.Float64, strict=False)
     other = "," if sign == "." else "."
     grouped = texts.str.split(sign).list.first().str.contains(_GROUPS[other])
-    ungrouped = texts.zip_with(grouped.fill_null(False), texts.str.replace_all(other, "", literal=True))
+    ungrouped = texts.str.replace_all(other, "", literal=True).zip_with(grouped.fill_null(False), texts)
     if sign == ",":
         # What still has a point is no number of this locale.
         ungrouped = ungrouped.set(ungrouped.str.contains(".", literal=True).fill_null(False), None)

@@ -89,7 +89,7 @@ def _api_sums(run: Run, collector: Collector) -> None:
 
 
 def _nvtx_sums(run: Run, collector: Collector) -> None:
-    sums = [(report, report.frame) for report in run.of("nvtx_sum", "nvtx_gpu_proj_sum")]
+    sums = [(report, report.frame) for report in run.of("nvtx_sum", "nvtx_pushpop_sum", "nvtx_gpu_proj_sum")]
     _feed(run, collector, "nvtx", [(report, _without_domain(frame, "name")) for report, frame in sums])
     for report in run.of("nvtx_kern_sum"):
         frame = _without_domain(report.frame, "range").with_columns(pl.lit("nvtx").alias("section"))
@@ -109,11 +109,13 @@ def _feed(run: Run, collector: Collector, section: str, candidates: list[tuple[R
     columns = [pl.col(name) for name in _SUMMARY if name in rows.columns]
     collector.add_frame("summary", rows.select(*columns, pl.lit(section).alias("section")))
     for report, frame in candidates[1:]:
+        if report.kind == "nvtx_gpu_proj_sum":
+            # What it alone tells is in the figures.
+            continue
         reason = f"{report.title} tells of the same time as {chosen.title} in line {chosen.line}, which is counted"
-        if "total_ns" in frame.columns and report.kind != "nvtx_gpu_proj_sum":
-            totals = frame["total_ns"].sum(), rows["total_ns"].sum()
-            if totals[0] != totals[1]:
-                reason += f"; it adds up to {totals[0]} ns, that one to {totals[1]} ns"
+        totals = frame["total_ns"].sum(), rows["total_ns"].sum()
+        if totals[0] != totals[1]:
+            reason += f"; it adds up to {totals[0]} ns, that one to {totals[1]} ns"
         collector.issue("info", report.line, "", f"{reason}: its {frame.height} rows are in the log alone")
 
 

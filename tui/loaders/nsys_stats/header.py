@@ -43,7 +43,8 @@ REPORTS: Final = (
     ("gpu_sum", (*_SUM, "instances", "category", "operation")),
     ("kern_sum", (*_SUM, "instances", "name")),
     ("api_sum", (*_SUM, "numcalls", "name")),
-    ("nvtx_sum", (*_SUM, "instances", "range")),
+    ("nvtx_sum", (*_SUM, "instances", "style", "range")),
+    ("nvtx_pushpop_sum", (*_SUM, "instances", "range")),
     ("mem_time_sum", (*_SUM, "count", "operation")),
     ("count_sum", (*_SUM, "count", "name")),
     ("mem_size_sum", ("total", "count", "avg", "min", "max", "operation")),
@@ -57,6 +58,22 @@ REPORTS: Final = (
     ("nvtx_kern_sum", ("nvtxrange", "kerninst", "totaltime", "kernelname")),
 )
 """What each report is called here, with columns that tell it; the first that has all of them is it."""
+
+TITLES: Final = MappingProxyType(
+    {
+        "kern_gb_sum": "cuda_gpu_kern_gb_sum",
+        "gpu_sum": "cuda_gpu_sum or cuda_api_gpu_sum",
+        "kern_sum": "cuda_gpu_kern_sum",
+        "api_sum": "cuda_api_sum",
+        "mem_time_sum": "cuda_gpu_mem_time_sum",
+        "mem_size_sum": "cuda_gpu_mem_size_sum",
+        "gpu_trace": "cuda_gpu_trace",
+        "api_trace": "cuda_api_trace",
+        "kern_exec_trace": "cuda_kern_exec_trace",
+        "kern_exec_sum": "cuda_kern_exec_sum",
+    }
+)
+"""What newer versions call the reports; those that are not here have the same name."""
 
 FIRST_CELL: Final = re.compile(
     r"Time ?\(%\)|Start ?\([a-z]+\)|API Start ?\([a-z]+\)|Total(?: ?\([A-Za-z]+\))?|PID|NVTX Range|Range|Name"

@@ -15,7 +15,7 @@ from tui.loaders.base import Format
 from tui.loaders.cell_values import CellValues
 from tui.loaders.csv_table import CsvTable
 from tui.loaders.nsys_stats.handing_over import hand_over
-from tui.loaders.nsys_stats.header import CUE, FIRST_CELL, Header, header_of
+from tui.loaders.nsys_stats.header import CUE, FIRST_CELL, TITLES, Header, header_of
 from tui.loaders.nsys_stats.rows import read_rows
 from tui.loaders.nsys_stats.state import FORMAT_NAME, Report, Run, State
 from tui.loaders.nsys_stats.text_table import TextTable
@@ -167,10 +167,10 @@ class _Reader:
         title = state.title or self._file_title
         state.title = None
         kind = header.report
-        if title and kind in ("api_sum", "count_sum", "nvtx_sum", "kern_sum"):
+        if title and kind in ("api_sum", "count_sum", "nvtx_sum", "nvtx_pushpop_sum", "kern_sum"):
             kind = next((kind for pattern, kind in _BY_TITLE if pattern.search(title)), kind)
         run = state.run(line.number, kind)
-        report = Report(header, kind, title or kind, line.number)
+        report = Report(header, kind, title or TITLES.get(kind, kind), line.number)
         run.reports.append(report)
         sink = _Sink(state, run, report)
         if header.separator in (None, "|"):

@@ -27,8 +27,6 @@ _SIZE_WITHOUT_UNIT: Final = 1 << 10
 
 _DEVICE_NUMBER: Final = re.compile(r"(?P<name>.*\S) \((?P<number>\d{1,4})\)")
 
-_SUMS: Final = ("kern_gb_sum", "gpu_sum", "kern_sum", "api_sum", "nvtx_sum", "mem_time_sum", "count_sum", "os_sum")
-
 
 def bytes_per(unit: str | None) -> int | None:
     """Bytes in a unit of sizes or, with ``/s`` or ``ps`` behind it, of rates."""

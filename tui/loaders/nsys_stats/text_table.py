@@ -22,6 +22,9 @@ _NUMBER: Final = re.compile(r"\s*[|]?\s*-?\d[\d.,]*(?:\s|$|\|)")
 _WHOLE_NUMBER_COLUMNS: Final = ("time", "totaltime", "start", "apistart", "total", "pid")
 """Columns of numbers that stand first: a row without one there is none."""
 
+_WITH_BLANKS: Final = frozenset({"gridxyz", "blockxyz"})
+"""Columns whose cells have blanks in them: without edges they cannot be told apart."""
+
 
 class TextTable:
     """One table: the edges of its columns are those of the dashes below its header."""
@@ -88,6 +91,8 @@ class TextTable:
             by_edges = self._by_edges(text)
             if by_edges is not None:
                 return by_edges
+        if _WITH_BLANKS & set(self._columns):
+            return None
         cells = _GAP.split(text.strip(), width - 1)
         return cells if len(cells) == width else None
 

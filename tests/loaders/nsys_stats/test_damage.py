@@ -1,0 +1,101 @@
+"""Whatever happens to a report, nothing is raised, and the rows that are whole are there with their own figures."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.loaders.reading import read, reasons, rows
+from tui.model.errors import ProftuiError
+
+HEADER = "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name"
+ROWS = [f'1.0,{1000 + n},{n},3.0,3.0,1,{n},2.6,"void k{n}<int, {n}>(int*)"' for n in range(1, 31)]
+TEXT_HEADER = " Time (%)  Total Time (ns)  Instances  Avg (ns)  Min (ns)  Max (ns)  Name            "
+RULE = " --------  ---------------  ---------  --------  --------  --------  ----------------"
+TEXT_ROWS = [f"      1.0  {1000 + n:>15}  {n:>9}       3.0         1  {n:>8}  void k{n}(int*)" for n in range(1, 31)]
+
+GARBAGE = st.text(
+    st.characters(exclude_categories=["Cs"], exclude_characters="\n\r\x0b\x0c\x85\u2028\u2029"), max_size=120
+)
+
+
+def figures(text: str) -> dict[int, tuple[object, ...]]:
+    """By line what was read of the rows."""
+    try:
+        profile = read(text)
+    except ProftuiError:
+        return {}
+    return {line: row for line, *row in rows(profile, "summary", "line", "total_ns", "calls", "name")}
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 29), GARBAGE)
+def test_a_line_that_is_garbage_costs_no_other_row(place: int, garbage: str) -> None:
+    for header, table in (([HEADER], ROWS), ([TEXT_HEADER, RULE], TEXT_ROWS)):
+        whole = figures("\n".join((*header, *table)))
+        damaged = figures("\n".join((*header, *table[:place], garbage, *table[place + 1 :])))
+        line = len(header) + 1 + place
+        assert {one: row for one, row in damaged.items() if one != line} == {
+            one: row for one, row in whole.items() if one != line
+        }
+
+
+@settings(max_examples=25)
+@given(st.integers(0, 3000), st.sampled_from(["csv", "text"]))
+def test_a_text_that_was_cut_off_keeps_the_rows_above(length: int, kind: str) -> None:
+    lines = [HEADER, *ROWS] if kind == "csv" else [TEXT_HEADER, RULE, *TEXT_ROWS]
+    text = "\n".join(lines)
+    kept = text[:length]
+    found = figures(kept)
+    complete = kept.count("\n")
+    expected = {line: row for line, row in figures(text).items() if line <= complete}
+    assert {line: row for line, row in found.items() if line <= complete} == expected
+
+
+def test_damaged_rows_are_told_with_their_line() -> None:
+    lines = [HEADER, *ROWS[:5]]
+    lines[2] = lines[2][: lines[2].index("3.0")]
+    lines[4] = lines[4].replace('"void', "void", 1).replace('>(int*)"', '>(int*)"')
+    lines[5] = lines[5].replace("1005", "10x5")
+    profile = read("\n".join(lines))
+    assert rows(profile, "summary", "line", "total_ns") == [(2, 1001), (4, 1003), (6, None)]
+    issues = profile["issues"].filter(severity="warning").sort("line")
+    assert issues["line"].to_list() == [3, 5, 6]
+    assert reasons(profile, "warning")[0].startswith("not a number in the column 'totaltime'") or len(issues) == 3
+
+
+def test_a_quotation_mark_that_was_lost_costs_one_row() -> None:
+    lines = [HEADER, *ROWS]
+    lines[10] = lines[10][:-1]
+    profile = read("\n".join(lines))
+    assert profile["summary"]["line"].to_list() == [line for line in range(2, 32) if line != 11]
+    assert reasons(profile, "warning") == ["a quotation mark of this row has no end; it is left out"]
+
+
+def test_a_name_can_hold_line_ends() -> None:
+    profile = read("\n".join([HEADER, ROWS[0], '1.0,5,1,3.0,3.0,1,1,2.6,"forward', 'pass, ""one"""', ROWS[1]]))
+    assert rows(profile, "summary", "name", "total_ns", "line")[1] == ('forward\npass, "one"', 5, 3)
+    assert profile["summary"]["line"].to_list() == [2, 3, 5]
+
+
+def test_numbers_that_cannot_be_are_unknown() -> None:
+    huge = "9" * 40
+    profile = read("\n".join([HEADER, f"1.0,{huge},99999999999999999999999,nan,inf,-,N/A,1e400,k", ROWS[0]]))
+    assert rows(profile, "summary", "total_ns", "calls", "avg_ns", "max_ns", "std_ns")[0] == (
+        None,
+        None,
+        None,
+        None,
+        None,
+    )
+    assert profile["summary"].height == 2
+    assert reasons(profile, "warning")
+
+
+@pytest.mark.parametrize("text", ["Time (%),Total Time (ns)\n", HEADER, "Processing [a.sqlite] with [x.py]...\n"])
+def test_a_report_without_rows_holds_nothing_and_says_so(text: str) -> None:
+    try:
+        assert read(text)["summary"].is_empty()
+    except ProftuiError as error:
+        assert "no profile found" in str(error)

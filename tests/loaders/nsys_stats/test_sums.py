@@ -1,0 +1,196 @@
+"""Reports that add up: every version's header, CSV and text, and which of several is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import polars as pl
+import pytest
+
+from tests.corpus import oracle_file, recording_file
+from tests.loaders.reading import read, reasons, rows
+from tui.analysis.api import api
+from tui.analysis.kernels import kernels
+from tui.loaders.registry import load_one
+
+KERN_2020 = "Time(%),Total Time (ns),Instances,Average,Minimum,Maximum,Name\n99.4,2500,2,1250.5,500,2000,k_1...\n"
+KERN_2021 = (
+    "Time(%),Total Time (ns),Instances,Average (ns),Minimum (ns),Maximum (ns),StdDev (ns),Name\n"
+    '60.0,300,3,100.0,90,110,8.2,"void f<int, 4>(int*)"\n'
+)
+GB = (
+    "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),GridXYZ,BlockXYZ,Name\n"
+    '75.0,300,3,100.0,95.0,90,115,10.9,  22    1    1,   8    8    1,"void f<int, 4>(int*)"\n'
+    '25.0,100,1,100.0,100.0,100,100,0.0,2147483647    1    1,   8    8    1,"void f<int, 4>(int*)"\n'
+)
+KERN_2023 = (
+    "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name\n"
+    '100.0,400,4,100.0,97.5,90,115,9.0,"void f<int, 4>(int*)"\n'
+)
+MEMORY = (
+    "Time (%),Total Time (ns),Count,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Operation\n"
+    "100.0,600,2,300.0,300.0,200,400,141.4,[CUDA memcpy Host-to-Device]\n"
+)
+API = (
+    "Time (%),Total Time (ns),Num Calls,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name\n"
+    "90.0,9000,3,3000.0,2000.0,1000,6000,2645.8,cudaMalloc\n"
+)
+API_AND_GPU = (
+    "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Category,Operation\n"
+    "90.0,9000,3,3000.0,2000.0,1000,6000,2645.8,CUDA_API,cudaMalloc\n"
+    '4.0,400,4,100.0,97.5,90,115,9.0,CUDA_KERNEL,"void f<int, 4>(int*)"\n'
+    "6.0,600,2,300.0,300.0,200,400,141.4,MEMORY_OPER,[CUDA memcpy Host-to-Device]\n"
+)
+FIGURES = ("name", "calls", "total_ns", "avg_ns", "median_ns", "min_ns", "max_ns", "std_ns", "time_pct", "line")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param(KERN_2020, ("k_1...", 2, 2500, 1250, None, 500, 2000, None, 99.4, 2), id="2020"),
+        pytest.param(KERN_2021, ("void f<int, 4>(int*)", 3, 300, 100, None, 90, 110, 8, 60.0, 2), id="2021"),
+        pytest.param(KERN_2023, ("void f<int, 4>(int*)", 4, 400, 100, 98, 90, 115, 9, 100.0, 2), id="2023"),
+        pytest.param(MEMORY, ("[CUDA memcpy Host-to-Device]", 2, 600, 300, 300, 200, 400, 141, 100.0, 2), id="memory"),
+    ],
+)
+def test_a_sum_of_each_version(text: str, expected: tuple[object, ...]) -> None:
+    profile = read(text)
+    assert rows(profile, "summary", *FIGURES) == [expected]
+    assert rows(profile, "sessions", "format", "tool", "first_line", "last_line") == [
+        ("nsys-stats", "Nsight Systems", 1, 2)
+    ]
+    assert profile["summary"]["section"].to_list() == ["gpu"]
+
+
+def test_median_and_deviation_are_shown_where_one_row_has_a_name_and_unknown_where_several_do() -> None:
+    assert rows_of(kernels(read(KERN_2023))) == [("kernel", 4, 400, 100, 98, None, 9)]
+    assert rows_of(kernels(read(GB))) == [("kernel", 4, 400, 100, None, None, None)]
+    assert rows_of(api(read(API))) == [("api", 3, 9000, 3000, 2000, None, 2646)]
+
+
+def rows_of(frame: pl.DataFrame) -> list[tuple[object, ...]]:
+    return frame.select("kind", "calls", "total_ns", "avg_ns", "median_ns", "p90_ns", "std_ns").rows()
+
+
+def test_the_same_time_is_counted_once_whatever_the_order_of_the_reports() -> None:
+    for text in ("\n".join((GB, KERN_2023, MEMORY, API, API_AND_GPU)), API_AND_GPU + API + MEMORY + KERN_2023 + GB):
+        profile = read(text)
+        assert len(profile["sessions"]) == 1
+        sums = profile["summary"].group_by("section").agg(pl.col("total_ns").sum()).sort("section")
+        assert sums.rows() == [("api", 9000), ("gpu", 1000)]
+        told = reasons(profile, "info")
+        assert len(told) == 4
+        assert (
+            sum(one.startswith("cuda_gpu_kern_gb_sum tells of the same time as cuda_gpu_kern_sum") for one in told) == 1
+        )
+        assert not any("adds up to" in one for one in told)
+
+
+def test_a_sum_that_disagrees_with_the_one_that_is_counted_is_told_with_both() -> None:
+    (reason,) = reasons(read(KERN_2023 + GB.replace("25.0,100,1,", "25.0,101,1,")))
+    assert reason.endswith("it adds up to 401 ns, that one to 400 ns: its 2 rows are in the log alone")
+
+
+def test_calls_of_cuda_and_kernels_stand_in_one_report() -> None:
+    profile = read(API_AND_GPU)
+    assert rows(profile, "summary", "section", "name", "total_ns", "line") == [
+        ("gpu", "void f<int, 4>(int*)", 400, 3),
+        ("gpu", "[CUDA memcpy Host-to-Device]", 600, 4),
+        ("api", "cudaMalloc", 9000, 2),
+    ]
+
+
+def test_times_in_another_unit_and_thousands_with_commas() -> None:
+    text = (
+        "Time (%),Total Time (us),Num Calls,Avg (us),Med (us),Min (us),Max (us),StdDev (us),Name\n"
+        '90.0,"1,234.567",3,411.522,400.001,1.000,800.000,1.5,cuLaunchKernel\n'
+    )
+    assert rows(read(text), "summary", *FIGURES) == [
+        ("cuLaunchKernel", 3, 1234567, 411522, 400001, 1000, 800000, 1500, 90.0, 2)
+    ]
+
+
+def test_sizes_of_copies_are_figures_in_bytes_by_the_unit_of_the_version() -> None:
+    old = read("Total,Operations,Average,Minimum,Maximum,Operation\n121.5,3,40.5,0.001,100.0,[CUDA memcpy DtoH]\n")
+    new = read(
+        "Total (MB),Count,Avg (MB),Med (MB),Min (MB),Max (MB),StdDev (MB),Operation\n"
+        "0.259,12,0.022,0.001,0.000,0.192,0.055,[CUDA memcpy Host-to-Device]\n"
+    )
+    assert rows(old, "tool_figures", "section", "name", "value", "unit", "line")[0] == (
+        "size of memory operations, total",
+        "[CUDA memcpy DtoH]",
+        121.5 * 1024,
+        "B",
+        2,
+    )
+    assert rows(new, "tool_figures", "value") == [(259000.0,), (22000.0,), (0.0,), (192000.0,)]
+
+
+def test_nvtx_ranges_and_the_kernels_in_them() -> None:
+    text = (
+        "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Style,Range\n"
+        '80.0,800,2,400.0,400.0,300,500,141.4,PushPop,":step"\n'
+        "\n"
+        "NVTX Range,Style,PID,TID,NVTX Inst,Kern Inst,Total Time (ns),Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),"
+        "Kernel Name\n"
+        ":step,PushPop,1,1,2,4,100,25.0,25.0,20,30,4.1,k\n"
+    )
+    assert rows(read(text), "summary", "section", "name", "range", "calls", "total_ns", "line") == [
+        ("nvtx", "step", None, 2, 800, 2),
+        ("nvtx", "k", "step", 4, 100, 5),
+    ]
+
+
+def test_the_gpu_time_of_nvtx_ranges_is_a_figure() -> None:
+    text = (
+        "Range,Style,Total Proj Time (ns),Total Range Time (ns),Range Instances,Proj Avg (ns)\n"
+        '"aten::mm, seq = 0",PushPop,2028538,2467257,1,2028538.0\n'
+    )
+    profile = read(text)
+    assert rows(profile, "summary", "section", "name", "calls", "total_ns", "avg_ns") == [
+        ("nvtx", "aten::mm, seq = 0", 1, 2467257, None)
+    ]
+    assert rows(profile, "tool_figures", "name", "value", "unit") == [("aten::mm, seq = 0", 2028538.0, "ns")]
+
+
+def test_a_sum_of_launches_has_waits_and_totals_that_are_worked_out() -> None:
+    text = (
+        "PID,TID,DevId,Count,QCount,TAvg (ns),AAvg (ns),QAvg (ns),QMax (ns),KAvg (ns),KMed (ns),KMin (ns),KMax (ns),"
+        "KStdDev (ns),API Name,Kernel Name\n"
+        "9,9,0,6,6,45421.7,10793.2,25988.5,114245,8640.0,9760.0,5152,11008,2773.6,cudaLaunchKernel,k\n"
+    )
+    profile = read(text)
+    assert rows(profile, "summary", "name", "calls", "total_ns", "median_ns") == [("k", 6, 51840, 9760)]
+    assert rows(profile, "tool_figures", "name", "value") == [
+        ("k by cudaLaunchKernel", 10793.0),
+        ("k by cudaLaunchKernel", 25988.0),
+        ("k by cudaLaunchKernel", 114245.0),
+    ]
+    assert reasons(profile) == [
+        "cuda_kern_exec_sum prints no totals: those of its kernels are calls x average, which is printed to 0.1 ns"
+    ]
+
+
+def test_calls_of_the_operating_system_have_the_header_of_api_calls() -> None:
+    heading = "Processing [x.sqlite] with [/opt/nvidia/nsight-systems/2023.4.4/target/reports/osrt_sum.py]... \n"
+    profile = read(heading + API.replace("cudaMalloc", "poll") + "\n" + API)
+    assert rows(profile, "summary", "section", "name") == [("api", "cudaMalloc"), ("os", "poll")]
+    assert rows(profile, "sessions", "tool_version") == [("2023.4.4",)]
+
+
+@pytest.mark.parametrize("name", ["gpu_kern_sum", "gpu_kern_gb_sum", "api_gpu_sum"])
+def test_the_kernels_of_a_report_are_those_of_the_database(name: str, corpus: Callable[[str], str]) -> None:
+    report = kernels(load_one(corpus(f"nsys_stats/2023.4_dlprof/report_cuda_{name}.csv")))
+    database = kernels(load_one(corpus("nsys/dlprof_nsys_profile.sqlite")))
+    columns = ["name", "calls", "total_ns", "min_ns", "max_ns"]
+    of_kernels = [one.filter(kind="kernel").with_columns(pl.col("name").cast(pl.String)) for one in (report, database)]
+    assert of_kernels[0].select(columns).sort(columns).rows() == of_kernels[1].select(columns).sort(columns).rows()
+
+
+@pytest.mark.parametrize("name", ["resnet50_amp", "ddp", "gpt_cudagraph"])
+def test_the_text_of_a_recording_adds_up_to_the_recording(name: str) -> None:
+    text = load_one(oracle_file(f"{name}.nsys-stats.txt"))
+    recording = load_one(recording_file(f"{name}.nsys.sqlite.gz"))
+    total = recording["activities"].filter(pl.col("kind") != "graph")["duration_ns"].sum()
+    assert text["summary"].filter(section="gpu")["total_ns"].sum() == total
+    assert reasons(text, "warning") == []

@@ -1,0 +1,140 @@
+"""Reports as they are printed for people, several in a text with other text around."""
+
+from __future__ import annotations
+
+from tests.loaders.reading import read, reasons, rows
+
+HEADING = "Processing [{}] with [/opt/nvidia/nsight-systems/2023.4.4/target-linux-x64/reports/{}.py]... \n"
+
+
+def as_text(title: str, columns: dict[str, list[str]]) -> str:
+    """A table as nsys prints it: numbers to the right, edges by dashes."""
+    widths = [max(map(len, (name, *cells))) for name, cells in columns.items()]
+    lines = ["  ".join(name.center(width) for name, width in zip(columns, widths, strict=True))]
+    lines.append("  ".join("-" * width for width in widths))
+    for cells in zip(*columns.values(), strict=True):
+        *numbers, name = zip(cells, widths, strict=True)
+        lines.append("  ".join([*(cell.rjust(width) for cell, width in numbers), name[0].ljust(name[1])]))
+    return f"\n ** {title}:\n\n" + "".join(f" {line} \n" for line in lines) + "\n"
+
+
+KERNELS = as_text(
+    "CUDA GPU Kernel Summary (cuda_gpu_kern_sum)",
+    {
+        "Time (%)": ["75.0", "25.0"],
+        "Total Time (ns)": ["3,000,000", "1,000,000"],
+        "Instances": ["3", "1"],
+        "Avg (ns)": ["1,000,000.0", "1,000,000.0"],
+        "Min (ns)": ["900,000", "1,000,000"],
+        "Max (ns)": ["1,150,000", "1,000,000"],
+        "GridXYZ": ["  22    1    1", "2147483647    1    1"],
+        "BlockXYZ": ["   8    8    1", "1024    1    1"],
+        "Name": ["void f<int, 4>(int*)", "void at::native::vector…"],
+    },
+)
+OLD = """\
+Using run.sqlite export for stats reports.
+Exporting [/usr/lib/reports/gpukernsum.py run.sqlite] to console...
+
+ Time(%)  Total Time (ns)  Instances   Average   Minimum   Maximum                  Name
+ -------  ---------------  ---------  ---------  -------  ---------  -----------------------------------
+    99.4       2527853625       2404  1051519.8   480420  252098765  __omp_offloading_31_18a80bc__Z_2...
+     0.6         15425255         15  1028350.3   240195    2994355  __omp_offloading_31_18a80bc__Z_1...
+
+Exporting [/usr/lib/reports/nvtxppsum.py run.sqlite] to console... SKIPPED: run.sqlite does not contain NV Tools data
+"""
+BOXED = """\
++----------+-----------------+-----------+----------+----------+----------+-----------------------+
+| Time (%) | Total Time (ns) | Num Calls | Avg (ns) | Min (ns) | Max (ns) | Name                  |
++----------+-----------------+-----------+----------+----------+----------+-----------------------+
+|     90.0 |           9,000 |         3 |  3,000.0 |    1,000 |    6,000 | cudaMalloc            |
++----------+-----------------+-----------+----------+----------+----------+-----------------------+
+"""
+
+
+def test_columns_are_cut_at_the_dashes() -> None:
+    profile = read("epoch 1 done\n" + HEADING.format("run.sqlite", "cuda_gpu_kern_sum") + KERNELS + "epoch 2 done\n")
+    assert rows(profile, "summary", "name", "calls", "total_ns", "avg_ns", "max_ns", "line") == [
+        ("void f<int, 4>(int*)", 3, 3_000_000, 1_000_000, 1_150_000, 8),
+        ("void at::native::vector…", 1, 1_000_000, 1_000_000, 1_000_000, 9),
+    ]
+    assert reasons(profile) == ["nsys cut 1 names: print with --format csv to have them whole"]
+    assert profile.texts
+
+
+def test_a_row_whose_cells_left_their_columns_is_told() -> None:
+    rough = KERNELS.replace("  3,000,000", "3,000,0 00")
+    profile = read(rough)
+    assert rows(profile, "summary", "line") == [(7,)]
+    assert reasons(profile, "warning") == [
+        "expected a row of 9 columns; its cells do not stand below them, it is left out"
+    ]
+
+
+def test_the_text_of_2020_and_a_report_that_was_skipped() -> None:
+    profile = read(OLD)
+    assert rows(profile, "summary", "name", "calls", "total_ns", "line") == [
+        ("__omp_offloading_31_18a80bc__Z_2...", 2404, 2527853625, 6),
+        ("__omp_offloading_31_18a80bc__Z_1...", 15, 15425255, 7),
+    ]
+    assert reasons(profile) == [
+        "nsys skipped the report nvtxppsum: the recording does not contain NV Tools data",
+        "nsys cut 2 names: print with --format csv to have them whole",
+    ]
+
+
+def test_boxes_and_tabs() -> None:
+    assert rows(read(BOXED), "summary", "name", "calls", "total_ns", "line") == [("cudaMalloc", 3, 9000, 4)]
+    tabs = "Time (%)\tTotal Time (ns)\tNum Calls\tAvg (ns)\tMin (ns)\tMax (ns)\tName\n90.0\t9000\t3\t3000.0\t1000\t6000\tf\n"
+    assert rows(read(tabs), "summary", "name", "calls", "total_ns", "line") == [("f", 3, 9000, 2)]
+
+
+def test_each_file_is_a_session_and_its_reports_belong_to_it() -> None:
+    text = "".join(
+        HEADING.format(database, report) + table.format(calls)
+        for database, report, calls, table in (
+            ("a.sqlite", "cuda_api_sum", 1, _API),
+            ("b.sqlite", "cuda_api_sum", 2, _API),
+            ("a.sqlite", "cuda_gpu_mem_time_sum", 3, _MEMORY),
+        )
+    )
+    profile = read(text)
+    assert rows(profile, "summary", "session", "section", "calls", "line") == [
+        (0, "gpu", 3, 9),
+        (0, "api", 1, 3),
+        (1, "api", 2, 6),
+    ]
+    assert rows(profile, "sessions", "session", "tool_version") == [(0, "2023.4.4"), (1, "2023.4.4")]
+
+
+_API = "Time (%),Total Time (ns),Num Calls,Avg (ns),Min (ns),Max (ns),Name\n90.0,9000,{},3000.0,1000,6000,cudaMalloc\n"
+_MEMORY = "Time (%),Total Time (ns),Count,Avg (ns),Min (ns),Max (ns),Operation\n90.0,9000,{},3000,10,60,[CUDA memset]\n"
+
+
+def test_without_a_file_name_the_same_report_again_is_another_run() -> None:
+    profile = read(_API.format(1) + "\n" + _MEMORY.format(5) + "\n" + _API.format(2))
+    assert rows(profile, "summary", "session", "section", "calls") == [(0, "gpu", 5), (0, "api", 1), (1, "api", 2)]
+
+
+def test_a_report_that_has_no_view_is_told() -> None:
+    unknown = (
+        HEADING.format("x.sqlite", "um_sum") + "\n Virtual Address  HtoD Migration Size (MB)\n -----  -----\n 1  2\n"
+    )
+    profile = read(_API.format(1) + "\n" + unknown + "\n")
+    assert reasons(profile) == ["the report um_sum is not one that is read; see the log"]
+
+
+def test_names_of_the_program_stay_as_they_are() -> None:
+    text = _API.format(1) + '1.0,10,1,10.0,10,10,"[red]x[/red] ""quoted"" \x1b[31m=cmd()"\n'
+    assert rows(read(text), "summary", "name")[1] == ('[red]x[/red] "quoted" =cmd()',)
+
+
+def test_nsys_tables_below_an_nvprof_log_are_read_beside_it() -> None:
+    nvprof = (
+        "==5== NVPROF is profiling process 5, command: ./app\n==5== Profiling application: ./app\n"
+        "==5== Profiling result:\nTime(%)      Time     Calls       Avg       Min       Max  Name\n"
+        "100.00%  2.0000us         1  2.0000us  2.0000us  2.0000us  f(int*)\n\n"
+    )
+    profile = read(nvprof + KERNELS)
+    assert rows(profile, "sessions", "format") == [("nvprof-text",), ("nsys-stats",)]
+    assert sorted(rows(profile, "summary", "session", "total_ns")) == [(0, 2000), (1, 1_000_000), (1, 3_000_000)]

@@ -1,0 +1,201 @@
+"""Reports with a row for each activity, call or range."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import polars as pl
+import pytest
+
+from tests.loaders.reading import read, reasons, rows
+from tui.loaders.nsys_stats.traces import copy_kind
+from tui.loaders.registry import load_one
+
+TRACE_2020 = (
+    "Start(sec),Duration(nsec),CorrId,GrdX,GrdY,GrdZ,BlkX,BlkY,BlkZ,Reg/Trd,StcSMem,DymSMem,Bytes,Thru(MB/s),SrcMemKd,"
+    "DstMemKd,Device,Ctx,Strm,Name\n"
+    "0.274000,1405,52,,,,,,,,,,4,2.847,Pageable,Device,Tesla V100-PCIE-32GB (0),1,7,[CUDA memcpy HtoD]\n"
+    "0.283557,517760,125,1024,1,1,256,1,1,48,946,0,,,,,Tesla V100-PCIE-32GB (0),1,15,k\n"
+)
+TRACE_2022 = (
+    "Start (ns),Duration (ns),CorrId,GrdX,GrdY,GrdZ,BlkX,BlkY,BlkZ,Reg/Trd,StcSMem (MB),DymSMem (MB),Bytes (MB),"
+    "Throughput (MBps),SrcMemKd,DstMemKd,Device,Ctx,Strm,Name\n"
+    "100,641,133,None,None,None,None,None,None,None,None,None,0.000,37.441,Pageable,Device,A100 (1),1,7,"
+    "[CUDA memcpy HtoD]\n"
+    '900,8704,534,29,1,1,8,8,1,63,0.002,0.000,None,,None,None,A100 (1),1,7,"void f<int, 4>(int*)"\n'
+)
+TRACE_2023 = (
+    "Start (ns),Duration (ns),CorrId,GrdX,GrdY,GrdZ,BlkX,BlkY,BlkZ,Reg/Trd,StcSMem (MB),DymSMem (MB),Bytes (MB),"
+    "Throughput (MB/s),SrcMemKd,DstMemKd,Device,Ctx,GreenCtx,Strm,Name\n"
+    "900,8704,534,29,1,1,8,8,1,63,0.002,0.049,,,,,NVIDIA A100 (0),1,,7,k\n"
+    "100,2752,293,,,,,,,,,,0.008,2790.697,Device,,NVIDIA A100 (0),1,,21,[CUDA memset]\n"
+)
+CALLS = (
+    "Start (ns),Duration (ns),Name,Result,CorrID,Pid,Tid,T-Pri,Thread Name\n"
+    "850,20,cudaLaunchKernel,0,534,9908,9909,20,python3\n"
+    "20,50,cudaMemsetAsync,0,293,9908,9909,20,python3\n"
+)
+RANGES = (
+    "Start (ns),End (ns),Duration (ns),DurChild (ns),DurNonChild (ns),Name,PID,TID,Lvl,NumChild,RangeId,ParentId,"
+    "RangeStack,NameTree\n"
+    "0,500,500,0,500,:iteration 0,9908,9909,0,1,1,,:1,:iteration 0\n"
+    "500,1000,500,0,500,:iteration 1,9908,9909,0,1,2,,:2,:iteration 1\n"
+    '840,900,60,0,60,"aten::mm, seq = 0",9908,9909,1,0,3,2,:2:3,"--aten::mm, seq = 0"\n'
+)
+LAUNCHES = (
+    "API Start (ns),API Dur (ns),Queue Start (ns),Queue Dur (ns),Kernel Start (ns),Kernel Dur (ns),Total Dur (ns),PID,"
+    "TID,DevId,API Function,GridXYZ,BlockXYZ,Kernel Name\n"
+    '850,20,870,30,900,8704,8754,9908,9909,0,cudaLaunchKernel,  29    1    1,   8    8    1,"void f<int, 4>(int*)"\n'
+    "850,20,,,990,100,240,9908,9909,0,cudaLaunchKernel,2147483647    1    1,   8    8    1,g\n"
+)
+
+
+def test_a_trace_of_2020_has_seconds_and_bytes() -> None:
+    profile = read(TRACE_2020)
+    columns = (
+        "kind",
+        "start_ns",
+        "duration_ns",
+        "device",
+        "stream",
+        "size_bytes",
+        "throughput",
+        "copy_kind",
+        "src_memory",
+    )
+    assert rows(profile, "activities", *columns) == [
+        ("memcpy", 274_000_000, 1405, 0, 7, 4, 2_847_000.0, "HtoD", "pageable"),
+        ("kernel", 283_557_000, 517_760, 0, 15, None, None, None, None),
+    ]
+    columns = ("grid_x", "block_x", "registers", "static_shared_bytes", "dynamic_shared_bytes", "correlation", "line")
+    assert rows(profile, "activities", *columns)[1] == (1024, 256, 48, 946, 0, 125, 3)
+    assert rows(profile, "sessions", "start_resolution_ns") == [(1000,)]
+    assert rows(profile, "devices", "device", "name") == [(0, "Tesla V100-PCIE-32GB")]
+    assert reasons(profile) == []
+
+
+def test_a_trace_of_2022_says_none_and_rounds_sizes() -> None:
+    profile = read(TRACE_2022)
+    columns = ("name", "size_bytes", "static_shared_bytes", "dynamic_shared_bytes", "grid_x", "device", "line")
+    assert rows(profile, "activities", *columns) == [
+        ("[CUDA memcpy HtoD]", 24, None, None, None, 1, 2),
+        ("void f<int, 4>(int*)", None, 2000, None, 29, 1, 3),
+    ]
+    assert len(reasons(profile, "info")) == 2
+    assert reasons(profile, "warning") == []
+    assert rows(profile, "sessions", "start_resolution_ns") == [(1,)]
+
+
+def test_a_trace_of_2023_stands_in_time_order_with_its_lines() -> None:
+    profile = read(TRACE_2023)
+    columns = ("kind", "start_ns", "stream", "size_bytes", "dynamic_shared_bytes", "src_memory", "dst_memory", "line")
+    assert rows(profile, "activities", *columns) == [
+        ("memset", 100, 21, 7680, None, "device", None, 3),
+        ("kernel", 900, 7, None, 49000, None, None, 2),
+    ]
+
+
+def test_a_size_that_the_rate_does_not_confirm_stays_as_printed() -> None:
+    profile = read(TRACE_2023.replace("2790.697", "9790.697"))
+    assert rows(profile, "activities", "size_bytes")[0] == (8000,)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("[CUDA memcpy Device-to-Host]", "DtoH"),
+        ("[CUDA memcpy Peer-to-Peer]", "PtoP"),
+        ("[CUDA memcpy PtoP]", "PtoP"),
+        ("[CUDA Unified Memory memcpy HtoD]", "HtoD"),
+        ("[CUDA memset]", None),
+        ("memcpy", None),
+    ],
+)
+def test_directions_of_copies(name: str, kind: str | None) -> None:
+    assert copy_kind(name) == kind
+
+
+def test_calls() -> None:
+    assert rows(read(CALLS), "api_calls", "name", "start_ns", "duration_ns", "pid", "tid", "correlation", "line") == [
+        ("cudaLaunchKernel", 850, 20, 9908, 9909, 534, 2),
+        ("cudaMemsetAsync", 20, 50, 9908, 9909, 293, 3),
+    ]
+
+
+def test_ranges_have_their_depth_and_mark_iterations() -> None:
+    profile = read(RANGES)
+    assert rows(profile, "ranges", "name", "start_ns", "duration_ns", "pid", "tid", "depth", "iteration", "line") == [
+        ("iteration 0", 0, 500, 9908, 9909, 0, 0, 2),
+        ("iteration 1", 500, 500, 9908, 9909, 0, 1, 3),
+        ("aten::mm, seq = 0", 840, 60, 9908, 9909, 1, None, 4),
+    ]
+    assert rows(profile, "sessions", "iteration_source") == [("NVTX range iteration",)]
+
+
+def test_with_calls_and_ranges_a_kernel_finds_its_op_and_iteration() -> None:
+    profile = read("\n".join((TRACE_2023, CALLS, RANGES)))
+    assert rows(profile, "activities", "kind", "op", "op_join", "iteration") == [
+        ("memset", None, "no op around the launch", 0),
+        ("kernel", 0, "launch", 1),
+    ]
+    assert rows(profile, "ops", "op", "name", "op_source") == [(0, "aten::mm", "nvtx")]
+
+
+def test_launches_are_calls_and_kernels_on_one_line_without_an_invented_id() -> None:
+    profile = read(LAUNCHES + "\n" + RANGES)
+    assert rows(profile, "api_calls", "name", "start_ns", "duration_ns", "correlation", "line") == [
+        ("cudaLaunchKernel", 850, 20, None, 2)
+    ]
+    columns = (
+        "name",
+        "start_ns",
+        "duration_ns",
+        "grid_x",
+        "block_y",
+        "correlation",
+        "op",
+        "iteration",
+        "arguments",
+        "line",
+    )
+    assert rows(profile, "activities", *columns) == [
+        ("void f<int, 4>(int*)", 900, 8704, 29, 8, None, 0, 1, "Waited in the queue: 30 ns", 2),
+        ("g", 990, 100, 2147483647, 8, None, 0, 1, None, 3),
+    ]
+
+
+def test_a_trace_of_activities_goes_before_launches_and_keeps_their_calls() -> None:
+    profile = read("\n".join((LAUNCHES, TRACE_2023)))
+    assert rows(profile, "activities", "line") == [(7,), (6,)]
+    assert rows(profile, "api_calls", "line") == [(2,)]
+
+
+@pytest.mark.parametrize("version", ["nsys2022", "2023.4_dlprof"])
+def test_the_trace_of_a_real_run_is_that_of_its_database(version: str, corpus: Callable[[str], str]) -> None:
+    name = "report_gputrace.csv" if version == "nsys2022" else "report_cuda_gpu_trace.csv"
+    report = load_one(corpus(f"nsys_stats/{version}/{name}"))["activities"]
+    database = load_one(corpus("nsys/dlprof_nsys_profile.sqlite"))["activities"]
+    columns = (
+        "start_ns",
+        "duration_ns",
+        "stream",
+        "grid_x",
+        "grid_y",
+        "grid_z",
+        "registers",
+        "correlation",
+        "size_bytes",
+    )
+    assert report.select(columns).rows() == database.select(columns).rows()
+    printed = report.filter(pl.col("static_shared_bytes").is_not_null())
+    exact = database.filter(pl.col("activity").is_in(printed["activity"].implode()))
+    assert printed.height > 0
+    assert ((printed["static_shared_bytes"] - exact["static_shared_bytes"]).abs() <= 500).all()
+
+
+def test_many_rows_are_read_like_few() -> None:
+    header, *lines = TRACE_2022.splitlines()
+    many = read("\n".join([header, *lines * 1000]))
+    assert many["activities"].height == 2000
+    assert many["activities"]["line"].sort().to_list() == list(range(2, 2002))
+    assert many["activities"]["duration_ns"].sum() == 1000 * (641 + 8704)

@@ -1,0 +1,25 @@
+"""Reads a text as the program does, for the tests of the formats of text."""
+
+from __future__ import annotations
+
+import io
+
+from tui.loaders.registry import load_one
+from tui.model.profile import Profile
+
+
+def read(text: str | bytes) -> Profile:
+    """The profile of a text, whichever formats are in it."""
+    data = text.encode() if isinstance(text, str) else text
+    return load_one("-", stream=io.BytesIO(data))
+
+
+def rows(profile: Profile, frame: str, *columns: str) -> list[tuple[object, ...]]:
+    """Some columns of a frame."""
+    return profile[frame].select(columns).rows()
+
+
+def reasons(profile: Profile, severity: str | None = None) -> list[str]:
+    """The reasons of its issues."""
+    issues = profile["issues"]
+    return (issues if severity is None else issues.filter(severity=severity))["reason"].to_list()
