@@ -25,14 +25,22 @@ def with_launch(activities: pl.DataFrame, api_calls: pl.DataFrame) -> pl.DataFra
         api_calls: Of the same session. Where several calls share a correlation (a runtime call and the driver call
             within it), the one that began first counts.
     """
-    first = (
-        api_calls.lazy()
-        .filter(pl.col("correlation").is_not_null(), pl.col("start_ns").is_not_null())
-        .select("correlation", launch_ns="start_ns", launch_pid="pid", launch_tid="tid")
-        .sort("launch_ns", maintain_order=True)
-        .unique("correlation", keep="first", maintain_order=True)
+    calls = api_calls.select("correlation", launch_ns="start_ns", launch_pid="pid", launch_tid="tid").drop_nulls(
+        ["correlation", "launch_ns"]
     )
-    return activities.lazy().join(first, on="correlation", how="left", maintain_order="left").collect()
+    keys = calls["correlation"].cast(pl.Int64).to_numpy()
+    order = np.lexsort((calls["launch_ns"].to_numpy(), keys))
+    keys = keys[order]
+    first = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1]))) if len(keys) else order
+    keys, order = keys[first], order[first]
+    wanted = activities["correlation"].cast(pl.Int64)
+    numbers = wanted.fill_null(0).to_numpy()
+    at = np.minimum(np.searchsorted(keys, numbers), max(0, len(keys) - 1))
+    found = wanted.is_not_null().to_numpy() & (keys[at] == numbers) if len(keys) else np.zeros(len(numbers), bool)
+    rows = pl.Series(order[at] if len(keys) else at, dtype=pl.UInt32)
+    rows = rows.set(pl.Series(~found), None)
+    columns = ("launch_ns", "launch_pid", "launch_tid")
+    return activities.with_columns(calls[column].gather(rows).alias(column) for column in columns)
 
 
 def thread_codes(pid: pl.Series, tid: pl.Series) -> npt.NDArray[np.int64]:
