@@ -4,48 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import polars as pl
 
 from tui.analysis.memo import once_per_profile
 from tui.loaders.linking.launches import with_launch
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from tui.model.profile import Profile
+
+    Ints = npt.NDArray[np.int64]
 
 THREAD: Final = ("session", "pid", "tid")
 """Columns that tell threads apart."""
-
-
-@once_per_profile("activities", "api_calls")
-def launched(profile: Profile) -> pl.DataFrame:
-    """Every GPU activity whose launching call and thread are known, by the time of that call.
-
-    Columns: session, pid, tid, launch_ns, duration_ns, is_kernel, and running totals within the thread up to and
-    including the row: gpu_ns and kernels.
-    """
-    parts = [
-        with_launch(
-            activities.select("session", "kind", "duration_ns", "correlation"),
-            profile["api_calls"].filter(pl.col("session") == session),
-        )
-        for (session,), activities in profile["activities"].group_by("session")
-    ]
-    if not parts:
-        return pl.DataFrame(schema=_SCHEMA)
-    is_kernel = (pl.col("kind") == "kernel") | (pl.col("kind") == "graph")
-    return (
-        pl.concat(parts)
-        .rename({"launch_pid": "pid", "launch_tid": "tid"})
-        .drop_nulls(["launch_ns", "tid"])
-        .sort("launch_ns")
-        .with_columns(
-            pl.col("duration_ns").fill_null(0).cum_sum().over(THREAD).alias("gpu_ns"),
-            is_kernel.cast(pl.Int64).cum_sum().over(THREAD).alias("kernels"),
-        )
-        .select(_SCHEMA.names())
-        .cast(_SCHEMA)
-    )
-
 
 _SCHEMA: Final = pl.Schema(
     {
@@ -53,10 +26,35 @@ _SCHEMA: Final = pl.Schema(
         "pid": pl.Int64,
         "tid": pl.Int64,
         "launch_ns": pl.Int64,
-        "gpu_ns": pl.Int64,
-        "kernels": pl.Int64,
+        "duration_ns": pl.Int64,
+        "is_kernel": pl.Boolean,
     }
 )
+
+
+@once_per_profile("activities", "api_calls")
+def launched(profile: Profile) -> pl.DataFrame:
+    """Every GPU activity whose launching call and thread are known, by thread and time of that call.
+
+    Columns: session, pid, tid, launch_ns, duration_ns, is_kernel (a kernel, or a whole CUDA graph).
+    """
+    parts = []
+    for (session,), activities in profile["activities"].group_by("session"):
+        work = activities.select("session", "kind", "duration_ns", "correlation").drop_nulls("correlation")
+        calls = profile["api_calls"].filter(pl.col("session") == session)
+        parts.append(with_launch(work, calls))
+    if not parts:
+        return pl.DataFrame(schema=_SCHEMA)
+    is_kernel = (pl.col("kind") == "kernel") | (pl.col("kind") == "graph")
+    return (
+        pl.concat(parts)
+        .rename({"launch_pid": "pid", "launch_tid": "tid"})
+        .drop_nulls(["launch_ns", "pid", "tid"])
+        .with_columns(is_kernel.alias("is_kernel"))
+        .select(_SCHEMA.names())
+        .cast(_SCHEMA)
+        .sort(*THREAD, "launch_ns")
+    )
 
 
 def with_launched_within(stretches: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
@@ -68,36 +66,42 @@ def with_launched_within(stretches: pl.DataFrame, work: pl.DataFrame) -> pl.Data
         stretches: With the columns of `THREAD`, start_ns and duration_ns.
         work: `launched` of the same profile.
     """
+    threads = work.select(THREAD).unique(maintain_order=True).with_row_index("thread")
+    code = stretches.select(THREAD).join(threads, on=THREAD, how="left", maintain_order="left")["thread"]
+    start = stretches["start_ns"].fill_null(0).to_numpy()
+    end = start + stretches["duration_ns"].fill_null(0).to_numpy()
+    own = work.select(THREAD).join(threads, on=THREAD, how="left", maintain_order="left")["thread"]
+    first, last = _places(own, work["launch_ns"].to_numpy(), code.fill_null(0), start, end)
     known = (
-        pl.col("tid").is_not_null()
+        pl.col("pid").is_not_null()
+        & pl.col("tid").is_not_null()
         & pl.col("start_ns").is_not_null()
         & pl.col("duration_ns").is_not_null()
         & pl.col("session").is_in(work["session"].unique().implode())
     )
-    rows = stretches.with_row_index("_row").with_columns(
-        (pl.col("start_ns") - 1).alias("_from"), (pl.col("start_ns") + pl.col("duration_ns")).alias("_to")
+    launches_nothing = code.is_null().to_numpy()
+
+    def within(values: pl.Series) -> pl.Expr:
+        sums = np.concatenate(([0], np.cumsum(values.fill_null(0).cast(pl.Int64).to_numpy())))
+        return pl.when(known).then(pl.lit(pl.Series(np.where(launches_nothing, 0, sums[last] - sums[first]))))
+
+    return stretches.with_columns(
+        within(work["duration_ns"]).alias("gpu_ns"), within(work["is_kernel"]).alias("kernels")
     )
-    sums = rows.select("_row")
-    for edge in ("_from", "_to"):
-        reached = (
-            rows.filter(known)
-            .sort(edge)
-            .join_asof(
-                work.rename({"gpu_ns": f"gpu{edge}", "kernels": f"kernels{edge}"}),
-                left_on=edge,
-                right_on="launch_ns",
-                by=THREAD,
-                strategy="backward",
-                check_sortedness=False,
-            )
-            .select("_row", pl.col(f"gpu{edge}").fill_null(0), pl.col(f"kernels{edge}").fill_null(0))
-        )
-        sums = sums.join(reached, on="_row", how="left", maintain_order="left")
-    return (
-        pl.concat([rows.drop("_row", "_from", "_to"), sums.drop("_row")], how="horizontal")
-        .with_columns(
-            (pl.col("gpu_to") - pl.col("gpu_from")).alias("gpu_ns"),
-            (pl.col("kernels_to") - pl.col("kernels_from")).alias("kernels"),
-        )
-        .drop("gpu_to", "gpu_from", "kernels_to", "kernels_from")
-    )
+
+
+def _places(own: pl.Series, launch: Ints, code: pl.Series, start: Ints, end: Ints) -> tuple[Ints, Ints]:
+    """Where among launches, sorted by thread and time, the first and the one after the last of each stretch lie."""
+    threads, codes = own.to_numpy().astype(np.int64), code.to_numpy().astype(np.int64)
+    moments = np.concatenate((launch, start, end))
+    low, high = (int(moments.min()), int(moments.max())) if len(moments) else (0, 0)
+    width = high - low + 1
+    if width * (int(threads.max(initial=0)) + 1) >= 1 << 62:
+        # Times too far apart to be put into one number with the thread: their order does as well.
+        _, ranks = np.unique(moments, return_inverse=True)
+        launch, start, end = np.split(ranks.astype(np.int64), (len(launch), len(launch) + len(start)))
+        low, width = 0, len(moments)
+    keys = threads * width + (launch - low)
+    first = np.searchsorted(keys, codes * width + (start - low), side="left")
+    last = np.searchsorted(keys, codes * width + (end - low), side="right")
+    return first, np.maximum(first, last)

@@ -78,6 +78,8 @@ def tool_report(profile: Profile) -> pl.DataFrame:
 def headlines(profile: Profile) -> pl.DataFrame:
     """The rows of `tool_report` that the dashboard tells: its first figures, then its first findings."""
     rows = tool_report(profile)
-    figures = rows.filter(pl.col("section").is_in(HEADLINE_SECTIONS), pl.col("tool_value").is_not_null())
+    # Times and shares; the numbers of the iterations that were counted say little by themselves.
+    telling = pl.col("tool_value").is_not_null() & pl.col("unit").is_in(["%", "ns"])
+    figures = rows.filter(pl.col("section").is_in(HEADLINE_SECTIONS), telling)
     findings = rows.filter(pl.col("section") == FINDING)
     return pl.concat([figures.head(HEADLINES), findings.head(HEADLINE_FINDINGS)])
