@@ -62,7 +62,7 @@ def _serve() -> None:
     """Answer each line of standard input: the name spelt out, or nothing."""
     import signal
 
-    import cxxfilt
+    import cxxfilt  # type: ignore[import-untyped]
 
     if sys.platform != "win32":
         import resource

@@ -162,6 +162,15 @@ def test_activities_find_their_op_through_the_nesting() -> None:
     assert link_ops(launches, result.ops, result.nesting)["op"].to_list() == [1, 0, None]
 
 
+def test_ranges_of_the_whole_process_are_no_ops_unless_no_range_has_a_thread() -> None:
+    rows = ranges(("load", 0, 50, 7), ("anywhere", 10, 90, 7)).with_columns(tid=pl.Series([7, None], dtype=pl.Int64))
+    result = ops_from_ranges(rows)
+    assert result.ops["name"].to_list() == ["load"]
+    assert result.ranges["depth"].to_list() == [0, None]
+    unknown = ops_from_ranges(rows.with_columns(tid=pl.lit(None, pl.Int64)))
+    assert unknown.ops["name"].to_list() == ["load", "anywhere"]
+
+
 def test_no_ranges_give_no_ops() -> None:
     result = ops_from_ranges(ranges(("never closed", 3, None, 7)))
     assert result.ops.is_empty()

@@ -2,11 +2,31 @@
 
 from __future__ import annotations
 
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.loaders.linking.nvtx_texts import LITERAL_LIMIT, RangeText, Role, literal, read_text
+from tui.loaders.linking.nvtx_texts import LITERAL_LIMIT, RangeText, Role, literal, read_texts
+
+
+def read_text(text: str) -> RangeText:
+    """What one text among others says."""
+    others = ["other", "{'mod': 'torch', 'op': 'add'}"]
+    told = read_texts(pl.Series([*(other for other in others if other != text), text])).row(-1, named=True)
+    assert told["text"] == text
+    return RangeText(
+        told["op_name"],
+        Role(told["role"]),
+        told["framework"],
+        told["call"],
+        told["backward"],
+        told["seq"],
+        told["input_shapes"],
+        told["dtype"],
+        told["stack"],
+        told["modules"],
+    )
 
 
 @pytest.mark.parametrize(
@@ -77,6 +97,10 @@ def test_texts_that_only_look_like_literals_are_names(text: str) -> None:
     assert told.role is Role.OP
     assert told.name == text[:2000]
     assert not told.call
+
+
+def test_no_texts_say_nothing() -> None:
+    assert read_texts(pl.Series([], dtype=pl.String)).is_empty()
 
 
 @given(st.text(alphabet="{}[]()'\":,\\ modpargstrceMkTunSlx0-9.=*#\n\0é", max_size=80))

@@ -10,7 +10,7 @@ import polars as pl
 
 from tui.loaders.linking.launches import iteration_at, nest, parents, thread_codes
 from tui.loaders.linking.nesting import NONE, Nesting
-from tui.loaders.linking.nvtx_texts import Role, read_text
+from tui.loaders.linking.nvtx_texts import Role, read_texts
 from tui.model.schema import NAME, OPS, RANGES, conform, empty
 
 if TYPE_CHECKING:
@@ -51,7 +51,8 @@ def ops_from_ranges(ranges: pl.DataFrame) -> OpsOfRanges:
     - ranges that mark an iteration, or have one in them on the same thread (an epoch);
     - what hooks write to tell where an op was called from, and settings: they give the ops in them ``stack`` and
       ``group``;
-    - ranges of a library (NCCL, cuBLAS, cuDNN, ...) inside an op that a framework wrote: the op is the framework's.
+    - ranges of a library (NCCL, cuBLAS, cuDNN, ...) inside an op that a framework wrote: the op is the framework's;
+    - ranges of no thread, where others have one: they belong to the whole process and overlap in any way.
 
     A group is the path of modules where a call site tells it, else of the ops around. A backward op has the direction
     bprop, and so has all that runs in it; an op with a sequence number fprop, and what runs in it; the others have
@@ -64,9 +65,11 @@ def ops_from_ranges(ranges: pl.DataFrame) -> OpsOfRanges:
     Raises:
         ValueError: The times are too far apart to be of one recording.
     """
+    has_threads = ranges["tid"].null_count() < ranges.height
     closed = (
         ranges.with_row_index("range")
         .filter(pl.col("start_ns").is_not_null(), pl.col("duration_ns") >= 0)
+        .filter(pl.col("tid").is_not_null() | (not has_threads))
         .sort("start_ns", "duration_ns", descending=[False, True], maintain_order=True)
     )
     if closed.is_empty():
@@ -100,28 +103,7 @@ def ops_from_ranges(ranges: pl.DataFrame) -> OpsOfRanges:
 
 def _told(closed: pl.DataFrame) -> pl.DataFrame:
     """The ranges with what their texts say, which is worked out once for each distinct text."""
-    distinct = closed["name"].unique().drop_nulls().cast(pl.String)
-    texts = [read_text(text) for text in distinct]
-    table = pl.DataFrame(
-        {
-            "text": distinct,
-            "op_name": [one.name for one in texts],
-            "role": [str(one.role) for one in texts],
-            "framework": [one.framework for one in texts],
-            "call": [one.call for one in texts],
-            "backward": [one.backward for one in texts],
-            "seq": [one.seq for one in texts],
-            "input_shapes": [one.shapes for one in texts],
-            "dtype": [one.dtype for one in texts],
-            "stack": [one.stack for one in texts],
-            "modules": [one.group for one in texts],
-        },
-        schema_overrides={
-            **dict.fromkeys(("text", "op_name", "role", "input_shapes", "dtype", "stack", "modules"), pl.String),
-            **dict.fromkeys(("framework", "call", "backward"), pl.Boolean),
-            "seq": pl.Int64,
-        },
-    )
+    table = read_texts(closed["name"].unique().drop_nulls().cast(pl.String))
     joined = closed.with_columns(pl.col("name").cast(pl.String).alias("text")).join(
         table, on="text", how="left", maintain_order="left"
     )

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+import polars as pl
+
 
 class Role(StrEnum):
     """What a range is for."""
@@ -29,7 +31,7 @@ class Role(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RangeText:
-    """What one text says."""
+    """What a text says."""
 
     name: str
     """Of the op, without the notes."""
@@ -60,9 +62,10 @@ _PART_LIMIT: Final = 64
 """So many tensors, source lines or path elements of one literal are kept."""
 _TEXT_LIMIT: Final = 2000
 
-_NOTE: Final = re.compile(r", (?:stashed )?(?:seq|tid|op_id|sizes|input_op_ids) ?= ?(?=[\d\[(-])")
-_SEQ: Final = re.compile(r"seq ?= ?(\d{1,18})(?!\d)")
-_SIZES: Final = re.compile(r"sizes ?= ?(\[[\d\[\], -]*\])")
+_NOTES: Final = r"(?s), (?:stashed )?(?:seq|tid|op_id|sizes|input_op_ids) ?= ?[\d\[(-].*$"
+"""The notes of a text: all from the first on."""
+_SEQ: Final = r"seq ?= ?(\d{1,18})(?:\D|$)"
+_SIZES: Final = r"sizes ?= ?(\[[\d\[\], -]*\])"
 _BACKWARD: Final = re.compile(r"(?:\w*Backward\d*|AccumulateGrad)$")
 _FRAMEWORK: Final = re.compile(
     r"(?:aten|prim|prims|torch|c10d?|autograd|nccl|quantized|torchvision)::?[a-z_]|\w+Backward0$"
@@ -71,35 +74,85 @@ _SETTINGS: Final = re.compile(r"\{\s*[\"']model_config[\"']")
 _LITERAL: Final = re.compile(r"\{\s*'(?:mod|traceMarker)'\s*:")
 
 
-def read_text(text: str) -> RangeText:
-    """What a text says.
+_NAMES: Final = {
+    **dict.fromkeys(("text", "op_name", "role", "input_shapes", "dtype", "stack", "modules"), pl.String),
+    **dict.fromkeys(("framework", "call", "backward"), pl.Boolean),
+    "seq": pl.Int64,
+}
 
-    >>> read_text("aten::mm, seq = 5, op_id = 9").name, read_text("MmBackward0, seq = 5").backward
-    ('aten::mm', True)
-    >>> read_text("{'mod': 'Tensor', 'op': '__mul__', 'args': []}").name
-    'Tensor.__mul__'
+
+def read_texts(texts: pl.Series) -> pl.DataFrame:
+    """What distinct texts say, a row each in their order.
+
+    Columns: ``text`` and the fields of `RangeText`: op_name (of the op), role, framework, call, backward, seq,
+    input_shapes, dtype, stack and modules (its group).
+
+    >>> read_texts(pl.Series(["aten::mm, seq = 5, op_id = 9", "AddBackward0"])).select("op_name", "seq").rows()
+    [('aten::mm', 5), ('AddBackward0', None)]
     """
-    if text.startswith("{"):
-        if _SETTINGS.match(text):
-            return RangeText(text[:_TEXT_LIMIT], Role.SETTINGS)
-        if _LITERAL.match(text):
-            return _of_literal(literal(text)) or RangeText(text[:_TEXT_LIMIT])
-    return _of_notes(text)
-
-
-def _of_notes(text: str) -> RangeText:
-    note = _NOTE.search(text)
-    name, notes = (text[: note.start()], text[note.start() :]) if note else (text, "")
-    seq = _SEQ.search(notes)
-    sizes = _SIZES.search(notes)
-    name = name[:_TEXT_LIMIT]
-    return RangeText(
-        name,
-        framework=note is not None or _FRAMEWORK.match(name) is not None,
-        backward=_BACKWARD.search(name) is not None or "stashed seq" in notes,
-        seq=int(seq[1]) if seq else None,
-        shapes=sizes[1][:_TEXT_LIMIT] if sizes else None,
+    text = pl.col("text")
+    # Texts that differ in their notes alone, of which there can be one for each op, are read all at once.
+    named = texts.alias("text").to_frame().with_columns(raw_name=text.str.replace(_NOTES, ""))
+    notes = text.str.slice(pl.col("raw_name").str.len_chars())
+    distinct = named["raw_name"].unique()
+    by_name = pl.DataFrame(
+        {
+            "raw_name": distinct,
+            "written": [_FRAMEWORK.match(name) is not None for name in distinct],
+            "backward": [_BACKWARD.search(name) is not None for name in distinct],
+        },
+        schema_overrides={"written": pl.Boolean, "backward": pl.Boolean},
     )
+    plain = named.join(by_name, on="raw_name", how="left", maintain_order="left").select(
+        "text",
+        op_name=pl.col("raw_name").str.slice(0, _TEXT_LIMIT),
+        role=pl.lit(str(Role.OP)),
+        framework=pl.col("written") | (notes != ""),
+        backward=pl.col("backward") | notes.str.contains("stashed seq", literal=True),
+        call=pl.lit(False),
+        seq=notes.str.extract(_SEQ).cast(pl.Int64),
+        input_shapes=notes.str.extract(_SIZES).str.slice(0, _TEXT_LIMIT),
+        **{column: pl.lit(None, pl.String) for column in ("dtype", "stack", "modules")},
+    )
+    known = {one: told for one in texts.filter(texts.str.starts_with("{")) if (told := _read_literal(one)) is not None}
+    if not known:
+        return plain.select(*_NAMES)
+    return (
+        pl.concat(
+            [plain.filter(~text.is_in(list(known))).select(*_NAMES), _frame(known)],
+        )
+        .join(texts.alias("text").to_frame().with_row_index("row"), on="text")
+        .sort("row")
+        .drop("row")
+    )
+
+
+def _frame(known: Mapping[str, RangeText]) -> pl.DataFrame:
+    rows = [
+        {
+            "text": text,
+            "op_name": one.name,
+            "role": str(one.role),
+            "framework": one.framework,
+            "call": one.call,
+            "backward": one.backward,
+            "seq": one.seq,
+            "input_shapes": one.shapes,
+            "dtype": one.dtype,
+            "stack": one.stack,
+            "modules": one.group,
+        }
+        for text, one in known.items()
+    ]
+    return pl.DataFrame(rows, schema=_NAMES)
+
+
+def _read_literal(text: str) -> RangeText | None:
+    if _SETTINGS.match(text):
+        return RangeText(text[:_TEXT_LIMIT], Role.SETTINGS)
+    if _LITERAL.match(text):
+        return _of_literal(literal(text)) or RangeText(text[:_TEXT_LIMIT])
+    return None
 
 
 def literal(text: str) -> object:

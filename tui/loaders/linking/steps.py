@@ -54,8 +54,9 @@ def mark_steps(ranges: pl.DataFrame, *, kind: str = "NVTX range") -> Steps:
     )
     names = numbered["name"].unique().drop_nulls().cast(pl.String)
     families_of_names = names.str.replace_all(r"\d+", "#")
-    ranks = families_of_names.map_elements(_rank, return_dtype=pl.Int64)
-    table = pl.DataFrame({"text": names, "family": families_of_names, "rank": ranks}).drop_nulls("rank")
+    ranks = {family: _rank(family) for family in families_of_names.unique()}
+    rank = families_of_names.replace_strict(ranks, return_dtype=pl.Int64) if ranks else families_of_names.cast(pl.Int64)
+    table = pl.DataFrame({"text": names, "family": families_of_names, "rank": rank}).drop_nulls("rank")
     rows = numbered.with_columns(pl.col("name").cast(pl.String).alias("text")).join(table, on="text").sort("start_ns")
     families = (
         rows.with_columns(end_ns=pl.col("start_ns") + pl.col("duration_ns"))

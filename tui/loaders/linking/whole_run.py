@@ -53,9 +53,9 @@ def linked(
         frames["ops"] = found.ops
         if activities is not None:
             steps = marked.ranges.filter(pl.col("iteration").is_not_null())
-            activities = link_ops(activities, found.ops, found.nesting).with_columns(
-                iteration_at(steps, activities["launch_ns"]).alias("iteration")
-            )
+            if found.ops.height:
+                activities = link_ops(activities, found.ops, found.nesting)
+            activities = activities.with_columns(iteration_at(steps, activities["launch_ns"]).alias("iteration"))
     if activities is not None:
         frames["activities"] = activities.drop(LAUNCH)
     return frames

@@ -19,7 +19,7 @@ from tui.loaders.nvprof_db.metrics import read_metrics
 from tui.loaders.nvprof_db.strings import Strings
 from tui.loaders.nvprof_db.times import relative
 from tui.model.errors import ProftuiError
-from tui.model.schema import FRAMES, conform
+from tui.model.schema import FRAMES, conform, empty
 
 if TYPE_CHECKING:
     from tui.loaders.collector import Collector
@@ -180,26 +180,22 @@ def _linked(
 ) -> tuple[dict[str, pl.DataFrame], str | None]:
     """The frames of one process, GPU work tied to ops and iterations; and where iterations are from."""
     steps = mark_steps(conform("ranges", ranges))
-    # A range that belongs to no thread can be around no launch.
-    threaded = steps.ranges.with_row_index("row").filter(pl.col("tid").is_not_null())
-    found = ops_from_ranges(threaded.drop("row"))
-    depths = pl.DataFrame({"row": threaded["row"], "depth": found.ranges["depth"]})
-    marked = (
-        steps.ranges.drop("depth")
-        .with_row_index("row")
-        .join(depths, on="row", how="left", maintain_order="left")
-        .drop("row")
-    )
+    marked, ops = steps.ranges, empty("ops")
     launched = with_launch(activities, calls)
-    if found.ops.height:
-        launched = link_ops(launched, found.ops, found.nesting)
+    try:
+        found = ops_from_ranges(marked)
+        marked, ops = found.ranges, found.ops
+        if ops.height:
+            launched = link_ops(launched, ops, found.nesting)
+    except ValueError as error:
+        collector.issue("error", None, "CUPTI_ACTIVITY_KIND_MARKER", f"no ops were made of the NVTX ranges: {error}")
     marks = marked.filter(pl.col("iteration").is_not_null())
     if marks.height:
         launched = launched.with_columns(iteration_at(marks, launched["launch_ns"]))
     return {
         "activities": _of_model("activities", launched, collector),
         "api_calls": calls,
-        "ops": found.ops,
+        "ops": ops,
         "ranges": marked,
     }, steps.source
 
@@ -236,7 +232,7 @@ def _tell(
             "nvprof --import-profile FILE --csv",
         )
     if astray:
-        collector.issue("warning", None, "", f"start times more than a month from the others were left out ({astray})")
+        collector.issue("warning", None, "", f"start times more than a week from the others were left out ({astray})")
     if ends_alone:
         collector.issue(
             "warning", None, "", f"ends of NVTX ranges have no start ({ends_alone}): recording began within them"

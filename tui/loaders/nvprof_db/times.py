@@ -6,8 +6,8 @@ from typing import Final
 
 import polars as pl
 
-LONGEST_NS: Final = 30 * 24 * 3600 * 10**9
-"""A month: what lies farther from all else is damage."""
+LONGEST_NS: Final = 7 * 24 * 3600 * 10**9
+"""A week: what lies farther from all else is damage."""
 
 
 def absolute(start: str = "start", end: str = "end") -> tuple[pl.Expr, pl.Expr]:
@@ -20,7 +20,7 @@ def absolute(start: str = "start", end: str = "end") -> tuple[pl.Expr, pl.Expr]:
 def relative(frames: tuple[pl.DataFrame, ...]) -> tuple[tuple[pl.DataFrame, ...], int | None, int]:
     """Count the times of frames from the earliest of them.
 
-    Times that lie more than a month from the middle one are none: they become null.
+    Times that lie more than a week from the middle one are none: they become null.
 
     Returns:
         The frames, the Unix time that they now count from (None without any), and how many times were left out.
