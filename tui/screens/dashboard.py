@@ -335,7 +335,7 @@ def _ops_note(board: Dashboard) -> str:
     if not board.ops_recorded:
         return "inferred from kernel names"
     if not board.ops_inferred:
-        return "recorded, without ops within"
+        return "recorded, GPU self time"
     return f"recorded in {board.ops_recorded} of {board.ops_recorded + board.ops_inferred} sessions"
 
 

@@ -1,0 +1,130 @@
+"""Ops and Kernels of inputs that record their ops."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.screens.opening import app_of, opened, press, sample
+from tests.screens.training_trace import write_training_trace
+from tests.snapshots import assert_screen, screen_text
+from tui.screens.linked import LinkedTablesScreen
+from tui.widgets.detail_pane import DetailPane
+from tui.widgets.table_pane import TablePane
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from syrupy.assertion import SnapshotAssertion
+    from textual.pilot import Pilot
+
+SIZES = ((80, 24), (120, 40), (200, 50))
+STATES = {"ops": "4", "details": "4 j j i", "kernels-of-an-op": "4 j enter"}
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> str:
+    return write_training_trace(tmp_path)
+
+
+def pane(pilot: Pilot[None], name: str) -> TablePane:
+    screen = app_of(pilot).view_screen
+    assert isinstance(screen, LinkedTablesScreen)
+    return screen.query_one(f"#{name}", TablePane)
+
+
+def column(pilot: Pilot[None], name: str, wanted: str) -> list[object]:
+    return pane(pilot, name).shown_frame()[wanted].to_list()
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("state", STATES)
+async def test_screen(state: str, size: tuple[int, int], trace: str, snapshot: SnapshotAssertion) -> None:
+    async with opened(trace, size=size) as pilot:
+        await press(pilot, *STATES[state].split())
+        assert_screen(pilot.app, snapshot)
+
+
+async def test_from_an_op_to_its_kernels_to_one_launch(trace: str) -> None:
+    async with opened(trace) as pilot:
+        await press(pilot, "4")
+        ops = column(pilot, "ops", "op")
+        assert ops[:4] == ["aten::mm", "aten::addmm", "aten::relu", "(no op: no op around the launch)"]
+        times = column(pilot, "ops", "gpu_self_ns")
+        assert times[:4] == [1_200_000, 800_000, 121_000, 90_000]
+        assert column(pilot, "kernels", "calls") == [4]
+        assert pane(pilot, "launches").shown_frame()["duration_ns"].to_list() == [310_000, 290_000] * 2
+        await press(pilot, "enter", "enter", "enter")
+        assert app_of(pilot).screen.query_one(DetailPane).is_open
+
+
+async def test_an_op_without_kernels_of_its_own_shows_those_of_what_it_called(trace: str) -> None:
+    async with opened(trace) as pilot:
+        await press(pilot, "4")
+        await press(pilot, *["j"] * column(pilot, "ops", "op").index("aten::linear"))
+        assert column(pilot, "kernels", "launched_by") == ["aten::addmm"]
+        assert column(pilot, "kernels", "total_ns") == [800_000]
+        assert pane(pilot, "launches").shown_frame().height == 2
+
+
+async def test_work_without_an_op_shows_its_kernels_and_their_launches(trace: str) -> None:
+    async with opened(trace) as pilot:
+        await press(pilot, "4", "j", "j", "j")
+        assert column(pilot, "kernels", "name") == ["void my_own_kernel(float*)"]
+        assert pane(pilot, "launches").shown_frame().height == 2
+        await press(pilot, "i")
+        assert "(no op: no op around the launch)" in screen_text(pilot.app)
+
+
+async def test_ops_that_launched_nothing_come_last_and_can_be_filtered(trace: str) -> None:
+    async with opened(trace) as pilot:
+        await press(pilot, "4", "G")
+        assert "this op launched nothing on the GPU" in screen_text(pilot.app)
+        assert column(pilot, "ops", "gpu_self_ns")[-1] == 0
+        await press(pilot, "g", "f", *"gpu_self>0", "enter")
+        assert 0 not in column(pilot, "ops", "gpu_self_ns")
+
+
+async def test_details_tell_what_the_calls_of_an_op_were_like(trace: str) -> None:
+    async with opened(trace, size=(200, 50)) as pilot:
+        await press(pilot, "4", "j", "i")
+        text = screen_text(pilot.app)
+        for told in (
+            "[[64, 512], [1024, 512], [1024]]  2 calls",
+            "recorded by the profiler",
+            "AddmmBackward0  2 calls",
+        ):
+            assert told in text
+        assert "model.py(21): forward" in text
+
+
+async def test_a_profile_with_both_kinds_of_sessions_says_where_each_op_is_from(trace: str) -> None:
+    async with opened(trace, sample("caffe_conv1.nvprof.log"), size=(200, 50)) as pilot:
+        assert "Top 10 GPU ops  recorded in 1 of 2 sessions" in screen_text(pilot.app)
+        await press(pilot, "4")
+        assert set(column(pilot, "ops", "op_source")) == {"recorded", "inferred", None}
+        inferred = column(pilot, "ops", "op_source").index("inferred")
+        await press(pilot, *["j"] * inferred)
+        op = pane(pilot, "ops").current_row
+        assert op is not None
+        assert sum(column(pilot, "kernels", "total_ns")) == op["gpu_self_ns"]  # type: ignore[arg-type]
+        assert pane(pilot, "launches").shown_frame().height
+        # A session by itself is shown as its own input would be.
+        app_of(pilot).choose_session(1)
+        await press(pilot, "g")
+        assert "total_ns" in pane(pilot, "ops").frame.columns
+        assert pane(pilot, "ops").spec.weight == "total_ns"
+        app_of(pilot).choose_session(None)
+        await press(pilot, "g")
+        assert pane(pilot, "ops").spec.weight == "gpu_self_ns"
+
+
+async def test_a_kind_of_work_leads_to_the_ops_that_did_some_of_it(trace: str) -> None:
+    async with opened(trace) as pilot:
+        assert "Top 10 GPU ops  recorded, GPU self time" in screen_text(pilot.app)
+        assert "GPU time by kind of work  by op, else by kernel name" in screen_text(pilot.app)
+        app_of(pilot).screen.query_one("#split").focus()
+        await press(pilot, "enter")
+        assert pane(pilot, "ops").state.filter == 'group:"gemm"'
+        assert column(pilot, "ops", "op")[:2] == ["aten::mm", "aten::addmm"]
