@@ -20,7 +20,7 @@ def steps_of(ranges: pl.DataFrame, derived: pl.DataFrame) -> Steps:
         derived: The derived lines of GPUs.
     """
     plain = ranges.drop("step")
-    annotated = ranges.filter(pl.col("step").is_between(0, (1 << 31) - 1))
+    annotated = ranges.filter(pl.col("step").is_between(0, (1 << 31) - 1), pl.col("name").is_not_null())
     if annotated.height:
         name = annotated["name"].mode().sort()[0]
         own = (pl.col("name") == name) & pl.col("step").is_between(0, (1 << 31) - 1)
@@ -35,7 +35,7 @@ def steps_of(ranges: pl.DataFrame, derived: pl.DataFrame) -> Steps:
 
 def _of_line(derived: pl.DataFrame, line: str) -> tuple[pl.DataFrame | None, str]:
     """The rows of a derived line of the first GPU that has it, as ranges that mark iterations; and whose they are."""
-    rows = derived.filter(pl.col("thread").str.starts_with(line)).sort("start_ns")
+    rows = derived.filter(pl.col("thread").str.starts_with(line), pl.col("name").is_not_null()).sort("start_ns")
     if rows.is_empty():
         return None, ""
     first = rows.row(0, named=True)

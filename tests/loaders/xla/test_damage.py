@@ -1,0 +1,63 @@
+"""Whatever stands in an event, the trace opens or gets one clear line."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.loaders import test_tf_timeline as timeline
+from tests.loaders.xla.test_trace import DERIVED, EVENTS, NAMES, read
+from tui.model.errors import ProftuiError
+from tui.model.schema import FRAMES
+
+ALL = (*NAMES, *EVENTS, *DERIVED)
+
+odd_values = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(1 << 70), 1 << 70),
+    st.floats(allow_nan=True, allow_infinity=True),
+    st.text(max_size=8),
+    st.sampled_from(
+        ["regs:99999999999 grid:1,2 block:", "kind_src:", "train", "/device:GPU:99999999999", "$$", [], {}]
+    ),
+)
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_any_value_may_stand_in_any_event(data: st.DataObject) -> None:
+    events = damaged(data, ALL)
+    with contextlib.suppress(ProftuiError):
+        profile = read(*events)
+        assert {name: profile[name].schema for name in FRAMES} == dict(FRAMES)
+        assert profile["activities"].height <= len(EVENTS)
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_any_value_may_stand_in_any_row_of_a_timeline(data: st.DataObject) -> None:
+    events = damaged(data, timeline.ROWS)
+    with contextlib.suppress(ProftuiError):
+        profile = timeline.read(*events)
+        assert {name: profile[name].schema for name in FRAMES} == dict(FRAMES)
+        assert profile["activities"].height <= len(timeline.ROWS)
+
+
+def damaged(data: st.DataObject, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The events with other values, or none, in some places."""
+    events = [{**one, "args": dict(one["args"])} for one in rows]
+    for _ in range(data.draw(st.integers(1, 8))):
+        event = data.draw(st.sampled_from(events))
+        args = event.get("args")
+        into = args if isinstance(args, dict) and args and data.draw(st.booleans()) else event
+        key = data.draw(st.sampled_from(sorted(into)))
+        if data.draw(st.booleans()):
+            into[key] = data.draw(odd_values)
+        elif key != "args":
+            del into[key]
+    return events
