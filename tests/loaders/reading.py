@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import io
+from typing import TYPE_CHECKING
 
 from tui.loaders.registry import load_one
-from tui.model.profile import Profile
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
 
 
 def read(text: str | bytes) -> Profile:

@@ -26,6 +26,9 @@ MAX_STRAY_LINES: Final = 20
 _FIRST_LOOK: Final = 64
 """So many lines are looked at before a whole block is."""
 
+_LEAST_SEPARATORS: Final = 3
+"""A line with so many among the rows of a table is one of them, damaged; one with fewer is program output."""
+
 _ROW_START: Final = re.compile(r'\s*"?-?\d[\d.]*"?\s*(?:[,;\t]|$)')
 """How a row with a number in front begins, and all that may be left of one."""
 
@@ -171,7 +174,7 @@ class CsvTable:
         separators = text.count(self._separator)
         if cells and self._header.fullmatch(cells[0].strip()) and separators:
             return False
-        if separators >= max(3, width // 2) or _ROW_START.match(text):
+        if separators >= _LEAST_SEPARATORS or _ROW_START.match(text):
             self._sink.damaged(line, f"expected a row of {width} cells, found {len(cells)}; it is left out")
             return True
         self._stray += 1

@@ -41,6 +41,8 @@ def linked(
     frames: dict[str, pl.DataFrame] = {}
     if calls is not None:
         frames["api_calls"] = calls
+    if activities is not None and "correlation" not in activities.columns:
+        activities = activities.with_columns(pl.lit(None, pl.Int64).alias("correlation"))
     if activities is not None and LAUNCH[0] not in activities.columns:
         activities = with_launch(activities, empty("api_calls") if calls is None else calls)
     if ranges is not None:

@@ -1,0 +1,279 @@
+"""Nsight Compute's pages: details, raw, summary, with what stands above them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.loaders.reading import read, reasons, rows
+from tui.analysis.kernels import kernels
+from tui.loaders.ncu.values import base_unit, decimal_sign, numbers
+from tui.loaders.registry import load_one
+from tui.model.errors import ProftuiError
+
+LAUNCH = (
+    '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device",'
+    '"CC"'
+)
+DETAILS = (
+    f'{LAUNCH},"Section Name","Metric Name","Metric Unit","Metric Value","Rule Name","Rule Type","Rule Description",'
+    '"Estimated Speedup Type","Estimated Speedup"'
+)
+FIRST = '"0","77","app","127.0.0.1","void f<int, 4>(int *)","1","7","(256, 1, 1)","(22, 3, 1)","0","7.5"'
+SECOND = '"1","77","app","127.0.0.1","g","1","8","(32, 2, 1)","(1, 1, 1)","0","7.5"'
+
+
+def metric(launch: str, section: str, name: str, unit: str, value: str) -> str:
+    """A row of the details page: four cells fewer than the header has."""
+    return f'{launch},"{section}","{name}","{unit}","{value}",'
+
+
+PAGE = "\n".join(
+    [
+        "loss 0.5, step 1",
+        "==PROF== Connected to process 77 (/home/me/app)",
+        '==PROF== Profiling "f" - 0: 0%....50%....100% - 8 passes',
+        DETAILS,
+        metric(FIRST, "GPU Speed Of Light Throughput", "Duration", "usecond", "1,234.56"),
+        metric(FIRST, "GPU Speed Of Light Throughput", "DRAM Frequency", "cycle/nsecond", "1.25"),
+        f'{FIRST},"SpeedOfLight","","","","SOLBottleneck","OPT","Low throughput, look at it.","global","96.88"',
+        metric(FIRST, "Launch Statistics", "Registers Per Thread", "register/thread", "40"),
+        metric(FIRST, "Launch Statistics", "Dynamic Shared Memory Per Block", "Kbyte/block", "1.02"),
+        metric(FIRST, "Launch Statistics", "Static Shared Memory Per Block", "byte/block", "0"),
+        metric(FIRST, "Launch Statistics", "Function Cache Configuration", "", "CachePreferNone"),
+        metric(FIRST, "Launch Statistics", "# SMs", "SM", "34"),
+        metric(FIRST, "Memory", "Mem Busy", "", "n/a"),
+        metric(SECOND, "GPU Speed Of Light Throughput", "Duration", "nsecond", "640"),
+    ]
+)
+RAW = "\n".join(
+    [
+        f'{LAUNCH},"device__attribute_display_name","device__attribute_multiprocessor_count","gpu__time_duration.sum",'
+        '"launch__registers_per_thread","launch__func_cache_config","dram__bytes.sum.per_second",'
+        '"sm__inst_executed_pipe_tensor_op_hmma.sum"',
+        '"","","","","","","","","","","","","","us","register/thread","","Gbyte/s","inst"',
+        f'{FIRST},"NVIDIA A100","108","12.5","40.000000","PreferNone","1.5","4096"',
+        f'{SECOND},"NVIDIA A100","108","0.64","16.000000","PreferNone","0.25","0"',
+    ]
+)
+SUMMED = '"77","app","host","g","(32, 1, 1)","(2, 1, 1)","0","8.0","3","Speed Of Light"'
+SUMMARY = "\n".join(
+    [
+        '"Process ID","Process Name","Host Name","Kernel Name","Block Size","Grid Size","Device","CC","Invocations",'
+        '"Section Name","Metric Name","Metric Unit","Minimum","Maximum","Average"',
+        f'{SUMMED},"Duration","usecond","1.5","2.5","2.1"',
+        f'{SUMMED},"Memory Throughput","%","10","30","20"',
+    ]
+)
+
+
+SHORT = '"ID","Kernel Name","Metric Name","Metric Unit","Metric Value"\n'
+
+
+def test_details_become_launches() -> None:
+    profile = read(PAGE)
+    columns = ("name", "start_ns", "duration_ns", "grid_x", "grid_y", "block_x", "registers", "dynamic_shared_bytes")
+    assert rows(profile, "activities", *columns, "static_shared_bytes", "stream", "context", "device", "line") == [
+        ("void f<int, 4>(int *)", None, 1_234_560, 22, 3, 256, 40, 1020, 0, 7, 1, 0, 5),
+        ("g", None, 640, 1, 1, 32, None, None, None, 8, 1, 0, 14),
+    ]
+    assert profile["activities"]["arguments"][0] == "Function Cache Configuration: CachePreferNone"
+    assert rows(profile, "sessions", "format", "pid", "command", "host", "tool", "first_line") == [
+        ("ncu-csv", 77, "/home/me/app", "127.0.0.1", "Nsight Compute", 4)
+    ]
+    assert rows(profile, "devices", "device", "name", "compute_capability", "sm_count") == [(0, None, "7.5", 34)]
+    (told,) = reasons(profile)
+    assert told.startswith("Nsight Compute runs one kernel at a time")
+    assert kernels(profile).select("name", "total_ns").rows() == [("void f<int, 4>(int *)", 1_234_560), ("g", 640)]
+
+
+def test_metrics_are_in_base_units_with_their_launch_and_line() -> None:
+    profile = read(PAGE)
+    columns = ("kernel", "grid_x", "block_x", "invocations", "metric", "description", "avg", "unit", "line")
+    assert rows(profile, "metrics", *columns)[:2] == [
+        ("void f<int, 4>(int *)", 22, 256, 1, "Duration", "GPU Speed Of Light Throughput", 1234560.0, "ns", 5),
+        ("void f<int, 4>(int *)", 22, 256, 1, "DRAM Frequency", "GPU Speed Of Light Throughput", 1.25e9, "Hz", 6),
+    ]
+    assert profile["metrics"].height == 7
+
+
+def test_rules_are_findings_of_the_tool() -> None:
+    assert rows(read(PAGE), "tool_findings", "tool", "severity", "problem", "recommendation", "line") == [
+        (
+            "Nsight Compute",
+            "warning",
+            "SOLBottleneck in f (launch 0)",
+            "Low throughput, look at it. (estimated speedup, global: 96.88 %)",
+            7,
+        )
+    ]
+
+
+def test_the_raw_page_has_a_row_of_units_and_facts_of_the_device() -> None:
+    profile = read(RAW)
+    columns = ("name", "duration_ns", "registers", "uses_tensor_core", "tensor_core_reason", "line")
+    reason = "Nsight Compute: sm__inst_executed_pipe_tensor_op_hmma.sum"
+    assert rows(profile, "activities", *columns) == [
+        ("void f<int, 4>(int *)", 12_500, 40, True, reason, 3),
+        ("g", 640, 16, False, reason, 4),
+    ]
+    assert rows(profile, "devices", "name", "compute_capability", "sm_count") == [("NVIDIA A100", "7.5", 108)]
+    assert rows(profile, "tool_figures", "section", "name", "value") == [
+        ("device 0", "device__attribute_multiprocessor_count", 108.0)
+    ]
+    of_memory = profile["metrics"].filter(metric="dram__bytes.sum.per_second")
+    assert of_memory.select("avg", "unit", "line").rows() == [(1.5e9, "B/s", 3), (2.5e8, "B/s", 4)]
+
+
+def test_two_pages_of_one_run_are_one_session_the_raw_one_first_and_a_rerun_is_another() -> None:
+    both = read(PAGE + "\n\n" + RAW)
+    assert rows(both, "activities", "session", "duration_ns", "registers") == [(0, 12_500, 40), (0, 640, 16)]
+    other = read(PAGE + "\n\n" + RAW.replace('"void f<int, 4>(int *)"', '"h"'))
+    assert rows(other, "activities", "session", "name")[2:] == [(1, "h"), (1, "g")]
+
+
+def test_the_summary_of_all_launches_of_a_kernel() -> None:
+    profile = read(SUMMARY)
+    assert rows(profile, "summary", "section", "name", "calls", "total_ns", "avg_ns", "min_ns", "max_ns", "line") == [
+        ("gpu", "g", 3, 6300, 2100, 1500, 2500, 2)
+    ]
+    assert rows(profile, "metrics", "metric", "invocations", "min", "max", "avg", "unit")[1] == (
+        "Memory Throughput",
+        3,
+        10.0,
+        30.0,
+        20.0,
+        "%",
+    )
+    assert any("prints no totals" in reason for reason in reasons(profile))
+
+
+def test_a_short_header_of_a_script_is_read_as_well() -> None:
+    text = SHORT + '"0","k","gpu__time_duration.sum","nsecond","500"\n'
+    assert rows(read(text), "activities", "name", "duration_ns", "grid_x", "line") == [("k", 500, None, 2)]
+
+
+def test_a_decimal_comma_is_told_from_the_whole_file() -> None:
+    german = PAGE.replace("1,234.56", "1.234,56").replace('"1.25"', '"1,25"').replace('"1.02"', '"1,02"')
+    profile = read(german.replace('"640"', '"27.595.520"'))
+    assert profile["activities"]["duration_ns"].to_list() == [1_234_560, 27_595_520]
+    assert profile["activities"]["dynamic_shared_bytes"].to_list() == [1020, None]
+    assert "the numbers of this file have a decimal comma, and points between thousands" in reasons(profile, "info")
+
+
+def test_numbers_that_could_mean_two_things_stay_unknown() -> None:
+    text = SHORT + '"0","k","gpu__time_duration.sum","nsecond","1,024"\n'
+    profile = read(text)
+    assert rows(profile, "activities", "duration_ns") == [(None,)]
+    (reason,) = reasons(profile, "warning")
+    assert reason == (
+        "1 numbers like this one are ambiguous, since the decimal sign of this file cannot be told: they stay unknown"
+    )
+
+
+@pytest.mark.parametrize(
+    ("texts", "sign", "values"),
+    [
+        (["1,234.5", "1,024"], ".", [1234.5, 1024.0]),
+        (["9,00", "1.024"], ",", [9.0, 1024.0]),
+        (["0.512", "12"], ".", [0.512, 12.0]),
+        (["1,024", "12"], None, [None, 12.0]),
+        (["1,5", "1.5"], None, [None, None]),
+        (["1,234,567", "1.500"], ".", [1234567.0, 1.5]),
+        (["27.595.520", "1,500"], ",", [27595520.0, 1.5]),
+        (["10250879401", "6.79"], ".", [10250879401.0, 6.79]),
+    ],
+    ids=[
+        "groups",
+        "two decimals",
+        "zero before",
+        "nothing proven",
+        "both proven",
+        "two groups",
+        "points",
+        "many digits",
+    ],
+)
+def test_decimal_signs(texts: list[str], sign: str | None, values: list[float | None]) -> None:
+    series = pl.Series(texts)
+    assert decimal_sign(series) == sign
+    assert numbers(series, sign).to_list() == values
+
+
+@pytest.mark.parametrize(
+    ("unit", "expected"),
+    [
+        ("ns", (1.0, "ns")),
+        ("msecond", (1e6, "ns")),
+        ("second", (1e9, "ns")),
+        ("byte", (1.0, "B")),
+        ("Mbyte", (1e6, "B")),
+        ("KiB", (1024.0, "B")),
+        ("Gbyte/second", (1e9, "B/s")),
+        ("byte/ns", (1e9, "B/s")),
+        ("Ghz", (1e9, "Hz")),
+        ("cycle/second", (1.0, "Hz")),
+        ("%", (1.0, "%")),
+        ("inst/cycle", (1.0, "inst/cycle")),
+    ],
+)
+def test_units(unit: str, expected: tuple[float, str]) -> None:
+    assert base_unit(unit) == expected
+
+
+def test_messages_of_the_tool_are_issues() -> None:
+    profile = read("==WARNING== No kernels were profiled.\n==ERROR== ERR_NVGPUCTRPERM\n" + RAW)
+    assert profile["issues"].select("severity", "line").rows()[:2] == [("warning", 1), ("error", 2)]
+
+
+def test_text_without_csv_says_how_to_print_it() -> None:
+    with pytest.raises(ProftuiError, match="what ncu prints for people"):
+        read("==PROF== Connected to process 5\n  f(int), Context 1, Stream 7\n    Duration   us   5.2\n")
+
+
+def test_a_page_without_rows_says_why() -> None:
+    profile = read(SUMMARY.splitlines()[0])
+    assert profile["metrics"].is_empty()
+    assert reasons(profile, "warning")[0].startswith("the summary page has no rows")
+
+
+def test_a_damaged_row_costs_no_other() -> None:
+    lines = PAGE.splitlines()
+    lines[4] = lines[4][:60]
+    lines[8] = lines[8].replace('"Kbyte/block"', '"Kbyte/block')
+    profile = read("\n".join(lines))
+    assert profile["metrics"]["line"].to_list() == [6, 8, 10, 12, 14]
+    assert profile["issues"].filter(severity="warning")["line"].to_list() == [5, 9]
+
+
+@settings(max_examples=25)
+@given(st.integers(0, len(PAGE)), st.integers(0, len(RAW)))
+def test_a_page_that_was_cut_off_never_raises(details: int, raw: int) -> None:
+    for text in (PAGE[:details], RAW[:raw]):
+        try:
+            profile = read(text)
+        except ProftuiError:
+            continue
+        whole = text.count("\n")
+        assert profile["metrics"].filter(pl.col("line") <= whole).height <= 16
+
+
+def test_the_pages_of_real_runs(corpus: Callable[[str], str]) -> None:
+    details = load_one(corpus("ncu/powermodel_PS1_100.details.csv"))
+    assert details["activities"]["duration_ns"].to_list() == [6_920_000_000] * 6
+    assert details["tool_findings"].height == 18
+    assert details["metrics"].height + 6 * 4 == 270
+    raw = load_one(corpus("ncu/cs599k_silu.raw.csv"))
+    columns = ("grid_x", "grid_y", "block_x", "registers", "dynamic_shared_bytes", "line")
+    assert rows(raw, "activities", *columns) == [
+        (1056, 1, 256, 56, 0, 3),
+        (64, 64, 1024, 32, 0, 4),
+        (64, 64, 1024, 32, 0, 5),
+    ]
+    assert rows(raw, "devices", "name", "max_threads_per_sm", "shared_memory_per_sm_bytes") == [
+        ("NVIDIA GH200 480GB", 2048, 233472)
+    ]
