@@ -220,6 +220,14 @@ def test_versions_whose_ids_mean_nothing_are_never_joined_by_them() -> None:
     assert lost_launch(external_id=6, baseTimeNanoseconds=None) == [(0, "launch"), (None, "no launch record")]
 
 
+def test_ids_that_prove_right_throughout_are_believed_whatever_the_version() -> None:
+    ops = [op("aten::mm", 10 * number, 5, External_id=number) for number in range(1, 23)]
+    launches = [call(number, 10 * number + 1) for number in range(1, 22)]
+    kernels = [kernel(number, 500 + 10 * number, External_id=number) for number in range(1, 23)]
+    joins = texts(read([*ops, *launches, *kernels], baseTimeNanoseconds=None), "activities", "op_join")
+    assert joins == ["launch"] * 21 + ["external id"]
+
+
 def test_ids_that_contradict_the_launches_are_not_believed() -> None:
     profile = read(
         [

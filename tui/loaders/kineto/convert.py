@@ -24,8 +24,10 @@ if TYPE_CHECKING:
     from tui.loaders.collector import Collector, Value
 
 FORMAT_NAME: Final = "pytorch-trace"
-_LEAST_AGREEMENT: Final = 0.95
+_LEAST_RIGHT: Final = 0.95
 """Ids of ops are believed where so many of those that can be checked are right."""
+_CONVINCING: Final = 20
+"""So many right ids, and none that is wrong, outweigh the version."""
 
 
 def convert(trace: Trace, collector: Collector, *, called: str) -> None:
@@ -125,19 +127,31 @@ def _linked(activities: pl.DataFrame, ops: Ops, era: Era) -> pl.DataFrame:
     if ops.frame.is_empty():
         return activities
     linked = link_ops(activities, ops.frame, ops.nesting)
-    if era is Era.MIDDLE:
-        return linked
     by_id = (
         ops.frame.select(by_id="op", external_id=ops.external_ids)
         .filter(pl.col("external_id") > 0)
         .unique("external_id", keep="first", maintain_order=True)
     )
     found = linked.join(by_id, on="external_id", how="left", maintain_order="left")
-    checked = found.filter(pl.col("by_id").is_not_null(), pl.col("op").is_not_null())
-    if checked.height and (checked["by_id"] == checked["op"]).mean() < _LEAST_AGREEMENT:  # type: ignore[operator]
+    if not _ids_are_of_ops(found, era):
         return linked
     is_told = pl.col("launch_ns").is_null() & pl.col("by_id").is_not_null()
     return found.with_columns(
         pl.when(is_told).then("by_id").otherwise("op").alias("op"),
         pl.when(is_told).then(pl.lit("external id", NAME)).otherwise("op_join").alias("op_join"),
     ).drop("by_id")
+
+
+def _ids_are_of_ops(found: pl.DataFrame, era: Era) -> bool:
+    """Whether the ids of GPU work are those of its ops, as far as launches can tell.
+
+    Args:
+        found: GPU work with ``op`` by the launch and ``by_id``.
+        era: In which this is to be expected, or not.
+    """
+    checked = found.filter(pl.col("by_id").is_not_null(), pl.col("op").is_not_null())
+    right = checked.filter(pl.col("by_id") == pl.col("op")).height
+    if era is Era.MIDDLE:
+        # The last of these versions had true ids already: many that all are right are no accident.
+        return right == checked.height >= _CONVINCING
+    return right >= _LEAST_RIGHT * checked.height

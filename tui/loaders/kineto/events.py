@@ -46,7 +46,7 @@ class Era(Enum):
     FIRST = "PyTorch 1.8 and 1.9"
     """Operators and GPU work share an id; 0 is none."""
     MIDDLE = "PyTorch 1.10 to 2.1"
-    """The id of GPU work is its correlation number and no op's, though it looks like one."""
+    """The id of GPU work is its correlation number and no op's, though it looks like one (until the last of them)."""
     LATE = "PyTorch 2.2 or later"
     """The id of GPU work is that of its op."""
 

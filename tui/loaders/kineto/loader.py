@@ -19,7 +19,7 @@ FORMAT: Final = Format(
     name="pytorch-trace",
     title="PyTorch profiler trace",
     recognised_by='a JSON document with "traceEvents" whose events have the categories of PyTorch\'s profiler',
-    feeds=("activities", "api_calls", "ops", "ranges", "devices"),
+    feeds=("devices", "activities", "api_calls", "ops", "ranges", "tool_figures"),
     record_with="torch.profiler.profile(activities=[CPU, CUDA], record_shapes=True), then export_chrome_trace(FILE)",
 )
 
