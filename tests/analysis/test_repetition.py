@@ -1,0 +1,111 @@
+"""Finding the step that a sequence of launches repeats."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.corpus import SHARED
+from tui.analysis.repetition import Repetition, find_repetition
+from tui.loaders.registry import load_one
+
+
+def found(names: list[int], gaps: dict[int, int] | None = None) -> Repetition | None:
+    """The repetition of launches of 5 ns each, 1 ns apart or further where ``gaps`` says so."""
+    spaces = np.ones(len(names), np.int64)
+    for place, gap in (gaps or {}).items():
+        spaces[place] = gap
+    start = np.cumsum(spaces) + 5 * np.arange(len(names))
+    return find_repetition(np.array(names, np.int64), start, start + 5)
+
+
+STEP = [0, 1, 2, 2, 3, 1, 4]
+
+
+def test_whole_steps() -> None:
+    repetition = found(STEP * 5)
+    assert repetition is not None
+    assert (repetition.period, repetition.first, repetition.count, repetition.match) == (7, 0, 5, 1.0)
+    assert repetition.boundaries.tolist() == [0, 7, 14, 21, 28, 35]
+
+
+def test_what_is_left_of_the_step_before_the_recording_is_no_step() -> None:
+    repetition = found(STEP[4:] + STEP * 4)
+    assert repetition is not None
+    assert (repetition.first, repetition.count) == (3, 4)
+
+
+def test_warm_up_and_tail_are_left_out_and_a_step_begins_after_the_longest_wait() -> None:
+    names = [9, 8, 7] + STEP[5:] + STEP * 4 + [6, 9]
+    boundaries = range(5, 5 + 7 * 4, 7)
+    repetition = found(names, dict.fromkeys(boundaries, 100))
+    assert repetition is not None
+    assert (repetition.period, repetition.first, repetition.count, repetition.gap_ns) == (7, 5, 4, 100)
+
+
+def test_layers_within_a_step_are_not_the_step() -> None:
+    step = [5] + [0, 1, 2, 3] * 12 + [6]
+    repetition = found(step * 6)
+    assert repetition is not None
+    assert (repetition.period, repetition.count) == (50, 6)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [[], [0], [0] * 50, list(range(60)), STEP + STEP, [0, 1, 0, 2, 1, 3, 4, 5]],
+    ids=["nothing", "one", "one kernel", "all different", "short and twice", "chance"],
+)
+def test_no_repetition(names: list[int]) -> None:
+    assert found(names) is None
+
+
+@given(st.permutations(range(40)), st.integers(2, 40), st.integers(4, 12), st.integers(0, 39))
+def test_a_step_of_different_kernels_is_found_wherever_the_recording_begins(
+    kernels: list[int], length: int, rounds: int, skipped: int
+) -> None:
+    skipped %= length
+    repetition = found((kernels[:length] * rounds)[skipped:])
+    assert repetition is not None
+    left = (length - skipped) % length
+    whole = rounds - (skipped > 0)
+    assert (repetition.period, repetition.first, repetition.count) == (length, left, whole)
+
+
+@given(st.lists(st.integers(0, 5), max_size=200))
+def test_what_is_found_repeats(names: list[int]) -> None:
+    repetition = found(names)
+    if repetition is None:
+        return
+    starts = repetition.boundaries.tolist()
+    assert 0 <= starts[0] < starts[-1] <= len(names)
+    rounds = [names[a:b] for a, b in pairwise(starts)]
+    same = sum(one == other for first, second in pairwise(rounds) for one, other in zip(first, second, strict=True))
+    assert repetition.match == pytest.approx(same / (repetition.period * (repetition.count - 1)))
+
+
+@pytest.mark.parametrize(
+    ("name", "steps"),
+    [
+        ("bench/gpt_long.gputrace.txt.xz", 120),
+        ("corpus/nvprof_rendered/resnet50_amp.gputrace.txt", 5),
+        ("corpus/nvprof_rendered/ddp_rank0.gputrace.txt", 4),
+        ("corpus/nvprof_rendered/gpt_cudagraph.gputrace.txt", 90),
+    ],
+)
+def test_recordings_that_say_nothing_of_their_steps(name: str, steps: int) -> None:
+    path = SHARED / name
+    if not path.exists():
+        pytest.skip(f"no {name} beside this checkout")
+    work = load_one(str(path))["activities"]
+    stream = work["stream"].mode(maintain_order=True)[0]
+    main = work.filter(pl.col("stream") == stream).sort("start_ns")
+    codes = main["name"].cast(pl.String).rank("dense").cast(pl.Int64) - 1
+    end = main["start_ns"] + main["duration_ns"]
+    repetition = find_repetition(codes.to_numpy(), main["start_ns"].to_numpy(), end.to_numpy())
+    assert repetition is not None
+    assert (repetition.count, repetition.match) == (steps, 1.0)
