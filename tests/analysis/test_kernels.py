@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from tests.analysis.frames import copy, kernel, printed, profile
 from tui.analysis.api import API, API_INSTANCES, api, api_instances
 from tui.analysis.kernels import KERNEL_EXPORT, KERNELS, LAUNCHES, kernels, launches
-from tui.analysis.ops import OP_KERNELS, OPS, kernels_of_op, ops
+from tui.analysis.op_drill import KERNELS_OF_OP, kernels_of_recorded_op
+from tui.analysis.ops import OP_KERNELS, OPS, RECORDED_OPS, by_name, kernels_of_op, ops
 from tui.loaders import registry
 
 if TYPE_CHECKING:
@@ -143,6 +144,8 @@ def test_an_empty_profile_has_empty_tables_with_their_columns() -> None:
         (API, api(empty)),
         (API_INSTANCES, api_instances(empty, session=0, name="cudaFree")),
         (OPS, ops(empty)),
+        (RECORDED_OPS, by_name(empty)),
+        (KERNELS_OF_OP, kernels_of_recorded_op(empty, session=0, op="f")),
         (OP_KERNELS, kernels_of_op(empty, session=0, op_type="gemm", direction=None)),
     )
     for spec, frame in tables:

@@ -130,6 +130,64 @@ def test_a_users_rules_come_first(user_file: Path) -> None:
     assert ops(found).select("op", "group").rows() == [("my gemm", "mine")]
 
 
+OPS_KNOWN = {
+    "aten::addmm": ("gemm", None),
+    "aten::linear": ("gemm", None),
+    "autograd::engine::evaluate_function: AddmmBackward0": ("gemm", "bprop"),
+    "aten::cudnn_convolution": ("convolution", None),
+    "aten::convolution_backward": ("convolution backward", "bprop"),
+    "aten::cudnn_convolution_backward_weight": ("convolution backward filter", "bprop"),
+    "Conv2DBackpropInput": ("convolution backward data", "bprop"),
+    "aten::_to_copy": ("copy", None),
+    "aten::t": ("layout", None),
+    "TBackward0": ("layout", "bprop"),
+    "aten::empty_strided": ("allocation", None),
+    "aten::zero_": ("fill", None),
+    "aten::add_": ("elementwise", None),
+    "aten::sum": ("reduction", None),
+    "aten::linalg_vector_norm": ("reduction", None),
+    "aten::threshold_backward": ("activation", "bprop"),
+    "aten::clamp_min": ("elementwise", None),
+    "aten::_fused_adamw_": ("optimizer", None),
+    "Optimizer.step#SGD.step": ("optimizer", None),
+    "c10d::allreduce_": ("communication", None),
+    "All2All_Pooled_ReqBackward": ("communication", None),
+    "aten::_scaled_dot_product_flash_attention": ("attention", None),
+    "aten::native_layer_norm_backward": ("layer norm", "bprop"),
+    "aten::_log_softmax_backward_data": ("log softmax", "bprop"),
+    "aten::embedding_dense_backward": ("embedding", "bprop"),
+    "aten::max_pool2d_with_indices": ("pooling", None),
+    "torch::autograd::AccumulateGrad": ("elementwise", "bprop"),
+    # Ranges of the user's own say nothing, even where a kernel of such a name would.
+    "forward": (UNKNOWN, None),
+    "backward": (UNKNOWN, None),
+    "copy batch to the device": (UNKNOWN, None),
+}
+
+
+def test_op_types_of_recorded_ops() -> None:
+    found = classify(pl.Series(list(OPS_KNOWN)), op_rules.op_rules().op_rules)
+    assert {name: (op_type, direction) for name, op_type, direction, _ in found.rows()} == OPS_KNOWN
+
+
+def test_every_op_type_of_the_rules_for_ops_has_a_group() -> None:
+    rules = op_rules.op_rules()
+    assert {rule.op_type for rule in rules.op_rules} <= set(rules.groups)
+
+
+def test_a_users_rules_for_ops_come_first(user_file: Path) -> None:
+    called = [{"op": 0, "name": "my_lib::attend", "op_source": "recorded"}, {"op": 1, "name": "aten::mm"}]
+    user_file.write_text(
+        '[[op_rule]]\nop_type = "my op"\ndirection = "fprop"\npattern = "^my_lib"\n[groups]\n"mine" = ["my op"]\n',
+        encoding="utf-8",
+    )
+    found = ops(profile(ops=called, activities=[kernel("k", 5, op=0), kernel("k", 3, op=1)]))
+    assert found.select("op", "op_type", "direction", "group").rows() == [
+        ("my_lib::attend", "my op", "fprop", "mine"),
+        ("aten::mm", "gemm", None, "gemm"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from tui.model.view import TableSpec
     from tui.widgets.details import Line
 
+TEXT_SHOWN: Final = 300
+"""Characters of a value; the shapes of an op on hundreds of tensors take thousands."""
+
 FRAMES_SHOWN: Final = 6
 """Source lines of a stack, the innermost ones; module and file tell the rest."""
 
@@ -67,13 +70,21 @@ def _after(lines: Sequence[Line], column: str) -> int:
     return titles.index(COLUMNS[column].title) + 1
 
 
+def _cut(text: str) -> str:
+    """A text, with the number of characters that are left out where it is too long."""
+    left = len(text) - TEXT_SHOWN
+    return text if left <= 0 else f"{text[:TEXT_SHOWN]}… and {count(left)} characters more"
+
+
 def _calls(number: int) -> str:
     return f"{count(number)} call{'' if number == 1 else 's'}"
 
 
 def _told(label: str, values: Values) -> list[Line]:
     """One line a value, with the number of its calls; the label stands at the first."""
-    lines = [(label if not index else "", value.text, _calls(value.calls)) for index, value in enumerate(values.most)]
+    lines = [
+        (label if not index else "", _cut(value.text), _calls(value.calls)) for index, value in enumerate(values.most)
+    ]
     if values.others:
         lines.append(("", f"and {count(values.others)} more", ""))
     return lines
@@ -84,8 +95,8 @@ def _stacks(stacks: Values) -> list[Line]:
     lines: list[Line] = []
     for value in stacks.most:
         frames = [frame.strip() for frame in value.text.split(";") if frame.strip()]
-        lines.append((_calls(value.calls), frames[0] if frames else "", ""))
-        lines += [("", frame, "") for frame in frames[1:FRAMES_SHOWN]]
+        shown = [_cut(frame) for frame in frames[:FRAMES_SHOWN]] or [""]
+        lines += [(_calls(value.calls) if not index else "", frame, "") for index, frame in enumerate(shown)]
         if len(frames) > FRAMES_SHOWN:
             lines.append(("", f"and {len(frames) - FRAMES_SHOWN} further out", ""))
     if stacks.others:

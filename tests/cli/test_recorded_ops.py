@@ -1,0 +1,73 @@
+"""Reports and exports of inputs that record their ops: the same numbers everywhere."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.screens.training_trace import NAME, write_training_trace
+from tui import cli
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+GPU_NS = 2_275_000
+
+
+@pytest.fixture(autouse=True)
+def in_the_folder_of_the_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_training_trace(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")
+    monkeypatch.setenv("COLUMNS", "160")
+
+
+def run(capfd: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert cli.main(list(arguments)) == 0
+    return capfd.readouterr().out
+
+
+def exported(capfd: pytest.CaptureFixture[str], frame: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(run(capfd, "export", NAME, "--frame", frame))))
+
+
+def test_the_report_of_ops(capfd: pytest.CaptureFixture[str]) -> None:
+    lines = run(capfd, "report", NAME, "--view", "ops").splitlines()
+    assert lines[0] == "Ops (11 rows, 2.2750 ms)"
+    assert lines[2].split()[:8] == ["Op", "GPU", "self", "ms", "Time%", "Calls", "GPU", "total"]
+    assert lines[3].split() == ["aten::mm", "1.200", "52.75", "4", "1.200", "0.720", "0.680", "4", "1", "gemm", "bprop"]
+    assert lines[6].startswith("(no op: no op around the launch)")
+    markdown = run(capfd, "report", NAME, "--view", "ops", "--format", "markdown")
+    assert "| aten::mm |" in markdown
+    rows = json.loads(run(capfd, "report", NAME, "--view", "ops", "--format", "json"))["rows"]
+    assert sum(row["gpu_self_ns"] for row in rows) == GPU_NS
+
+
+def test_the_dashboard_says_where_the_ops_are_from(capfd: pytest.CaptureFixture[str]) -> None:
+    text = run(capfd, "report", NAME)
+    assert "Top ops (recorded; GPU time that each launched itself)" in text
+    told = json.loads(run(capfd, "report", NAME, "--format", "json"))
+    assert sum(row["total_ns"] for row in told["top_ops"]) == GPU_NS
+    assert sum(row["total_ns"] for row in told["split"]) == GPU_NS
+
+
+@pytest.mark.parametrize(
+    ("frame", "column", "rows"),
+    [("ops_by_name", "gpu_self_ns", 11), ("op_types", "total_ns", 8), ("op_kernels", "total_ns", 6)],
+)
+def test_every_export_adds_up(capfd: pytest.CaptureFixture[str], frame: str, column: str, rows: int) -> None:
+    found = exported(capfd, frame)
+    assert len(found) == rows
+    assert sum(int(row[column] or 0) for row in found) == GPU_NS
+
+
+def test_the_instances_are_exported_as_they_are_recorded(capfd: pytest.CaptureFixture[str]) -> None:
+    found = exported(capfd, "ops")
+    assert len(found) == 20
+    inner = next(row for row in found if row["name"] == "aten::addmm")
+    assert found[int(inner["parent"])]["name"] == "aten::linear"
+    assert inner["input_shapes"] == "[[64, 512], [1024, 512], [1024]]"
