@@ -9,7 +9,7 @@ import polars as pl
 
 from tui.loaders.kineto.amd import device_numbers
 from tui.loaders.kineto.events import Era, Events, sort_out
-from tui.loaders.kineto.facts import devices_of, is_amd, process_of, session_facts
+from tui.loaders.kineto.facts import FORMAT_NAME, devices_of, is_amd, process_of, session_facts
 from tui.loaders.kineto.gpu_work import activities_of
 from tui.loaders.kineto.legacy import convert_legacy, is_legacy
 from tui.loaders.kineto.ops import Ops, ops_of
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from tui.loaders.chrome.trace import Trace
     from tui.loaders.collector import Collector, Value
 
-FORMAT_NAME: Final = "pytorch-trace"
 _LEAST_RIGHT: Final = 0.95
 """Ids of ops are believed where so many of those that can be checked are right."""
 _CONVINCING: Final = 20
@@ -42,7 +41,7 @@ def convert(trace: Trace, collector: Collector, *, called: str) -> None:
         ProftuiError: There is nothing of PyTorch's profiler in it.
     """
     if is_legacy(trace):
-        convert_legacy(trace, collector)
+        convert_legacy(trace, collector, called=called)
         return
     events = sort_out(trace, called=called)
     if all(rows.is_empty() for rows in (events.ops, events.ranges, events.calls, events.gpu, events.python)):

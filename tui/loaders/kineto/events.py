@@ -95,8 +95,7 @@ def sort_out(trace: Trace, *, called: str) -> Events:
     roles = pl.Series([_role(category) for category in categories], dtype=pl.String)
     role = pl.col("cat").cast(pl.String).replace_strict(categories, roles, default=None, return_dtype=pl.String)
     known = rows.with_columns(role.alias("kind"), _number("pid"), _number("tid")).filter(pl.col("kind").is_not_null())
-    timed, begin_ns = _near(known)
-    _check_size(timed, called)
+    timed, begin_ns = of_one_recording(known, called=called)
     parts = timed.partition_by("kind", as_dict=True, include_key=True, maintain_order=True)
 
     def of(kind: str) -> pl.DataFrame:
@@ -163,18 +162,25 @@ def _number(column: str) -> pl.Expr:
     return pl.col(column).cast(pl.String).cast(pl.Int64, strict=False).alias(column)
 
 
-def _near(rows: pl.DataFrame) -> tuple[pl.DataFrame, int]:
-    """The rows without those far from all others, whose times begin anew at 0 then, and how much later that is."""
+def of_one_recording(rows: pl.DataFrame, *, called: str) -> tuple[pl.DataFrame, int]:
+    """The rows without those far from all others, whose times begin anew at 0 then, and how much later that is.
+
+    Raises:
+        ProftuiError: There are more threads over a longer time than a recording has.
+    """
     middle = rows["start_ns"].median()
     if not isinstance(middle, int | float):
         return rows, 0
+    begin_ns = 0
     away = (pl.col("start_ns").cast(pl.Float64) - middle).abs()
-    if not rows.select((away > _FAR_NS).any()).item():
-        return rows, 0
-    near = rows.filter((away <= _FAR_NS) | pl.col("start_ns").is_null())
-    begin_ns = near["start_ns"].min()
-    assert isinstance(begin_ns, int)
-    return near.with_columns(pl.col("start_ns") - begin_ns), begin_ns
+    if rows.select((away > _FAR_NS).any()).item():
+        rows = rows.filter((away <= _FAR_NS) | pl.col("start_ns").is_null())
+        first_ns = rows["start_ns"].min()
+        assert isinstance(first_ns, int)
+        begin_ns = first_ns
+        rows = rows.with_columns(pl.col("start_ns") - begin_ns)
+    _check_size(rows, called)
+    return rows, begin_ns
 
 
 def _check_size(timed: pl.DataFrame, called: str) -> None:
@@ -183,7 +189,7 @@ def _check_size(timed: pl.DataFrame, called: str) -> None:
     threads, first_ns, last_ns = timed.select(
         pl.struct("pid", "tid").n_unique(), pl.col("start_ns").min(), end_ns.alias("end")
     ).row(0)
-    if first_ns is not None and threads * (last_ns - first_ns + 2) >= _MOST_THREAD_TIME_NS:
+    if first_ns is not None and last_ns is not None and threads * (last_ns - first_ns + 2) >= _MOST_THREAD_TIME_NS:
         raise ProftuiError(
             f"{called}: {threads} threads over {(last_ns - first_ns) / 1e9:.0f} s cannot be of one recording",
             "the times in the file are damaged",

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from tui.loaders.collector import Value
     from tui.loaders.kineto.events import Events
 
+FORMAT_NAME: Final = "pytorch-trace"
 TOOL: Final = "PyTorch profiler"
 
 _RANK_IN_NAME: Final = re.compile(r"rank[-_]?(\d{1,6})", re.IGNORECASE)

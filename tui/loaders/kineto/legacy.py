@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from tui.loaders.kineto.categories import mapped
+from tui.loaders.kineto.events import of_one_recording
+from tui.loaders.kineto.facts import FORMAT_NAME
 from tui.loaders.kineto.gpu_work import plain_name
 from tui.loaders.linking.launches import nest, parents
 from tui.model.names import kind_of, short_name
@@ -16,7 +18,6 @@ if TYPE_CHECKING:
     from tui.loaders.chrome.trace import Trace
     from tui.loaders.collector import Collector
 
-FORMAT_NAME: Final = "pytorch-trace"
 _CPU, _GPU = "CPU functions", "CUDA functions"
 
 
@@ -25,12 +26,14 @@ def is_legacy(trace: Trace) -> bool:
     return bool(trace.complete["pid"].cast(pl.String).is_in([_CPU, _GPU]).any())
 
 
-def convert_legacy(trace: Trace, collector: Collector) -> None:
-    """Put such a trace into the collector, as one session."""
+def convert_legacy(trace: Trace, collector: Collector, *, called: str) -> None:
+    """Put such a trace into the collector, as one session.
+
+    Raises:
+        ProftuiError: The times are not those of a recording.
+    """
+    rows, begin_ns = of_one_recording(_rows(trace), called=called)
     collector.open_session(FORMAT_NAME, None).facts = {"tool": "PyTorch autograd profiler", "framework": "PyTorch"}
-    rows = trace.complete.with_columns(
-        pl.col("pid").cast(pl.String), pl.col("tid").cast(pl.String).cast(pl.Int64, strict=False)
-    ).filter(pl.col("start_ns").is_not_null(), pl.col("duration_ns") >= 0)
     cpu = rows.filter(pl.col("pid") == _CPU).with_columns(pid=pl.lit(None, pl.Int64))
     cpu = cpu.sort("start_ns", "duration_ns", descending=[False, True], maintain_order=True)
     gpu = rows.filter(pl.col("pid") == _GPU)
@@ -55,7 +58,9 @@ def convert_legacy(trace: Trace, collector: Collector) -> None:
         # This export calls the GPU's number a thread.
         device=pl.col("tid").cast(pl.Int32, strict=False),
     )
-    collector.add_frames({"ops": ops, "activities": _linked(activities, ops, trace.flows)})
+    collector.add_frames(
+        {"ops": ops, "activities": _linked(activities, ops, trace.flows.with_columns(pl.col("start_ns") - begin_ns))}
+    )
     collector.issue(
         "info",
         None,
@@ -63,6 +68,12 @@ def convert_legacy(trace: Trace, collector: Collector) -> None:
         "the export of torch.autograd.profiler tells ops and the time on the GPU, but no launch configuration, stream "
         "or API call; record with torch.profiler.profile for those",
     )
+
+
+def _rows(trace: Trace) -> pl.DataFrame:
+    return trace.complete.with_columns(
+        pl.col("pid").cast(pl.String), pl.col("tid").cast(pl.String).cast(pl.Int64, strict=False)
+    ).filter(pl.col("start_ns").is_not_null(), pl.col("duration_ns") >= 0)
 
 
 def _linked(activities: pl.DataFrame, ops: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:

@@ -10,13 +10,14 @@ from tui.loaders.chrome.reader import looks_like_trace, read_trace
 from tui.loaders.collector import Collector
 from tui.loaders.kineto.args import WANTED
 from tui.loaders.kineto.convert import convert
+from tui.loaders.kineto.facts import FORMAT_NAME
 
 if TYPE_CHECKING:
     from tui.loaders.source import Source
     from tui.model.profile import Profile
 
 FORMAT: Final = Format(
-    name="pytorch-trace",
+    name=FORMAT_NAME,
     title="PyTorch profiler trace",
     recognised_by='a JSON document with "traceEvents" whose events have the categories of PyTorch\'s profiler',
     feeds=("devices", "activities", "api_calls", "ops", "ranges", "tool_figures"),
