@@ -372,6 +372,15 @@ def test_a_table_whose_definition_makes_no_sense_is_told(tmp_path: Path) -> None
         ]
 
 
+def test_damage_that_a_message_quotes_is_told_like_any_other(tmp_path: Path) -> None:
+    path = make(tmp_path / "x.db", "CREATE TABLE t (n INTEGER)", "CREATE TABLE broken (n INTEGER)")
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b"TABLE broken", b"TAB\xffE broken"))
+    with Database(path, "x.db") as opened:
+        assert "t" in opened.tables
+        assert any("damaged" in reason for reason in reasons(opened))
+
+
 def test_a_name_is_never_sql(tmp_path: Path) -> None:
     name = 't"; DROP TABLE u; --'
     quoted = name.replace('"', '""')

@@ -11,8 +11,8 @@ import polars as pl
 
 from tui.loaders.source import Note
 from tui.loaders.sqlite.bulk import BulkReader, Types, quoted, ranges
+from tui.loaders.sqlite.opening import DAMAGE, opened
 from tui.loaders.sqlite.opening import MAGIC as MAGIC
-from tui.loaders.sqlite.opening import opened
 from tui.loaders.sqlite.salvage import Salvaged, read_part, read_whole
 from tui.model.errors import ProftuiError
 
@@ -77,7 +77,7 @@ class Database:
         self._connection.set_progress_handler(self._is_to_stop, _STEPS)
         try:
             self._see_tables()
-        except sqlite3.Error as error:
+        except (sqlite3.Error, *DAMAGE) as error:
             self._opened.close()
             raise ProftuiError(f"{called}: cannot be read as an SQLite database ({error})") from error
         except BaseException:
@@ -114,7 +114,7 @@ class Database:
             return 0
         try:
             return int(self._connection.execute(f"SELECT count(*) FROM {quoted(table)} NOT INDEXED").fetchone()[0])
-        except sqlite3.DatabaseError:
+        except DAMAGE:
             return sum(data.height for data in self._parts(table, {self.tables[table][0]: pl.Binary}))
 
     def frame(self, table: str, schema: Types) -> pl.DataFrame:
@@ -173,7 +173,7 @@ class Database:
             last = self._connection.execute(f"SELECT max({rowid}) FROM {name}").fetchone()[0]
         except sqlite3.OperationalError:
             return None
-        except sqlite3.DatabaseError:
+        except DAMAGE:
             # An end is missing. Row ids count from 1, and no file holds more rows than it has bytes.
             return 1, self._opened.path.stat().st_size // 4
         return (1, 0) if type(first) is not int or type(last) is not int else (first, last)
@@ -231,7 +231,7 @@ class Database:
         """The columns that hold values themselves: none that SQLite would have to work out."""
         try:
             found = self._connection.execute(f"PRAGMA table_xinfo({quoted(table)})").fetchall()
-        except sqlite3.DatabaseError:
+        except DAMAGE:
             return ()
         return tuple(row[1] for row in found if not row[6])
 

@@ -39,6 +39,9 @@ _LIMITS: Final = {
     sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
 }
 
+DAMAGE: Final = (sqlite3.DatabaseError, UnicodeDecodeError)
+"""What a damaged database raises: Python cannot decode messages that quote bytes which are no text."""
+
 _CAREFUL: Final = ("trusted_schema=OFF", "cell_size_check=ON", "query_only=ON", "mmap_size=0")
 """Settings of every connection: nothing that the schema names is run, pages are checked, nothing is written.
 
@@ -132,10 +135,10 @@ def _asked(path: Path, called: str, notes: list[Note], *, locks: bool) -> Opened
                 ) from error
             # The file system knows no locks, or the folder may not be read.
             return Opened(_connected(immutable_uri(path)), path, False, notes)
-    except sqlite3.DatabaseError as error:
+    except DAMAGE as error:
         try:
             connection = _connected(immutable_uri(path), as_it_is=True)
-        except sqlite3.Error:
+        except (sqlite3.Error, *DAMAGE):
             raise ProftuiError(
                 f"{called}: cannot be read as an SQLite database ({error})",
                 "it is damaged or was copied while it was written; export or copy it again",
@@ -223,7 +226,7 @@ def _copy_with_log(path: Path, log: Path, called: str) -> Opened:
             f"{called}: cannot be copied into {tempfile.gettempdir()} ({error.strerror})",
             "set TMPDIR to a folder with more room",
         ) from error
-    except sqlite3.Error as error:
+    except (sqlite3.Error, *DAMAGE) as error:
         folder.cleanup()
         raise ProftuiError(f"{called}: cannot be read as an SQLite database ({error})") from error
     except ProftuiError:

@@ -11,6 +11,7 @@ from typing import Any, Final
 import polars as pl
 
 from tui.loaders.sqlite.bulk import Types, is_text, quoted
+from tui.loaders.sqlite.opening import DAMAGE
 
 Rows = list[tuple[Any, ...]]
 
@@ -65,7 +66,7 @@ def read_part(
                 if not keep_going(len(rows)):
                     result.stopped = True
                     break
-        except sqlite3.DatabaseError as error:
+        except DAMAGE as error:
             if _is_stop(error):
                 result.stopped = True
                 found[low] = pl.concat([result.data, *chunks])
@@ -96,7 +97,7 @@ def read_whole(connection: sqlite3.Connection, table: str, types: Types, keep_go
             if not keep_going(len(rows)):
                 result.stopped = True
                 break
-    except sqlite3.DatabaseError as error:
+    except DAMAGE as error:
         result.stopped = _is_stop(error)
         result.why = "" if result.stopped else str(error)
     if chunks:
@@ -115,8 +116,8 @@ def typed(rows: Rows, types: Types) -> pl.DataFrame:
     )
 
 
-def _is_stop(error: sqlite3.Error) -> bool:
-    return error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_INTERRUPT
+def _is_stop(error: Exception) -> bool:
+    return isinstance(error, sqlite3.Error) and error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_INTERRUPT
 
 
 def _chunks(cursor: sqlite3.Cursor) -> Iterator[Rows]:
