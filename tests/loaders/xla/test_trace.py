@@ -142,6 +142,15 @@ def test_work_belongs_to_the_step_that_launched_it(profile: Profile) -> None:
     assert profile["sessions"]["iteration_source"].to_list() == ["step annotation train"]
 
 
+def test_a_converter_writes_the_number_behind_the_name_of_a_step(profile: Profile) -> None:
+    numbered = [
+        {**one, "name": f"train {one['args']['step_num']}"} if "step_num" in one["args"] else one for one in EVENTS
+    ]
+    converted = read(*NAMES, *numbered)
+    assert converted["activities"]["iteration"].equals(profile["activities"]["iteration"])
+    assert converted["sessions"]["iteration_source"].to_list() == ["step annotation train"]
+
+
 def test_calls_into_cuda(profile: Profile) -> None:
     assert profile["api_calls"].select("name", "start_ns", "duration_ns", "correlation").rows() == [
         ("[kernel launch]", 12_000, 4_000, 5),
@@ -185,7 +194,7 @@ def test_without_annotations_runs_of_the_longest_module_are_iterations() -> None
 
 
 def test_the_line_of_steps_gives_their_numbers() -> None:
-    steps = (thread(2, 92, "Steps"), event(2, 92, "31", 130, 30), event(2, 92, "32", 214, 40))
+    steps = (thread(2, 92, "Steps"), event(2, 92, "train 31", 130, 30), event(2, 92, "train 32", 214, 40))
     profile = read(*NAMES, *(one for one in EVENTS if one["name"] != "train"), *DERIVED, *steps)
     assert profile["ranges"].drop_nulls("iteration").select("domain", "iteration").rows() == [
         ("Steps", 31),

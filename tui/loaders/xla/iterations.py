@@ -22,8 +22,8 @@ def steps_of(ranges: pl.DataFrame, derived: pl.DataFrame) -> Steps:
     plain = ranges.drop("step")
     annotated = ranges.filter(pl.col("step").is_between(0, (1 << 31) - 1), pl.col("name").is_not_null())
     if annotated.height:
-        name = annotated["name"].mode().sort()[0]
-        own = (pl.col("name") == name) & pl.col("step").is_between(0, (1 << 31) - 1)
+        name = annotated.select(_without_number()).to_series().mode().sort()[0]
+        own = (_without_number() == name) & pl.col("step").is_between(0, (1 << 31) - 1)
         marked = ranges.with_columns(pl.when(own).then("step").cast(pl.Int32).alias("iteration")).drop("step")
         return Steps(marked, f"step annotation {name}")
     for line, source in (("Steps", "the profiler's line Steps"), ("XLA Modules", "runs of the XLA module")):
@@ -31,6 +31,11 @@ def steps_of(ranges: pl.DataFrame, derived: pl.DataFrame) -> Steps:
         if marks is not None:
             return Steps(pl.concat([plain, marks.select(plain.columns)]), f"{source} {what}".rstrip())
     return mark_steps(plain, kind="annotation")
+
+
+def _without_number() -> pl.Expr:
+    """The name of a step without its number, which a converter writes behind it (``train 7``)."""
+    return pl.col("name").cast(pl.String).str.replace(r"[ #]*\d+$", "")
 
 
 def _of_line(derived: pl.DataFrame, line: str) -> tuple[pl.DataFrame | None, str]:
@@ -49,7 +54,7 @@ def _of_line(derived: pl.DataFrame, line: str) -> tuple[pl.DataFrame | None, str
         what = str(longest)
         if rows.height < 2:
             return None, ""
-    numbers = rows["name"].cast(pl.String).cast(pl.Int32, strict=False)
+    numbers = rows["name"].cast(pl.String).str.extract(r"(\d+)$", 1).cast(pl.Int32, strict=False)
     counted = numbers.null_count() > 0 or numbers.n_unique() < len(numbers)
     return rows.select(
         "name",
