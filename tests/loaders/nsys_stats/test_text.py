@@ -138,3 +138,70 @@ def test_nsys_tables_below_an_nvprof_log_are_read_beside_it() -> None:
     profile = read(nvprof + KERNELS)
     assert rows(profile, "sessions", "format") == [("nvprof-text",), ("nsys-stats",)]
     assert sorted(rows(profile, "summary", "session", "total_ns")) == [(0, 2000), (1, 1_000_000), (1, 3_000_000)]
+
+
+OLDEST = """\
+Generating CUDA API Statistics...
+CUDA API Statistics (nanoseconds)
+
+Time(%)      Total Time       Calls         Average         Minimum         Maximum  Name
+-------  --------------  ----------  --------------  --------------  --------------  ----------------
+   85.3       323223522           4      80805880.5          128957       322811927  cudaMalloc
+
+Generating CUDA Kernel Statistics...
+
+Generating CUDA Memory Operation Statistics...
+CUDA Kernel Statistics (nanoseconds)
+
+Time(%)      Total Time   Instances         Average         Minimum         Maximum  Name
+-------  --------------  ----------  --------------  --------------  --------------  ----------------
+  100.0           22912           1         22912.0           22912           22912  f(int*)
+
+
+CUDA Memory Operation Statistics (nanoseconds)
+
+Time(%)      Total Time  Operations         Average         Minimum         Maximum  Name
+-------  --------------  ----------  --------------  --------------  --------------  ------------------
+   79.0         2022300           3        674100.0          663903          692095  [CUDA memcpy HtoD]
+
+
+CUDA Memory Operation Statistics (KiB)
+
+              Total      Operations              Average            Minimum              Maximum  Name
+-------------------  --------------  -------------------  -----------------  -------------------  ------------------
+             1024.0               3               341.33            250.000              500.000  [CUDA memcpy HtoD]
+
+Generating Operating System Runtime API Statistics...
+Operating System Runtime API Statistics (nanoseconds)
+
+Time(%)      Total Time       Calls         Average         Minimum         Maximum  Name
+-------  --------------  ----------  --------------  --------------  --------------  ----
+   50.0             900           2           450.0             400             500  poll
+"""
+
+
+def test_the_statistics_of_the_oldest_versions() -> None:
+    profile = read("Test batch size: 10000\n" + OLDEST)
+    assert rows(profile, "summary", "section", "name", "calls", "total_ns", "line") == [
+        ("gpu", "f(int*)", 1, 22912, 16),
+        ("gpu", "[CUDA memcpy HtoD]", 3, 2022300, 23),
+        ("api", "cudaMalloc", 4, 323223522, 7),
+        ("os", "poll", 2, 900, 37),
+    ]
+    assert rows(profile, "tool_figures", "value")[0] == (1024.0 * 1024,)
+    assert reasons(profile) == []
+
+
+def test_reports_that_are_numbered() -> None:
+    text = (
+        "[5/8] Executing 'osrtsum' stats report\n\nOperating System Runtime API Statistics:\n\n"
+        + _API.format(2)
+        + "\n[6/8] Executing 'openaccsum' stats report\nSKIPPED: /tmp/x.sqlite does not contain OpenACC event data.\n"
+        + "[7/8] Executing 'cudaapisum' stats report\n\nCUDA API Statistics:\n\n"
+        + _API.format(3)
+    )
+    profile = read(text)
+    assert rows(profile, "summary", "section", "calls", "line") == [("api", 3, 15), ("os", 2, 6)]
+    assert reasons(profile) == [
+        "nsys skipped the report openaccsum: the recording does not contain OpenACC event data."
+    ]

@@ -42,8 +42,10 @@ def hand_over(run: Run, collector: Collector) -> None:
     _figures(run, collector)
     _traces(run, collector)
     for report in run.of("other", "count_sum"):
-        what = f"the report {report.title} has no view here: its {report.frame.height} rows are in the log alone"
-        collector.issue("info", report.line, "", what)
+        rest = report.frame if report.kind == "other" else report.frame.filter(~_is_memory())
+        if rest.height:
+            what = f"the report {report.title} has no view here: its {rest.height} rows are in the log alone"
+            collector.issue("info", report.line, "", what)
     _cut_names(run, collector)
 
 
@@ -61,10 +63,16 @@ def _gpu_sums(run: Run, collector: Collector) -> None:
             category = pl.col("category").fill_null("")
             frame = frame.filter(category.str.contains(_OF_MEMORY) & ~category.str.contains(r"(?i)_api"))
         memory.append((report, frame))
+    # The oldest versions head the names of copies like any others.
+    memory += [(report, report.frame.filter(_is_memory())) for report in run.of("count_sum")]
     if not kernels:
         kernels = [(report, _from_launches(report, collector)) for report in run.of("kern_exec_sum")]
     _feed(run, collector, "gpu", kernels)
     _feed(run, collector, "gpu", memory)
+
+
+def _is_memory() -> pl.Expr:
+    return pl.col("name").cast(pl.String).str.starts_with("[CUDA ").fill_null(False)
 
 
 def _from_launches(report: Report, collector: Collector) -> pl.DataFrame:

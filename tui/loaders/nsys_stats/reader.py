@@ -1,4 +1,4 @@
-"""Reads the reports that ``nsys stats`` prints or writes: CSV, TSV, columns of text, of 2020 to 2025.
+"""Reads the reports that ``nsys stats`` prints or writes: CSV, TSV, columns of text, of 2019 to 2025.
 
 One text can hold many reports, of one profiled run or of several. They are read as they come and handed over when all
 are known (`tui.loaders.nsys_stats.handing_over`), since several reports tell of the same time.
@@ -30,7 +30,7 @@ FORMAT: Final = Format(
     name=FORMAT_NAME,
     title="nsys stats reports",
     recognised_by="the header of a report: 'Time (%),Total Time (ns),Instances,…', 'Start (ns),Duration (ns),CorrId,…'",
-    feeds=("sessions", "activities", "api_calls", "ranges", "summary", "tool_figures", "issues"),
+    feeds=("sessions", "devices", "activities", "api_calls", "ops", "ranges", "summary", "tool_figures", "issues"),
     record_with="nsys stats --format csv --report cuda_gpu_trace --report cuda_api_trace --output - run.nsys-rep",
 )
 
@@ -39,18 +39,24 @@ _HEADING: Final = re.compile(
     r"(?P<rest>.*)"
 )
 _TITLE: Final = re.compile(r"\s*\*\* (?P<title>[^*].*) \((?P<report>[a-z][a-z0-9_]{2,60})(?::[^()]{0,40})?\):\s*")
+_EXECUTING: Final = re.compile(r"\s*\[\d+/\d+\] Executing '(?P<report>[a-z][a-z0-9_]{2,60})' stats report(?P<rest>.*)")
+_STATISTICS: Final = re.compile(
+    r"\s*(?P<what>CUDA API|CUDA Kernel|CUDA Memory Operation|Operating System Runtime API|NVTX [A-Za-z /-]{1,40}|"
+    r"OpenACC [A-Za-z ]{1,40}|OpenMP [A-Za-z ]{1,40}) Statistics(?: \([^()]{1,30}\))?:?\s*"
+)
+"""The titles of versions up to 2021."""
 _SKIPPED: Final = re.compile(r"\s*SKIPPED: (?P<why>.*)")
 _VERSION: Final = re.compile(r"nsight-systems(?:-cli)?[-/](\d{4}(?:\.\d+){1,3})")
 _ENDS: Final = re.compile(
     r"\s*(?:(?:Processing|Running|Exporting) \[|\*\* .*\):|SKIPPED: |==\d+==|={8}|[IWEF]\d{4} \d\d:|Generating "
-    r"|NOTICE: )"
+    r"|NOTICE: |\[\d+/\d+\] |[A-Z][A-Za-z /-]{2,60} Statistics(?: \(|:|\s*$))"
 )
 _HEADER_LIKE: Final = re.compile(r".*\((?:ns|us|ms|s|sec|nsec|%|MB|MB/s)\).*")
 
 _BY_TITLE: Final = (
-    (re.compile(r"osrt"), "os_sum"),
-    (re.compile(r"openacc"), "openacc_sum"),
-    (re.compile(r"openmp"), "openmp_sum"),
+    (re.compile(r"osrt|Operating System"), "os_sum"),
+    (re.compile(r"(?i)openacc"), "openacc_sum"),
+    (re.compile(r"(?i)openmp"), "openmp_sum"),
     (re.compile(r"vulkan|dx1[12]|khr|wddm|mpi|ucx|syscall|network"), "other"),
 )
 """Reports whose header is that of another one, by nsys's name of them."""
@@ -80,6 +86,18 @@ class _Sink:
         """Rows wait until all reports are read."""
 
 
+def title_of(text: str) -> str | None:
+    """The report that a title names.
+
+    >>> title_of(" ** CUDA API Summary (cuda_api_sum):"), title_of("CUDA API Statistics (nanoseconds)")
+    ('cuda_api_sum', 'CUDA API Statistics')
+    """
+    if match := _TITLE.fullmatch(text):
+        return match["report"]
+    match = _STATISTICS.fullmatch(text)
+    return f"{match['what']} Statistics" if match else None
+
+
 class _Heading:
     """The lines between the name of a report and its header."""
 
@@ -91,8 +109,8 @@ class _Heading:
         if match := _SKIPPED.match(text):
             skipped(self._state, line, match["why"])
             return True
-        if match := _TITLE.fullmatch(text):
-            self._state.title = match["report"]
+        if title := title_of(text):
+            self._state.title = title
             return True
         if not text.strip():
             return True
@@ -135,8 +153,13 @@ class _Reader:
         """A line that names a report, or a header."""
         if match := _HEADING.match(line.text):
             return self._heading(match, line)
-        if match := _TITLE.fullmatch(line.text):
+        if match := _EXECUTING.fullmatch(line.text):
             self._state.title = match["report"]
+            if why := _SKIPPED.match(match["rest"]):
+                skipped(self._state, line, why["why"])
+            return _Heading(self._state)
+        if title := title_of(line.text):
+            self._state.title = title
             return _Heading(self._state)
         header = header_of(line.text)
         if header is None:
@@ -199,7 +222,10 @@ class _NsysStatsFormat:
 
     format: Format = FORMAT
     cue: bytes = (
-        "^(?:" + CUE + r"|[ \t]*(?:Processing|Running|Exporting) \[|[ \t]*\*\* .+ \([a-z][a-z0-9_]+(?::[^()]*)?\):)"
+        "^(?:"
+        + CUE
+        + r"|[ \t]*(?:Processing|Running|Exporting) \[|[ \t]*\*\* .+ \([a-z][a-z0-9_]+(?::[^()]*)?\):"
+        + r"|[ \t]*\[\d+/\d+\] Executing '|[ \t]*[A-Z][A-Za-z /-]{2,60} Statistics(?: \(|:|[ \t]*$))"
     ).encode()
 
     def reader(self, collector: Collector) -> TextReader:

@@ -134,7 +134,8 @@ def _mem_size_sum(header: Header, cells: CellValues) -> pl.DataFrame:
     sizes = {
         f"{name}_bytes": cells.number(name) * factor if factor else None for name in ("total", "avg", "min", "max")
     }
-    return pl.DataFrame({"name": cells.name("operation"), "calls": cells.whole("count"), **sizes, "line": cells.line})
+    name = "operation" if "operation" in cells else "name"
+    return pl.DataFrame({"name": cells.name(name), "calls": cells.whole("count"), **sizes, "line": cells.line})
 
 
 def _shape(cells: CellValues, column: str, prefix: str) -> dict[str, pl.Series]:
