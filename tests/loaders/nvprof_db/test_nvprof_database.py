@@ -7,7 +7,7 @@ import struct
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.loaders.nvprof_db.build import call, kernel, marks, thread, write
@@ -286,6 +286,7 @@ def test_marks_domains_and_ranges_of_processes(tmp_path: Path) -> None:
     assert profile["ops"]["name"].to_list() == ["aten::add"]
 
 
+@settings(max_examples=25)
 @given(
     st.lists(
         st.tuples(st.sampled_from([1, 2, 4, 6, 0]), st.integers(1, 3), st.integers(0, 20), st.sampled_from([7, 8])),

@@ -18,8 +18,9 @@ from tui.loaders.nvprof_db.markers import read_ranges
 from tui.loaders.nvprof_db.metrics import read_metrics
 from tui.loaders.nvprof_db.strings import Strings
 from tui.loaders.nvprof_db.times import relative
+from tui.loaders.of_model import of_model
 from tui.model.errors import ProftuiError
-from tui.model.schema import FRAMES, conform, empty
+from tui.model.schema import conform, empty
 
 if TYPE_CHECKING:
     from tui.loaders.collector import Collector
@@ -193,22 +194,11 @@ def _linked(
     if marks.height:
         launched = launched.with_columns(iteration_at(marks, launched["launch_ns"]))
     return {
-        "activities": _of_model("activities", launched, collector),
+        "activities": of_model("activities", launched, collector),
         "api_calls": calls,
         "ops": ops,
         "ranges": marked,
     }, steps.source
-
-
-def _of_model(frame: str, data: pl.DataFrame, collector: Collector) -> pl.DataFrame:
-    """The columns that are the model's; numbers too large for them become null."""
-    schema = FRAMES[frame]
-    kept = data.select(name for name in schema if name in data.columns)
-    fitted = kept.with_columns(pl.col(name).cast(schema[name], strict=False) for name in kept.columns)
-    lost = sum(fitted.null_count().row(0)) - sum(kept.null_count().row(0)) if kept.width else 0
-    if lost:
-        collector.issue("warning", None, "", f"numbers too large to be true were left out ({lost})")
-    return fitted
 
 
 def _tell(

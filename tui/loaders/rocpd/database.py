@@ -9,13 +9,13 @@ import polars as pl
 
 from tui.loaders.base import Format
 from tui.loaders.linking.whole_run import linked
+from tui.loaders.of_model import of_model
 from tui.loaders.rocpd.agents import read_agents
 from tui.loaders.rocpd.calls import read_calls
 from tui.loaders.rocpd.counters import read_counters
 from tui.loaders.rocpd.gpu_work import read_copies, read_kernels
 from tui.loaders.rocpd.tables import Recording, recordings
 from tui.model.errors import ProftuiError
-from tui.model.schema import FRAMES
 
 if TYPE_CHECKING:
     from tui.loaders.collector import Collector
@@ -100,7 +100,7 @@ def _read_recording(recording: Recording, collector: Collector) -> None:
         )
         if process is (known or [process])[0]:
             found["metrics"] = metrics
-        collector.add_frames({"devices": _of_model("devices", agents, collector), **_all_of_model(found, collector)})
+        collector.add_frames({"devices": of_model("devices", agents, collector), **_allof_model(found, collector)})
     collector.issue("info", None, "", f"times count from the first event, at {origin} ns of the machine's own clock")
     allocations = recording.count("memory_allocate")
     if allocations:
@@ -109,19 +109,8 @@ def _read_recording(recording: Recording, collector: Collector) -> None:
         )
 
 
-def _all_of_model(frames: Frames, collector: Collector) -> Frames:
-    return {name: _of_model(name, data, collector) for name, data in frames.items()}
-
-
-def _of_model(frame: str, data: pl.DataFrame, collector: Collector) -> pl.DataFrame:
-    """The columns that are the model's; numbers too large for them become null."""
-    schema = FRAMES[frame]
-    kept = data.select(name for name in schema if name in data.columns)
-    fitted = kept.with_columns(pl.col(name).cast(schema[name], strict=False) for name in kept.columns)
-    lost = sum(fitted.null_count().row(0)) - sum(kept.null_count().row(0)) if kept.width else 0
-    if lost:
-        collector.issue("warning", None, "", f"numbers too large to be true were left out ({lost})")
-    return fitted
+def _allof_model(frames: Frames, collector: Collector) -> Frames:
+    return {name: of_model(name, data, collector) for name, data in frames.items()}
 
 
 ROCPD: Final = _Rocpd()
