@@ -294,11 +294,12 @@ def test_what_the_input_says_of_an_op_is_surer_than_its_name() -> None:
         launched(0, "void kernel(float)", 5, uses_tensor_core=True),
         launched(0, "void other(float)", 5),
         launched(2, "void other(float)", 1, uses_tensor_core=False),
+        launched(2, "[CUDA memset]", 1, kind="memset"),
     )
     columns = ("op", "op_type", "group", "direction", "tc_eligible", "uses_tensor_core")
     assert recorded_ops(found).select(columns).rows() == [
         ("layer1/Conv", "Conv2D", "convolution", "mixed", True, True),
-        ("AddmmBackward0", "gemm", "gemm", "bprop", None, False),
+        ("AddmmBackward0", "gemm", "gemm, memory", "bprop", None, False),
     ]
 
 

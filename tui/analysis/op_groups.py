@@ -20,8 +20,8 @@ def op_groups(profile: Profile) -> pl.DataFrame:
     """What recorded ops cost by the group that they ran in: one row per session and path, sorted by path.
 
     Columns: session, path (``ops.group`` or a beginning of it, parts with ``/`` between; null for the ops that ran in
-    no group), level (from 0; null likewise), calls (of ops), launches, gpu_self_ns, cpu_self_ns: of the ops right in the
-    group; calls_within, launches_within, gpu_total_ns, cpu_total_ns: of those and of the groups below it.
+    no group), level (from 0; null likewise), calls (of ops), launches, gpu_self_ns, cpu_self_ns: of the ops right in
+    the group; calls_within, launches_within, gpu_total_ns, cpu_total_ns: of those and of the groups below it.
 
     All times are sums of what each op spent itself, so every group is the sum of its parts, and the groups of level 0
     with the row of no group are all that ops launched. Work without an op is in none of them.

@@ -15,7 +15,7 @@ import polars as pl
 from tui.analysis.durations import total
 from tui.analysis.memo import once_per_profile
 from tui.analysis.op_tree import NONE, OpTree, op_tree
-from tui.analysis.op_work import classified_work, op_classes, op_row_of_activities
+from tui.analysis.op_work import MEMORY, classified_work, op_classes, op_row_of_activities
 from tui.loaders.linking.launches import SLACK_NS, nest, rows_around, thread_codes
 from tui.model.schema import NAME
 
@@ -245,9 +245,10 @@ def recorded_ops(profile: Profile) -> pl.DataFrame:
         .group_by("session", "op", "why_no_op", maintain_order=True)
         .agg(pl.col("group").cast(pl.String).str.join(", ").alias("groups"))
     )
+    is_kernel = ~pl.col("kind").cast(pl.String).is_in(MEMORY)
     of_kernels = work.group_by("session", "op", "why_no_op").agg(
         pl.col("name").n_unique().cast(pl.Int64).alias("kernels"),
-        pl.col("uses_tensor_core").any(ignore_nulls=False),
+        pl.when(is_kernel.any()).then(pl.col("uses_tensor_core").filter(is_kernel).any(ignore_nulls=False)),
         pl.when(pl.col("kernel_type").n_unique() == 1).then(pl.col("kernel_type").first()).alias("kernel_type"),
         total("launches").alias("work_launches"),
         total("total_ns").alias("work_ns"),
