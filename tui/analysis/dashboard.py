@@ -17,8 +17,9 @@ from tui.analysis.intervals import busy_time
 from tui.analysis.issues import issue_counts
 from tui.analysis.kernels import kernels
 from tui.analysis.needs import API_WORK, GPU_WORK, START_TIMES
+from tui.analysis.op_types import kinds_of_work
 from tui.analysis.op_work import recorded_sessions
-from tui.analysis.ops import by_name, has_recorded_ops, inferred_ops, kinds_of_work
+from tui.analysis.ops import by_name, has_recorded_ops, inferred_ops
 from tui.analysis.recording import tools_of
 from tui.analysis.replayed import replayed_sessions, why_left_out, without_sessions
 from tui.analysis.sessions import rank_words
@@ -76,7 +77,7 @@ class Dashboard:
     """Performance summary."""
 
     split: pl.DataFrame
-    """GPU time by kind of work (`tui.analysis.ops.kinds_of_work`), largest first: group, calls, total_ns, time_pct,
+    """GPU time by kind of work (`tui.analysis.op_types.kinds_of_work`), largest first: group, calls, total_ns, time_pct,
     members (op types that it sums). At most `SPLIT` rows and one called `REST`; they add up to the GPU time."""
 
     top_ops: pl.DataFrame
@@ -335,7 +336,8 @@ def _system(profile: Profile) -> tuple[Fact, ...]:
             facts.append(Fact(column, label, ", ".join(values), K.TEXT, "as the log says"))
     ranks = profile["sessions"].select(rank_words())["rank_words"].drop_nulls().unique(maintain_order=True).to_list()
     if ranks:
-        facts.append(Fact("rank", "Rank", ", ".join(ranks).removeprefix("rank "), K.TEXT, "as the log says"))
+        told = ", ".join(words.removeprefix("rank ") for words in ranks)
+        facts.append(Fact("rank", "Rank", told, K.TEXT, "as the log says"))
     sessions = profile["sessions"].height
     if sessions > 1:
         facts.insert(0, Fact("sessions", "Sessions", sessions, K.COUNT, "profiled processes in the input"))

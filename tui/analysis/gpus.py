@@ -20,6 +20,7 @@ GPUS: Final = TableSpec(
     "GPUs",
     columns(
         "gpu_name",
+        "session",
         "device",
         "busy_pct",
         "busy_ns",
@@ -38,7 +39,6 @@ GPUS: Final = TableSpec(
         "span_ns",
         "facts_source",
         "vendor",
-        "session",
         "rank",
         "host",
     ),

@@ -34,11 +34,19 @@ ITERATIONS: Final = TableSpec(
     "Iterations",
     (
         *columns(
-            "iteration", "duration_ns", "gpu_ns", "time_pct", "kernels_launched", "busy_ns", "busy_pct", "idle_ns"
+            "iteration",
+            "session",
+            "duration_ns",
+            "gpu_ns",
+            "time_pct",
+            "kernels_launched",
+            "busy_ns",
+            "busy_pct",
+            "idle_ns",
         ),
         _NAME,
         replace(columns("start_ns")[0], priority=5),
-        *columns("session", "rank"),
+        *columns("rank"),
     ),
     key=("session", "iteration"),
     weight="gpu_ns",

@@ -24,8 +24,10 @@ RANGES: Final = TableSpec(
     "Ranges",
     (
         _NAME,
-        *columns("total_ns", "calls", "avg_ns", "range_gpu_ns", "range_kernels", "min_ns", "max_ns", "domain"),
-        *columns("median_ns", "p90_ns", "std_ns", "session", "line"),
+        *columns(
+            "session", "total_ns", "calls", "avg_ns", "range_gpu_ns", "range_kernels", "min_ns", "max_ns", "domain"
+        ),
+        *columns("median_ns", "p90_ns", "std_ns", "line"),
     ),
     key=("session", "domain", "name"),
     sort=(("total_ns", True),),

@@ -17,6 +17,7 @@ FINDING: Final = "finding"
 """The ``section`` of what the tool's own advisor says."""
 
 _SECTION: Final = replace(columns("section")[0], help="Part of the tool's report; finding: its advisor's words.")
+_SEVERITY: Final = replace(columns("severity")[0], priority=5, help="As the tool's advisor gives it.")
 _TEXT: Final = replace(columns("text")[0], title="In words", help="What it says, or advises.", priority=2)
 
 HEADLINE_SECTIONS: Final = ("Performance Summary", "Resource Usage Breakdown")
@@ -34,7 +35,8 @@ TOOL_REPORT: Final = TableSpec(
         *columns("tool_name", "tool_value"),
         _TEXT,
         _SECTION,
-        *columns("severity", "tool", "unit", "session", "line"),
+        _SEVERITY,
+        *columns("tool", "unit", "session", "line"),
     ),
     key=("session", "number"),
     pinned="tool_name",

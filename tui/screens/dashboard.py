@@ -252,7 +252,7 @@ class DashboardScreen(ViewScreen):
         counts = [f"{number} {severity}" for severity, number in board.issues.items() if number]
         lines = []
         if board.left_out:
-            lines.append(BarRow("metrics", board.left_out, None, ""))
+            lines.append(BarRow("metrics", "replayed kernels are left out", None, "see System"))
         if counts:
             lines.append(BarRow("issues", "issues: " + ", ".join(counts), None, ""))
             # The gravest in words: where a log holds no times, they are what there is to know.
@@ -358,4 +358,6 @@ def _system_text(board: Dashboard) -> list[tuple[str, str, str]]:
             (f"GPU {row['device'] if row['device'] is not None else '?'}", row["name"] or "unknown", ", ".join(facts))
         )
     lines += [(fact.label, format_value(fact.kind, fact.value), "") for fact in board.system]
+    if board.left_out:
+        lines.append(("Left out", board.left_out, ""))
     return list(dict.fromkeys(lines))

@@ -108,7 +108,8 @@ def _measured(measured: Measured) -> list[Line]:
     lines.append(("measured on", f"{launches}{alike}", "the mean" if measured.launches > 1 else ""))
     lines.append(("in file", measured.source.rsplit("/", 1)[-1], f"session {measured.session}"))
     if measured.others:
-        lines.append(("more", f"{count(measured.others)} metrics", "in the view Metrics"))
+        several = "s" if measured.others > 1 else ""
+        lines.append(("more", f"{count(measured.others)} metric{several}", "in the view Metrics"))
     return lines
 
 

@@ -1,0 +1,122 @@
+"""Views of what profilers other than nvprof record."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from tests.screens.made_profiles import STEPS, dlprof, opened_profile, training
+from tests.screens.opening import app_of, opened, press
+from tests.snapshots import assert_screen, screen_text
+from tui.widgets.table_pane import TablePane
+
+if TYPE_CHECKING:
+    from syrupy.assertion import SnapshotAssertion
+    from textual.pilot import Pilot
+
+SIZES: Final = ((80, 24), (120, 40), (200, 50))
+
+SCREENS: Final = {
+    "iterations": (training, "7"),
+    "ranges": (training, ": r a n g e s enter"),
+    "range-instances": (training, ": r a n g e s enter j j enter"),
+    "gpus": (training, "8"),
+    "launch": (training, ": k e r n e l s enter enter enter"),
+    "dashboard-ranks": (training, ""),
+    "sessions-of-ranks": (training, "S"),
+    "dashboard-dlprof": (dlprof, ""),
+    "tool-report": (dlprof, ": t o o l - r e p o r t enter"),
+    "graph": (dlprof, ": k e r n e l s enter j enter enter"),
+}
+"""For each state: the profile, and the keys that lead to it."""
+
+
+def keys(text: str) -> list[str]:
+    return [{":": "colon", "-": "minus"}.get(key, key) for key in text.split()]
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("state", SCREENS)
+async def test_screen(state: str, size: tuple[int, int], snapshot: SnapshotAssertion) -> None:
+    made, path = SCREENS[state]
+    async with opened_profile(made(), size=size) as pilot:
+        await press(pilot, *keys(path))
+        assert_screen(pilot.app, snapshot)
+
+
+def table(pilot: Pilot[None], name: str = "table") -> TablePane:
+    screen = app_of(pilot).view_screen
+    assert screen is not None
+    return screen.query_one(f"#{name}", TablePane)
+
+
+async def test_the_digit_seven_shows_iterations_as_they_are_numbered() -> None:
+    async with opened_profile(training()) as pilot:
+        await press(pilot, "7")
+        shown = table(pilot).frame
+        assert shown["iteration"].to_list() == [*STEPS, None, *STEPS, None]
+        await press(pilot, *keys("f s e s s i o n = 1 enter"))
+        assert table(pilot).frame.height == 8
+        await press(pilot, *keys(": s e s s i o n"), "space", "1", "enter")
+        assert set(table(pilot).frame["session"]) == {1}
+        assert "rank 1 of 2" in screen_text(pilot.app).splitlines()[0]
+
+
+async def test_an_input_without_iterations_names_the_command_that_records_them() -> None:
+    async with opened("caffe_conv1.nvprof.log", notifications=True) as pilot:
+        await press(pilot, "7")
+        assert app_of(pilot).view_screen.VIEW == "dashboard"  # type: ignore[union-attr]
+        assert [message.message for message in app_of(pilot)._notifications] == [
+            "Iterations: no iterations: record with nvprof -o run.nvprof ./app, with NVTX ranges step 0, step 1, ... "
+            "in the program"
+        ]
+
+
+async def test_enter_goes_from_a_range_to_its_instances_and_q_back() -> None:
+    async with opened_profile(training()) as pilot:
+        await press(pilot, *keys(": r a n g e s enter f f o r w a r d enter"))
+        await press(pilot, "enter")
+        instances = table(pilot, "instances")
+        assert instances.has_class("-current")
+        assert instances.frame["range_gpu_ns"].to_list() == [6_000_000, 7_000_000, 8_000_000]
+        assert "Ranges ▸ forward ▸ instances" in screen_text(pilot.app)
+        await press(pilot, "q")
+        assert table(pilot, "ranges").has_class("-current")
+
+
+async def test_a_launch_tells_where_it_came_from_and_what_was_measured_of_it() -> None:
+    async with opened_profile(training(), size=(200, 70)) as pilot:
+        await press(pilot, *keys(": k e r n e l s"), "space", *"session", "equals_sign", "0", "enter", "enter", "enter")
+        text = screen_text(pilot.app)
+        for told in (
+            "cudaLaunchKernel  process 600, thread 600",
+            "88.000 µs",
+            "aten::mm",
+            "Net / fc1",
+            "48 KiB  per block, static and dynamic together",
+            "yes  its name: tensorop",
+            "71.25%",
+            "gemm.ncu.csv  session 2",
+            "Half",
+        ):
+            assert told in text, told
+
+
+async def test_the_panel_of_the_tool_opens_its_report() -> None:
+    async with opened_profile(dlprof(), size=(200, 50)) as pilot:
+        assert "As DLProf says" in screen_text(pilot.app)
+        panel = pilot.app.screen.query_one("#tool-report")
+        panel.focus()
+        await press(pilot, "enter")
+        assert app_of(pilot).view_screen.VIEW == "tool-report"  # type: ignore[union-attr]
+        assert table(pilot).frame.height == 8
+        assert "[bold]to increase" in table(pilot).frame["text"].to_list()[1]
+
+
+async def test_no_panel_where_the_tool_says_nothing() -> None:
+    async with opened_profile(training(), size=(200, 50)) as pilot:
+        assert not pilot.app.screen.query_one("#tool-report").parent.display  # type: ignore[union-attr]
+        assert "As " not in screen_text(pilot.app)
+        assert "replayed kernels are left out" in screen_text(pilot.app)
+        assert "session 2 is of Nsight Compute" in screen_text(pilot.app)
