@@ -13,6 +13,8 @@ LIST: Final = re.compile(rb'"traceEvents"\s*+:\s*+\[')
 BARE_LIST: Final = re.compile(rb"\s*+\[")
 """A document that is the list and nothing else."""
 
+_MOST_FAILURES: Final = 200
+"""Members that cannot be read; where there are more, what follows is no document."""
 _PROBED_KEY: Final = re.compile(rb'"traceEvents"\s*:')
 _PROBED_EVENT: Final = re.compile(rb'\s*\[\s*(?:\{\s*\}\s*,\s*)*\{[^\]]{0,4000}?"ph"\s*:\s*"', re.DOTALL)
 _MEMBER: Final = re.compile(r'"((?:[^"\\]|\\.){0,200})"\s*+:\s*+')
@@ -56,11 +58,14 @@ def members(data: bytes) -> tuple[dict[str, Any], bool]:
 
 def _one_by_one(text: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    at = 0
+    at = failures = 0
     while member := _MEMBER.search(text, at):
         try:
             value, at = TOLERANT.raw_decode(text, member.end())
         except (ValueError, RecursionError):
+            failures += 1
+            if failures == _MOST_FAILURES:
+                break
             at = member.end()
             continue
         found[member[1]] = value

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tui.loaders.base import keep_going
 from tui.loaders.chrome.crew import Crew
 from tui.loaders.chrome.decoding import Decoder
-from tui.loaders.chrome.document import LIST, looks_like_trace, members
+from tui.loaders.chrome.document import looks_like_trace, members
 from tui.loaders.chrome.frames import Assembly
 from tui.loaders.chrome.pieces import Piece, piece_of
 from tui.loaders.chrome.scanning import scan
@@ -116,10 +116,11 @@ class _Reading:
                     f"{self._source.called}: is no JSON document of trace events",
                     "export one with torch.profiler's export_chrome_trace",
                 )
-            is_bare = opens and LIST.search(before) is None
-            found, has_all = members(LIST.sub(b"", before) if opens else before)
-            metadata |= {} if is_bare else found
-            is_whole &= is_bare or has_all
+            key = before.rfind(b'"traceEvents"') if opens else len(before)
+            is_bare = key < 0
+            found, has_all = members(before[:key]) if not is_bare else ({}, True)
+            metadata |= found
+            is_whole &= has_all
             self._line += before.count(b"\n")
             if not opens:
                 break
@@ -176,12 +177,12 @@ class _Reading:
         if not is_last and sum(map(len, self._carried)) < self._enough:
             return None
         with _no_collection():
-            return self._scanned(b"".join(self._carried))
+            return self._scanned(b"".join(self._carried), is_last)
 
-    def _scanned(self, data: bytes) -> bytes | None:
+    def _scanned(self, data: bytes, is_last: bool) -> bytes | None:
         text = data.decode("utf-8", "surrogateescape")
         tally = Tally()
-        found = scan(text, tally)
+        found = scan(text, tally, is_last=is_last)
         self._add(piece_of(found.events, found.lines, self._args, tally), text.count("\n", 0, found.end))
         rest = text[found.end :].encode("utf-8", "surrogateescape")
         self._carried = [] if found.is_closed or not rest else [rest]

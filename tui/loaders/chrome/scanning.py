@@ -18,11 +18,17 @@ BOUNDARY: Final = re.compile(rf'\}}\s*+,(?=\s*+\{{\s*+(?:\}}|"(?:{_KEYS})"))')
 """Between two events, most likely: it may also lie within a text or among nested objects."""
 BOUNDARY_IN_BYTES: Final = re.compile(BOUNDARY.pattern.encode())
 
+_NEXT: Final = re.compile(BOUNDARY.pattern.removeprefix(r"\}\s*+"))
+"""What follows an event, damaged or not."""
+_CLOSES: Final = re.compile(r"\}\s*+(?=\](?!\s*+[}\"]?\s*+,\s*+\{))")
+"""The end of the last event, most likely."""
 _NOT_UTF8: Final = re.compile("[\udc80-\udcff]")
 """What Python's surrogateescape makes of bytes that are not UTF-8."""
 _SPACE: Final = re.compile(r"[\s,]*+")
 _GOES_ON: Final = re.compile(r"\]\s*+,?\s*+\{")
 """A bracket that closes nothing: another event follows."""
+_PATIENCE: Final = 1 << 24
+"""Characters; an event that is not whole after so many is taken for damaged where others seem to begin within it."""
 _NEARLY_END: Final = 16
 """Characters; a parser that fails so near the end of the text may have met half a word."""
 _WASTE: Final = 4
@@ -43,15 +49,17 @@ class Scan:
     """In which line of the text each begins, from 1."""
 
 
-def scan(text: str, tally: Tally) -> Scan:
+def scan(text: str, tally: Tally, *, is_last: bool) -> Scan:
     """Read the events of a text that begins within a list, before or after a comma.
 
     Args:
         text: Some events; the last of them may be cut off.
         tally: Counts what is odd.
+        is_last: Nothing follows.
     """
     found = Scan(0)
-    at = counted = 0
+    at = counted = base = boundary = 0
+    piece = ""
     line = 1
     may_waste = _WASTE * len(text)
     is_clean = text.isascii() or _NOT_UTF8.search(text) is None
@@ -64,25 +72,31 @@ def scan(text: str, tally: Tally) -> Scan:
         if text[at] == "]" and _GOES_ON.match(text, at) is None:
             found.end, found.is_closed = at + 1, True
             return found
-        boundary = None
+        if at >= boundary:
+            base, boundary = at, _next(text, at)
+            piece = text[base:boundary]
         try:
-            if may_waste > 0:
-                value, end = STRICT.raw_decode(text, at)
-            else:
-                boundary = _boundary(text, at)
-                value, end = STRICT.raw_decode(text[at:boundary])
-                end += at
+            value, end = STRICT.raw_decode(piece, at - base)
+            end += base
         except (ValueError, RecursionError) as error:
-            failed_at = error.pos if isinstance(error, JSONDecodeError) else at
-            may_waste -= failed_at - at + 1
-            if boundary is None:
-                boundary = _boundary(text, at)
-            end = boundary if boundary < len(text) else _end_of_last(text, at)
-            if end == len(text) and _is_cut_off(error, text):
-                return found
-            value = _repaired(text[at:end], line, tally, too_deep=isinstance(error, RecursionError))
+            failed: Exception = error
+            reaches = _is_cut_off(error, len(piece))
+            value = end = None
+            if reaches and boundary < len(text) and may_waste > 0:
+                # What looks like the next event may lie within this one.
+                try:
+                    value, end = STRICT.raw_decode(text, at)
+                except (ValueError, RecursionError) as longer:
+                    failed = longer
+                    may_waste -= len(text)
+                    reaches = _is_cut_off(longer, len(text))
+            if end is None:
+                if reaches and _has_no_other(text, at, boundary, is_last=is_last):
+                    return found
+                end = boundary if boundary < len(text) else _end_of_last(text, at)
+                value = _repaired(text[at:end], line, tally, too_deep=isinstance(failed, RecursionError))
             if value is None:
-                at = end
+                at = max(end, at + 1)
                 continue
         if not is_clean and _NOT_UTF8.search(text, at, end):
             tally.add(Odd.NOT_UTF8, line=line, text=_clean(text[at:end]))
@@ -108,19 +122,32 @@ def _clean(text: str) -> str:
     return _NOT_UTF8.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
-def _boundary(text: str, at: int) -> int:
-    found = BOUNDARY.search(text, at)
-    return len(text) if found is None else found.start() + 1
+def _next(text: str, at: int) -> int:
+    """Where the next event seems to begin: before the comma."""
+    found = _NEXT.search(text, at)
+    return len(text) if found is None else found.start()
 
 
-def _is_cut_off(error: Exception, text: str) -> bool:
-    """Whether more text could make an event of what could not be parsed."""
+def _is_cut_off(error: Exception, length: int) -> bool:
+    """Whether more text could make an event of one of such a length that could not be parsed."""
     return isinstance(error, JSONDecodeError) and (
-        error.msg.startswith("Unterminated string") or error.pos >= len(text) - _NEARLY_END
+        error.msg.startswith("Unterminated string") or error.pos >= length - _NEARLY_END
     )
 
 
-_CLOSES: Final = re.compile(r"\}\s*+(?=\](?!\s*+[}\"]?\s*+,\s*+\{))")
+def _has_no_other(text: str, at: int, boundary: int, *, is_last: bool) -> bool:
+    """Whether the event that reaches to the end of the text seems to be one, though it may look like several."""
+    if boundary == len(text):
+        return _CLOSES.search(text, at) is None
+    if not is_last:
+        return len(text) - at < _PATIENCE
+    # What looks like the next event is one, or an object within this one.
+    begin = text.find("{", boundary)
+    try:
+        other = STRICT.raw_decode(text, begin)[0] if begin >= 0 else {}
+    except (ValueError, RecursionError):
+        return False
+    return "ph" not in other or ("ts" not in other and other["ph"] != "M")
 
 
 def _end_of_last(text: str, at: int) -> int:
