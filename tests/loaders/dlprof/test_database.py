@@ -240,6 +240,26 @@ def test_kernels_of_an_op_without_instances_belong_to_the_op(tmp_path: Path) -> 
     ]
 
 
+def test_numbers_of_instances_that_contradict_the_times_are_not_believed(tmp_path: Path) -> None:
+    """As if they counted from 1."""
+    shifted = [(*row[:2], row[2] + 1, *row[3:]) for row in TABLES["read_only_kernels"][1]]  # type: ignore[operator]
+    tables = changed(read_only_kernels=shifted, read_only_memcpys=None, read_only_memsets=None)
+    profile = read(write(tmp_path / "a", tables))
+    starts = profile["activities"].join(profile["ops"], on="op", maintain_order="left")["start_ns_right"]
+    assert starts.to_list() == [1_000, 1_500, 3_000, 3_600]
+    assert profile["activities"]["op_join"].unique().to_list() == ["launch"]
+    assert profile["issues"].filter(pl.col("severity") == "warning")["text"].to_list() == ["4 GPU activities"]
+
+
+def test_an_instance_need_not_be_around_its_launch(tmp_path: Path) -> None:
+    """Work that was launched outside of all instances belongs to the one that the database says."""
+    away = [(*row[:6], 50_000 + row[6], 50_000 + row[7], *row[8:]) for row in TABLES["read_only_kernels"][1]]  # type: ignore[operator]
+    profile = read(write(tmp_path / "a", changed(read_only_kernels=away)))
+    kernels = profile["activities"].filter(pl.col("kind") == "kernel")
+    starts = kernels.join(profile["ops"], on="op", maintain_order="left")["start_ns_right"]
+    assert starts.to_list() == [1_000, 1_500, 3_000, 3_600]
+
+
 def test_numbers_that_lead_nowhere_become_unknown(tmp_path: Path) -> None:
     first, *others = TABLES["read_only_kernels"][1]
     lost = (first[0], 99, 0, 98, 97, 7, *first[6:10], 96, 95, *first[12:])

@@ -81,6 +81,10 @@ def read_gpu_work(
     work = pl.concat(parts, how="diagonal").with_row_index("correlation", offset=1)
     _tell_of_lost_times(work, collector)
     work = with_op(work, ops)
+    by_time = int((work["op_join"] == "launch").sum())
+    if by_time:
+        reason = "the database's numbers of op instances contradict its times: the instance around the launch is taken"
+        collector.issue("warning", None, f"{by_time} GPU activities", reason)
     lost = work["op"].null_count()
     if lost and ops.height:
         collector.issue(
