@@ -59,13 +59,13 @@ def frame(profile: Profile, name: str, *, gpu: str | None = None) -> pl.DataFram
     """
     if name in MODEL_FRAMES:
         return profile[name]
-    from tui.analysis import api, gpus, iterations, kernels, layers, occupancy, ops, ranges
+    from tui.analysis import api, gpus, iterations, kernels, layers, occupancy, op_types, ops, ranges
 
     aggregates: dict[str, Callable[[], pl.DataFrame]] = {
         "kernels": lambda: kernels.kernels(profile).select(kernels.KERNEL_EXPORT),
         "api": lambda: api.api(profile).select(kernels.KERNEL_EXPORT),
         "ops_by_name": lambda: ops.by_name(profile),
-        "op_types": lambda: ops.op_types(profile),
+        "op_types": lambda: op_types.op_types(profile),
         "op_kernels": lambda: ops.kernels_with_ops(profile),
         "occupancy": lambda: occupancy.occupancy(profile, gpu=gpu),
         "iterations": lambda: iterations.iterations(profile),

@@ -13,7 +13,9 @@ from tests.analysis.frames import copy, kernel, printed, profile
 from tui.analysis.dashboard import dashboard
 from tui.analysis.kernels import kernels
 from tui.analysis.op_drill import Value, kernels_of_recorded_op, launches_of_recorded_op, op_calls
+from tui.analysis.op_instances import op_instances
 from tui.analysis.op_tree import op_tree
+from tui.analysis.op_types import kinds_of_work, op_types
 from tui.analysis.op_work import classified_work, work_by_op
 from tui.analysis.ops import (
     OPS,
@@ -21,13 +23,11 @@ from tui.analysis.ops import (
     by_name,
     inferred_ops,
     kernels_with_ops,
-    kinds_of_work,
-    op_types,
     ops,
     ops_spec,
 )
 from tui.analysis.recorded_ops import by_name as recorded_by_name
-from tui.analysis.recorded_ops import op_instances, recorded_ops
+from tui.analysis.recorded_ops import recorded_ops
 from tui.model.profile import Profile, joined
 
 if TYPE_CHECKING:

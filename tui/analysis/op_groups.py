@@ -8,7 +8,7 @@ import polars as pl
 
 from tui.analysis.durations import total
 from tui.analysis.memo import once_per_profile
-from tui.analysis.recorded_ops import op_instances
+from tui.analysis.op_instances import op_instances
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
