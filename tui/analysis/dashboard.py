@@ -78,7 +78,8 @@ class Dashboard:
 
     split: pl.DataFrame
     """GPU time by kind of work (`tui.analysis.op_types.kinds_of_work`), largest first: group, calls, total_ns,
-    time_pct, members (op types that it sums). At most `SPLIT` rows and one called `REST`; they add up to the GPU time."""
+    time_pct, members (op types that it sums). At most `SPLIT` rows and one called `REST`; they add up to the GPU
+    time."""
 
     top_ops: pl.DataFrame
     """The `TOP` ops with most GPU time: op, op_type, direction, group, kernels, calls, total_ns, avg_ns, time_pct,
