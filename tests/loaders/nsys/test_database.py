@@ -322,3 +322,28 @@ def test_what_dlprof_says_of_convolutions_is_found_again(corpus: Callable[[str],
     theirs = dlprof["activities"].join(dlprof["ops"].select("op", op_name="name"), on="op")
     convolutions = theirs.filter(pl.col("kind") == "kernel", pl.col("op_name") == "conv2d")
     assert convolutions.height == 46
+
+
+def test_of_very_many_processes_the_first_are_shown(tmp_path: Path) -> None:
+    kernels = [twin.kernel(pid, 10 * pid, 10 * pid + 5, 1) for pid in range(1, 1006)]
+    tables = {"StringIds": twin.tables("2023.4")["StringIds"], "CUPTI_ACTIVITY_KIND_KERNEL": kernels}
+    profile = load_one(str(twin.write(tmp_path / "run.sqlite", "2023.4", tables)))
+    assert profile["sessions"]["pid"].to_list() == list(range(1, 1001))
+    assert profile["activities"]["start_ns"].to_list() == list(range(10, 10_010, 10))
+    assert issues(profile) == [
+        (None, "error", "1,005 processes", "the first 1,000 of them are shown, the others left out")
+    ]
+
+
+def test_rows_of_no_process_are_of_the_only_one(tmp_path: Path) -> None:
+    tables = {
+        "StringIds": twin.tables("2023.4")["StringIds"],
+        "CUPTI_ACTIVITY_KIND_KERNEL": [twin.kernel(100, 1500, 1600, 1, globalPid=None)],
+        "CUPTI_ACTIVITY_KIND_RUNTIME": [twin.call(100, 1100, 1120, 1)],
+    }
+    profile = load_one(str(twin.write(tmp_path / "run.sqlite", "2023.4", tables)))
+    assert rows(profile["sessions"], "pid") == [(100,)]
+    assert (profile["activities"].height, profile["api_calls"].height) == (1, 1)
+    tables["CUPTI_ACTIVITY_KIND_RUNTIME"].append(twin.call(200, 1100, 1120, 1))
+    profile = load_one(str(twin.write(tmp_path / "two.sqlite", "2023.4", tables)))
+    assert rows(profile["sessions"], "pid") == [(None,), (100,), (200,)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -29,7 +29,7 @@ _SINCE_1970_NS: Final = 10**18
 _MOST_PROCESSES: Final = 1000
 """Of jobs with more, nobody looks at each."""
 _MOST_FAILURES: Final = 20
-_NAMED_TABLES: Final = 8
+_NAMED_TABLES: Final = 6
 
 _ABOUT: Final = (
     STRINGS,
@@ -56,9 +56,16 @@ class _Rows:
     calls: pl.DataFrame
     ranges: pl.DataFrame
 
-    def of(self, process: int) -> _Rows:
-        same = pl.col("process") == process
-        return _Rows(self.work.filter(same), self.calls.filter(same), self.ranges.filter(same))
+    def by_process(self, processes: Sequence[int]) -> Iterator[_Rows]:
+        """The rows of each process, in the order of the processes."""
+        if len(processes) == 1:
+            yield self
+            return
+        work, calls, ranges = (
+            (part.partition_by("process", as_dict=True), part.clear()) for part in (self.work, self.calls, self.ranges)
+        )
+        for process in processes:
+            yield _Rows(*(parts.get((process,), none) for parts, none in (work, calls, ranges)))
 
 
 def read_export(
@@ -87,9 +94,8 @@ def read_export(
         raise _nothing(tables, facts, again)
     rows = _told_apart(rows, processes)
     names = process_names(tables, strings)
-    found: set[int] = set()
-    for process in processes[:_MOST_PROCESSES]:
-        own = rows.of(process) if len(processes) > 1 else rows
+    shown = processes[:_MOST_PROCESSES]
+    for process, own in zip(shown, rows.by_process(processes), strict=False):
         command = names.get(process) or (facts.command if len(processes) == 1 else None)
         session = collector.open_session(format_name, None, pid=_pid(process), command=command)
         session.facts.update(
@@ -103,14 +109,14 @@ def read_export(
         collector.resolution(1)
         session.facts["iteration_source"] = _add_process(own, process, collector)
         collector.add_frame("devices", devices_frame(tables, process, own.work["device"]))
-        found.add(process)
         keep_going(collector.row_count)
     if len(processes) > _MOST_PROCESSES:
+        collector.session = None
         collector.issue(
             "error",
             None,
             f"{len(processes):,} processes",
-            f"the first {_MOST_PROCESSES:,} with the most GPU work are shown, the others left out",
+            f"the first {_MOST_PROCESSES:,} of them are shown, the others left out",
         )
     _tell(tables, collector, processes)
 
