@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -18,29 +19,13 @@ if TYPE_CHECKING:
 GPUS: Final = TableSpec(
     "gpus",
     "GPUs",
-    columns(
-        "gpu_name",
-        "session",
-        "device",
-        "busy_pct",
-        "busy_ns",
-        "idle_ns",
-        "gpu_ns",
-        "kernel_ns",
-        "copy_ns",
-        "kernels_launched",
-        "compute_capability",
-        "sm_count",
-        "memory_bytes",
-        "memory_bandwidth",
-        "shared_memory_per_sm_bytes",
-        "registers_per_sm",
-        "max_threads_per_sm",
-        "span_ns",
-        "facts_source",
-        "vendor",
-        "rank",
-        "host",
+    (
+        *columns("gpu_name", "session"),
+        # Several GPUs of one name are told apart by their numbers.
+        replace(columns("device")[0], priority=2),
+        *columns("busy_pct", "busy_ns", "idle_ns", "gpu_ns", "kernel_ns", "copy_ns", "kernels_launched"),
+        *columns("compute_capability", "sm_count", "memory_bytes", "memory_bandwidth", "shared_memory_per_sm_bytes"),
+        *columns("registers_per_sm", "max_threads_per_sm", "span_ns", "facts_source", "vendor", "rank", "host"),
     ),
     key=("session", "device"),
     pinned="gpu_name",
