@@ -1,0 +1,68 @@
+"""Databases as inputs of proftui: progress, stops, packed files, unknown tables."""
+
+from __future__ import annotations
+
+import gzip
+import sqlite3
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.loaders.nsys import twin
+from tui.loaders import source
+from tui.loaders.registry import load_one
+from tui.loaders.sqlite import bulk, database
+from tui.model.errors import ProftuiError
+
+if TYPE_CHECKING:
+    from tui.loaders.base import LoadProgress
+
+
+@pytest.fixture
+def export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An export with 3,000 kernels, read some at a time, with a report each time."""
+    monkeypatch.setattr(database, "_MANY_ROWS", 100)
+    monkeypatch.setattr(bulk, "RANGE_ROWS", 500)
+    monkeypatch.setattr(source, "_REPORT_EVERY", 0)
+    monkeypatch.setattr(source, "_READ_SIZE", 4096)
+    kernels = [twin.kernel(100, 10 * row, 10 * row + 5, row) for row in range(3_000)]
+    tables = {"StringIds": twin.tables("2023.4")["StringIds"], "CUPTI_ACTIVITY_KIND_KERNEL": kernels}
+    return twin.write(tmp_path / "run.sqlite", "2023.4", tables)
+
+
+def test_progress_grows_and_never_passes_the_size(export: Path) -> None:
+    told: list[LoadProgress] = []
+
+    def report(progress: LoadProgress) -> bool:
+        told.append(progress)
+        return True
+
+    assert load_one(str(export), report=report)["activities"].height == 3_000
+    read = [progress.bytes_read for progress in told]
+    assert read == sorted(read)
+    assert len(set(read)) > 3
+    assert read[-1] <= export.stat().st_size == told[0].bytes_total
+    assert max(progress.rows for progress in told) >= 3_000
+
+
+def test_a_stop_keeps_what_was_read(export: Path) -> None:
+    profile = load_one(str(export), report=lambda progress: progress.rows < 1_000)
+    assert profile["activities"]["start_ns"].to_list() == list(range(0, 10_000, 10))
+    assert profile.partial == "stopped before its end"
+
+
+def test_a_stop_while_it_is_unpacked_is_one_line(export: Path) -> None:
+    packed = export.with_suffix(".gz")
+    packed.write_bytes(gzip.compress(export.read_bytes()))
+    with pytest.raises(ProftuiError, match=r"run\.gz: "):
+        load_one(str(packed), report=lambda _: False)
+
+
+def test_a_database_of_nothing_known_names_its_tables(tmp_path: Path) -> None:
+    connection = sqlite3.connect(tmp_path / "a.db")
+    connection.execute("CREATE TABLE cats (name)")
+    connection.commit()
+    connection.close()
+    with pytest.raises(ProftuiError, match=r"no profile found: an SQLite database with cats; looked for .*Nsight"):
+        load_one(str(tmp_path / "a.db"))
