@@ -244,6 +244,9 @@ def test_a_change_that_was_not_finished_is_told(tmp_path: Path) -> None:
         assert (note.severity, note.text) == ("error", "a.db-journal")
         assert "did not finish its last change" in note.reason
     assert (tmp_path / "a.db-journal").exists()
+    (tmp_path / "a.db-journal").write_bytes(bytes(600))
+    with Database(path, "a.db") as opened:
+        assert opened.notes == []
 
 
 def test_a_database_that_is_being_written_is_one_line(tmp_path: Path) -> None:

@@ -20,6 +20,8 @@ _READ_VERSION: Final = 19
 """The byte of the header that says how to read the file: 1 with a rollback journal, 2 with a write-ahead log."""
 _NEWEST_READ_VERSION: Final = 2
 
+_JOURNAL_MAGIC: Final = bytes.fromhex("d9d505f920a163d7")
+
 _LOCK_SECONDS: Final = 1.0
 """How long to wait for a writer to finish."""
 _COPY_ATTEMPTS: Final = 3
@@ -106,7 +108,9 @@ def opened(path: Path, called: str) -> Opened:
     if log is not None and header[_READ_VERSION] == _NEWEST_READ_VERSION:
         return _copy_with_log(path, log, called)
     notes: list[Note] = []
-    if _beside(path, "-journal") is not None:
+    journal = _beside(path, "-journal")
+    # One of a change that was finished may stay, with its beginning wiped.
+    if journal is not None and _begins_with(journal, _JOURNAL_MAGIC):
         notes.append(
             Note(
                 "error",
@@ -198,6 +202,15 @@ def _beside(path: Path, ending: str) -> Path | None:
         return beside if beside.stat().st_size else None
     except OSError:
         return None
+
+
+def _begins_with(path: Path, magic: bytes) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(magic)) == magic
+    except OSError:
+        # Not to be looked at: taken for the worse.
+        return True
 
 
 def _copy_with_log(path: Path, log: Path, called: str) -> Opened:
