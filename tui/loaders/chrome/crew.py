@@ -67,11 +67,18 @@ class Worker:
                 self._send(self._greeting)
                 self._greeting = None
             self._send(data)
-            answer = self._receive(int.from_bytes(self._receive(SIZE_BYTES), "little"))
+            answer = self._receive(
+                int.from_bytes(self._receive(SIZE_BYTES), "little"), at_most=64 * len(data) + (1 << 20)
+            )
             piece: Piece | None = pickle.loads(answer)
-        except (OSError, EOFError, pickle.UnpicklingError) as error:
+        except (OSError, EOFError, ValueError, LookupError, pickle.UnpicklingError) as error:
             raise WorkerLostError(str(error)) from error
         return piece
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the process is gone."""
+        return self._process.poll() is not None
 
     def kill(self) -> None:
         """End it; who waits for its answer learns so."""
@@ -94,7 +101,9 @@ class Worker:
             self._wait(self._into, to_write=True)
             left = left[os.write(self._into, left) :]
 
-    def _receive(self, size: int) -> bytearray:
+    def _receive(self, size: int, *, at_most: int = SIZE_BYTES) -> bytearray:
+        if size > at_most:
+            raise EOFError("an answer of no possible size")
         data = bytearray()
         while len(data) < size:
             self._wait(self._out, to_write=False)
@@ -126,13 +135,13 @@ class Crew:
         self._args = args
         self._threads = ThreadPoolExecutor(count, thread_name_prefix="decode")
         self._free: SimpleQueue[Worker] = SimpleQueue()
-        self._all: list[Worker] = []
+        self.workers: list[Worker] = []
         for _ in range(count):
             try:
                 worker = Worker(args, command, silence_s)
             except OSError:  # no more processes: the work is done here
                 break
-            self._all.append(worker)
+            self.workers.append(worker)
             self._free.put(worker)
 
     def decode(self, data: bytes) -> Future[Piece | None]:
@@ -153,8 +162,8 @@ class Crew:
 
     def close(self) -> None:
         """End all processes and threads, whatever they are doing."""
-        for worker in self._all:
+        for worker in self.workers:
             worker.kill()
         self._threads.shutdown(cancel_futures=True)
-        for worker in self._all:
+        for worker in self.workers:
             worker.close()

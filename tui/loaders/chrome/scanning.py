@@ -144,7 +144,7 @@ def _has_no_other(text: str, at: int, boundary: int, *, is_last: bool) -> bool:
     # What looks like the next event is one, or an object within this one.
     begin = text.find("{", boundary)
     try:
-        other = STRICT.raw_decode(text, begin)[0] if begin >= 0 else {}
+        other = STRICT.raw_decode(text[begin : _next(text, begin)])[0] if begin >= 0 else {}
     except (ValueError, RecursionError):
         return False
     return "ph" not in other or ("ts" not in other and other["ph"] != "M")
