@@ -107,7 +107,7 @@ def test_kineto_s_own_layout_goes_the_fast_way(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(Decoder, "decode", watched)
     monkeypatch.setattr(tui.loaders.chrome.reader, "_SMALL_BLOCK", 500)
     trace = read(KINETO)
-    assert [piece is not None and piece.events for piece in decoded] == [2, 2]
+    assert [piece is not None and piece.events for piece in decoded] == [1, 1, 1]
     assert trace.complete["line"].to_list() == [6, 17]
 
 
