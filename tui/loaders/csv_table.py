@@ -23,8 +23,12 @@ _MAX_LINES_OF_A_ROW: Final = 400
 MAX_STRAY_LINES: Final = 20
 """So many lines of program output in a row can stand between the rows of a table before it counts as ended."""
 
-_FIRST_LOOK: Final = 64
-"""So many lines are looked at before a whole block is."""
+_FIRST_CHUNK: Final = 64
+_GROWTH: Final = 16
+"""So many lines are read at once at first, and so many times more each time that all were rows."""
+
+_WIDE: Final = 5
+"""A line with as many cells as a table of so many columns is a row, also where a quotation mark above has no end."""
 
 _LEAST_SEPARATORS: Final = 3
 """A line with so many among the rows of a table is one of them, damaged; one with fewer is program output."""
@@ -124,6 +128,7 @@ class CsvTable:
         self._rows: list[list[str | None]] = []
         self._lines: list[int] = []
         self._pending: list[Line] = []
+        self._chunk = _FIRST_CHUNK
         self._stray = 0
         self._blank = False
 
@@ -144,6 +149,13 @@ class CsvTable:
     def _go_on(self, line: Line) -> bool:
         """Go on with a row whose quoted cell holds line ends."""
         self._pending.append(line)
+        if (
+            len(self._columns) >= _WIDE
+            and _ROW_START.match(line.text)
+            and line.text.count(self._separator) >= len(self._columns) - 1
+        ):
+            # What goes on is a row itself, so the quotation mark above was lost.
+            return self._give_up()
         if line.text.count('"') % 2:
             text = "\n".join(part.text for part in self._pending)
             cells = split_cells(text, self._separator)
@@ -190,20 +202,31 @@ class CsvTable:
         return True
 
     def take_block(self, block: Block, start: int) -> int:
-        """Read plain rows: each on a line of its own, with as many cells as the header has."""
-        if self._pending:
+        """Read plain rows: each on a line of its own, with as many cells as the header has.
+
+        A table may end soon, so few lines are looked at first, and then more and more.
+        """
+        if self._pending or self._is_header(block.raw(start).decode("utf-8", "replace")):
             return start
-        # A short look first: where rows are not plain, the rest of the block is not worth a look.
-        near = min(start + _FIRST_LOOK, block.line_count)
-        stop = self._plain_until(block, start, near)
-        cells = None
-        if stop == near:
-            stop = block.line_count
-            cells = self._read(block, start, stop)
-            if cells is None:
-                stop = self._plain_until(block, start, stop)
-        if cells is None and stop > start:
-            cells = self._read(block, start, stop)
+        while start < block.line_count:
+            stop = min(start + self._chunk, block.line_count)
+            read = self._take_chunk(block, start, stop)
+            if read < stop:
+                self._chunk = _FIRST_CHUNK
+                return read
+            start = stop
+            self._chunk *= _GROWTH
+        return start
+
+    def _is_header(self, text: str) -> bool:
+        return self._header.fullmatch(text.split(self._separator, 1)[0].strip().strip('"')) is not None
+
+    def _take_chunk(self, block: Block, start: int, stop: int) -> int:
+        """Read the plain rows of some lines; the index of the first that is none."""
+        cells = self._read(block, start, stop)
+        if cells is None:
+            stop = self._plain_until(block, start, stop)
+            cells = self._read(block, start, stop) if stop > start else None
         if cells is None:
             return start
         if cells.schema[self._columns[0]] == pl.String:

@@ -101,3 +101,16 @@ def test_a_header_without_rows_is_a_run_without_figures() -> None:
 def test_the_name_of_a_report_alone_is_no_profile(text: str) -> None:
     with pytest.raises(ProftuiError, match="no profile found"):
         read(text)
+
+
+def test_headers_that_are_printed_again_and_again_are_one_table() -> None:
+    profile = read("\n".join([*[HEADER] * 500, *ROWS[:3], HEADER, HEADER, *ROWS[3:5]]))
+    assert rows(profile, "summary", "session", "line") == [(0, 501), (0, 502), (0, 503), (1, 506), (1, 507)]
+
+
+def test_two_rows_that_lost_their_quotation_marks_do_not_become_one() -> None:
+    lines = [HEADER, *ROWS[:5]]
+    lines[2], lines[3] = lines[2][:-1], lines[3][:-1]
+    profile = read("\n".join(lines))
+    assert rows(profile, "summary", "line", "total_ns") == [(2, 1001), (5, 1004), (6, 1005)]
+    assert profile["issues"].filter(severity="warning")["line"].to_list() == [3, 4]

@@ -284,3 +284,9 @@ def test_real_files(corpus: Callable[[str], str]) -> None:
     assert load_one(corpus(f"{folder}/marker_api_trace.csv"))["ranges"].height == 5
     v1 = load_one(corpus("rocprof/rocprofv1_vector_add/results.copy_stats.csv"))
     assert v1["summary"].select("section", "total_ns").rows() == [("gpu", 885689740), ("gpu", 180717650)]
+
+
+def test_the_json_of_rocprofv3_says_what_to_record() -> None:
+    for text in ('{"rocprofiler-sdk-tool": [{"metadata": {"pid": 1}}]}', '{\n  "rocprofiler-sdk-tool": [\n  {}\n]}\n'):
+        with pytest.raises(ProftuiError, match="a JSON file of rocprofv3"):
+            read(text)

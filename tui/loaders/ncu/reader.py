@@ -90,6 +90,9 @@ class _Reader:
         page = page_of(line)
         if page is None:
             return False
+        if self._pages and not self._pages[-1].rows and self._pages[-1].kind == page.kind:
+            # A header that is printed again below itself.
+            self._pages.pop()
         self._pages.append(page)
         sink = _Sink(page, self._collector)
         return CsvTable(page.columns, sink, header=_FIRST_CELL, ends=_ENDS, widths=page.widths)

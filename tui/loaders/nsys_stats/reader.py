@@ -194,6 +194,9 @@ class _Reader:
             kind = next((kind for pattern, kind in _BY_TITLE if pattern.search(title)), kind)
         run = state.run(line.number, kind)
         report = Report(header, kind, title or TITLES.get(kind, kind), line.number)
+        if run.reports and not run.reports[-1].rows:
+            # A header that is printed again below itself, for instance.
+            run.reports.pop()
         run.reports.append(report)
         sink = _Sink(state, run, report)
         if header.separator in (None, "|"):

@@ -70,7 +70,7 @@ class State:
         found = next((run for run in self.runs if run.database == self.database), None)
         if self.database is None:
             found = self.current if self.current is not None and self.current.database is None else None
-            if found is not None and any(report.kind == kind for report in found.reports):
+            if found is not None and any(report.kind == kind and report.rows for report in found.reports):
                 found = None
         if found is None:
             session = self.collector.open_session(FORMAT_NAME, line)

@@ -13,6 +13,7 @@ from tui.loaders.csv_table import CsvTable
 from tui.loaders.rocprof.handing_over import Run, Table, hand_over
 from tui.loaders.rocprof.header import CUE, FIRST_CELL, V1, V3, WHOLE, Header, header_of
 from tui.loaders.rocprof.rows import read_rows
+from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -36,6 +37,7 @@ FORMAT_V1: Final = Format(
 )
 
 _ENDS: Final = re.compile(r"\s*(?:==\w+==|={8}|[IWEF]\d{4} \d\d:)")
+_JSON: Final = re.compile(r'\s*(?:\{\s*)?"rocprofiler-sdk-tool": *\[')
 _PID: Final = re.compile(r"(?:out_?|results_?)?(\d{1,10})_")
 _ALONE: Final = ("kernel_trace", "memory_copy_trace", "results")
 """Tables that a run has once: a second one is another run's."""
@@ -73,17 +75,27 @@ class _Reader:
 
     def begin(self, line: Line) -> Section | bool:
         """A header."""
+        if self._version == V3 and _JSON.match(line.text) and not self._collector.sessions:
+            raise ProftuiError(
+                f"{self._collector.source}: is a JSON file of rocprofv3, which is not read",
+                "record CSV or a database: rocprofv3 --kernel-trace --output-format csv rocpd -- ./app",
+            )
         header = header_of(line.text)
         if header is None or header.format != self._version:
             return False
         run = self._run(header, line)
         table = Table(header, line.number, self._file)
+        if run.tables and not run.tables[-1].rows:
+            # A table without rows.
+            run.tables.pop()
         run.tables.append(table)
         return CsvTable(header.columns, _Sink(self._collector, run, table), header=FIRST_CELL, ends=_ENDS, whole=WHOLE)
 
     def _run(self, header: Header, line: Line) -> Run:
         run = self._runs[-1] if self._runs else None
-        if run is None or (header.table in _ALONE and any(one.header.table == header.table for one in run.tables)):
+        if run is None or (
+            header.table in _ALONE and any(one.header.table == header.table and one.rows for one in run.tables)
+        ):
             pid = _PID.match(self._file)
             session = self._collector.open_session(header.format, line.number, pid=int(pid[1]) if pid else None)
             session.facts["tool"] = "rocprofv3" if header.format == V3 else "rocprof"
@@ -104,7 +116,7 @@ class _RocprofFormat:
     """The files of one version as a format of text logs."""
 
     format: Format
-    cue: bytes = CUE
+    cue: bytes = CUE + rb'|^[ \t]*(?:\{[ \t]*)?"rocprofiler-sdk-tool": *\['
 
     def reader(self, collector: Collector) -> TextReader:
         return _Reader(collector, self.format.name)
