@@ -57,7 +57,9 @@ def test_a_launch_tells_its_call_op_and_iteration() -> None:
 def test_what_the_input_does_not_say_of_a_launch_stays_unknown() -> None:
     origin = launch_origin(profile(activities=[kernel("k", 5, start_ns=140, op_join="no launch record")]), 0)
     assert (origin.call, origin.delay_ns, origin.op, origin.tid) == (None, None, None, None)
-    assert origin.op_join == "no launch record"
+    assert (origin.op_join, origin.call_reason) == ("no launch record", None)
+    lost = launch_origin(profile(activities=[kernel("k", 5, correlation=4)], api_calls=[CALL]), 0)
+    assert (lost.call, lost.call_reason) == (None, "no call of its correlation is recorded")
     with pytest.raises(KeyError):
         launch_origin(profile(), 0)
 

@@ -20,6 +20,8 @@ class LaunchOrigin:
 
     call: str | None
     """The API call that launched it."""
+    call_reason: str | None
+    """Why that is not known, in a session that records calls."""
     call_start_ns: int | None
     call_duration_ns: int | None
     delay_ns: int | None
@@ -64,6 +66,9 @@ def launch_origin(profile: Profile, activity: int) -> LaunchOrigin:
     op = ops.row(0, named=True) if ops.height else {}
     return LaunchOrigin(
         call=call.get("name"),
+        call_reason=None
+        if call or not _records_calls(profile, row["session"])
+        else "no call of its correlation is recorded",
         call_start_ns=row["launch_ns"],
         call_duration_ns=call.get("duration_ns"),
         delay_ns=row["delay_ns"],
@@ -79,6 +84,10 @@ def launch_origin(profile: Profile, activity: int) -> LaunchOrigin:
         tensor_core_reason=row["tensor_core_reason"],
         arguments=row["arguments"],
     )
+
+
+def _records_calls(profile: Profile, session: int) -> bool:
+    return bool((profile["api_calls"]["session"] == session).any())
 
 
 def with_launched_by(profile: Profile, activities: pl.DataFrame) -> pl.DataFrame:

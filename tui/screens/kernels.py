@@ -79,7 +79,8 @@ class LaunchScreen(LinkedTablesScreen):
         origin = launch_origin(self.profile, activity)
         # Another session may have measured it, whichever session is shown.
         measured = measured_metrics(self.program.whole_profile or self.profile, activity)
-        return launch_details(config, origin, *neighbours(self.profile, activity), measured)
+        around = neighbours(self.profile, activity)
+        return launch_details(config, origin, *around, measured, has_log=bool(self.profile.texts))
 
     def _spread(self, row: Row) -> list[Line]:
         """How the durations of a kernel are distributed; nothing where its launches are not known."""

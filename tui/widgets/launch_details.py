@@ -28,9 +28,21 @@ def launch_details(
     before: Neighbour | None,
     after: Neighbour | None,
     measured: Measured | None = None,
+    *,
+    has_log: bool = True,
 ) -> Details:
-    """Everything that is known of a launch, in blocks; what is unknown says why."""
-    blocks = [(f"{short_name(config.name)}  {config.kind}", _what(config)), ("Launched by", _origin(origin))]
+    """Everything that is known of a launch, in blocks; what is unknown says why.
+
+    Args:
+        config: What it was, and how it was launched.
+        origin: Where it came from.
+        before: What ran before it on its stream.
+        after: What ran after it.
+        measured: What Nsight Compute measured of launches like it.
+        has_log: There are lines of text to go to.
+    """
+    what = _what(config, has_log=has_log)
+    blocks = [(f"{short_name(config.name)}  {config.kind}", what), ("Launched by", _origin(origin))]
     if config.kind == "kernel":
         blocks += [("Launch config", _launch(config)), ("Theoretical occupancy", _occupancy(config))]
         blocks.append(("Tensor cores", _tensor_cores(origin)))
@@ -47,7 +59,8 @@ def launch_details(
     return sections(blocks)
 
 
-def _what(config: LaunchConfig) -> list[Line]:
+def _what(config: LaunchConfig, *, has_log: bool) -> list[Line]:
+    goes = "the input has none" if config.line is None else "L goes there" if has_log else "of the input"
     where = config.device_name or ("unknown" if config.device is None else "")
     return [
         ("duration", duration(config.duration_ns), ""),
@@ -55,7 +68,7 @@ def _what(config: LaunchConfig) -> list[Line]:
         ("device", " ".join(part for part in (_number(config.device), where) if part), ""),
         ("context, stream", f"{_number(config.context)}, {_number(config.stream)}", ""),
         ("correlation", _number(config.correlation), "" if config.correlation is not None else "the log does not say"),
-        ("source line", _number(config.line), "L goes there" if config.line is not None else "the input has none"),
+        ("source line", _number(config.line), goes),
     ]
 
 
@@ -78,6 +91,8 @@ def _origin(origin: LaunchOrigin) -> list[Line]:
         ]
         if origin.delay_ns is not None:
             lines.append(("delay", duration(origin.delay_ns), "from the begin of the call to the begin on the GPU"))
+    elif origin.call_reason:
+        lines.append(("call", "unknown", origin.call_reason))
     if origin.op is not None:
         found = {"launch": "its launch lies in the op", "external id": "by the profiler's id of the op"}
         lines.append(("op", origin.op, found.get(origin.op_join or "", "as recorded")))
