@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -13,6 +14,7 @@ from tui.loaders.chrome.decoding_args import ArgsDecoder, codes_of, integers_of
 from tui.loaders.chrome.pieces import (
     FLOW,
     INSTANT,
+    NO_TEXT,
     Piece,
     Rows,
     Texts,
@@ -31,6 +33,15 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
 
 _MOST_CATEGORIES: Final = 200
+_DEEPEST: Final = 64
+"""Columns; no event begins further to the right."""
+_COMPLETE, _INSTANT, _FLOW, _NAME, _OTHER = range(5)
+_KIND: Final = {
+    "X": _COMPLETE,
+    "M": _NAME,
+    **dict.fromkeys(INSTANT, _INSTANT),
+    **dict.fromkeys(FLOW, _FLOW),
+}
 _NO_ARGS: Final = Raw(b"{}")
 _ABSENT: Final = Raw(b"")
 _NEWLINE, _COMMA, _BRACE = b"\n,{"
@@ -89,9 +100,12 @@ class Decoder:
             events: list[Any] = (self._exact_events if self._is_exact else self._events).decode(text)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
-        starts = _starts(np.frombuffer(text, np.uint8), len(events))
+        buffer = np.frombuffer(text, np.uint8)
+        newlines = np.flatnonzero(buffer == _NEWLINE)
+        lines = _starts(buffer, newlines, len(events))
         try:
-            return self._piece(events, starts, int(np.count_nonzero(np.frombuffer(data, np.uint8) == _NEWLINE)))
+            # What follows the last event was not in the text.
+            return self._piece(events, lines, len(newlines) + data.count(b"\n", end))
         except _NotExactError:
             self._is_exact = True
             return self.decode(data)
@@ -100,84 +114,64 @@ class Decoder:
 
     def _piece(self, events: list[Any], lines: Ints | None, newlines: int) -> Piece:
         tally, texts = Tally(), Texts()
-        complete: list[int] = []
-        instants: list[int] = []
-        flows: list[int] = []
-        names: list[tuple[str | None, str | None, str, str]] = []
-        for index, event in enumerate(events):
-            phase = event.ph
-            if phase == "X":
-                complete.append(index)
-            elif phase in FLOW:
-                flows.append(index)
-            elif phase in INSTANT:
-                instants.append(index)
-            elif phase == "M":
-                names += _named(event)
-            elif phase is not None or event.name is not None:
+        # Columns of all events first: what is done once for each event is what takes the time.
+        columns = (
+            zip(*map(msgspec.structs.astuple, events), strict=True) if events else [()] * len(_Event.__struct_fields__)
+        )
+        phase, cat, name, pid, tid, ts, dur, ids, args = columns
+        count = len(events)
+        kind = np.fromiter(map(_KIND.get, phase, repeat(_OTHER)), np.uint8, count)
+        codes = [codes_of(column, texts, count) for column in (cat, name, pid, tid)]
+        start_ns = self._ns(ts)
+
+        def rows_of(which: int) -> tuple[Ints, Rows]:
+            at = np.flatnonzero(kind == which)
+            own = [column[at] for column in codes]
+            lines_of = None if lines is None else lines[at]
+            rows = Rows(own[0], own[1], own[2], own[3], start_ns[at], duration_ns=None, line=lines_of)
+            return at, rows
+
+        at, complete = rows_of(_COMPLETE)
+        complete.duration_ns = self._ns([dur[index] for index in at.tolist()], are_durations=True)
+        complete.args = self._arguments(at, complete, args, texts)
+        at, instants = rows_of(_INSTANT)
+        instants.args = self._arguments(at, instants, args, texts)
+        at, flows = rows_of(_FLOW)
+        flows.phase = codes_of([phase[index] for index in at.tolist()], texts, len(at))
+        flows.number = integers_of([ids[index] for index in at.tolist()])
+        names = [named for index in np.flatnonzero(kind == _NAME).tolist() for named in _named(events[index])]
+        for index in np.flatnonzero(kind == _OTHER).tolist():
+            if phase[index] is not None or name[index] is not None:
                 tally.add(Odd.PHASE, line=None if lines is None else int(lines[index]))
         piece = Piece(
             texts.all,
-            timed(self._rows(events, complete, lines, texts, has_duration=True), tally),
-            timed(self._rows(events, instants, lines, texts), tally),
-            timed(self._rows(events, flows, lines, texts, is_flow=True), tally),
+            timed(complete, tally),
+            timed(instants, tally),
+            timed(flows, tally),
             names,
             tally.found,
-            len(events),
+            count,
             newlines,
         )
         tally.add(Odd.LONG_TEXT, texts.cut)
         tally.add(Odd.NOT_UTF8, texts.not_utf8)
         return piece
 
-    def _rows(
-        self,
-        events: list[Any],
-        indices: list[int],
-        lines: Ints | None,
-        texts: Texts,
-        *,
-        has_duration: bool = False,
-        is_flow: bool = False,
-    ) -> Rows:
-        chosen = events if len(indices) == len(events) else [events[index] for index in indices]
-        cats = [event.cat for event in chosen]
-        rows = Rows(
-            codes_of(cats, texts, len(chosen)),
-            codes_of([event.name for event in chosen], texts, len(chosen)),
-            codes_of([event.pid for event in chosen], texts, len(chosen)),
-            codes_of([event.tid for event in chosen], texts, len(chosen)),
-            self._ns([event.ts for event in chosen]),
-            self._ns([event.dur for event in chosen]) if has_duration else None,
-            None if lines is None else lines[indices],
-        )
-        if is_flow:
-            rows.phase = codes_of([event.ph for event in chosen], texts, len(chosen))
-            rows.number = integers_of([event.id for event in chosen])
-        else:
-            rows.args = self._arguments(chosen, cats, texts)
-        return rows
-
-    def _arguments(self, events: list[Any], cats: list[str | None], texts: Texts) -> list[Values]:
-        if not self._args:
-            return []
-        places: dict[str | None, list[int]] = {}
-        for row, cat in enumerate(cats):
-            if cat in places:
-                places[cat].append(row)
-            else:
-                places[cat] = [row]
+    def _arguments(self, at: Ints, rows: Rows, args: Sequence[Raw], texts: Texts) -> list[Values]:
+        """The wanted arguments of the events at some places, which are these rows."""
         found: list[Values] = []
-        for cat, rows in places.items():
+        for code in np.unique(rows.cat).tolist() if self._args else ():
+            cat = None if code == NO_TEXT else texts.all[code]
             decoder = self._of_category.get(cat)
             if decoder is None:
                 decoder = ArgsDecoder(self._args)
                 if len(self._of_category) < _MOST_CATEGORIES:
                     self._of_category[cat] = decoder
-            found += decoder.decode([events[row].args for row in rows], np.array(rows, np.int64), texts)
+            own = np.flatnonzero(rows.cat == code)
+            found += decoder.decode([args[index] for index in at[own].tolist()], own, texts)
         return found
 
-    def _ns(self, times: list[Any]) -> Ints:
+    def _ns(self, times: Sequence[Any], *, are_durations: bool = False) -> Ints:
         if self._is_exact:
             return ns_of_texts(times)
         try:
@@ -187,7 +181,9 @@ class Decoder:
                 raise _NotExactError from None
             return np.array([ns_of(time) for time in times], np.int64)
         if len(numbers) and not bool(np.abs(numbers).max() < EXACT_BELOW_US):
-            raise _NotExactError
+            if not are_durations:
+                raise _NotExactError
+            numbers = np.clip(numbers, -1, EXACT_BELOW_US - 1)  # it cannot be in any case
         return ns_of_floats(numbers)
 
 
@@ -203,18 +199,17 @@ def _named(event: Any) -> list[tuple[str | None, str | None, str, str]]:
     return names_of({"pid": event.pid, "tid": event.tid, "name": event.name, "args": args})
 
 
-def _starts(text: npt.NDArray[np.uint8], count: int) -> Ints | None:
+def _starts(text: npt.NDArray[np.uint8], newlines: Ints, count: int) -> Ints | None:
     """In which line of the text each of so many events begins, from 1; None where the layout does not tell.
 
     The text begins with the bracket that opens the list. Where the first event begins on a line of its own, the others
     do so as deep as that one, and nothing else does.
     """
-    newlines = np.flatnonzero(text == _NEWLINE)
     if not len(newlines):
         return np.ones(count, np.int64)
-    brace = int(np.argmax(text == _BRACE))
+    brace = int(np.argmax(text == _BRACE)) if count else 0
     lead = text[1:brace]
-    if not len(lead) or lead[0] != _NEWLINE or (lead[1:] == _NEWLINE).any():
+    if not 0 < len(lead) < _DEEPEST or lead[0] != _NEWLINE or (lead[1:] == _NEWLINE).any():
         return None
     at = newlines[newlines + brace < len(text)]
     begins = (text[at + brace - 1] == _BRACE) & ((text[at - 1] == _COMMA) | (at == 1))

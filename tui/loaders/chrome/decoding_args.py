@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -41,8 +40,8 @@ class ArgsDecoder:
         self._types: dict[str, Any] = {}
         """Every key seen."""
         self._decoder: msgspec.json.Decoder[list[Any]] | None = None
-        self._fields: list[tuple[str, str]] = []
-        """The wanted keys, and what the structure calls them."""
+        self._fields: list[tuple[str, int]] = []
+        """The wanted keys, and which fields of the structure they are."""
         self._lessons = 0
 
     def decode(self, raws: Sequence[Raw], rows: Ints, texts: Texts) -> list[Values]:
@@ -62,9 +61,10 @@ class ArgsDecoder:
 
     def _columns(self, events: list[Any], rows: Ints, texts: Texts) -> list[Values]:
         spelt: dict[int, list[tuple[int, npt.NDArray[Any], npt.NDArray[np.bool_]]]] = {}
-        for key, name in self._fields:
+        columns = tuple(zip(*map(msgspec.structs.astuple, events), strict=True))
+        for key, index in self._fields:
             column, place = self._wanted[key.lower()]
-            values = self._column(self._args[column].kind, self._types[key], list(map(attrgetter(name), events)), texts)
+            values = self._column(self._args[column].kind, self._types[key], columns[index], texts)
             has = ~np.isnan(values) if values.dtype.kind == "f" else values != _NULLS[values.dtype.itemsize]
             if has.any():
                 spelt.setdefault(column, []).append((-place, values, has))
@@ -78,9 +78,9 @@ class ArgsDecoder:
         return found
 
     @staticmethod
-    def _column(kind: ArgKind, of_type: Any, values: list[Any], texts: Texts) -> npt.NDArray[Any]:
+    def _column(kind: ArgKind, of_type: Any, values: Sequence[Any], texts: Texts) -> npt.NDArray[Any]:
         if kind is ArgKind.INTEGER:
-            return integers_of(values) if of_type is int else np.array([integer_of(one) for one in values], np.int64)
+            return _whole_numbers(values) if of_type is int else np.array([integer_of(one) for one in values], np.int64)
         if kind is ArgKind.NUMBER:
             return np.array(values if of_type is float else [number_of(one) for one in values], np.float64)
         return codes_of(map(bytes, values), texts, len(values))
@@ -134,7 +134,7 @@ class ArgsDecoder:
             rename[name] = key
             fields.append((name, of_type, _DEFAULTS.get(of_type)))
             if key.lower() in self._wanted:
-                self._fields.append((key, name))
+                self._fields.append((key, index))
         try:
             struct = msgspec.defstruct("Args", fields, rename=rename, gc=False, forbid_unknown_fields=True)
         except ValueError:  # a key that must be escaped
@@ -156,8 +156,12 @@ def codes_of(values: Any, texts: Texts, count: int) -> npt.NDArray[np.int32]:
 def integers_of(values: Sequence[Any]) -> Ints:
     """Whole numbers, also from texts; `NULL` where one is none."""
     if set(map(type, values)) <= {int}:
-        try:
-            return np.array(values, np.int64)
-        except OverflowError:
-            pass
+        return _whole_numbers(values)
     return np.array([integer_of(one) for one in values], np.int64)
+
+
+def _whole_numbers(values: Sequence[int]) -> Ints:
+    try:
+        return np.fromiter(values, np.int64, len(values))
+    except OverflowError:
+        return np.array([integer_of(one) for one in values], np.int64)
