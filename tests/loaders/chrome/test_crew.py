@@ -139,3 +139,16 @@ def test_a_worker_does_not_load_what_it_does_not_need() -> None:
     program = "import sys, tui.loaders.chrome.worker; print(*sys.modules)"
     loaded = subprocess.run([COMMAND[0], "-c", program], capture_output=True, text=True, check=True).stdout.split()
     assert not {"polars", "textual", "rich"} & set(loaded)
+
+
+def test_modules_of_the_working_folder_are_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("tui", "msgspec", "pickle", "gc"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit(1)")
+    monkeypatch.chdir(tmp_path)
+    worker = Worker(ARGS)
+    try:
+        piece = worker.decode(json.dumps(kernel()).encode())
+    finally:
+        worker.close()
+    assert piece is not None
+    assert piece.events == 1

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from tui.loaders.chrome.trace import Arg
 
 _ROOT: Final = Path(__file__).parents[3]
-COMMAND: Final = (sys.executable, "-m", "tui.loaders.chrome.worker")
+COMMAND: Final = (sys.executable, "-P", "-m", "tui.loaders.chrome.worker")
+"""Without ``-P`` Python would look for modules in the working folder first, which may be anybody's."""
 SILENCE_S: Final = 60.0
 """A worker that neither reads nor answers for so long does so no more; a piece takes it a tenth of a second."""
 _KEEP_MEMORY: Final = {"MALLOC_TRIM_THRESHOLD_": str(1 << 28), "MALLOC_MMAP_THRESHOLD_": str(1 << 28)}
