@@ -14,7 +14,7 @@ from tui.model.errors import ProftuiError
 if TYPE_CHECKING:
     from tui.model.profile import Profile
 
-RECORDING = Path(__file__).parents[2] / "data/xla/jax_train_step.trace.json.gz"
+RECORDING = Path(__file__).parents[3] / "sample_logs/jax_train_step.trace.json.gz"
 """Four steps of a small JAX model on an H200, with jax 0.11."""
 
 CONV = "jit(train_step)/jvp(encoder)/conv_general_dilated"
