@@ -277,3 +277,26 @@ def test_the_pages_of_real_runs(corpus: Callable[[str], str]) -> None:
     assert rows(raw, "devices", "name", "max_threads_per_sm", "shared_memory_per_sm_bytes") == [
         ("NVIDIA GH200 480GB", 2048, 233472)
     ]
+
+
+@pytest.mark.parametrize(
+    ("metrics", "uses"),
+    [
+        ({"sm__pipe_tensor_cycles_active.avg.pct": "0.81"}, None),
+        ({"sm__pipe_tensor_cycles_active.avg.pct": "0"}, False),
+        ({"sm__pipe_tensor_cycles_active.avg.pct": "31.4"}, True),
+        ({"sm__pipe_tensor_op_dmma_cycles_active.avg.pct": "0"}, None),
+        ({"sm__pipe_tensor_op_dmma_cycles_active.avg.pct": "0.1"}, True),
+        ({"sm__pipe_tensor_cycles_active.avg.pct": "0.81", "sm__pipe_tensor_type_hgmma_cycles_active.avg": "0"}, False),
+        ({"sm__inst_executed_pipe_tensor.sum": "12"}, True),
+        ({"dram__bytes.sum": "12"}, None),
+    ],
+    ids=["little", "none", "much", "no double precision", "double precision", "of other work", "instructions", "other"],
+)
+def test_what_the_tensor_pipe_did_tells_of_tensor_cores(metrics: dict[str, str], uses: bool | None) -> None:
+    header = ",".join([LAUNCH, *(f'"{name}"' for name in metrics)])
+    units = '"","","","","","","","","","",""' + ',"%"' * len(metrics)
+    profile = read("\n".join([header, units, ",".join([FIRST, *(f'"{value}"' for value in metrics.values())])]))
+    assert profile["activities"]["uses_tensor_core"].to_list() == [uses]
+    reasons = profile["activities"]["tensor_core_reason"].cast(pl.String).to_list()
+    assert [reason is None for reason in reasons] == [uses is None]

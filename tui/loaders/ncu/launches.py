@@ -40,7 +40,14 @@ _DEVICE_NAME: Final = "device__attribute_display_name"
 _OF_DEVICE: Final = r"^(?:device__attribute|nvlink|numa|c2clink|pcie)_"
 """Metrics that are facts of the machine, the same for each launch."""
 
-_TENSOR: Final = r"pipe_tensor"
+_TENSOR: Final = r"pipe_tensor(?:_(?:op|type)_|\w*\.sum$)"
+"""Counts of the tensor pipe's instructions, and its active cycles by kind of instruction."""
+
+_TENSOR_ACTIVE: Final = r"pipe_tensor_cycles_active"
+_TENSOR_BUSY_PCT: Final = 5.0
+"""The pipe's cycles of all kinds together also count work that is no tensor core's: on an H200 0.8 % in kernels that
+draw random numbers. Only nothing at all, or more than this, says something."""
+
 _SEVERITIES: Final = MappingProxyType({"OPT": "warning", "WRN": "warning", "ERR": "error", "INF": "info"})
 _ARGUMENTS_LIMIT: Final = 8
 _SHAPE: Final = re.compile(r"\(?(\d{1,10}), *(\d{1,10}), *(\d{1,10})\)?")
@@ -121,11 +128,27 @@ def _metric(names: tuple[str, ...]) -> pl.Expr:
 
 def _tensor() -> list[pl.Expr]:
     """Whether tensor cores were used, and the metric that says so; null where none was collected."""
-    is_tensor = pl.col("metric").str.contains(_TENSOR) & pl.col("value_number").is_not_null()
-    values = pl.col("value_number").filter(is_tensor)
-    metric = pl.col("metric").filter(is_tensor).get(values.arg_max(), null_on_oob=True)
-    uses = pl.when(values.len() > 0).then(values.max() > 0).alias("uses_tensor_core")
-    return [uses, (pl.lit(f"{TOOL}: ") + metric).alias("tensor_core_reason")]
+    active = pl.col("metric").str.contains(_TENSOR_ACTIVE)
+    exact = pl.col("metric").str.contains(_TENSOR) & ~active
+    known = pl.col("value_number").is_not_null()
+    values, actives = (pl.col("value_number").filter(chosen & known) for chosen in (exact, active))
+    largest, largest_active = (
+        pl.col("metric").filter(chosen & known).get(of.arg_max(), null_on_oob=True)
+        for chosen, of in ((exact, values), (active, actives))
+    )
+    # No double precision instruction alone does not mean that there was none at all.
+    most_kinds = exact & known & pl.col("metric").str.contains(r"hg?mma|pipe_tensor\.sum")
+    uses = (
+        pl.when(values.max() > 0)
+        .then(pl.lit(True))
+        .when(most_kinds.any() | (actives.max() == 0))
+        .then(pl.lit(False))
+        .when(actives.max() > _TENSOR_BUSY_PCT)
+        .then(pl.lit(True))
+    )
+    none = pl.when(values.max() == 0).then(pl.col("metric").filter(most_kinds).first())
+    said = pl.when(uses.is_not_null()).then(pl.lit(f"{TOOL}: ") + pl.coalesce(none, largest, largest_active))
+    return [uses.alias("uses_tensor_core"), said.alias("tensor_core_reason")]
 
 
 def _words() -> pl.Expr:
