@@ -11,17 +11,8 @@ import numpy as np
 from msgspec import Raw
 
 from tui.loaders.chrome.decoding_args import ArgsDecoder, codes_of, integers_of
-from tui.loaders.chrome.pieces import (
-    FLOW,
-    INSTANT,
-    NO_TEXT,
-    Piece,
-    Rows,
-    Texts,
-    Values,
-    names_of,
-    timed,
-)
+from tui.loaders.chrome.gathering import names_of
+from tui.loaders.chrome.pieces import FLOW, INSTANT, NO_TEXT, Piece, Rows, Texts, Values, timed
 from tui.loaders.chrome.tally import Odd, Tally
 from tui.loaders.chrome.times import EXACT_BELOW_US, ns_of, ns_of_floats, ns_of_texts
 

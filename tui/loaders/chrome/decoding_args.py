@@ -9,7 +9,8 @@ import msgspec
 import numpy as np
 from msgspec import Raw
 
-from tui.loaders.chrome.pieces import NO_TEXT, GatheredArgs, Texts, Values, integer_of, number_of
+from tui.loaders.chrome.gathering import GatheredArgs, integer_of, number_of
+from tui.loaders.chrome.pieces import NO_TEXT, Texts, Values
 from tui.loaders.chrome.times import NULL
 from tui.loaders.chrome.trace import Arg, ArgKind
 

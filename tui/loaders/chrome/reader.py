@@ -16,7 +16,7 @@ from tui.loaders.chrome.crew import Crew
 from tui.loaders.chrome.decoding import Decoder
 from tui.loaders.chrome.document import looks_like_trace, members
 from tui.loaders.chrome.frames import Assembly
-from tui.loaders.chrome.pieces import Piece, piece_of
+from tui.loaders.chrome.gathering import piece_of
 from tui.loaders.chrome.scanning import scan
 from tui.loaders.chrome.stream import Stream
 from tui.loaders.chrome.tally import Tally
@@ -27,6 +27,7 @@ from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
     from tui.loaders.base import Report
+    from tui.loaders.chrome.pieces import Piece
 
 __all__ = ["looks_like_trace", "read_trace"]
 
