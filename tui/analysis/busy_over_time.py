@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from tui.analysis.intervals import union_of
+from tui.analysis.interval_sets import union_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt

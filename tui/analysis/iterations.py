@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.durations import share, total
-from tui.analysis.intervals import union_of
+from tui.analysis.interval_sets import union_of
 from tui.analysis.memo import once_per_profile
 from tui.model.columns import ColumnKind, columns
 from tui.model.schema import NAME

@@ -6,7 +6,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 if TYPE_CHECKING:
     import polars as pl
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 KEPT: Final = 8
 """So many results of each function are kept: some profiles and their single sessions."""
 
-Aggregate = Callable[["Profile"], "pl.DataFrame"]
+Result = TypeVar("Result")
 
 
-def once_per_profile(*frames: str) -> Callable[[Aggregate], Aggregate]:
-    """Make a function of a profile remember its results.
+def once_per_profile(*frames: str) -> Callable[[Callable[[Profile], Result]], Callable[[Profile], Result]]:
+    """Make a function of a profile remember its results, which nobody changes.
 
     Frames never change once they are made, so a result holds for as long as the profile has the very same frames.
 
@@ -28,11 +28,11 @@ def once_per_profile(*frames: str) -> Callable[[Aggregate], Aggregate]:
         frames: The frames of the profile that the function reads.
     """
 
-    def remembering(function: Aggregate) -> Aggregate:
-        kept: OrderedDict[tuple[int, ...], tuple[tuple[weakref.ref[pl.DataFrame], ...], pl.DataFrame]] = OrderedDict()
+    def remembering(function: Callable[[Profile], Result]) -> Callable[[Profile], Result]:
+        kept: OrderedDict[tuple[int, ...], tuple[tuple[weakref.ref[pl.DataFrame], ...], Result]] = OrderedDict()
 
         @wraps(function)
-        def remembered(profile: Profile) -> pl.DataFrame:
+        def remembered(profile: Profile) -> Result:
             read = tuple(profile[frame] for frame in frames)
             key = tuple(map(id, read))
             held = kept.get(key)

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui.analysis.interval_sets import EMPTY, IntervalSet, at_least, depth, overlaps, union_of
+
+INTERVALS = st.lists(st.tuples(st.integers(-20, 60), st.integers(0, 15)), max_size=12)
+END = 80
+
+
+def interval_set(intervals: list[tuple[int, int]]) -> IntervalSet:
+    starts = np.array([start for start, _ in intervals], np.int64)
+    return union_of(starts, starts + np.array([length for _, length in intervals], np.int64))
+
+
+def instants(intervals: list[tuple[int, int]]) -> set[int]:
+    return {moment for start, length in intervals for moment in range(start, start + length)}
+
+
+def covered(found: IntervalSet) -> set[int]:
+    return {
+        moment
+        for start, end in zip(found.starts.tolist(), found.ends.tolist(), strict=True)
+        for moment in range(start, end)
+    }
+
+
+def is_in_order(found: IntervalSet) -> bool:
+    return bool((found.starts[1:] > found.ends[:-1]).all()) and bool((found.ends >= found.starts).all())
+
+
+@given(INTERVALS, INTERVALS)
+def test_sets_of_intervals_are_sets_of_instants(one: list[tuple[int, int]], other: list[tuple[int, int]]) -> None:
+    a, b = interval_set(one), interval_set(other)
+    assert covered(a) == instants(one)
+    for found, expected in (
+        (a | b, instants(one) | instants(other)),
+        (a & b, instants(one) & instants(other)),
+        (a - b, instants(one) - instants(other)),
+    ):
+        assert covered(found) == expected
+        assert found.length == len(expected)
+    assert is_in_order(a | b)
+    assert a.length + b.length == (a | b).length + (a & b).length
+    assert a.length == (a - b).length + (a & b).length
+
+
+@given(INTERVALS, st.integers(-30, END), st.integers(-30, END))
+def test_what_is_covered_and_what_is_not_is_all_of_a_stretch(intervals: list[tuple[int, int]], x: int, y: int) -> None:
+    first, last = sorted((x, y))
+    found = interval_set(intervals)
+    here = int(found.within(np.array([first]), np.array([last]))[0])
+    assert here == len({moment for moment in instants(intervals) if first <= moment < last})
+    assert here + found.gaps(first, last).length == last - first
+
+
+@given(INTERVALS, st.integers(1, 4))
+def test_so_many_are_on_at_once(intervals: list[tuple[int, int]], count: int) -> None:
+    starts = np.array([start for start, _ in intervals], np.int64)
+    ends = starts + np.array([length for _, length in intervals], np.int64)
+    expected = {
+        moment
+        for moment in range(-20, END)
+        if sum(start <= moment < start + length for start, length in intervals) >= count
+    }
+    assert covered(at_least(starts, ends, count)) == expected
+    moments, on = depth(starts, ends)
+    assert int((np.diff(moments) * on).sum()) == sum(length for _, length in intervals)
+
+
+def test_pairs_that_overlap_are_those_that_share_time() -> None:
+    a, b = interval_set([(0, 10), (20, 10)]), interval_set([(5, 3), (9, 15), (28, 9)])
+    mine, theirs = overlaps(a, b)
+    assert list(zip(mine.tolist(), theirs.tolist(), strict=True)) == [(0, 0), (0, 1), (1, 1), (1, 2)]
+
+
+def test_nothing_is_a_set_too() -> None:
+    some = interval_set([(3, 4)])
+    assert (EMPTY | some, some | EMPTY, some - EMPTY) == (some, some, some)
+    assert ((EMPTY & some).length, (EMPTY - some).length, (some & EMPTY).length) == (0, 0, 0)
+    assert EMPTY.gaps(2, 9).length == 7
+    assert EMPTY.until(np.array([5])).tolist() == [0]
+    assert at_least(EMPTY.starts, EMPTY.ends, 1).length == 0
