@@ -100,6 +100,7 @@ _ALL: Final = (
     Column(
         "uses_tensor_core", "TC", K.FLAG, "Whether the kernel uses tensor cores; ? where it cannot be told.", 6, ("tc",)
     ),
+    Column("tensor_core_reason", "TC because", K.TEXT, "What tells whether the kernel uses tensor cores.", 9),
     Column("start_ns", "Start", K.TIME, "When it began, since the clock zero of the log.", 2, ("start",)),
     Column("duration_ns", "Duration", K.DURATION, "How long it ran.", 1, ("dur", "duration")),
     Column("device", "Dev", K.NUMBER, "GPU, by the number the log gives it.", 7),
@@ -283,6 +284,11 @@ _ALL: Final = (
     Column("tool", "Tool", K.TEXT, "The recording tool that says so.", 7),
     Column("tool_name", "What it says", K.TEXT, "A figure or a problem, in the tool's own words.", 1),
     Column("tool_value", "Value", K.MEASURE, "As the tool worked it out, in its unit.", 1),
+    Column("category", "Used for", K.TEXT, "What wall time was used for; of several at once the first one counts.", 1),
+    Column("time_ns", "Time", K.DURATION, "Wall time of it alone, the mean over the GPUs.", 2),
+    Column("wall_ns", "Wall", K.DURATION, "From the first begin to the last end of what is looked at.", 7),
+    Column("wall_pct", "Wall%", K.PERCENT, "Share of the wall time.", 1),
+    Column("why", "Why not", K.TEXT, "Why it cannot be told, or what else is to be known of it.", 5),
     Column("repaired", "Repaired", K.FLAG, "Whether the row had lost its shape and was put back together.", 8),
 )
 

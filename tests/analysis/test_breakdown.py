@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.analysis.frames import copy, kernel, profile
+from tui.analysis.breakdown import BREAKDOWN, Category, breakdown, breakdown_by_device
+from tui.analysis.host_phases import HostPhase, phases_of
+from tui.loaders.registry import load_one
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+TC = "sm80_xmma_gemm_f16f16_f16f32_f32_tn_n_tilesize128x128x32_stage4_warpsize2x2x1_tensor16x8x16_kernel"
+H100 = {"device": 0, "compute_capability": "9.0", "name": "NVIDIA H100"}
+K40 = {"device": 0, "compute_capability": "3.5", "name": "Tesla K40c"}
+
+
+def times(made: Profile, **wanted: int) -> dict[str, int | None]:
+    frame = breakdown(made).filter(*(pl.col(column) == value for column, value in wanted.items()))
+    return dict(frame.select("category", "time_ns").iter_rows())
+
+
+def whys(made: Profile) -> dict[str, str | None]:
+    return dict(breakdown(made).select("category", "why").iter_rows())
+
+
+FULL = profile(
+    sessions=[{"session": 0, "format": "pytorch-trace", "start_resolution_ns": 1}],
+    devices=[H100],
+    activities=[
+        kernel(TC, 100, start_ns=100, device=0, stream=7),
+        kernel("volta_sgemm_128x32_nn", 100, start_ns=150, device=0, stream=8),
+        copy("HtoD", 100, start_ns=220, device=0),
+        {"kind": "graph", "name": "[CUDA graph 3]", "start_ns": 400, "duration_ns": 50, "device": 0},
+    ],
+    ops=[
+        {"op": 0, "name": "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", "start_ns": 0,
+         "duration_ns": 110},
+        {"op": 1, "name": "aten::mm", "start_ns": 310, "duration_ns": 50},
+        {"op": 2, "name": "aten::add", "start_ns": 480, "duration_ns": 20},
+    ],
+    ranges=[{"name": "save checkpoint", "start_ns": 330, "duration_ns": 60}],
+    api_calls=[{"name": "cudaLaunchKernel", "start_ns": 395, "duration_ns": 10}],
+)  # fmt: skip
+
+
+def test_each_instant_belongs_to_the_first_category_that_is_on() -> None:
+    assert times(FULL) == {
+        "Using tensor cores": 100,
+        "Not using tensor cores": 50,
+        "Kernels, tensor cores unknown": 50,
+        "Memory": 70,
+        "Dataloader": 100,
+        "I/O": 60,
+        "CPU": 10 + 5 + 20,
+        "Other": 5 + 30,
+    }
+    assert breakdown(FULL)["wall_ns"].unique().to_list() == [500]
+    assert whys(FULL)["Kernels, tensor cores unknown"] == "nothing says whether these kernels use tensor cores"
+    assert whys(FULL)["Other"] is None
+    assert BREAKDOWN.columns[0].name == "category"
+
+
+def test_what_cannot_be_told_is_null_and_its_time_is_in_other() -> None:
+    made = profile(
+        sessions=[{"session": 0, "format": "nvprof-text"}],
+        devices=[K40],
+        activities=[kernel(TC, 30, start_ns=0, device=0), kernel("a", 10, start_ns=90, device=0)],
+    )
+    assert times(made) == {
+        "Using tensor cores": 0,
+        "Not using tensor cores": 40,
+        "Memory": 0,
+        "Dataloader": None,
+        "I/O": None,
+        "CPU": None,
+        "Other": 60,
+    }
+    assert whys(made)["Other"] == "with the time of what cannot be told: Dataloader, I/O, CPU"
+
+
+def test_kernels_of_which_nothing_says_are_no_category_of_dlprofs() -> None:
+    made = profile(
+        devices=[H100],
+        activities=[{"kind": "graph", "name": "[CUDA graph 1]", "duration_ns": 5, "start_ns": 0, "device": 0}],
+    )
+    found = times(made)
+    assert (found["Using tensor cores"], found["Not using tensor cores"]) == (None, None)
+    assert found["Kernels, tensor cores unknown"] == 5
+    assert whys(made)["Using tensor cores"] == "nothing says of any kernel whether it uses tensor cores"
+
+
+def test_the_input_has_the_last_word_on_tensor_cores() -> None:
+    made = profile(devices=[H100], activities=[kernel(TC, 5, start_ns=0, device=0, uses_tensor_core=False)])
+    assert times(made)["Not using tensor cores"] == 5
+
+
+def test_rocprof_without_copies_does_not_say_that_there_were_none() -> None:
+    made = profile(
+        sessions=[{"session": 0, "format": "rocprof-csv"}],
+        activities=[kernel("a", 5, start_ns=0, device=0)],
+    )
+    assert times(made)["Memory"] is None
+    assert whys(made)["Memory"] == "the input records kernels alone"
+
+
+def test_sessions_are_apart_and_gpus_of_one_are_averaged() -> None:
+    made = profile(
+        activities=[
+            kernel("volta_sgemm_128x32_nn", 100, start_ns=0, device=0, session=0),
+            kernel("volta_sgemm_128x32_nn", 51, start_ns=0, device=1, session=0),
+            kernel("volta_sgemm_128x32_nn", 7, start_ns=1000, device=0, session=1),
+        ]
+    )
+    assert times(made, session=0)["Not using tensor cores"] == 76  # 75.5, rounded to even
+    assert times(made, session=0)["Other"] == 24
+    assert times(made, session=1)["Not using tensor cores"] == 7
+    assert breakdown_by_device(made).filter(pl.col("category") == "Other")["time_ns"].to_list() == [0, 49, 0]
+
+
+def test_nothing_with_a_time_has_no_breakdown() -> None:
+    empty = breakdown(profile(activities=[kernel("a", 5)]))
+    assert empty.is_empty()
+    assert empty.columns == ["session", "category", "time_ns", "wall_ns", "wall_pct", "why"]
+
+
+def test_api_calls_alone_are_cpu_time() -> None:
+    made = profile(api_calls=[{"name": "cudaMalloc", "start_ns": 10, "duration_ns": 5},
+                              {"name": "cudaFree", "start_ns": 20, "duration_ns": 5}])  # fmt: skip
+    found = times(made)
+    assert (found["CPU"], found["Other"], found["Using tensor cores"], found["Memory"]) == (10, 5, None, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "phase"),
+    [
+        ("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", HostPhase.DATALOADER),
+        ("IteratorGetNext", HostPhase.DATALOADER),
+        ("get next batch", HostPhase.DATALOADER),
+        ("load_batch", HostPhase.DATALOADER),
+        ("data_loading", HostPhase.DATALOADER),
+        ("save/SaveV2", HostPhase.IO),
+        ("saving model", HostPhase.IO),
+        ("checkpoint_save", HostPhase.IO),
+        ("CheckpointFunction", HostPhase.NONE),
+        ("aten::batch_norm", HostPhase.NONE),
+        ("aten::_local_scalar_dense", HostPhase.NONE),
+        ("iteration 3", HostPhase.NONE),
+    ],
+)
+def test_names_tell_what_the_host_did(name: str, phase: HostPhase) -> None:
+    assert phases_of(pl.Series([name])).tolist() == [phase]
+
+
+@pytest.mark.parametrize("name", ["dlprof/dlprof_dldb.sqlite", "dlprof/w_Relu/dlprof_dldb.sqlite"])
+def test_dlprof_finds_the_same(corpus: Callable[[str], str], name: str) -> None:
+    made = load_one(corpus(name))
+    figures = made["tool_figures"].filter(pl.col("section") == "Resource Usage Breakdown")
+    theirs = {title.lower(): value for title, value in figures.select("name", "value").iter_rows()}
+    found = breakdown(made)
+    for category, pct in found.select("category", "wall_pct").iter_rows():
+        assert theirs[category.lower()] == pytest.approx(pct or 0.0, abs=1e-6)
+    wall = made["tool_figures"].filter(pl.col("name") == "Wall Clock Time")["value"].item()
+    assert found["wall_ns"].unique().to_list() == [int(wall)]
+
+
+SPANS = st.lists(st.tuples(st.integers(0, 200), st.integers(0, 60), st.integers(0, 1)), max_size=8)
+
+
+@given(SPANS, SPANS, SPANS, SPANS)
+def test_the_parts_add_up_to_the_wall_time(
+    kernels: list[tuple[int, int, int]],
+    memory: list[tuple[int, int, int]],
+    ops: list[tuple[int, int, int]],
+    calls: list[tuple[int, int, int]],
+) -> None:
+    made = profile(
+        devices=[H100, {**H100, "device": 1}],
+        activities=[
+            *(kernel((TC, "volta_sgemm", "who knows")[length % 3], length, start_ns=start, device=device)
+              for start, length, device in kernels),
+            *(copy("HtoD", length, start_ns=start, device=device) for start, length, device in memory),
+        ],
+        ops=[{"op": at, "name": ("load data", "aten::mm")[which], "start_ns": start, "duration_ns": length}
+             for at, (start, length, which) in enumerate(ops)],
+        api_calls=[{"name": "cudaFree", "start_ns": start, "duration_ns": length} for start, length, _ in calls],
+    )  # fmt: skip
+    for found, by in ((breakdown(made), ["session"]), (breakdown_by_device(made), ["session", "device"])):
+        assert (found["time_ns"].fill_null(0) >= 0).all()
+        sums = found.group_by(by).agg(pl.col("time_ns", "wall_pct").sum(), pl.col("wall_ns").first())
+        assert sums["time_ns"].to_list() == sums["wall_ns"].to_list()
+        for pct, wall in sums.select("wall_pct", "wall_ns").iter_rows():
+            assert pct == pytest.approx(100 if wall else 0)
+        assert set(found["category"]) <= set(map(str, Category))
