@@ -142,6 +142,23 @@ class TestSpellings:
         assert trace.complete["start_ns"].to_list() == [1, 999, 500, 0]
         assert trace.complete["duration_ns"].to_list() == [1, 1, 1, 1]
 
+    def test_times_that_are_missing(self, decodes: bool) -> None:
+        listed = [
+            kernel(),
+            {"ph": "X", "name": "x"},
+            kernel(ts=None),
+            kernel(dur=None),
+            kernel(dur=10**13),
+            kernel(dur=-1),
+        ]
+        trace = read("[" + ", ".join([*map(json.dumps, listed), *["{}"] * 40_000]) + "]", decodes=decodes)
+        assert trace.complete["duration_ns"].to_list() == [2500]
+        assert [note.reason.split(" that")[0][:36] for note in trace.notes] == [
+            "2 events have no time at which they ",
+            "1 event has no duration",
+            "2 events have durations",
+        ]
+
     def test_arguments_that_are_none(self, decodes: bool) -> None:
         listed: list[Any] = [kernel(args=args) for args in (None, "x", [1], 5, {}, {"correlation": None})]
         listed.append({key: value for key, value in kernel().items() if key != "args"})

@@ -14,7 +14,7 @@ from tui.loaders.chrome.decoding_args import ArgsDecoder, codes_of, integers_of
 from tui.loaders.chrome.gathering import names_of
 from tui.loaders.chrome.pieces import FLOW, INSTANT, NO_TEXT, Piece, Rows, Texts, Values, timed
 from tui.loaders.chrome.tally import Odd, Tally
-from tui.loaders.chrome.times import EXACT_BELOW_US, ns_of, ns_of_floats, ns_of_texts
+from tui.loaders.chrome.times import EXACT_BELOW_US, NULL, ns_of, ns_of_floats, ns_of_texts
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -171,11 +171,15 @@ class Decoder:
             if any(isinstance(time, float) and abs(time) >= EXACT_BELOW_US for time in times):
                 raise _NotExactError from None
             return np.array([ns_of(time) for time in times], np.int64)
-        if len(numbers) and not bool(np.abs(numbers).max() < EXACT_BELOW_US):
+        missing = np.isnan(numbers)
+        numbers[missing] = 0
+        if len(numbers) and float(np.abs(numbers).max()) >= EXACT_BELOW_US:
             if not are_durations:
                 raise _NotExactError
             numbers = np.clip(numbers, -1, EXACT_BELOW_US - 1)  # it cannot be in any case
-        return ns_of_floats(numbers)
+        ns = ns_of_floats(numbers)
+        ns[missing] = NULL
+        return ns
 
 
 class _NotExactError(Exception):

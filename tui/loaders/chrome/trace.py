@@ -47,7 +47,7 @@ class Trace:
     complete: pl.DataFrame
     """The events that have a duration (``ph`` X): cat, name, pid, tid (Categorical, as text), start_ns (Int64, relative
     to `origin_ns`), duration_ns (Int64), line (UInt32, null where the layout does not tell), and a column for each
-    wanted `Arg`. An event whose start or duration cannot be read, or is negative or over seven days, is not in it but in
+    wanted `Arg`. An event whose start or duration cannot be read, or is negative or over seven days, is only in
     the notes. The frame has many chunks, and a column that a stretch of the file has nothing for takes no memory there:
     filter before anything that copies."""
 
