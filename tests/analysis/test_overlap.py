@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.analysis.frames import copy, kernel, profile
+from tui.analysis.overlap import OVERLAP, overlap
+from tui.loaders.registry import load_one
+from tui.model.profile import Profile
+
+
+def row(made: Profile) -> dict[str, Any]:
+    return overlap(made).row(0, named=True)
+
+
+def test_what_nothing_hides_is_exposed() -> None:
+    made = profile(
+        activities=[
+            kernel("gemm", 100, start_ns=0, device=0, stream=7),
+            kernel("gemm", 100, start_ns=50, device=0, stream=9),
+            kernel("ncclDevKernel_AllReduce", 100, start_ns=120, device=0, stream=8),
+            copy("HtoD", 60, start_ns=200, device=0),
+            copy("DtoH", 30, start_ns=250, device=0),
+            {"kind": "memset", "name": "[CUDA memset]", "start_ns": 290, "duration_ns": 10, "device": 0, "stream": 7},
+        ]
+    )
+    assert row(made) == {
+        "session": 0,
+        "device": 0,
+        "total_span_ns": 300,
+        "compute_ns": 160,
+        "exposed_comm_ns": 70,
+        "exposed_copy_ns": 60,
+        "busy_ns": 290,
+        "idle_ns": 10,
+        "comm_ns": 100,
+        "copies_ns": 80,
+        "kernels_ns": 230,
+        "copies_hidden_ns": 20,
+        "to_device_ns": 60,
+        "from_device_ns": 30,
+        "both_ways_ns": 10,
+        "concurrent_ns": 80,
+        "most_at_once": 2,
+        "kernel_streams": 3,
+        "comm_hidden_pct": 30.0,
+        "copy_hidden_pct": 25.0,
+        "both_ways_pct": pytest.approx(100 / 3),
+        "concurrent_pct": pytest.approx(100 * 80 / 230),
+    }
+    assert {column.name for column in OVERLAP.columns} <= set(overlap(made).columns)
+
+
+def test_a_share_of_nothing_is_null_and_so_are_streams_that_have_no_name() -> None:
+    found = row(profile(activities=[kernel("gemm", 100, start_ns=0)]))
+    shares = ("comm_hidden_pct", "copy_hidden_pct", "both_ways_pct", "kernel_streams", "device")
+    assert [found[name] for name in shares] == [None] * 5
+    assert found["concurrent_pct"] == 0
+    assert overlap(profile(activities=[kernel("gemm", 100)])).is_empty()
+
+
+def test_kernels_that_only_rounding_makes_overlap_are_not_concurrent() -> None:
+    rounded = profile(
+        sessions=[{"session": 0, "format": "nvprof-text", "start_resolution_ns": 10}],
+        activities=[kernel("a", 25, start_ns=0), kernel("b", 25, start_ns=20), kernel("c", 25, start_ns=30)],
+    )
+    found = row(rounded)
+    assert (found["concurrent_ns"], found["most_at_once"]) == (6, 2)
+
+
+def test_gpus_and_sessions_are_apart() -> None:
+    made = profile(
+        activities=[
+            kernel("a", 10, start_ns=0, device=1),
+            kernel("nccl", 10, start_ns=5, device=0),
+            kernel("nccl", 30, start_ns=5, device=0, session=1),
+        ]
+    )
+    assert overlap(made).select("session", "device", "compute_ns", "exposed_comm_ns").rows() == [
+        (0, 0, 0, 10),
+        (0, 1, 10, 0),
+        (1, 0, 0, 30),
+    ]
+
+
+NAMES = ("gemm", "ncclKernel", "HtoD", "DtoH")
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 60), st.integers(0, 12), st.sampled_from(NAMES)), min_size=1, max_size=10),
+)
+def test_as_instant_by_instant(work: list[tuple[int, int, str]]) -> None:
+    made = profile(
+        activities=[
+            (copy(name, length, start_ns=start) if name.endswith(("H", "D")) else kernel(name, length, start_ns=start))
+            for start, length, name in work
+        ]
+    )
+    found = row(made)
+    on = [[name for start, length, name in work if start <= moment < start + length] for moment in range(100)]
+    kernels = [sum(name in ("gemm", "ncclKernel") for name in names) for names in on]
+    assert found["compute_ns"] == sum("gemm" in names for names in on)
+    assert found["exposed_comm_ns"] == sum("ncclKernel" in names and "gemm" not in names for names in on)
+    assert found["exposed_copy_ns"] == sum(bool(names) and not count for names, count in zip(on, kernels, strict=True))
+    assert found["both_ways_ns"] == sum({"HtoD", "DtoH"} <= set(names) for names in on)
+    assert found["concurrent_ns"] == sum(count >= 2 for count in kernels)
+    assert found["most_at_once"] == max([*kernels, min(1, sum(name in ("gemm", "ncclKernel") for *_, name in work))])
+    parts = ("compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns")
+    assert sum(found[part] for part in parts) == found["total_span_ns"]
+
+
+@pytest.mark.parametrize("name", ["gaunernst_bert-small-uncased__1016001", "Qwen_Qwen1.5-0.5B-Chat__1016005"])
+def test_tracelens_finds_the_same(corpus: Callable[[str], str], name: str) -> None:
+    report = pl.read_csv(corpus(f"kineto/{name}_perf_report_csvs/gpu_timeline.csv"))
+    theirs = dict(report.select("type", "time ms").iter_rows())
+    whole = load_one(corpus(f"kineto/{name}.json.gz"))
+    # TraceLens leaves out the work of which the trace has no launch: that of the step before the recording began.
+    launched = whole["activities"].filter(pl.col("iteration").is_not_null())
+    found = row(Profile({**whole.frames, "activities": launched}, whole.sources))
+    for theirs_name, ours in (
+        ("computation_time", "compute_ns"),
+        ("exposed_comm_time", "exposed_comm_ns"),
+        ("exposed_memcpy_time", "exposed_copy_ns"),
+        ("busy_time", "busy_ns"),
+        ("idle_time", "idle_ns"),
+        ("total_time", "total_span_ns"),
+        ("total_memcpy_time", "copies_ns"),
+    ):
+        assert found[ours] / 1e6 == pytest.approx(theirs[theirs_name], abs=2e-5)
