@@ -40,10 +40,12 @@ AGGREGATES: Final = (
     "gpus",
     "layer_times",
     "layer_totals",
+    "findings",
 )
 """What is computed: GPU work and API calls by name, ops by name and by type, kernels with the op that each belongs to,
 launch configurations with their theoretical occupancy, iterations, ranges by name and one by one with the GPU work
-launched within them, GPUs with their use, and layer times measured and predicted side by side.
+launched within them, GPUs with their use, layer times measured and predicted side by side, and what the rules of the
+Expert System say.
 """
 
 NAMES: Final = (*MODEL_FRAMES, *AGGREGATES)
@@ -60,6 +62,7 @@ def frame(profile: Profile, name: str, *, gpu: str | None = None) -> pl.DataFram
     if name in MODEL_FRAMES:
         return profile[name]
     from tui.analysis import api, gpus, iterations, kernels, layers, occupancy, op_types, ops, ranges
+    from tui.analysis.expert import findings
 
     aggregates: dict[str, Callable[[], pl.DataFrame]] = {
         "kernels": lambda: kernels.kernels(profile).select(kernels.KERNEL_EXPORT),
@@ -74,5 +77,6 @@ def frame(profile: Profile, name: str, *, gpu: str | None = None) -> pl.DataFram
         "gpus": lambda: gpus.gpus(profile, gpu=gpu),
         "layer_times": lambda: layers.layers(profile),
         "layer_totals": lambda: layers.layer_totals(profile),
+        "findings": lambda: findings.findings(profile, gpu=gpu),
     }
     return aggregates[name]()

@@ -1,0 +1,233 @@
+"""What all rules say of a profile, as one frame, with what the recording tool's own advisor says beside it."""
+
+from __future__ import annotations
+
+import json
+import math
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+from tui.analysis.expert import limits as thresholds
+from tui.analysis.expert.case import Case
+from tui.analysis.expert.model import EVIDENCE_ROWS, CannotTell, Clean, Found, Severity, State, Verdict
+from tui.analysis.expert.rules import RULES
+from tui.analysis.memo import once_per_profile
+from tui.model.errors import ProftuiError
+from tui.model.profile import Profile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tui.analysis.expert.limits import Limits
+    from tui.analysis.expert.model import Rule
+
+OURS: Final = "proftui"
+"""The ``tool`` of findings of our own."""
+
+FINDINGS: Final = pl.Schema(
+    {
+        "rule": pl.String,
+        "name": pl.String,
+        "title": pl.String,
+        "family": pl.String,
+        "state": pl.String,
+        "severity": pl.String,
+        "session": pl.UInt32,
+        "tool": pl.String,
+        "problem": pl.String,
+        "recommendation": pl.String,
+        "reason": pl.String,
+        "cost_ns": pl.Int64,
+        "cost_basis": pl.String,
+        "numbers": pl.String,
+        "thresholds": pl.String,
+        "evidence": pl.String,
+        "view": pl.String,
+        "filter": pl.String,
+        "link": pl.String,
+        "line": pl.UInt32,
+    }
+)
+"""The columns of `findings`."""
+
+_FRAMES: Final = (
+    "sessions",
+    "devices",
+    "activities",
+    "api_calls",
+    "ops",
+    "ranges",
+    "summary",
+    "tool_figures",
+    "tool_findings",
+    "issues",
+)
+_RANK: Final = {severity: rank for rank, severity in enumerate(Severity)}
+_STATES: Final = {state: rank for rank, state in enumerate(State)}
+
+
+def findings(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
+    """What every rule says of every session, and the findings of the recording tools.
+
+    One row per rule and session; of rules that compare sessions one row in all (session null). Found ones come first,
+    the gravest and dearest before the others, then those that could not be told, then clean ones.
+
+    Columns: rule (``U1``), name, title (what the rule finds), family, state (`State`), severity (of what was found),
+    session, tool (`OURS`, or the tool whose own advisor says so: its rows have no rule), problem and recommendation
+    (of what was found), reason (why it cannot be told, or what says that it is clean), cost_ns (what it costs at most)
+    and cost_basis (how that was estimated, or why not), numbers (JSON: figures by name, base units), thresholds (JSON:
+    for each name, value, says, source), evidence (JSON: up to ten rows), view and filter (where the rows behind it are
+    shown), link (where to read more), line (of the input, the first of the evidence).
+
+    Args:
+        profile: What was read.
+        gpu: The name of the GPU, as the user gives it.
+
+    Raises:
+        ProftuiError: The user's thresholds cannot be read, or nothing is known of ``gpu``.
+    """
+    return _remembered(gpu, thresholds.stamp())(profile)
+
+
+@lru_cache(maxsize=4)
+def _remembered(gpu: str | None, stamp: tuple[str, int] | None) -> Callable[[Profile], pl.DataFrame]:
+    """`findings` for a GPU and a state of the user's file, which remembers its results."""
+
+    @once_per_profile(*_FRAMES)
+    def of_profile(profile: Profile) -> pl.DataFrame:
+        limits = thresholds.limits(stamp)
+        rows = [
+            _row(rule, case, _judged(rule, case), limits)
+            for case, rules in _cases(profile, limits, gpu)
+            for rule in rules
+        ]
+        ours = pl.DataFrame(rows, schema=FINDINGS, orient="row")
+        return _in_order(pl.concat([ours, _of_tools(profile)]))
+
+    return of_profile
+
+
+def _cases(profile: Profile, limits: Limits, gpu: str | None) -> Iterator[tuple[Case, list[Rule]]]:
+    """Every session with the rules that look at it, and all of them with those that compare."""
+    by_session = [rule for rule in RULES if not rule.across]
+    for session, part in sessions_of(profile):
+        yield Case(part, session, limits, gpu=gpu, whole=profile), by_session
+    yield Case(profile, None, limits, gpu=gpu), [rule for rule in RULES if rule.across]
+
+
+def sessions_of(profile: Profile) -> Iterator[tuple[int, Profile]]:
+    """Each session by its number, with its own rows; issues that belong to no session are in none."""
+    numbers = profile["sessions"]["session"].to_list()
+    if len(numbers) == 1:
+        yield numbers[0], profile
+        return
+    parts = {
+        name: data.partition_by("session", as_dict=True, include_key=True) if data.height else {}
+        for name, data in profile.frames.items()
+    }
+    for number in numbers:
+        frames = {
+            name: parts[name][(number,)] if (number,) in parts[name] else data.clear()
+            for name, data in profile.frames.items()
+        }
+        yield number, Profile(frames, profile.sources, profile.texts, profile.partial)
+
+
+def _judged(rule: Rule, case: Case) -> Verdict:
+    """The verdict of a rule; a rule that fails costs its own answer alone."""
+    try:
+        verdict = rule.judge(case)
+    except (ProftuiError, MemoryError):
+        raise
+    except Exception as error:
+        verdict = CannotTell(f"the rule failed on this profile ({type(error).__name__}): please report it")
+    case.verdicts[rule.id] = verdict
+    return verdict
+
+
+def _row(rule: Rule, case: Case, verdict: Verdict, limits: Limits) -> tuple[Any, ...]:
+    told: dict[str, Any] = {
+        "rule": rule.id,
+        "name": rule.name,
+        "title": rule.title,
+        "family": rule.family.value,
+        "session": case.session,
+        "tool": OURS,
+        "link": rule.link or None,
+        "thresholds": _json([{"name": t.name, "value": t.value, "says": t.says, "source": t.source}
+                             for t in limits.of(rule.id)]),
+    }  # fmt: skip
+    match verdict:
+        case Found():
+            evidence = verdict.evidence.head(EVIDENCE_ROWS) if verdict.evidence is not None else None
+            lines: list[int] = (
+                evidence["line"].drop_nulls().to_list() if evidence is not None and "line" in evidence.columns else []
+            )
+            told |= {
+                "state": State.FOUND.value,
+                "severity": limits.severity(rule.id, verdict.severity or rule.severity).value,
+                "problem": verdict.problem,
+                "recommendation": verdict.advice,
+                "cost_ns": verdict.cost_ns,
+                "cost_basis": verdict.basis or None,
+                "numbers": _json(dict(verdict.numbers)),
+                "evidence": _json(evidence.to_dicts()) if evidence is not None and evidence.height else None,
+                "view": verdict.view or None,
+                "filter": verdict.filter or None,
+                "line": min(lines) if len(lines) else None,
+            }
+        case CannotTell():
+            told |= {"state": State.CANNOT_TELL.value, "reason": verdict.reason}
+        case Clean():
+            told |= {
+                "state": State.CLEAN.value,
+                "reason": verdict.why,
+                "numbers": _json(dict(verdict.numbers)) if verdict.numbers else None,
+            }
+    return tuple(told.get(column) for column in FINDINGS)
+
+
+def _json(value: object) -> str:
+    return json.dumps(_finite(value), ensure_ascii=False, default=str)
+
+
+def _finite(value: Any) -> Any:
+    """The same without NaN and infinity, which JSON does not have."""
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    if isinstance(value, float):
+        return round(value, 6) if math.isfinite(value) else None
+    return value
+
+
+def _of_tools(profile: Profile) -> pl.DataFrame:
+    """The findings of the recording tools, as they say them."""
+    rows = profile["tool_findings"].select(
+        pl.lit(State.FOUND.value).alias("state"),
+        "severity",
+        "session",
+        "tool",
+        "problem",
+        "recommendation",
+        pl.lit("tool-report").alias("view"),
+        "line",
+    )
+    return rows.select(
+        pl.col(name).cast(dtype) if name in rows.columns else pl.lit(None, dtype).alias(name)
+        for name, dtype in FINDINGS.items()
+    )
+
+
+def _in_order(rows: pl.DataFrame) -> pl.DataFrame:
+    state = pl.col("state").replace_strict({s.value: rank for s, rank in _STATES.items()}, return_dtype=pl.Int8)
+    grave = pl.col("severity").replace_strict(
+        {s.value: rank for s, rank in _RANK.items()}, default=len(_RANK), return_dtype=pl.Int8
+    )
+    dear = pl.col("cost_ns").fill_null(-1)
+    return rows.sort(
+        state, grave, pl.col("tool") != OURS, dear, descending=[False, False, False, True], maintain_order=True
+    )

@@ -1,0 +1,161 @@
+"""The thresholds of the rules: ``rules.toml``, and what the user's own file says otherwise."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from platformdirs import user_config_dir
+
+from tui.analysis.expert.model import Severity
+from tui.model.errors import ProftuiError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SHIPPED: Final = "rules.toml"
+OFF: Final = "off"
+_HINT: Final = "correct the file or move it away"
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """One threshold of a rule."""
+
+    name: str
+    """As ``busy_pct``: the unit is in the name."""
+    value: float
+    says: str
+    """What it is compared with, in words."""
+    source: str
+    """Who uses this value, or why it was chosen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """All thresholds, and the severities that the user gave."""
+
+    limits: Mapping[str, Mapping[str, Limit]]
+    """By rule and name."""
+    severities: Mapping[str, str]
+    """By rule: one of `Severity`, or `OFF`."""
+    source: str = SHIPPED
+    """The user's file, where there is one."""
+
+    def __call__(self, rule: str, name: str) -> float:
+        """The value of a threshold.
+
+        Raises:
+            KeyError: The rule has no such threshold.
+        """
+        return self.limits[rule][name].value
+
+    def of(self, rule: str) -> tuple[Limit, ...]:
+        """The thresholds of a rule."""
+        return tuple(self.limits.get(rule, {}).values())
+
+    def is_off(self, rule: str) -> bool:
+        """Whether the user switched a rule off."""
+        return self.severities.get(rule) == OFF
+
+    def severity(self, rule: str, own: Severity) -> Severity:
+        """How grave a finding of a rule is: as the user says, else as the rule does."""
+        given = self.severities.get(rule, OFF)
+        return own if given == OFF else Severity(given)
+
+
+def user_limits_path() -> Path:
+    """Where a user's own thresholds are looked for."""
+    return Path(user_config_dir("proftui", appauthor=False)) / SHIPPED
+
+
+def stamp() -> tuple[str, int] | None:
+    """The user's file and when it was written; None where there is none. Results hold as long as it is the same."""
+    path = user_limits_path()
+    return (str(path), path.stat().st_mtime_ns) if path.is_file() else None
+
+
+def limits(user: tuple[str, int] | None = None) -> Limits:
+    """The thresholds that come with the program, and the user's over them.
+
+    Args:
+        user: The answer of `stamp`.
+
+    Raises:
+        ProftuiError: The user's file cannot be read, or names a rule or threshold that there is not.
+    """
+    return _limits(user)
+
+
+@cache
+def _limits(user: tuple[str, int] | None) -> Limits:
+    shipped = parse_shipped(files("tui.data").joinpath(SHIPPED).read_text("utf-8"))
+    if user is None:
+        return shipped
+    try:
+        text = Path(user[0]).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ProftuiError(f"{user[0]}: cannot be read: {error}", _HINT) from error
+    return with_users(shipped, text, user[0])
+
+
+def parse_shipped(text: str) -> Limits:
+    """Read the program's own file: for each rule, thresholds as ``name = { is, says, source }``."""
+    rules: dict[str, dict[str, Limit]] = {}
+    for rule, entries in tomllib.loads(text).items():
+        if isinstance(entries, dict):
+            rules[rule] = {
+                name: Limit(name, entry["is"], entry["says"], entry["source"]) for name, entry in entries.items()
+            }
+    return Limits(rules, {})
+
+
+def with_users(shipped: Limits, text: str, source: str) -> Limits:
+    """Put a user's thresholds over the shipped ones.
+
+    Args:
+        shipped: What comes with the program.
+        text: TOML: for each rule ``name = number``, and ``severity`` as error, warning, info or off.
+        source: What to call it.
+
+    Raises:
+        ProftuiError: It is no TOML, or names a rule or threshold that there is not.
+    """
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ProftuiError(f"{source}: not TOML: {error}", _HINT) from error
+    rules = {rule: dict(limits) for rule, limits in shipped.limits.items()}
+    severities: dict[str, str] = {}
+    for rule, entries in document.items():
+        if rule not in rules or not isinstance(entries, dict):
+            raise ProftuiError(f"{source}: there is no rule {rule}", f"rules are {', '.join(rules)}")
+        for name, value in entries.items():
+            if name == "severity":
+                severities[rule] = _severity(value, f"{source}: {rule}")
+            else:
+                rules[rule][name] = _changed(rules[rule], name, value, f"{source}: {rule}", source)
+    return Limits(rules, severities, source)
+
+
+def _severity(value: Any, where: str) -> str:
+    known = [*(severity.value for severity in Severity), OFF]
+    if value not in known:
+        raise ProftuiError(f"{where}: severity is one of {', '.join(known)}, not {value}", _HINT)
+    return str(value)
+
+
+def _changed(limits: Mapping[str, Limit], name: str, value: Any, where: str, source: str) -> Limit:
+    if name not in limits:
+        raise ProftuiError(
+            f"{where} has no threshold {name}", f"it has {', '.join([*limits, 'severity'])}" if limits else _HINT
+        )
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    # NaN and infinity are numbers in TOML; a rule that compares with them would never be found.
+    if not number or not abs(value) < 1e18:
+        raise ProftuiError(f"{where}: {name} is a number, not {value}", _HINT)
+    return replace(limits[name], value=float(value), source=f"set in {source}")

@@ -1,0 +1,154 @@
+"""What a rule is, and what it can answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from tui.analysis.expert.case import Case
+
+
+class State(StrEnum):
+    """How a rule answers."""
+
+    FOUND = "found"
+    CANNOT_TELL = "cannot tell"
+    CLEAN = "clean"
+
+
+class Severity(StrEnum):
+    """How much a finding matters."""
+
+    ERROR = "error"
+    """Figures cannot be trusted."""
+    WARNING = "warning"
+    """It costs time, and something can be done."""
+    INFO = "info"
+    """Worth knowing."""
+
+
+class Family(StrEnum):
+    """What a rule is about; the values are what people read."""
+
+    UTILISATION = "utilisation"
+    TRANSFERS = "transfers"
+    LAUNCHES = "launches"
+    CONFIGURATION = "configuration"
+    PRECISION = "precision"
+    ITERATIONS = "iterations"
+    COMMUNICATION = "communication"
+    QUALITY = "quality"
+
+
+Number = int | float | str | None
+EVIDENCE_ROWS: Final = 10
+"""A finding shows at most so many of the rows behind it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The rule holds: there is something to do or to know."""
+
+    problem: str
+    """What is wrong, with the figures of this profile."""
+    advice: str
+    """What to do about it."""
+    numbers: Mapping[str, Number] = field(default_factory=dict)
+    """The figures that it was judged by, in base units; names as columns (``busy_pct``, ``idle_ns``)."""
+    cost_ns: int | None = None
+    """What it costs at most, ns; None where that cannot be estimated."""
+    basis: str = ""
+    """How the cost was estimated, or why it was not."""
+    evidence: pl.DataFrame | None = None
+    """The rows behind it, the most telling first."""
+    view: str = ""
+    """The view that shows them (`tui.views`), or empty."""
+    filter: str = ""
+    """In the filter language: what keeps them in the main table of that view."""
+    severity: Severity | None = None
+    """Where it is another than the rule's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clean:
+    """The rule was checked and does not hold."""
+
+    why: str
+    """The figures that say so."""
+    numbers: Mapping[str, Number] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class CannotTell:
+    """The profile does not hold what the rule needs."""
+
+    reason: str
+    """What is missing and, where something can be done, what."""
+
+
+Verdict = Found | Clean | CannotTell
+Need = Callable[["Case"], str]
+"""Why a case does not hold something, in words; empty where it does."""
+Formula = Callable[["Case"], Verdict]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One thing to look for."""
+
+    id: str
+    """As ``U1``."""
+    name: str
+    """As ``gpu-low-util``."""
+    title: str
+    """What it finds, in a few words."""
+    family: Family
+    severity: Severity
+    needs: tuple[Need, ...]
+    formula: Formula
+    link: str
+    """Where to read more, or empty."""
+    across: bool = False
+    """It compares the sessions of a profile; the others look at one session at a time."""
+
+    def judge(self, case: Case) -> Verdict:
+        """Answer for a case; never silent, and clean only where everything that it needs is there."""
+        if case.limits.is_off(self.id):
+            return CannotTell(f"switched off in {case.limits.source}")
+        for need in self.needs:
+            reason = need(case)
+            if reason:
+                return CannotTell(reason)
+        return self.formula(case)
+
+
+_RULES: Final[dict[str, Rule]] = {}
+
+
+def rule(
+    id: str,  # noqa: A002
+    name: str,
+    family: Family,
+    *needs: Need,
+    severity: Severity = Severity.WARNING,
+    link: str = "",
+    across: bool = False,
+) -> Callable[[Formula], Formula]:
+    """Make a function of a case the formula of a rule; the first line of its docstring is the rule's title."""
+
+    def declared(formula: Formula) -> Formula:
+        title = (formula.__doc__ or "").strip().split("\n")[0].rstrip(".")
+        _RULES[id] = Rule(id, name, title, family, severity, needs, formula, link, across)
+        return formula
+
+    return declared
+
+
+def declared_rules() -> Mapping[str, Rule]:
+    """The rules that have been declared, by id."""
+    return _RULES

@@ -1,0 +1,181 @@
+"""What rules need: each says in words what a session does not hold, or nothing where it does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.analysis import needs as held
+from tui.analysis.expert.figures import total
+from tui.analysis.recording import Tool
+from tui.fmt import duration, percent
+
+if TYPE_CHECKING:
+    from tui.analysis.expert.case import Case
+
+GRAPH_SHARE_PCT: Final = 5.0
+"""With more of the kernel time in whole CUDA graphs, what holds of the other kernels says nothing of the run."""
+
+SETTLED: Final = 0.5
+"""Where less than this share of the time is known (occupancy, verdicts), nothing is said of the whole."""
+
+
+def gpu_work(case: Case) -> str:
+    """GPU work, of a run at its own speed."""
+    if case.tool is Tool.NCU:
+        return (
+            "Nsight Compute replays each kernel: its times are of no run; record with nsys profile --trace=cuda ./app"
+        )
+    return case.lacks.get(held.GPU_WORK.name, "") or ("" if case.gpu_ns else "no GPU work took any time")
+
+
+def any_gpu_work(case: Case) -> str:
+    """GPU work, replayed or not."""
+    return case.lacks.get(held.GPU_WORK.name, "")
+
+
+def start_times(case: Case) -> str:
+    """Start times of GPU work."""
+    if case.tool is Tool.NCU:
+        return gpu_work(case)
+    missing = case.lacks.get(held.START_TIMES.name, "")
+    return missing or ("" if case.span_ns else "all GPU work begins and ends at one moment")
+
+
+def api_work(case: Case) -> str:
+    """API calls, single or summed."""
+    return case.lacks.get(held.API_WORK.name, "")
+
+
+def api_trace(case: Case) -> str:
+    """API calls with their times."""
+    return case.lacks.get(held.API_TRACE.name, "")
+
+
+def launches_linked(case: Case) -> str:
+    """For most GPU work the call that launched it."""
+    missing = api_trace(case) or start_times(case)
+    if missing:
+        return missing
+    kernels = case.timed.filter(pl.col("is_kernel")).height
+    known = case.launched.filter(pl.col("is_kernel")).height
+    if not kernels:
+        return "no kernels ran"
+    if known < SETTLED * kernels:
+        return f"the launching call of {percent(100 - 100 * known / kernels)} of the kernels is not recorded"
+    return ""
+
+
+def launch_configs(case: Case) -> str:
+    """Grids and blocks."""
+    return case.lacks.get(held.LAUNCH_CONFIGS.name, "") or single_kernels(case)
+
+
+def single_kernels(case: Case) -> str:
+    """Kernels one by one: not hidden in CUDA graphs that are recorded as a whole."""
+    graphs = case.time_of("graph")
+    if graphs * 100 > GRAPH_SHARE_PCT * case.kernel_ns:
+        return (
+            f"{percent(100 * graphs / case.kernel_ns)} of the kernel time is in CUDA graphs that are recorded whole: "
+            "record with nsys profile --cuda-graph-trace=node"
+        )
+    return ""
+
+
+def kernels(case: Case) -> str:
+    """Kernels that took time, one by one."""
+    missing = any_gpu_work(case) or single_kernels(case)
+    return missing or ("" if case.kernels["total_ns"].sum() else "no kernels ran")
+
+
+def several_launches(case: Case) -> str:
+    """Single launches with their times."""
+    missing = kernels(case)
+    return missing or ("" if case.profile["activities"].height else case.lacks.get(held.START_TIMES.name, ""))
+
+
+def occupancies(case: Case) -> str:
+    """The theoretical occupancy of most of the kernel time."""
+    missing = any_gpu_work(case) or launch_configs(case)
+    if missing:
+        return missing
+    configs = case.configs
+    known = total(configs.filter(pl.col("occupancy_pct").is_not_null())["total_ns"])
+    if known < SETTLED * total(configs["total_ns"]) or not known:
+        unknown = configs.filter(pl.col("occupancy_pct").is_null()).drop_nulls("occupancy_reason")
+        return str(unknown["occupancy_reason"][0]) if unknown.height else "no kernels ran"
+    return ""
+
+
+def sm_counts(case: Case) -> str:
+    """The number of SMs of the GPU that did most of the work."""
+    missing = any_gpu_work(case) or launch_configs(case)
+    if missing:
+        return missing
+    configs = case.configs
+    known = total(configs.filter(pl.col("sm_count").is_not_null(), pl.col("blocks").is_not_null())["total_ns"])
+    if known < SETTLED * total(configs["total_ns"]) or not known:
+        return "the number of SMs of this GPU is not known: name it with --gpu"
+    return ""
+
+
+def copies_recorded(case: Case) -> str:
+    """Copies, or the certainty that there were none."""
+    missing = gpu_work(case)
+    if not missing and case.tool is Tool.ROCPROF and not case.time_of("memcpy", "um"):
+        return "no copies: record with rocprofv3 --memory-copy-trace"
+    return missing
+
+
+def timed_copies(case: Case) -> str:
+    """The same with start times."""
+    return start_times(case) or copies_recorded(case)
+
+
+def sizes(case: Case) -> str:
+    """Sizes of copies, where there are any."""
+    missing = copies_recorded(case)
+    if missing:
+        return missing
+    copies = case.profile["activities"].filter(pl.col("kind") == "memcpy")
+    if not copies.height:
+        return "" if case.profile["activities"].height else case.lacks.get(held.START_TIMES.name, "")
+    return "" if copies["size_bytes"].count() else "the copies have no sizes"
+
+
+def streams(case: Case) -> str:
+    """Streams of GPU work."""
+    missing = start_times(case)
+    return missing or ("" if case.timed["stream"].count() else "the input does not tell streams")
+
+
+def recorded_iterations(case: Case) -> str:
+    """At least two iterations."""
+    if case.iterations.height:
+        return ""
+    return case.lacks.get(held.ITERATIONS.name, "") or "the times of the iterations are not known"
+
+
+def ops(case: Case) -> str:
+    """Ops."""
+    return case.lacks.get(held.OPS.name, "")
+
+
+def shapes(case: Case) -> str:
+    """Input shapes of ops."""
+    return ops(case) or case.lacks.get(held.SHAPES.name, "")
+
+
+def ops_or_ranges(case: Case) -> str:
+    """Names that the program gives to its phases."""
+    missing = case.lacks.get(held.OPS.name, "")
+    return "" if not missing or case.profile["ranges"].height else case.lacks.get(held.RANGES.name, "") or missing
+
+
+def fine_clock(case: Case) -> str:
+    """Start times to the microsecond or finer."""
+    missing = start_times(case)
+    if not missing and case.resolution_ns > 1000:
+        return f"start times are known to {duration(case.resolution_ns)} only: record with nvprof --csv or nsys profile"
+    return missing

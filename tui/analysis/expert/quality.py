@@ -1,0 +1,204 @@
+"""What makes figures of the profile itself doubtful."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.analysis import needs as held
+from tui.analysis.expert import needs
+from tui.analysis.expert.figures import real, total
+from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
+from tui.analysis.expert.words import called, counted, named
+from tui.fmt import duration, percent, rate, size
+
+if TYPE_CHECKING:
+    from tui.analysis.expert.case import Case
+
+QUALITY: Final = Family.QUALITY
+
+
+@rule("Q1", "impossible-rate", QUALITY, needs.sizes)
+def impossible_rates(case: Case) -> Verdict:
+    """Bytes move faster than the memory can."""
+    rows = case.profile["activities"].filter(
+        pl.col("kind").is_in(["memcpy", "memset"]), pl.col("size_bytes") > 0, pl.col("duration_ns") > 0
+    )
+    if rows.is_empty():
+        return Clean("no copy or set has a size and a duration")
+    facts = case.facts.select("session", "device", "memory_bandwidth", pl.col("name").alias("gpu_name"))
+    known = rows.join(facts, on=["session", "device"], how="left", nulls_equal=True, maintain_order="left").drop_nulls(
+        "memory_bandwidth"
+    )
+    if known.is_empty():
+        return CannotTell("the memory bandwidth of this GPU is not known: name it with --gpu")
+    slack = case.limit("Q1", "times")
+    reached = known.with_columns((1e9 * pl.col("size_bytes") / pl.col("duration_ns")).alias("rate"))
+    # A copy within the device reads and writes: its bytes count once here, so nothing possible is called impossible.
+    wrong = reached.filter(pl.col("rate") > slack * pl.col("memory_bandwidth")).sort("rate", descending=True)
+    numbers = {"rows": wrong.height, "checked": known.height, "largest_rate": real(reached["rate"].max())}
+    if wrong.is_empty():
+        return Clean(
+            f"{counted(known.height, 'copy or set', 'copies and sets')} stay below the memory's bandwidth", numbers
+        )
+    worst = wrong.row(0, named=True)
+    return Found(
+        f"{called(worst['name'])} moves {size(worst['size_bytes'])} in {duration(worst['duration_ns'])}: "
+        f"{rate(worst['rate'])}, on a GPU whose memory does {rate(worst['memory_bandwidth'])}"
+        + (f"; {counted(wrong.height, 'row')} like it." if wrong.height > 1 else "."),
+        "The times of these rows are wrong (the clock was read too early, or the size is not what was moved): do not "
+        "judge their rates.",
+        numbers,
+        None,
+        "none: it is a fault of the profile, not of the program",
+        wrong.select("activity", "name", "size_bytes", "duration_ns", "rate", "memory_bandwidth", "line"),
+        "kernels",
+        named(wrong["name"].unique(maintain_order=True).head(10).to_list()),
+    )
+
+
+@rule("Q2", "truncated", QUALITY, across=True)
+def damaged(case: Case) -> Verdict:
+    """The input is cut, damaged or incomplete."""
+    issues = case.profile["issues"].filter(pl.col("severity").is_in(["warning", "error"]))
+    partial = case.profile.partial
+    errors = issues.filter(pl.col("severity") == "error")
+    numbers = {"errors": errors.height, "warnings": issues.height - errors.height}
+    if issues.is_empty() and not partial:
+        return Clean("everything that looked like a profile was read", numbers)
+    first = errors.row(0, named=True) if errors.height else issues.row(0, named=True) if issues.height else None
+    told = [f"not all of the input was read ({partial})"] if partial else []
+    if first is not None:
+        told.append(f"{counted(issues.height, 'thing')} could not be used as it stood; the first: {first['reason']}")
+    return Found(
+        "; ".join(told)[:400] + ".",
+        "Totals leave out what was lost: read the issues, and record again where it matters.",
+        numbers,
+        None,
+        "none: what is not there cannot be counted",
+        issues.select("session", "line", "severity", "reason"),
+        "issues" if issues.height else "",
+        "",
+        Severity.ERROR if errors.height or partial else Severity.WARNING,
+    )
+
+
+@rule("Q3", "no-wall-time", QUALITY, needs.gpu_work, severity=Severity.INFO)
+def no_wall_time(case: Case) -> Verdict:
+    """The input does not tell when things ran."""
+    missing = case.lacks.get(held.START_TIMES.name)
+    if missing is None:
+        return Clean("GPU work has start times")
+    calls = total(case.work["calls"])
+    return Found(
+        f"The input holds totals of {counted(calls, 'call')} and no start times: use of the GPU, gaps and overlap "
+        f"cannot "
+        "be told.",
+        missing.partition(": ")[2][:1].upper() + missing.partition(": ")[2][1:] + ".",
+        {"calls": calls},
+        None,
+        "none",
+        view="kernels",
+    )
+
+
+_OVERHEAD: Final = r"(?i)profiler[ _]?overhead|cupti|activity buffer|instrumentation overhead"
+
+
+@rule("Q4", "profiler-overhead", QUALITY)
+def profiler_overhead(case: Case) -> Verdict:
+    """The profiler slowed the run."""
+    measured = case.profile["metrics"] if "metrics" in case.profile.frames else pl.DataFrame()
+    if measured.height and case.about["format"] and "nvprof" in case.about["format"]:
+        return Found(
+            f"Hardware metrics were measured ({counted(measured.height, 'row')}): nvprof runs each kernel several "
+            f"times "
+            "for them.",
+            "Do not judge times of this run: record them without --metrics and --events.",
+            {"metrics": measured.height},
+            None,
+            "not estimated: how often kernels were run again is not recorded",
+            view="metrics",
+        )
+    missing = needs.start_times(case)
+    if missing:
+        return CannotTell(missing)
+    rows = []
+    for frame in ("ranges", "ops"):
+        names = case.profile[frame]["name"].unique().drop_nulls()
+        of_tool = names.filter(names.cast(pl.String).str.contains(_OVERHEAD))
+        if of_tool.len():
+            rows.append(
+                case.profile[frame]
+                .filter(pl.col("name").is_in(of_tool.implode()))
+                .select(pl.col("name").cast(pl.String), "start_ns", "duration_ns", "line")
+            )
+    if not rows:
+        return CannotTell("the input records no overhead of the profiler")
+    overhead = pl.concat(rows)
+    taken = total(overhead["duration_ns"])
+    share = 100 * taken / case.span_ns
+    numbers = {"overhead_ns": taken, "overhead_pct": share}
+    if share <= case.limit("Q4", "overhead_pct"):
+        return Clean(f"the profiler's own work takes {percent(share)} of the span", numbers)
+    return Found(
+        f"The profiler's own work takes {duration(taken)}: {percent(share)} of the span.",
+        "Record fewer steps, without stacks, shapes and memory, and judge that run's times.",
+        numbers,
+        taken,
+        "what the profiler records of its own work",
+        overhead.sort("duration_ns", descending=True, nulls_last=True).head(10),
+        "ranges",
+    )
+
+
+@rule("Q5", "percentages", QUALITY)
+def percentages(case: Case) -> Verdict:
+    """The percentages of a printed table do not add up."""
+    printed = case.profile["summary"].filter(pl.col("section").is_in(["gpu", "api"]), pl.col("time_pct").is_not_null())
+    if printed.is_empty():
+        return CannotTell("the input prints no percentages: it holds single records")
+    sums = printed.group_by("section").agg(
+        pl.col("time_pct").sum().alias("sum_pct"), pl.len().cast(pl.Int64).alias("rows"), pl.col("line").min()
+    ).sort("section")  # fmt: skip
+    slack = case.limit("Q5", "slack_pct")
+    # Each printed figure is rounded: many rows may be off by as many half steps.
+    off = sums.filter((pl.col("sum_pct") - 100).abs() > slack + 0.005 * pl.col("rows"))
+    numbers = {f"{section}_pct": total for section, total in sums.select("section", "sum_pct").iter_rows()}
+    if off.is_empty():
+        return Clean("the percentages of each table add up to 100", numbers)
+    worst = off.row(0, named=True)
+    table = "GPU activities" if worst["section"] == "gpu" else "API calls"
+    return Found(
+        f"The percentages of the table of {table} add up to {percent(worst['sum_pct'])}: rows are missing or were "
+        f"misread.",
+        "Compare it with the log; shares are shown as the log prints them, sums are of the rows that are there.",
+        numbers,
+        None,
+        "none",
+        off,
+        "kernels" if worst["section"] == "gpu" else "api-calls",
+    )
+
+
+@rule("Q6", "rolled-up-graphs", QUALITY, needs.any_gpu_work)
+def rolled_up_graphs(case: Case) -> Verdict:
+    """CUDA graphs are recorded as a whole."""
+    graphs = case.work.filter(pl.col("kind") == "graph")
+    if graphs.is_empty():
+        return Clean("no CUDA graph is recorded as a whole")
+    graph_ns, calls = total(graphs["total_ns"]), total(graphs["calls"])
+    share = 100 * graph_ns / case.kernel_ns if case.kernel_ns else 0.0
+    return Found(
+        f"{counted(calls, 'replay')} of CUDA graphs are recorded whole: {duration(graph_ns)}, {percent(share)} of "
+        f"the time of "
+        "kernels and graphs. They count as busy time; which kernels they ran is not known.",
+        "Record with nsys profile --cuda-graph-trace=node.",
+        {"replays": calls, "graph_ns": graph_ns, "graph_pct": share},
+        None,
+        "none",
+        graphs.select("name", "calls", "total_ns", "line"),
+        "kernels",
+        "kind=graph",
+    )

@@ -1,0 +1,68 @@
+"""How findings speak of things, and the filters that show them."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import TYPE_CHECKING, Any, Final
+
+from tui.fitting import clip_middle
+from tui.model.names import short_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import polars as pl
+
+NAME_CELLS: Final = 60
+"""Cells of a name in a sentence."""
+NAMES_IN_FILTER: Final = 10
+
+
+def called(name: object) -> str:
+    """A name within a sentence.
+
+    >>> called("void f<int>(float*)")
+    '`f`'
+    """
+    return f"`{clip_middle(short_name(str(name)), NAME_CELLS)}`"
+
+
+def counted(number: float, one: str, many: str = "") -> str:
+    """A number of things.
+
+    >>> counted(1, "copy", "copies"), counted(1678, "hole")
+    ('1 copy', '1,678 holes')
+    """
+    return f"{number:,.0f} {one if number == 1 else many or one + 's'}"
+
+
+def gpu_called(device: int | None, of: int) -> str:
+    """A GPU within a sentence: by its number only where there are several."""
+    return "the GPU" if of == 1 else "an unnamed GPU" if device is None else f"GPU {device}"
+
+
+def named(names: Iterable[Any], column: str = "name") -> str:
+    r"""A filter for the rows of some names.
+
+    >>> print(named(["f<1>", 'a "b"']))
+    name="f<1>" | name="a \"b\""
+    """
+    distinct = list(dict.fromkeys(str(name) for name in names))[:NAMES_IN_FILTER]
+    return " | ".join(f"{column}={quoted(name)}" for name in distinct)
+
+
+def quoted(text: str) -> str:
+    """Text in quotes that the filter language reads back as it is."""
+    return f'"{"".join(map(_escaped, text))}"'
+
+
+def _escaped(character: str) -> str:
+    if character in '"\\':
+        return f"\\{character}"
+    unseen = unicodedata.category(character) in ("Cc", "Cf", "Zl", "Zp")
+    return f"\\u{{{ord(character):x}}}" if unseen else character
+
+
+def largest(rows: pl.DataFrame, by: str, *columns: str) -> pl.DataFrame:
+    """The rows with most of something, for evidence."""
+    return rows.sort(by, descending=True, nulls_last=True, maintain_order=True).head(NAMES_IN_FILTER).select(columns)
