@@ -14,6 +14,7 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
@@ -338,6 +339,7 @@ def _load(options: argparse.Namespace) -> tuple[Profile, list[ProftuiError]]:
         for fault in errors[:-1]:
             _complain(fault)
         raise errors[-1]
+    profile = replace(profile, gpu=options.gpu)
     return _only_session(profile, options.session), errors
 
 

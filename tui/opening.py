@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from tui.model.errors import ProftuiError
@@ -41,8 +41,9 @@ def open_profiles(options: OpenOptions, report: Report, *, session: int | None) 
     profile, errors = registry.load(options.paths, format_in=options.format_in, report=report)
     if profile is None:
         return Opened(None, tuple(errors))
+    profile = replace(profile, gpu=options.gpu)
     try:
-        _check(profile, options.gpu, session)
+        _check(profile, session)
     except ProftuiError as error:
         return Opened(None, (error,))
     if profile["ops"].height:
@@ -51,12 +52,14 @@ def open_profiles(options: OpenOptions, report: Report, *, session: int | None) 
     return Opened(profile, tuple(errors), views(profile))
 
 
-def _check(profile: Profile, gpu: str | None, session: int | None) -> None:
+def _check(profile: Profile, session: int | None) -> None:
     """Find out now, not in a view, whether the user's rules, GPU and session can be used."""
     from tui.analysis.devices import device_facts
     from tui.analysis.op_rules import op_rules
+    from tui.analysis.tensor_core_rules import tensor_core_rules
 
     op_rules()
-    device_facts(profile, gpu=gpu)
+    tensor_core_rules()
+    device_facts(profile)
     if session is not None:
         profile.only_session(session)

@@ -42,7 +42,9 @@ def test_figures_of_a_kernel_are_those_of_its_launches() -> None:
             "p99_ns": 49,  # 30 + 0.97 * 20 = 49.4
             "std_ns": round(statistics.stdev(durations)),
             "time_pct": 100.0,
-            "uses_tensor_core": None,
+            "uses_tensor_core": False,
+            "tensor_core_reason": "assumed, since nothing is known of the GPU: a gemm whose name names no tensor "
+            "core instruction",
             "line": 6,
         }
     ]

@@ -6,7 +6,8 @@ import polars as pl
 import pytest
 
 from tests.corpus import CORPUS
-from tui.analysis.tensor_cores import parse_rules, tensor_core_rules, tensor_cores_by_name
+from tui.analysis.tensor_core_rules import parse_rules, tensor_core_rules
+from tui.analysis.tensor_cores import tensor_cores_by_name
 from tui.model.errors import ProftuiError
 
 YES = (
@@ -76,6 +77,10 @@ def test_op_types_without_tensor_cores_are_op_types() -> None:
         ("[[rule]]\nverdict = 'yes'", "expected verdict, pattern and reason"),
         ("rule = 1", r"expected \[\[rule\]\] tables"),
         ("a = ", "not TOML"),
+        ("devices_without = ['(']", "devices_without 1: pattern is not a regular expression"),
+        ("eligible_types = 'gemm'", "expected a list of texts called eligible_types"),
+        ("[[eligible]]\nof = 'layer'\nverdict = 'yes'\npattern = 'a'", "of must be op or kernel"),
+        ("[[eligible]]\nof = 'op'\nverdict = 'yes'\npattern = '('", "eligible 1: pattern is not a regular expression"),
     ],
 )
 def test_a_users_rules_are_checked(text: str, words: str) -> None:

@@ -39,7 +39,7 @@ def test_the_report_of_ops(capfd: pytest.CaptureFixture[str]) -> None:
     lines = run(capfd, "report", NAME, "--view", "ops").splitlines()
     assert lines[0] == "Ops (11 rows, 2.2750 ms)"
     assert lines[2].split()[:8] == ["Op", "GPU", "self", "ms", "Time%", "Calls", "GPU", "total"]
-    assert lines[3].split() == ["aten::mm", "1.200", "52.75", "4", "1.200", "0.720", "0.680", "4", "1", "gemm", "bprop"]
+    assert lines[3].split() == ["aten::mm", "1.200", "52.75", "4", "1.200", "0.720", "0.680", "4", "1", "gemm", "yes"]
     assert lines[6].startswith("(no op: no op around the launch)")
     markdown = run(capfd, "report", NAME, "--view", "ops", "--format", "markdown")
     assert "| aten::mm |" in markdown

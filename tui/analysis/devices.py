@@ -120,11 +120,12 @@ def device_facts(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
 
     Args:
         profile: Where to look.
-        gpu: The name of the GPU, as the user gives it.
+        gpu: The name of the GPU, as the user gives it; that of the profile where it is left out.
 
     Raises:
         ProftuiError: Nothing is known of ``gpu``.
     """
+    gpu = gpu or profile.gpu
     chosen = None
     if gpu is not None:
         chosen = find_gpu(gpu) or _nearest(gpu)

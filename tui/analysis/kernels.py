@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.durations import FIGURES, figures, merged_figures, share
+from tui.analysis.kinds import kind_by_name
 from tui.analysis.launch_origin import with_launched_by
 from tui.analysis.memo import once_per_profile
 from tui.analysis.occupancy import with_occupancy
 from tui.analysis.shapes import with_shapes
+from tui.analysis.tensor_cores import verdicts_by_name, with_verdicts
 from tui.model.columns import columns
-from tui.model.names import KIND_BY_PREFIX, short_name
+from tui.model.names import short_name
 from tui.model.schema import NAME
 from tui.model.view import TableSpec
 
@@ -88,14 +90,7 @@ LAUNCHES: Final = TableSpec(
 )
 
 
-def _kind() -> pl.Expr:
-    """`tui.model.names.kind_of` of the column ``name``."""
-    name = pl.col("name").cast(pl.String)
-    found = (pl.when(name.str.starts_with(prefix)).then(pl.lit(kind)) for prefix, kind in KIND_BY_PREFIX.items())
-    return pl.coalesce(*found, pl.lit("kernel")).alias("kind")
-
-
-@once_per_profile("activities", "summary")
+@once_per_profile("sessions", "devices", "activities", "api_calls", "summary")
 def kernels(profile: Profile) -> pl.DataFrame:
     """GPU activities by name: one row per session, kind and name, largest total first.
 
@@ -103,7 +98,8 @@ def kernels(profile: Profile) -> pl.DataFrame:
     log's own, with null for what it cannot say.
 
     Columns: session, kind, name, short_name, calls, total_ns, avg_ns, min_ns, max_ns, median_ns, p90_ns, p99_ns, std_ns
-    (`tui.analysis.durations.figures`), time_pct, uses_tensor_core, line (first one in the input).
+    (`tui.analysis.durations.figures`), time_pct, uses_tensor_core and tensor_core_reason
+    (`tui.analysis.tensor_cores.verdicts_by_name`), line (first one in the input).
     ``time_pct`` is the share of the session's GPU time: the summed durations of its kernels, copies, memsets, unified
     memory work and whole CUDA graphs. Where rows are missing from the log's own table (its percentages do not add up to
     100), the percentages are those that the log prints, since the whole is known to it alone.
@@ -114,19 +110,20 @@ def kernels(profile: Profile) -> pl.DataFrame:
         .group_by("session", "kind", "name")
         .agg(
             *figures(),
-            pl.col("uses_tensor_core").first(),
             pl.col("line").min(),
             pl.col("short_name").first(),
         )
         .with_columns(share())
         .collect()
     )
-    rows = pl.concat([single, aggregated(profile, "gpu", without=activities["session"])], how="diagonal")
+    printed = aggregated(profile, "gpu", without=activities["session"]).drop("uses_tensor_core")
+    rows = pl.concat([single, printed], how="diagonal")
     missing = _short_names(rows.filter(pl.col("short_name").is_null())["name"])
     return (
         rows.join(missing, on="name", how="left", suffix="_made")
         .with_columns(pl.coalesce("short_name", "short_name_made"))
-        .select("session", "kind", "name", "short_name", *BY_NAME, "line")
+        .join(verdicts_by_name(profile), on=["session", "kind", "name"], how="left", nulls_equal=True)
+        .select("session", "kind", "name", "short_name", *BY_NAME, "tensor_core_reason", "line")
         .sort("total_ns", "name", descending=[True, False], nulls_last=True)
     )
 
@@ -147,7 +144,7 @@ def aggregated(profile: Profile, section: str, *, without: pl.Series) -> pl.Data
     return (
         rows.group_by("session", "name")
         .agg(*merged_figures(), pl.col("time_pct").sum().alias("printed"), pl.col("line").min())
-        .with_columns(_kind().cast(rows.schema["name"]), pl.lit(None, pl.Boolean).alias("uses_tensor_core"))
+        .with_columns(kind_by_name().cast(rows.schema["name"]), pl.lit(None, pl.Boolean).alias("uses_tensor_core"))
         .with_columns(
             pl.when(pl.col("printed").sum().over("session").is_between(1, 99, closed="left"))
             .then(pl.col("printed"))
@@ -163,7 +160,8 @@ def launches(
 ) -> pl.DataFrame:
     """The activities of one name of one session, in time order.
 
-    Their own columns, with ``grid`` and ``block`` as text, as ``(27848 1 1)``, the occupancy of each launch
+    Their own columns, with the verdict on tensor cores completed (`tui.analysis.tensor_cores.with_verdicts`), ``grid``
+    and ``block`` as text, as ``(27848 1 1)``, the occupancy of each launch
     (`tui.analysis.occupancy.with_occupancy`), and when and by which op it was launched
     (`tui.analysis.launch_origin.with_launched_by`).
 
@@ -177,5 +175,5 @@ def launches(
     wanted = (pl.col("session") == session) & (pl.col("name") == name)
     if kind is not None:
         wanted &= pl.col("kind") == kind
-    rows = with_launched_by(profile, profile["activities"].filter(wanted))
+    rows = with_verdicts(profile, with_launched_by(profile, profile["activities"].filter(wanted)))
     return with_occupancy(profile, with_shapes(rows), gpu=gpu)

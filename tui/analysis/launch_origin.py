@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from tui.analysis.tensor_cores import with_verdicts
 from tui.loaders.linking.launches import with_launch
 from tui.model.schema import NAME
 
@@ -55,7 +56,7 @@ def launch_origin(profile: Profile, activity: int) -> LaunchOrigin:
     rows = profile["activities"].filter(pl.col("activity") == activity)
     if rows.is_empty():
         raise KeyError(f"there is no activity {activity}")
-    row = with_launched_by(profile, rows).row(0, named=True)
+    row = with_verdicts(profile, with_launched_by(profile, rows)).row(0, named=True)
     calls = profile["api_calls"].filter(
         pl.col("session") == row["session"],
         pl.col("correlation") == pl.lit(row["correlation"], pl.Int64),

@@ -22,19 +22,22 @@ Result = TypeVar("Result")
 def once_per_profile(*frames: str) -> Callable[[Callable[[Profile], Result]], Callable[[Profile], Result]]:
     """Make a function of a profile remember its results, which nobody changes.
 
-    Frames never change once they are made, so a result holds for as long as the profile has the very same frames.
+    Frames never change once they are made, so a result holds for as long as the profile has the very same frames, and
+    the same name of a GPU from the user.
 
     Args:
         frames: The frames of the profile that the function reads.
     """
 
     def remembering(function: Callable[[Profile], Result]) -> Callable[[Profile], Result]:
-        kept: OrderedDict[tuple[int, ...], tuple[tuple[weakref.ref[pl.DataFrame], ...], Result]] = OrderedDict()
+        kept: OrderedDict[tuple[str | None, tuple[int, ...]], tuple[tuple[weakref.ref[pl.DataFrame], ...], Result]] = (
+            OrderedDict()
+        )
 
         @wraps(function)
         def remembered(profile: Profile) -> Result:
             read = tuple(profile[frame] for frame in frames)
-            key = tuple(map(id, read))
+            key = (profile.gpu, tuple(map(id, read)))
             held = kept.get(key)
             # An id is used again once its object is gone: the weak references tell.
             if held is not None and all(ref() is frame for ref, frame in zip(held[0], read, strict=True)):

@@ -14,6 +14,7 @@ from tui.analysis.op_tree import NONE, op_tree
 from tui.analysis.op_work import WITHOUT_OP, classified_work, names_at, op_row_of_activities, why_without_op
 from tui.analysis.recorded_ops import recorded_ops
 from tui.analysis.shapes import with_shapes
+from tui.analysis.tensor_cores import with_verdicts, with_verdicts_by_name
 from tui.model.columns import COLUMNS, columns
 from tui.model.view import TableSpec
 
@@ -110,10 +111,16 @@ def kernels_of_recorded_op(
         rows = (
             work.lazy()
             .group_by("session", "op", "kind", "name")
-            .agg(*figures(), pl.col("uses_tensor_core").first(), pl.col("short_name").first(), pl.col("line").min())
+            .agg(
+                *figures(),
+                pl.col("uses_tensor_core").any(ignore_nulls=False),
+                pl.col("short_name").first(),
+                pl.col("line").min(),
+            )
             .with_columns((100 * pl.col("total_ns") / (whole or None)).alias("time_pct"))
             .collect()
         )
+        rows = with_verdicts_by_name(profile, rows)
     classes = classified_work(profile).filter(pl.col("session") == session)
     own = classes.select("op", "kind", "name", "why_no_op", "op_type", "group", "rule")
     own = own.filter(pl.col("why_no_op").is_null() if why_no_op is None else pl.col("why_no_op") == why_no_op)
@@ -153,7 +160,8 @@ def launches_of_recorded_op(
         pl.col("name").cast(pl.String) == name,
         pl.col("op").cast(pl.String).eq_missing(pl.lit(launched_by, pl.String)),
     )
-    return with_occupancy(profile, with_shapes(work.rename({"op": "launched_by"})), gpu=gpu)
+    work = with_verdicts(profile, work.rename({"op": "launched_by"}))
+    return with_occupancy(profile, with_shapes(work), gpu=gpu)
 
 
 def _work_of(profile: Profile, *, session: int, op: str | None, why_no_op: str | None) -> pl.DataFrame:

@@ -15,6 +15,7 @@ from tui.analysis.kernels import kernels
 from tui.analysis.memo import once_per_profile
 from tui.analysis.op_rules import UNKNOWN, classify, op_rules
 from tui.analysis.op_tree import NONE, rows_of_ops
+from tui.analysis.tensor_cores import with_verdicts_by_name
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def why_without_op(has_op: pl.Expr) -> pl.Expr:
     return pl.when(~has_op).then(told).alias("why_no_op")
 
 
-@once_per_profile("activities", "ops", "summary")
+@once_per_profile("sessions", "devices", "activities", "api_calls", "ops", "summary")
 def work_by_op(profile: Profile) -> pl.DataFrame:
     """GPU work of the sessions with recorded ops: one row per session, op name (or reason) and kernel.
 
@@ -79,12 +80,13 @@ def work_by_op(profile: Profile) -> pl.DataFrame:
             total().alias("total_ns"),
             pl.col("duration_ns").min().alias("min_ns"),
             pl.col("duration_ns").max().alias("max_ns"),
-            pl.col("uses_tensor_core").first(),
+            pl.col("uses_tensor_core").any(ignore_nulls=False),
             pl.col("short_name").first(),
             pl.col("line").min(),
         )
         .collect()
     )
+    single = with_verdicts_by_name(profile, single)
     printed = kernels(profile).filter(
         pl.col("session").is_in(sessions.implode()), ~pl.col("session").is_in(activities["session"].unique().implode())
     )
@@ -99,10 +101,11 @@ def work_by_op(profile: Profile) -> pl.DataFrame:
         "min_ns",
         "max_ns",
         "uses_tensor_core",
+        "tensor_core_reason",
         "short_name",
         "line",
     )
-    return pl.concat([single, totals]).sort(
+    return pl.concat([single, totals.select(single.columns)]).sort(
         "session", "total_ns", "name", descending=[False, True, False], nulls_last=True
     )
 

@@ -108,7 +108,7 @@ def by_name(profile: Profile, *also: str) -> pl.DataFrame:
     )
 
 
-@once_per_profile("ops", "activities", "api_calls", "summary")
+@once_per_profile("sessions", "devices", "ops", "activities", "api_calls", "summary")
 def recorded_ops(profile: Profile) -> pl.DataFrame:
     """Recorded ops by name, and the GPU work that has no op by its reason; largest GPU time first.
 

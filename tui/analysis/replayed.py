@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from tui.analysis.recording import Tool, tool_of
-from tui.model.profile import Profile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from tui.model.profile import Profile
 
 
 def replayed_sessions(profile: Profile) -> tuple[int, ...]:
@@ -30,7 +32,7 @@ def without_sessions(profile: Profile, sessions: Sequence[int]) -> Profile:
         return profile
     left = pl.col("session").is_in(list(sessions)).fill_null(False)
     frames = {name: data.filter(~left) for name, data in profile.frames.items()}
-    return Profile(frames, profile.sources, profile.texts, profile.partial)
+    return replace(profile, frames=frames)
 
 
 def why_left_out(sessions: Sequence[int]) -> str:

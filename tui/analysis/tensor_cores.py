@@ -1,97 +1,32 @@
-"""Whether kernels use tensor cores, told from their names; the reason stands beside every verdict."""
+"""Whether kernels use tensor cores: as the input says, as the GPU allows, as their names tell; the reason beside it."""
 
 from __future__ import annotations
 
-import tomllib
-from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
-from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
-from platformdirs import user_config_dir
 
+from tui.analysis.devices import device_facts
+from tui.analysis.grouping import grouped
+from tui.analysis.kinds import kind_by_name
+from tui.analysis.memo import once_per_profile
 from tui.analysis.op_rules import NAME_LIMIT, classify
-from tui.model.errors import ProftuiError
+from tui.analysis.tensor_core_rules import TensorCoreRules, tensor_core_rules
 from tui.model.schema import NAME
 
-VERDICTS: Final = {"yes": True, "no": False, "unknown": None}
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
 
-_FIX: Final = "correct the file or move it away"
+FIRST_CAPABILITY: Final = (7, 0)
+"""The compute capability that tensor cores came with."""
 
+ASSUMED: Final = "assumed, since nothing is known of the GPU: {}"
+"""Verdicts by name alone, where the GPU may have no tensor cores."""
 
-@dataclass(frozen=True, slots=True)
-class TensorCoreRules:
-    """The rules of ``tensor_cores.toml``, in the order that they are tried."""
+AS_RECORDED: Final = "as the input says"
 
-    rules: tuple[tuple[bool | None, str, str], ...]
-    """Verdict, pattern, reason."""
-    without: frozenset[str]
-    """Op types whose kernels use no tensor cores, where no rule says otherwise."""
-
-
-def user_rules_path() -> Path:
-    """Where a user's own rules are looked for."""
-    return Path(user_config_dir("proftui", appauthor=False)) / "tensor_cores.toml"
-
-
-def tensor_core_rules() -> TensorCoreRules:
-    """The user's rules, where there are any, then those that come with the program.
-
-    Raises:
-        ProftuiError: The user's file cannot be read, or has a rule that cannot be used.
-    """
-    path = user_rules_path()
-    return _rules((str(path), path.stat().st_mtime_ns) if path.is_file() else None)
-
-
-@cache
-def _rules(user: tuple[str, int] | None) -> TensorCoreRules:
-    shipped = parse_rules(files("tui.data").joinpath("tensor_cores.toml").read_text("utf-8"), "tensor_cores.toml")
-    if user is None:
-        return shipped
-    try:
-        text = Path(user[0]).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ProftuiError(f"{user[0]}: cannot be read: {error}", _FIX) from error
-    own = parse_rules(text, user[0])
-    return TensorCoreRules((*own.rules, *shipped.rules), own.without | shipped.without)
-
-
-def parse_rules(text: str, source: str) -> TensorCoreRules:
-    """Read rules from TOML.
-
-    Args:
-        text: The TOML document: an array of tables ``rule`` and a list ``without``; each can be left out.
-        source: What to call it in errors.
-
-    Raises:
-        ProftuiError: It is not TOML, or a rule has a wrong verdict or a pattern that is no regular expression.
-    """
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ProftuiError(f"{source}: not TOML: {error}", _FIX) from error
-    entries, without = document.get("rule", []), document.get("without", [])
-    if not isinstance(entries, list) or not isinstance(without, list) or not all(isinstance(t, str) for t in without):
-        raise ProftuiError(f"{source}: expected [[rule]] tables and a list of op types called without", _FIX)
-    return TensorCoreRules(
-        tuple(_rule(entry, f"{source}: rule {number}") for number, entry in enumerate(entries, 1)), frozenset(without)
-    )
-
-
-def _rule(entry: object, where: str) -> tuple[bool | None, str, str]:
-    if not isinstance(entry, dict) or not all(isinstance(entry.get(k), str) for k in ("verdict", "pattern", "reason")):
-        raise ProftuiError(f"{where}: expected verdict, pattern and reason", _FIX)
-    if entry["verdict"] not in VERDICTS:
-        raise ProftuiError(f"{where}: verdict must be yes, no or unknown, not {entry['verdict']}", _FIX)
-    try:
-        pl.Series([""]).str.contains(f"(?i){entry['pattern']}")
-    except pl.exceptions.PolarsError as error:
-        problem = str(error).strip().splitlines()[-1]
-        raise ProftuiError(f"{where}: pattern is not a regular expression: {problem}", _FIX) from error
-    return VERDICTS[entry["verdict"]], entry["pattern"], entry["reason"]
+_MEMORY: Final = ("memcpy", "memset", "um")
+_NOT_SINGLE: Final = "the input records the graph as a whole"
 
 
 def tensor_cores_by_name(names: pl.Series, rules: TensorCoreRules | None = None) -> pl.DataFrame:
@@ -133,3 +68,163 @@ def tensor_cores_by_name(names: pl.Series, rules: TensorCoreRules | None = None)
             .alias("tensor_core_reason"),
         )
     )
+
+
+def tensor_cores_by_device(profile: Profile) -> pl.DataFrame:
+    """Whether the GPUs of a profile have tensor cores: session, device, has_tensor_cores, device_reason.
+
+    ``has_tensor_cores`` is null where nothing is known of the GPU. AMD's GPUs count as having them: names of their
+    kernels tell whether they use matrix cores. ``device_reason`` says why there are none, else it is null.
+    """
+    facts = device_facts(profile)
+    without = tensor_core_rules().devices_without
+    parts = pl.col("compute_capability").str.extract_groups(r"^(?<major>\d{1,4})\.(?<minor>\d{1,4})").struct
+    too_old = parts.field("major").cast(pl.Int32) < FIRST_CAPABILITY[0]
+    by_name = pl.any_horizontal(
+        pl.lit(False), *(pl.col("name").fill_null("").str.contains(f"(?i){pattern}") for pattern in without)
+    )
+    # A chip without them has the capability of one with them: what the name says of a newer GPU counts no more.
+    by_name &= pl.col("compute_capability").fill_null("7.5") == "7.5"
+    return facts.select(
+        "session",
+        "device",
+        pl.when(pl.col("vendor").is_not_null())
+        .then(pl.lit(True))
+        .when(too_old | by_name)
+        .then(pl.lit(False))
+        .when(pl.col("compute_capability").is_not_null())
+        .then(pl.lit(True))
+        .alias("has_tensor_cores"),
+        pl.when(pl.col("vendor").is_not_null())
+        .then(None)
+        .when(too_old)
+        .then(pl.format("compute capability {} has none", "compute_capability"))
+        .when(by_name)
+        .then(pl.format("{} has none", pl.col("name").str.replace(r"\s*\(\d*\)?$", "")))
+        .alias("device_reason"),
+    )
+
+
+def with_verdicts(profile: Profile, activities: pl.DataFrame) -> pl.DataFrame:
+    """The same activities with ``uses_tensor_core`` and ``tensor_core_reason`` completed.
+
+    What the input itself says (measured, or the verdict of its tool) stands. Else a GPU without tensor cores decides,
+    then the name; of a GPU of which nothing is known the verdict of the name is assumed. Memory operations use none.
+
+    Args:
+        profile: Whose activities they are.
+        activities: With the columns session, device, kind, name, uses_tensor_core and tensor_core_reason.
+    """
+    joined = (
+        activities.join(tensor_cores_by_device(profile), on=["session", "device"], how="left", nulls_equal=True,
+                        maintain_order="left")
+        .join(_told_by_names(activities["name"]), on="name", how="left", maintain_order="left", nulls_equal=True)
+    )  # fmt: skip
+    recorded = pl.col("uses_tensor_core").is_not_null()
+    memory = pl.col("kind").cast(pl.String).is_in(_MEMORY)
+    graph = pl.col("kind").cast(pl.String) == "graph"
+    none = pl.col("has_tensor_cores").eq_missing(pl.lit(False))
+    assumed = pl.col("has_tensor_cores").is_null() & pl.col("name_says").is_not_null()
+    return joined.with_columns(
+        pl.when(recorded)
+        .then("uses_tensor_core")
+        .when(memory | (none & ~graph))
+        .then(pl.lit(False))
+        .when(~graph)
+        .then("name_says")
+        .alias("uses_tensor_core"),
+        pl.when(recorded)
+        .then(pl.col("tensor_core_reason").cast(pl.String).fill_null(AS_RECORDED))
+        .when(memory)
+        .then(pl.lit("memory operations use none"))
+        .when(graph)
+        .then(pl.lit(_NOT_SINGLE))
+        .when(none)
+        .then("device_reason")
+        .when(assumed)
+        .then("assumed_reason")
+        .otherwise("name_reason")
+        .cast(NAME)
+        .alias("tensor_core_reason"),
+    ).drop("has_tensor_cores", "device_reason", "name_says", "name_reason", "assumed_reason")
+
+
+def _told_by_names(names: pl.Series) -> pl.DataFrame:
+    """`tensor_cores_by_name` with columns of other names, and the reason where the verdict is assumed."""
+    return tensor_cores_by_name(names.unique()).select(
+        "name",
+        pl.col("uses_tensor_core").alias("name_says"),
+        pl.col("tensor_core_reason").cast(pl.String).alias("name_reason"),
+        pl.format(ASSUMED, "tensor_core_reason").alias("assumed_reason"),
+    )
+
+
+@once_per_profile("sessions", "devices", "activities", "api_calls", "summary")
+def kernel_verdicts(profile: Profile) -> pl.DataFrame:
+    """Whether the kernels use tensor cores: one row per session, device, kind and name, and verdict of the input.
+
+    Columns: session, device, kind, name, uses_tensor_core (null: it cannot be told), tensor_core_reason, launches,
+    total_ns. A name has several rows where it ran on several devices, or where the input says different things of its
+    launches. Of sessions that hold aggregates alone the device is any of theirs, null where some have tensor cores and
+    others not.
+    """
+    activities = profile["activities"]
+    told = ("uses_tensor_core", "tensor_core_reason")
+    keys = ["session", "device", "kind", "name", *told]
+    single = grouped(
+        activities, keys, [pl.len().cast(pl.Int64).alias("launches"), pl.col("duration_ns").sum().alias("total_ns")]
+    )
+    devices = (
+        tensor_cores_by_device(profile)
+        .group_by("session", maintain_order=True)
+        .agg(pl.col("device").first(), pl.col("has_tensor_cores").n_unique().alias("kinds"))
+        .filter(pl.col("kinds") == 1)
+        .drop("kinds")
+    )
+    printed = (
+        profile["summary"]
+        .filter(pl.col("section") == "gpu", ~pl.col("session").is_in(activities["session"].unique().implode()))
+        .group_by("session", "name")
+        .agg(pl.col("calls").sum().alias("launches"), pl.col("total_ns").sum())
+        .join(devices, on="session", how="left")
+        .with_columns(
+            kind_by_name().cast(NAME), pl.lit(None, pl.Boolean).alias(told[0]), pl.lit(None, NAME).alias(told[1])
+        )
+        .select(single.columns)
+    )
+    return with_verdicts(profile, pl.concat([single, printed]))
+
+
+def verdicts_by_name(profile: Profile) -> pl.DataFrame:
+    """`kernel_verdicts` over devices and launches: session, kind, name, uses_tensor_core, tensor_core_reason.
+
+    A name uses tensor cores where any of its launches does, and does not where none does for certain. The reason is
+    that of the row with most time among those that decide.
+    """
+    uses = pl.col("uses_tensor_core")
+    deciding = uses.eq_missing(uses.any(ignore_nulls=False))
+    return (
+        kernel_verdicts(profile)
+        .sort("total_ns", descending=True, nulls_last=True)
+        .group_by("session", "kind", "name", maintain_order=True)
+        .agg(
+            uses.any(ignore_nulls=False),
+            pl.col("tensor_core_reason").filter(deciding).first(),
+        )
+    )
+
+
+def with_verdicts_by_name(profile: Profile, rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows of several launches each with ``uses_tensor_core`` completed by `verdicts_by_name`, the reason beside it.
+
+    Args:
+        profile: Whose kernels they are.
+        rows: With the columns session, kind, name and uses_tensor_core (as the input has it).
+    """
+    return (
+        rows.rename({"uses_tensor_core": "recorded"})
+        .join(verdicts_by_name(profile), on=["session", "kind", "name"], how="left", nulls_equal=True,
+              maintain_order="left")
+        .with_columns(pl.coalesce("recorded", "uses_tensor_core").alias("uses_tensor_core"))
+        .drop("recorded")
+    )  # fmt: skip

@@ -302,6 +302,17 @@ _ALL: Final = (
     Column("concurrent_pct", "Concurrent%", K.PERCENT, "The same as a share of the time of kernels.", 6),
     Column("most_at_once", "Most at once", K.NUMBER, "Kernels that ran at the same time.", 8),
     Column("kernel_streams", "Streams", K.NUMBER, "Streams that kernels ran in.", 7),
+    Column("queue_median_ns", "Queue p50", K.DURATION, "Half waited no longer between the call's end and begin.", 2),
+    Column("queue_p90_ns", "Queue p90", K.DURATION, "Nine of ten waited no longer than this.", 4),
+    Column("queue_p99_ns", "Queue p99", K.DURATION, "99 of 100 waited no longer than this.", 5),
+    Column("queue_max_ns", "Queue max", K.DURATION, "The longest wait.", 3),
+    Column("early", "Early", K.COUNT, "Launches that began before the call returned.", 6),
+    Column("late", "Late", K.COUNT, "Launches that waited over 100 us while the GPU had nothing to do.", 3),
+    Column("late_pct", "Late%", K.PERCENT, "Share of the launches that were late.", 4),
+    Column(
+        "depth_median", "Depth", K.NUMBER, "Work that was launched and had not begun at the call, in the median.", 5
+    ),
+    Column("depth_max", "Deepest", K.NUMBER, "The most work that was launched and had not begun at a call.", 7),
     Column("repaired", "Repaired", K.FLAG, "Whether the row had lost its shape and was put back together.", 8),
 )
 

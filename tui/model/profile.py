@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import polars as pl
@@ -39,6 +39,9 @@ class Profile:
     partial: str = ""
     """Why the frames do not hold all of the input (``stopped at 68%``), or empty."""
 
+    gpu: str | None = None
+    """The name of the GPU, as the user gives it, where the input does not say enough."""
+
     def __getitem__(self, frame: str) -> pl.DataFrame:
         return self.frames[frame]
 
@@ -59,7 +62,7 @@ class Profile:
             )
             for name, data in self.frames.items()
         }
-        return Profile(kept, self.sources, self.texts, self.partial)
+        return replace(self, frames=kept)
 
 
 def profile_of(

@@ -110,10 +110,9 @@ def _origin(origin: LaunchOrigin) -> list[Line]:
 
 
 def _tensor_cores(origin: LaunchOrigin) -> list[Line]:
-    """The verdict and who gives it; nothing where nobody does."""
-    if origin.uses_tensor_core is None:
-        return []
-    return [("used", "yes" if origin.uses_tensor_core else "no", origin.tensor_core_reason or "as the input says")]
+    """The verdict and who gives it."""
+    verdict = {True: "yes", False: "no", None: "unknown"}[origin.uses_tensor_core]
+    return [("used", verdict, origin.tensor_core_reason or "")]
 
 
 def _measured(measured: Measured) -> list[Line]:

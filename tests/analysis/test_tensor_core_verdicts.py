@@ -1,0 +1,155 @@
+"""Verdicts on tensor cores: the input's own, then the GPU's, then the name's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from tests.analysis.frames import Row, copy, kernel, printed, profile
+from tests.corpus import corpus_file, recording_file
+from tui.analysis import tensor_core_rules
+from tui.analysis.kernels import kernels, launches
+from tui.analysis.launch_origin import launch_origin
+from tui.analysis.op_drill import kernels_of_recorded_op, launches_of_recorded_op
+from tui.analysis.recorded_ops import recorded_ops
+from tui.analysis.tensor_cores import AS_RECORDED, ASSUMED, kernel_verdicts, verdicts_by_name
+from tui.loaders import registry
+
+HALF = "turing_fp16_s1688cudnn_fp16_256x128_ldg8_relu_f2f_exp_medium_nhwc_tn_v1"
+SINGLE = "volta_sgemm_128x32_nn"
+BY_NAME = "1688 or 8816: an instruction of Turing's tensor cores"
+NO_GEMM = "a gemm whose name names no tensor core instruction"
+
+
+def verdict(row: Row, **device: Any) -> tuple[bool | None, str]:
+    found = profile(activities=[{"device": 0, **row}], devices=[{"device": 0, **device}])
+    return kernel_verdicts(found).select("uses_tensor_core", "tensor_core_reason").row(0)
+
+
+@pytest.mark.parametrize(
+    ("row", "device", "expected"),
+    [
+        (kernel(HALF, 1), {"name": "Tesla T4"}, (True, BY_NAME)),
+        (kernel(SINGLE, 1), {"name": "Tesla T4"}, (False, NO_GEMM)),
+        (kernel("Kernel", 1), {"name": "Tesla T4"}, (None, "its name does not say")),
+        (kernel(HALF, 1), {"name": "Tesla K40c"}, (False, "compute capability 3.5 has none")),
+        (kernel("Kernel", 1), {"compute_capability": "6.1"}, (False, "compute capability 6.1 has none")),
+        (kernel(HALF, 1), {"compute_capability": "10.0"}, (True, BY_NAME)),
+        (kernel(HALF, 1), {"name": "NVIDIA GeForce GTX 1660 Ti"}, (False, "NVIDIA GeForce GTX 1660 Ti has none")),
+        (kernel(HALF, 1), {"name": "GeForce GTX 165"}, (False, "GeForce GTX 165 has none")),
+        (kernel(HALF, 1), {"name": "GeForce MX450", "compute_capability": "7.5"}, (False, "GeForce MX450 has none")),
+        (kernel(HALF, 1), {"name": "GeForce GTX 1080"}, (False, "compute capability 6.1 has none")),
+        (kernel(HALF, 1), {}, (True, ASSUMED.format(BY_NAME))),
+        (kernel(SINGLE, 1), {"name": "Graphics 3000"}, (False, ASSUMED.format(NO_GEMM))),
+        (kernel("Kernel", 1), {}, (None, "its name does not say")),
+        (
+            kernel("Cijk_Ailk_Bljk_HHS_BH_MT128x128x32_MI32x32x8", 1),
+            {"name": "AMD Instinct MI250X", "compute_capability": "9.0"},
+            (True, "Tensile says matrix instruction (MI)"),
+        ),
+        # What the input says stands, whatever the GPU and the name are.
+        (
+            kernel(SINGLE, 1, uses_tensor_core=True, tensor_core_reason="ncu: pipe"),
+            {"name": "K40c"},
+            (True, "ncu: pipe"),
+        ),
+        (kernel(HALF, 1, uses_tensor_core=False), {"name": "Tesla T4"}, (False, AS_RECORDED)),
+        (copy("HtoD", 1), {"name": "Tesla T4"}, (False, "memory operations use none")),
+        (
+            {"kind": "graph", "name": "g", "duration_ns": 1},
+            {"name": "K40c"},
+            (None, "the input records the graph as a whole"),
+        ),
+    ],
+)
+def test_the_order_of_what_decides(row: Row, device: Row, expected: tuple[bool | None, str]) -> None:
+    assert verdict(row, **device) == expected
+
+
+def test_a_name_on_two_gpus_uses_them_where_any_launch_does() -> None:
+    found = profile(
+        activities=[kernel(HALF, 5, device=0), kernel(HALF, 90, device=1), kernel(SINGLE, 2, device=1)],
+        devices=[{"device": 0, "name": "Tesla T4"}, {"device": 1, "name": "Tesla K40c"}],
+    )
+    rows = kernel_verdicts(found).sort("name", "device")
+    assert rows.select("device", "launches", "total_ns", "uses_tensor_core").rows() == [
+        (0, 1, 5, True),
+        (1, 1, 90, False),
+        (1, 1, 2, False),
+    ]
+    assert verdicts_by_name(found).sort("name").rows() == [
+        (0, "kernel", HALF, True, BY_NAME),
+        (0, "kernel", SINGLE, False, "compute capability 3.5 has none"),
+    ]
+    assert kernels(found).select("name", "uses_tensor_core").rows() == [(HALF, True), (SINGLE, False)]
+    assert launches(found, session=0, name=HALF)["uses_tensor_core"].to_list() == [True, False]
+
+
+def test_launches_of_which_one_is_not_measured_are_unknown_unless_one_uses_them() -> None:
+    def told(*values: bool | None) -> bool | None:
+        found = profile(activities=[kernel("Kernel", 1, uses_tensor_core=value) for value in values])
+        return kernels(found)["uses_tensor_core"].item()
+
+    assert [told(True, None), told(False, None), told(False, False), told(True, False)] == [True, None, False, True]
+
+
+def test_totals_have_verdicts_as_well() -> None:
+    rows = [printed("gpu", HALF, 2, 10), printed("gpu", "[CUDA memcpy HtoD]", 1, 5)]
+    found = profile(summary=rows, devices=[{"device": 0, "name": "Tesla K40c"}, {"device": 1, "name": "Tesla K40m"}])
+    assert kernels(found).select("name", "uses_tensor_core", "tensor_core_reason").rows() == [
+        (HALF, False, "compute capability 3.5 has none"),
+        ("[CUDA memcpy HtoD]", False, "memory operations use none"),
+    ]
+    either = profile(summary=rows, devices=[{"device": 0, "name": "Tesla K40c"}, {"device": 1, "name": "Tesla T4"}])
+    assert kernels(either)["tensor_core_reason"].to_list()[0] == ASSUMED.format(BY_NAME)
+
+
+def test_the_gpu_that_the_user_names_decides_everywhere() -> None:
+    plain = profile(activities=[kernel(HALF, 1, op=0)], ops=[{"op": 0, "name": "aten::conv2d"}])
+    named = replace(plain, gpu="Tesla K40c")
+    for found, uses, reason in (
+        (plain, True, ASSUMED.format(BY_NAME)),
+        (named, False, "compute capability 3.5 has none"),
+    ):
+        assert kernels(found)["tensor_core_reason"].to_list() == [reason]
+        assert launches(found, session=0, name=HALF)["tensor_core_reason"].to_list() == [reason]
+        origin = launch_origin(found, 0)
+        assert (origin.uses_tensor_core, origin.tensor_core_reason) == (uses, reason)
+        assert recorded_ops(found)["uses_tensor_core"].to_list() == [uses]
+        chosen = {"session": 0, "op": "aten::conv2d"}
+        assert kernels_of_recorded_op(found, **chosen)["uses_tensor_core"].to_list() == [uses]
+        more = {"kind": "kernel", "name": HALF, "launched_by": "aten::conv2d"}
+        assert launches_of_recorded_op(found, **chosen, **more)["uses_tensor_core"].to_list() == [uses]
+
+
+def test_rules_of_the_user_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = tmp_path / "tensor_cores.toml"
+    own.write_text("[[rule]]\nverdict = 'yes'\npattern = '^my_mma'\nreason = 'I wrote it'\n")
+    monkeypatch.setattr(tensor_core_rules, "user_rules_path", lambda: own)
+    assert verdict(kernel("my_mma_kernel", 1), name="Tesla T4") == (True, "I wrote it")
+    assert verdict(kernel(HALF, 1), name="Tesla T4") == (True, BY_NAME)
+
+
+def test_a_real_log_of_a_kepler_uses_none() -> None:
+    rows = kernels(registry.load_one(corpus_file("seeds/000_eb78dec59201d654.txt")))
+    assert set(rows.filter(pl.col("kind") == "kernel").select("uses_tensor_core", "tensor_core_reason").rows()) == {
+        (False, "compute capability 3.5 has none")
+    }
+
+
+def test_recordings_in_single_precision_use_tensor_cores_too_where_tf32_is_allowed() -> None:
+    def shares(name: str) -> tuple[float, float]:
+        """Of kernel time: in kernels that use them, in kernels of which it is not known."""
+        rows = kernels(registry.load_one(recording_file(name))).filter(pl.col("kind") == "kernel")
+        by_verdict = dict(rows.group_by("uses_tensor_core").agg(pl.col("total_ns").sum()).rows())
+        whole = sum(by_verdict.values())
+        return round(100 * by_verdict[True] / whole, 1), 100 * by_verdict.get(None, 0) / whole
+
+    for name, share in (("resnet50_amp", 30.4), ("resnet50_fp32", 31.6)):
+        uses, unknown = shares(f"{name}.pt.trace.json.gz")
+        assert uses == share
+        assert unknown < 0.5

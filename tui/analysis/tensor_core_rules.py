@@ -1,0 +1,155 @@
+"""The rules of tensor cores: who uses them, which GPUs lack them, what could use them; read from data files."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Final
+
+import polars as pl
+from platformdirs import user_config_dir
+
+from tui.model.errors import ProftuiError
+
+VERDICTS: Final = {"yes": True, "no": False, "unknown": None}
+
+_FIX: Final = "correct the file or move it away"
+_LISTS: Final = ("without", "devices_without", "eligible_types")
+
+
+@dataclass(frozen=True, slots=True)
+class Eligible:
+    """Whether ops or kernels of certain names could use tensor cores."""
+
+    of: str
+    """op or kernel."""
+    verdict: bool
+    pattern: str
+    """A regular expression in Rust syntax; upper and lower case are the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class TensorCoreRules:
+    """The rules of ``tensor_cores.toml``, in the order that they are tried."""
+
+    rules: tuple[tuple[bool | None, str, str], ...]
+    """Verdict, pattern, reason."""
+    without: frozenset[str]
+    """Op types whose kernels use no tensor cores, where no rule says otherwise."""
+    devices_without: tuple[str, ...] = ()
+    """Patterns of the names of GPUs that lack tensor cores, though their compute capability has them."""
+    eligible: tuple[Eligible, ...] = ()
+    """Ops and kernels that could, or could not, use tensor cores."""
+    eligible_types: frozenset[str] = frozenset()
+    """Op types of kernels that could."""
+
+    def eligible_of(self, what: str) -> tuple[Eligible, ...]:
+        """The entries of ops, or of kernels."""
+        return tuple(entry for entry in self.eligible if entry.of == what)
+
+
+def user_rules_path() -> Path:
+    """Where a user's own rules are looked for."""
+    return Path(user_config_dir("proftui", appauthor=False)) / "tensor_cores.toml"
+
+
+def tensor_core_rules() -> TensorCoreRules:
+    """The user's rules, where there are any, then those that come with the program.
+
+    Raises:
+        ProftuiError: The user's file cannot be read, or has a rule that cannot be used.
+    """
+    path = user_rules_path()
+    return _rules((str(path), path.stat().st_mtime_ns) if path.is_file() else None)
+
+
+@cache
+def _rules(user: tuple[str, int] | None) -> TensorCoreRules:
+    shipped = parse_rules(files("tui.data").joinpath("tensor_cores.toml").read_text("utf-8"), "tensor_cores.toml")
+    if user is None:
+        return shipped
+    try:
+        text = Path(user[0]).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ProftuiError(f"{user[0]}: cannot be read: {error}", _FIX) from error
+    own = parse_rules(text, user[0])
+    return TensorCoreRules(
+        (*own.rules, *shipped.rules),
+        own.without | shipped.without,
+        (*own.devices_without, *shipped.devices_without),
+        (*own.eligible, *shipped.eligible),
+        own.eligible_types | shipped.eligible_types,
+    )
+
+
+def parse_rules(text: str, source: str) -> TensorCoreRules:
+    """Read rules from TOML.
+
+    Args:
+        text: The TOML document: arrays of tables ``rule`` and ``eligible``, lists ``without``, ``devices_without`` and
+            ``eligible_types``; each can be left out.
+        source: What to call it in errors.
+
+    Raises:
+        ProftuiError: It is not TOML, or a rule has a wrong verdict or a pattern that is no regular expression.
+    """
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ProftuiError(f"{source}: not TOML: {error}", _FIX) from error
+    for key in _LISTS:
+        values = document.get(key, [])
+        if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+            raise ProftuiError(f"{source}: expected a list of texts called {key}", _FIX)
+    for number, pattern in enumerate(document.get("devices_without", []), 1):
+        _check_pattern(pattern, f"{source}: devices_without {number}")
+    return TensorCoreRules(
+        tuple(_rule(entry, where) for entry, where in _tables(document, "rule", source)),
+        frozenset(document.get("without", [])),
+        tuple(document.get("devices_without", [])),
+        tuple(_eligible(entry, where) for entry, where in _tables(document, "eligible", source)),
+        frozenset(document.get("eligible_types", [])),
+    )
+
+
+def _tables(document: Mapping[str, object], key: str, source: str) -> list[tuple[dict[str, object], str]]:
+    """The tables of an array, each with what to call it in errors."""
+    entries = document.get(key, [])
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise ProftuiError(f"{source}: expected [[{key}]] tables", _FIX)
+    return [(entry, f"{source}: {key} {number}") for number, entry in enumerate(entries, 1)]
+
+
+def _rule(entry: Mapping[str, object], where: str) -> tuple[bool | None, str, str]:
+    verdict, pattern, reason = _texts(entry, ("verdict", "pattern", "reason"), where)
+    if verdict not in VERDICTS:
+        raise ProftuiError(f"{where}: verdict must be yes, no or unknown, not {verdict}", _FIX)
+    _check_pattern(pattern, where)
+    return VERDICTS[verdict], pattern, reason
+
+
+def _eligible(entry: Mapping[str, object], where: str) -> Eligible:
+    of, verdict, pattern = _texts(entry, ("of", "verdict", "pattern"), where)
+    if of not in ("op", "kernel") or verdict not in ("yes", "no"):
+        raise ProftuiError(f"{where}: of must be op or kernel, and verdict yes or no", _FIX)
+    _check_pattern(pattern, where)
+    return Eligible(of, verdict == "yes", pattern)
+
+
+def _texts(entry: Mapping[str, object], keys: tuple[str, str, str], where: str) -> tuple[str, str, str]:
+    first, second, third = (entry.get(key) for key in keys)
+    if not isinstance(first, str) or not isinstance(second, str) or not isinstance(third, str):
+        raise ProftuiError(f"{where}: expected {keys[0]}, {keys[1]} and {keys[2]}", _FIX)
+    return first, second, third
+
+
+def _check_pattern(pattern: str, where: str) -> None:
+    try:
+        pl.Series([""]).str.contains(f"(?i){pattern}")
+    except pl.exceptions.PolarsError as error:
+        problem = str(error).strip().splitlines()[-1]
+        raise ProftuiError(f"{where}: pattern is not a regular expression: {problem}", _FIX) from error
