@@ -25,22 +25,37 @@ def with_launch(activities: pl.DataFrame, api_calls: pl.DataFrame) -> pl.DataFra
         api_calls: Of the same session. Where several calls share a correlation (a runtime call and the driver call
             within it), the one that began first counts.
     """
-    calls = api_calls.select("correlation", launch_ns="start_ns", launch_pid="pid", launch_tid="tid").drop_nulls(
-        ["correlation", "launch_ns"]
+    rows = launching_calls(activities["correlation"], api_calls)
+    columns = {"start_ns": "launch_ns", "pid": "launch_pid", "tid": "launch_tid"}
+    return activities.with_columns(api_calls[column].gather(rows).alias(name) for column, name in columns.items())
+
+
+def launching_calls(correlations: pl.Series, api_calls: pl.DataFrame) -> pl.Series:
+    """The row of the call that launched each activity; null where there is none.
+
+    Args:
+        correlations: Of the activities of one session.
+        api_calls: Of the same session. Of several calls that share a correlation, the one that began first counts;
+            one without a start is none.
+    """
+    calls = (
+        api_calls.select(pl.col("correlation").cast(pl.Int64), "start_ns")
+        .with_row_index("row")
+        .drop_nulls(["correlation", "start_ns"])
     )
-    keys = calls["correlation"].cast(pl.Int64).to_numpy()
-    order = np.lexsort((calls["launch_ns"].to_numpy(), keys))
+    if calls.is_empty():
+        return pl.Series([None] * len(correlations), dtype=pl.UInt32)
+    keys, began = calls["correlation"].to_numpy(), calls["start_ns"].to_numpy()
+    order = np.argsort(keys, kind="stable") if (began[1:] >= began[:-1]).all() else np.lexsort((began, keys))
     keys = keys[order]
-    first = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1]))) if len(keys) else order
+    first = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1])))
     keys, order = keys[first], order[first]
-    wanted = activities["correlation"].cast(pl.Int64)
+    wanted = correlations.cast(pl.Int64)
     numbers = wanted.fill_null(0).to_numpy()
-    at = np.minimum(np.searchsorted(keys, numbers), max(0, len(keys) - 1))
-    found = wanted.is_not_null().to_numpy() & (keys[at] == numbers) if len(keys) else np.zeros(len(numbers), bool)
-    rows = pl.Series(order[at] if len(keys) else at, dtype=pl.UInt32)
-    rows = rows.set(pl.Series(~found), None)
-    columns = ("launch_ns", "launch_pid", "launch_tid")
-    return activities.with_columns(calls[column].gather(rows).alias(column) for column in columns)
+    at = np.minimum(np.searchsorted(keys, numbers), len(keys) - 1)
+    found = wanted.is_not_null().to_numpy() & (keys[at] == numbers)
+    rows = calls["row"].gather(pl.Series(order[at]))
+    return rows.set(pl.Series(~found), None)
 
 
 def thread_codes(pid: pl.Series, tid: pl.Series) -> npt.NDArray[np.int64]:

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.analysis.frames import kernel, profile
+from tests.corpus import recording_file
+from tui.analysis.launch_delays import LAUNCH_DELAYS, delays_by_name, launch_calls, launch_delays
+from tui.loaders.registry import load_one
+
+
+def call(correlation: int | None, start: int, duration: int, **more: Any) -> dict[str, Any]:
+    row = {"name": "cudaLaunchKernel", "correlation": correlation, "start_ns": start, "duration_ns": duration}
+    return {**row, **more}
+
+
+MADE = profile(
+    activities=[
+        kernel("a", 100, start_ns=20, device=0, correlation=1),
+        kernel("b", 50, start_ns=130, device=0, correlation=2),
+        kernel("a", 50, start_ns=400_000, device=0, correlation=3),
+        kernel("c", 50, start_ns=400_060, device=0, correlation=9),
+        kernel("a", 10, start_ns=5, device=1, correlation=4),
+    ],
+    api_calls=[
+        call(1, 0, 25),
+        call(1, 3, 5, name="cuLaunchKernel"),
+        call(2, 30, 10),
+        call(3, 60, 20),
+        call(4, 70, 5),
+        call(None, 80, 5),
+    ],
+)
+
+
+def test_work_waits_from_the_end_of_its_call_and_the_gpu_with_it() -> None:
+    found = launch_delays(MADE)
+    assert found.select(
+        "activity", "launch_ns", "launch_end_ns", "queue_ns", "queue_idle_ns", "queue_depth"
+    ).rows() == [
+        (0, 0, 25, -5, 0, 0),
+        (1, 30, 40, 90, 10, 0),
+        (2, 60, 80, 399_920, 399_820, 1),
+        (4, 70, 75, -70, 0, 0),
+    ]
+
+
+def test_by_name_those_that_began_before_their_call_returned_have_not_waited() -> None:
+    found = delays_by_name(MADE)
+    assert found.row(0, named=True) == {
+        "session": 0,
+        "kind": "kernel",
+        "name": "a",
+        "launches": 3,
+        "queue_median_ns": 399_920,
+        "queue_p90_ns": 399_920,
+        "queue_p99_ns": 399_920,
+        "queue_max_ns": 399_920,
+        "early": 2,
+        "late": 1,
+        "depth_median": 0,
+        "depth_max": 1,
+        "late_pct": 100 / 3,
+    }
+    assert found["name"].cast(pl.String).to_list() == ["a", "b"]
+    assert {column.name for column in LAUNCH_DELAYS.columns} <= set(found.columns)
+
+
+def test_of_a_replayed_graph_the_first_kernel_alone_waited_for_the_launch() -> None:
+    made = profile(
+        activities=[kernel("a", 10, start_ns=start, device=0, correlation=1) for start in (100, 120, 140)],
+        api_calls=[call(1, 0, 25, name="cudaGraphLaunch")],
+    )
+    assert launch_delays(made)["queue_ns"].to_list() == [75, None, None]
+    assert launch_calls(made)["launched_with"].to_list() == [0, 1, 2]
+
+
+def test_sessions_have_their_own_correlations() -> None:
+    made = profile(
+        activities=[
+            kernel("a", 10, start_ns=100, device=0, correlation=1, session=0),
+            kernel("a", 10, start_ns=100, device=0, correlation=1, session=1),
+            kernel("a", 10, start_ns=200, device=0, correlation=2, session=1),
+        ],
+        api_calls=[call(1, 0, 10, session=0), call(1, 50, 10, session=1)],
+    )
+    assert launch_calls(made)["launch_ns"].to_list() == [0, 50, None]
+    assert launch_delays(made)["queue_ns"].to_list() == [90, 40]
+
+
+def test_without_calls_or_times_there_are_no_delays() -> None:
+    for made in (
+        profile(activities=[kernel("a", 10, start_ns=0, correlation=1)]),
+        profile(activities=[kernel("a", 10, correlation=1)], api_calls=[call(1, 0, 5)]),
+    ):
+        assert launch_delays(made).is_empty()
+        assert delays_by_name(made).is_empty()
+
+
+def test_as_nsight_systems_records_it() -> None:
+    found = launch_delays(load_one(recording_file("resnet50_amp.nsys.sqlite.gz")))
+    assert found.height == 5738
+    # The call that copies the first batch returns after the copy began.
+    assert found.row(0, named=True)["queue_ns"] == 3_334_518_591 - 3_334_519_146
+    deepest = found.sort("queue_depth").row(-1, named=True)
+    waiting = (pl.col("launch_ns") < deepest["launch_ns"]) & (pl.col("start_ns") > deepest["launch_ns"])
+    assert deepest["queue_depth"] == found.filter(waiting).height > 1
+
+
+LAUNCHES = st.tuples(st.integers(0, 50), st.integers(0, 9), st.integers(1, 30), st.integers(0, 9))
+
+
+@given(st.lists(LAUNCHES, max_size=12))
+def test_as_many_wait_as_were_launched_and_have_not_begun(launches: list[tuple[int, int, int, int]]) -> None:
+    rows = sorted(launches, key=lambda row: row[0] + row[2])
+    made = profile(
+        activities=[
+            kernel("a", run, start_ns=begin + wait, device=0, correlation=at)
+            for at, (begin, _, wait, run) in enumerate(rows)
+        ],
+        api_calls=[call(at, begin, length) for at, (begin, length, _, _) in enumerate(rows)],
+    )
+    found = launch_delays(made)
+    assert found["queue_ns"].to_list() == [wait - length for _, length, wait, _ in rows]
+    assert found["queue_depth"].to_list() == [
+        sum(other[0] < begin < other[0] + other[2] for other in rows) for begin, *_ in rows
+    ]
