@@ -313,6 +313,26 @@ _ALL: Final = (
         "depth_median", "Depth", K.NUMBER, "Work that was launched and had not begun at the call, in the median.", 5
     ),
     Column("depth_max", "Deepest", K.NUMBER, "The most work that was launched and had not begun at a call.", 7),
+    Column("span_pct", "Span%", K.PERCENT, "Share of the time from the GPU's first start to its last end.", 2),
+    Column(
+        "wait",
+        "GPU waits for",
+        K.TEXT,
+        "host wait (the next work had not been launched), kernel wait (under 30 ns), other; ? where it cannot be told.",
+        2,
+    ),
+    Column(
+        "host",
+        "CPU in",
+        K.TEXT,
+        "The kind of API call that was on longest, on any thread: sync, copy call, launch, ...; or no call.",
+        3,
+    ),
+    Column("call", "Call", K.SYMBOL, "The API call that was on longest.", 3),
+    Column("call_ns", "In call", K.DURATION, "How long that call was on.", 5),
+    Column("before", "After", K.SYMBOL, "The work that ended last before it.", 4),
+    Column("after", "Before", K.SYMBOL, "The work that began then.", 4),
+    Column("api_calls_begun", "Calls begun", K.COUNT, "API calls that began in it.", 8),
     Column("repaired", "Repaired", K.FLAG, "Whether the row had lost its shape and was put back together.", 8),
 )
 
