@@ -117,6 +117,13 @@ def test_half_a_character_is_no_text() -> None:
     assert (names(trace)[1], trace.complete["shapes"].cast(pl.String)[1]) == ("a?b", "?")
 
 
+@pytest.mark.parametrize("damage", ["", "x"])
+def test_half_a_character_beside_the_events_is_no_text(damage: str) -> None:
+    beside = '"deviceProperties": [{"name": "a\\ud800b", "k\\udfff": 1}], "host": "\\udc80"'
+    trace = read(f'{{{beside}, {damage}"traceEvents": [{event()}]}}')
+    assert trace.metadata == {"deviceProperties": [{"name": "a\ufffdb", "k\ufffd": 1}], "host": "\ufffd"}
+
+
 def test_numbers_beyond_64_bits_are_kept_as_text_or_not_at_all() -> None:
     args = '{"correlation": 15232984023467462656, "Input Dims": 15232984023467462656, "External id": 9007199254740993}'
     trace = read(around(event(args=args)))
@@ -170,6 +177,18 @@ def test_an_event_nested_ten_thousand_deep_is_left_out(opening: str) -> None:
     assert [reason for _, _, reason in told(trace)] == ["1 event is nested too deep to be read; it is left out"]
     assert read(f'{{"deep": {deep}, "traceEvents": [{event()}]}}').complete.height == 1
     assert read(f'{{"traceEvents": [{event()}], "deep": {deep}}}').complete.height == 1
+
+
+@pytest.mark.parametrize("opening", ["[", '{"a":'])
+@pytest.mark.parametrize("decodes", [True, False])
+def test_nesting_at_the_edge_of_what_can_be_read_costs_no_other_event(opening: str, decodes: bool) -> None:
+    closing = "]" if opening == "[" else "}"
+    for depth in (500, *range(940, 1010)):  # where the edge is depends on who calls
+        deep = opening * depth + '"?"' + closing * depth
+        thread_name = f'{{"ph": "M", "name": "thread_name", "pid": 1, "tid": 1, "args": {{"name": {deep}}}}}'
+        document = around(event(args=f'{{"Input Dims": {deep}}}') + f", {thread_name}")
+        for content in (document.encode(), document.replace('"?"', '"?\n"', 1).encode().replace(b"?", b"\xff")):
+            assert [name for name in names(read(content, decodes=decodes)) if name != "x"] == ["before", "after"]
 
 
 def test_a_huge_text_is_cut() -> None:

@@ -7,6 +7,7 @@ import re
 from typing import Any, Final
 
 from tui.loaders.chrome.repair import TOLERANT
+from tui.loaders.chrome.scanning import cleaned
 
 LIST: Final = re.compile(rb'"traceEvents"\s*+:\s*+\[')
 """What opens the list of events."""
@@ -51,9 +52,10 @@ def members(data: bytes) -> tuple[dict[str, Any], bool]:
     if not text:
         return {}, True
     try:
-        return dict(json.loads("{" + text + "}", strict=False, parse_constant=lambda _: None)), True
+        found, is_whole = dict(json.loads("{" + text + "}", strict=False, parse_constant=lambda _: None)), True
     except (ValueError, RecursionError):
-        return _one_by_one(text), False
+        found, is_whole = _one_by_one(text), False
+    return cleaned(found), is_whole
 
 
 def _one_by_one(text: str) -> dict[str, Any]:

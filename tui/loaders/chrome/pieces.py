@@ -150,12 +150,15 @@ class Texts(dict[object, int]):
 
 
 def text_of(value: object) -> str:
-    """A text itself, of anything else its JSON; of 7.0 that of 7."""
+    """A text itself, of anything else its JSON; of 7.0 that of 7, and of what is nested too deep an ellipsis."""
     if isinstance(value, str):
         return value
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    return json.dumps(value, ensure_ascii=False)
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except RecursionError:  # where this is called deeper in the stack than the parser was
+        return "\N{HORIZONTAL ELLIPSIS}"
 
 
 def timed(rows: Rows, tally: Tally) -> Rows:

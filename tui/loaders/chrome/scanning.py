@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from json import JSONDecodeError
 from typing import Any, Final
@@ -24,6 +25,8 @@ _CLOSES: Final = re.compile(r"\}\s*+(?=\](?!\s*+[}\"]?\s*+,\s*+\{))")
 """The end of the last event, most likely."""
 _NOT_UTF8: Final = re.compile("[\udc80-\udcff]")
 """What Python's surrogateescape makes of bytes that are not UTF-8."""
+_HALF: Final = re.compile("[\ud800-\udfff]")
+"""The same, and what JSON can spell of a character (``\\ud800``), which no text can hold."""
 _SPACE: Final = re.compile(r"[\s,]*+")
 _GOES_ON: Final = re.compile(r"\]\s*+,?\s*+\{")
 """A bracket that closes nothing: another event follows."""
@@ -110,16 +113,32 @@ def scan(text: str, tally: Tally, *, is_last: bool) -> Scan:
 
 
 def cleaned(value: Any) -> Any:
-    """A JSON value without bytes that are not UTF-8."""
-    if isinstance(value, str):
-        return _clean(value)
-    if isinstance(value, list):
-        return [cleaned(one) for one in value]
-    return {_clean(key): cleaned(one) for key, one in value.items()} if isinstance(value, dict) else value
+    """A JSON value whose texts can be written: without bytes that are not UTF-8, and without half characters.
+
+    It is used up. There may be no recursion here: the parser allows more than Python code does.
+    """
+    top = [value]
+    waiting: list[list[Any] | dict[str, Any]] = [top]
+    while waiting:
+        one = waiting.pop()
+        inner: Iterable[Any]
+        if isinstance(one, dict):
+            members = [(_clean(key), _cleaned_text(value)) for key, value in one.items()]
+            one.clear()
+            one.update(members)
+            inner = one.values()
+        else:
+            inner = one[:] = [_cleaned_text(value) for value in one]
+        waiting += [value for value in inner if isinstance(value, list | dict)]
+    return top[0]
+
+
+def _cleaned_text(value: Any) -> Any:
+    return _clean(value) if isinstance(value, str) else value
 
 
 def _clean(text: str) -> str:
-    return _NOT_UTF8.sub("\N{REPLACEMENT CHARACTER}", text)
+    return _HALF.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def _next(text: str, at: int) -> int:
