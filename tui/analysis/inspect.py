@@ -9,7 +9,7 @@ import polars as pl
 from tui.analysis.capabilities import views
 from tui.analysis.durations import total
 from tui.analysis.issues import issue_counts
-from tui.analysis.iterations import iterations
+from tui.analysis.iterations import iterations, reasons, sources
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
@@ -66,7 +66,12 @@ def _frames_by_session(profile: Profile) -> dict[int, dict[str, Any]]:
         for session, rows in profile[frame].group_by("session").len().iter_rows():
             of(session, frame)["rows"] = rows
     counted = iterations(profile).drop_nulls("iteration").group_by("session").len()
-    sources = dict(profile["sessions"].select("session", "iteration_source").iter_rows())
+    named = dict(profile["sessions"].select("session", "iteration_source").iter_rows())
+    known, told = sources(profile), reasons(profile)
     for session, rows in counted.sort("session").iter_rows():
-        of(session, "iterations").update({"rows": rows, "source": sources[session] or "recorded"})
+        source = known[session]
+        answer = {"rows": rows, "source": named[session] or source if source == "recorded" else source}
+        if session in told:
+            answer["reason"] = told[session].removeprefix(f"{source}: ")
+        of(session, "iterations").update(answer)
     return held

@@ -47,6 +47,9 @@ class Repetition:
     """Share of the launches in them that are the same kernel one repetition later."""
     gap_ns: int
     """Median idle time before the first launch of a repetition."""
+    held_from: int
+    """Position from which the pattern holds: what lies before is warm-up, and from there to `first` the rest of a
+    repetition that was not recorded from its beginning."""
 
     @property
     def boundaries(self) -> Ints:
@@ -87,7 +90,7 @@ def find_repetition(codes: Ints, start: Ints, end: Ints) -> Repetition | None:
     first = low + place
     stretch = codes[first : first + rounds * period]
     match = float(np.mean(stretch[period:] == stretch[:-period]))
-    return Repetition(period, first, rounds, match, int(by_place[place]))
+    return Repetition(period, first, rounds, match, int(by_place[place]), low)
 
 
 def _period(codes: Ints) -> int | None:

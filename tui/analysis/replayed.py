@@ -32,7 +32,8 @@ def without_sessions(profile: Profile, sessions: Sequence[int]) -> Profile:
         return profile
     left = pl.col("session").is_in(list(sessions)).fill_null(False)
     frames = {name: data.filter(~left) for name, data in profile.frames.items()}
-    return replace(profile, frames=frames)
+    steps = None if profile.steps is None else profile.steps.filter(~left)
+    return replace(profile, frames=frames, steps=steps)
 
 
 def why_left_out(sessions: Sequence[int]) -> str:

@@ -119,7 +119,7 @@ _ALL: Final = (
     ),
     Column("size_bytes", "Size", K.SIZE, "Bytes copied or set.", 4, ("size",)),
     Column("throughput", "Rate", K.RATE, "Size divided by duration, as the log prints it.", 5, ("rate",)),
-    Column("copy_kind", "Copy", K.TEXT, "Direction: HtoD, DtoH, DtoD, PtoP.", 6),
+    Column("copy_kind", "Copy", K.TEXT, "Direction: HtoD, DtoH, DtoD, PtoP; set for memsets.", 6),
     Column("src_memory", "From", K.TEXT, "Kind of the source memory: pageable, pinned, device, array, managed.", 8),
     Column("dst_memory", "To", K.TEXT, "Kind of the destination memory.", 8),
     Column("correlation", "Corr", K.NUMBER, "Links a launch on the CPU to its work on the GPU.", 8, ("corr",)),
@@ -255,7 +255,21 @@ _ALL: Final = (
         ("delay",),
     ),
     Column("launched_by", "Launched by", K.TEXT, "Op that it was launched in, the innermost one.", 6),
-    Column("iteration", "Iteration", K.NUMBER, "Iteration, by the number that the input gives it.", 4, ("iter",)),
+    Column(
+        "iteration",
+        "Iteration",
+        K.NUMBER,
+        "Iteration, by the number that the input gives it; from 0 where it was found.",
+        4,
+        ("iter",),
+    ),
+    Column(
+        "piece",
+        "Piece",
+        K.TEXT,
+        "recorded, whole, left over (of one that began before the recording), warm-up, tail, not repeated or outside.",
+        3,
+    ),
     Column("arguments", "Arguments", K.TEXT, "What else the input says of the launch, as a collective's sizes.", 8),
     Column("graph_node", "Node", K.NUMBER, "Node of the CUDA graph that it was launched from.", 8),
     Column("range_gpu_ns", "GPU time", K.DURATION, "Summed durations of the GPU work that was launched within.", 2),
@@ -333,6 +347,26 @@ _ALL: Final = (
     Column("before", "After", K.SYMBOL, "The work that ended last before it.", 4),
     Column("after", "Before", K.SYMBOL, "The work that began then.", 4),
     Column("api_calls_begun", "Calls begun", K.COUNT, "API calls that began in it.", 8),
+    Column(
+        "achieved",
+        "Achieved",
+        K.RATE,
+        "Size / duration of those of which both are known; impossible rates are left out.",
+        3,
+    ),
+    Column(
+        "ceiling", "Ceiling", K.RATE, "The most that the hardware can do; a copy within the GPU reads and writes.", 5
+    ),
+    Column("ceiling_pct", "Of ceiling", K.PERCENT, "Achieved rate as a share of the ceiling.", 5),
+    Column(
+        "impossible",
+        "Impossible",
+        K.COUNT,
+        "How many were faster than the GPU's memory (by over 5 %): their times or sizes are wrong.",
+        7,
+    ),
+    Column("size_class", "Size", K.TEXT, "Bytes of one copy or set.", 1),
+    Column("calls_pct", "Calls%", K.PERCENT, "Share of the calls of this direction.", 4),
     Column("repaired", "Repaired", K.FLAG, "Whether the row had lost its shape and was put back together.", 8),
 )
 

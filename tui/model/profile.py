@@ -8,6 +8,7 @@ from typing import Protocol
 
 import polars as pl
 
+from tui.model.aggregation import Aggregation
 from tui.model.errors import ProftuiError
 from tui.model.schema import FRAMES, OP_COLUMNS, conform, empty
 
@@ -42,6 +43,14 @@ class Profile:
     gpu: str | None = None
     """The name of the GPU, as the user gives it, where the input does not say enough."""
 
+    steps: pl.DataFrame | None = None
+    """Its iterations, once they are known: the columns of `tui.analysis.iterations.iterations` less those that follow
+    from other frames, ``source`` (recorded, found, key or whole run), ``cpu_start_ns`` and ``cpu_end_ns`` (between
+    which calls, ops and ranges belong to the iteration, by their start; null: no limit)."""
+
+    aggregation: Aggregation = field(default_factory=Aggregation)
+    """The iterations that the frames are of, as the user chose them."""
+
     def __getitem__(self, frame: str) -> pl.DataFrame:
         return self.frames[frame]
 
@@ -62,7 +71,8 @@ class Profile:
             )
             for name, data in self.frames.items()
         }
-        return replace(self, frames=kept)
+        steps = None if self.steps is None else self.steps.filter(pl.col("session") == session)
+        return replace(self, frames=kept, steps=steps)
 
 
 def profile_of(

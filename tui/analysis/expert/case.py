@@ -9,6 +9,7 @@ import polars as pl
 
 from tui.analysis.api import api
 from tui.analysis.capabilities import missing
+from tui.analysis.cutting import NOT_REPEATED
 from tui.analysis.devices import device_facts
 from tui.analysis.expert.spans import GpuTime
 from tui.analysis.intervals import busy_time
@@ -252,6 +253,6 @@ class Case:
 
     @cached_property
     def iterations(self) -> pl.DataFrame:
-        """The iterations whose time is known, in order."""
+        """The iterations whose time is known, in order; none where the whole run is one."""
         rows = iterations(self.profile).drop_nulls(["iteration", "duration_ns", "start_ns"])
-        return rows.sort("start_ns")
+        return rows.filter(pl.col("piece") != NOT_REPEATED).sort("start_ns")

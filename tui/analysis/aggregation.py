@@ -1,0 +1,137 @@
+"""A profile of some of its iterations: the filter in front of every view, report and export."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from tui.analysis.iterations import iteration_at, with_iterations
+from tui.fmt import count
+from tui.model.errors import ProftuiError
+from tui.model.schema import conform
+
+if TYPE_CHECKING:
+    from tui.model.aggregation import Aggregation
+    from tui.model.profile import Profile
+
+
+def aggregated(profile: Profile, wanted: Aggregation) -> Profile:
+    """The profile of the iterations that were chosen.
+
+    GPU work is of the iteration that it was launched in, as far as that is known; calls, ops and ranges of the one
+    that they began in (a call that launched work: of the iteration of that work). Op numbers stay as they are. What
+    the input summed over the whole run itself is left out, with an issue that says so, and so are sessions that have
+    none of the iterations; metrics, layer times and what the recording tool says of the run stay. Where all iterations
+    are wanted nothing is left out. To choose the same again changes nothing.
+
+    Args:
+        profile: What was read, or some iterations of it.
+        wanted: The range, and the key that iterations end with.
+
+    Raises:
+        ProftuiError: There is no such key or no such iteration.
+    """
+    whole = with_iterations(profile, wanted.key)
+    assert whole.steps is not None, "with_iterations fills it"
+    if not wanted.is_part:
+        return whole
+    number = pl.col("iteration")
+    inside = number.is_not_null()
+    inside &= True if wanted.first is None else number >= wanted.first
+    inside &= True if wanted.last is None else number <= wanted.last
+    steps = whole.steps.filter(inside)
+    if steps.is_empty():
+        raise ProftuiError(f"there is no {_named(wanted)} here", _there_is(whole.steps, whole["sessions"]))
+    # A run that is one iteration is kept as it is, with what was summed over it.
+    uncut = steps.filter(pl.col("source") == "whole run")["session"]
+    frames = dict(whole.frames)
+    kept = inside | pl.col("session").is_in(uncut.implode())
+    activities = whole["activities"]
+    frames["activities"] = activities.filter(kept)
+    frames["api_calls"] = _calls(whole, steps, kept)
+    for name in ("ops", "ranges"):
+        frame = whole[name]
+        own = pl.coalesce("iteration", pl.lit(iteration_at(whole.steps, frame["session"], frame["start_ns"])))
+        held = frame.with_columns(own.alias("of")).join(_numbers(steps), left_on=["session", "of"],
+                          right_on=["session", "iteration"], how="semi", maintain_order="left")  # fmt: skip
+        frames[name] = held.drop("of")
+    frames["summary"] = whole["summary"].filter(pl.col("session").is_in(uncut.implode()))
+    frames["issues"] = pl.concat([whole["issues"], _left_out(whole, steps, frames["summary"], wanted)])
+    chosen = replace(wanted, key=whole.aggregation.key)
+    return replace(whole, frames=frames, steps=steps, aggregation=chosen)
+
+
+def _numbers(steps: pl.DataFrame) -> pl.DataFrame:
+    return steps.select("session", "iteration").drop_nulls().unique()
+
+
+def _calls(whole: Profile, steps: pl.DataFrame, kept: pl.Expr) -> pl.DataFrame:
+    """The API calls of the iterations: those that launched their work, and else those that began in them."""
+    calls, activities = whole["api_calls"], whole["activities"]
+    if calls.is_empty():
+        return calls
+    assert whole.steps is not None
+    launches = ["session", "correlation"]
+    known = activities.lazy().filter(pl.col("correlation").is_not_null())
+    launched = known.select(*launches, kept.alias("kept")).group_by(launches).agg(pl.col("kept").any()).collect()
+    began = iteration_at(whole.steps, calls["session"], calls["start_ns"])
+    return (
+        calls.lazy()
+        .with_columns(began.alias("of"))
+        .join(launched.lazy(), on=launches, how="left", maintain_order="left")
+        .join(_numbers(steps).lazy().select("session", pl.col("iteration").alias("of"), pl.lit(True).alias("within")),
+              on=["session", "of"], how="left", maintain_order="left")
+        .filter(pl.coalesce("kept", "within", pl.lit(False)))
+        .select(calls.columns)
+        .collect()
+    )  # fmt: skip
+
+
+def _left_out(whole: Profile, steps: pl.DataFrame, summary: pl.DataFrame, wanted: Aggregation) -> pl.DataFrame:
+    """Issues that say what the filter leaves out beside other iterations."""
+    rows = []
+    lost = whole["summary"].group_by("session").len().join(summary, on="session", how="anti").sort("session")
+    for session, rows_lost in lost.iter_rows():
+        reason = (
+            f"{count(rows_lost)} row{'s' if rows_lost != 1 else ''} that the input summed over the whole run "
+            f"cannot be told of {wanted.words} alone: left out"
+        )
+        rows.append({"session": session, "severity": "info", "reason": reason})
+    with_work = set(whole["activities"]["session"].unique().to_list()) - set(steps["session"].unique().to_list())
+    rows += [
+        {"session": session, "severity": "info", "reason": f"no {_named(wanted)} in this session: left out"}
+        for session in sorted(with_work)
+    ]
+    return conform("issues", pl.DataFrame(rows, schema_overrides={"session": pl.UInt32}))
+
+
+def _named(wanted: Aggregation) -> str:
+    """What was asked for, as after ``there is no``."""
+    if wanted.first == wanted.last:
+        return wanted.words
+    if wanted.last is None:
+        return f"iteration from {wanted.first} on"
+    return f"iteration {0 if wanted.first is None else wanted.first} to {wanted.last}"
+
+
+def _there_is(steps: pl.DataFrame, sessions: pl.DataFrame) -> str:
+    """The iterations that there are, for a person; of several sessions with different ones the first few."""
+    ranges = (
+        steps.drop_nulls("iteration")
+        .group_by("session")
+        .agg(pl.col("iteration").min().alias("first"), pl.col("iteration").max().alias("last"), pl.len().alias("count"))
+        .sort("session")
+    )
+    if ranges.is_empty():
+        return "there are none: work has no start times"
+    told = []
+    for row in (
+        ranges.unique(["first", "last", "count"], keep="first", maintain_order=True).head(3).iter_rows(named=True)
+    ):
+        text = f"iterations: {row['first']} to {row['last']}" if row["count"] > 1 else f"the only one is {row['first']}"
+        source = sessions.filter(pl.col("session") == row["session"])["iteration_source"][0]
+        text += f" ({source})" if source else ""
+        told.append(text if sessions.height == 1 else f"session {row['session']}: {text}")
+    return "; ".join(told)

@@ -1,0 +1,66 @@
+"""Which iterations a profile is looked at in, as the user chooses them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from tui.model.errors import ProftuiError
+
+_RANGE: Final = re.compile(r"\s*(\d{1,9})?\s*(:)?\s*(\d{1,9})?\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregation:
+    """A range of iterations, and what marks them."""
+
+    first: int | None = None
+    """Number of the first iteration, None: from the first on."""
+    last: int | None = None
+    """Number of the last one, which is part of the range; None: to the last."""
+    key: str | None = None
+    """What an iteration ends with: the name of a kernel, op, range or API call. None: as recorded, else as found."""
+
+    @property
+    def is_part(self) -> bool:
+        """Whether work can be left out."""
+        return self.first is not None or self.last is not None
+
+    @property
+    def words(self) -> str:
+        """The range for people; empty where all iterations are meant.
+
+        >>> Aggregation(3, 7).words, Aggregation(4, 4).words, Aggregation(3).words, Aggregation(key="x").words
+        ('iterations 3:7', 'iteration 4', 'iterations 3:', '')
+        """
+        if not self.is_part:
+            return ""
+        if self.first == self.last:
+            return f"iteration {self.first}"
+        first, last = ("" if number is None else str(number) for number in (self.first, self.last))
+        return f"iterations {first}:{last}"
+
+
+def aggregation(iterations: str | None, key: str | None) -> Aggregation:
+    """What ``--iterations`` and ``--key`` ask for.
+
+    >>> aggregation("3:7", None), aggregation("5", "step")
+    (Aggregation(first=3, last=7, key=None), Aggregation(first=5, last=5, key='step'))
+
+    Raises:
+        ProftuiError: ``iterations`` is no range, or ``key`` is empty.
+    """
+    if key is not None and not key.strip():
+        raise ProftuiError("--key needs the name of a kernel, op, range or API call")
+    if iterations is None:
+        return Aggregation(key=key)
+    found = _RANGE.fullmatch(iterations)
+    if found is None or not any(found.groups()):
+        raise ProftuiError(f"--iterations {iterations}: not a range of iterations", "as 3:7, 3:, :7 or 5")
+    first, last = (None if number is None else int(number) for number in (found[1], found[3]))
+    if found[2] is None:
+        last = first
+    if first is not None and last is not None and first > last:
+        raise ProftuiError(f"--iterations {iterations}: ends before it begins", "as 3:7, 3:, :7 or 5")
+    return Aggregation(first, last, key)
