@@ -114,12 +114,15 @@ def test_rows_of_one_name_are_added_up_as_far_as_they_can_be() -> None:
                 printed("gpu", "k", 1, 5, avg_ns=5, min_ns=5, max_ns=5),
                 printed("gpu", "no calls", None, 7, avg_ns=7),
                 printed("gpu", "no calls", 2, 9, avg_ns=4),
+                printed("gpu", "torn", 0, 3),
+                printed("gpu", "torn", 0, 0),
             ]
         )
     )
     assert found.select("name", "calls", "total_ns", "avg_ns", "min_ns", "max_ns").rows() == [
         ("k", 4, 65, 16, 1, 40),
         ("no calls", None, 16, None, None, None),
+        ("torn", 0, 3, None, None, None),
     ]
 
 

@@ -12,7 +12,7 @@ from tui.analysis.api import api
 from tui.analysis.capabilities import to_ask_for
 from tui.analysis.copies import copies
 from tui.analysis.devices import device_facts
-from tui.analysis.durations import share, total
+from tui.analysis.durations import average, share, total
 from tui.analysis.intervals import busy_time
 from tui.analysis.issues import issue_counts
 from tui.analysis.kernels import kernels
@@ -184,7 +184,7 @@ def _over_sessions(rows: pl.DataFrame, *by: str, of: pl.DataFrame | None = None)
             *counted,
             calls.alias("calls"),
             total("total_ns").alias("total_ns"),
-            (total("total_ns") / calls).round().cast(pl.Int64).alias("avg_ns"),
+            average(total("total_ns"), calls).alias("avg_ns"),
         )
         .with_columns((100 * pl.col("total_ns") / (whole or None)).alias("time_pct"))
         .sort("total_ns", by[0], descending=[True, False], nulls_last=True)

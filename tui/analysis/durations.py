@@ -64,16 +64,18 @@ def merged_figures() -> list[pl.Expr]:
     return [
         calls.alias("calls"),
         total("total_ns").alias("total_ns"),
-        pl.when(alone)
-        .then(pl.col("avg_ns").first())
-        .otherwise((total("total_ns") / calls).round().cast(pl.Int64))
-        .alias("avg_ns"),
+        pl.when(alone).then(pl.col("avg_ns").first()).otherwise(average(total("total_ns"), calls)).alias("avg_ns"),
         pl.col("min_ns").min(),
         pl.col("max_ns").max(),
         pl.when(alone).then(pl.col("median_ns").first()).alias("median_ns"),
         *(pl.lit(None, pl.Int64).alias(name) for name in ("p90_ns", "p99_ns")),
         pl.when(alone).then(pl.col("std_ns").first()).alias("std_ns"),
     ]
+
+
+def average(total_ns: pl.Expr, calls: pl.Expr) -> pl.Expr:
+    """Total divided by calls, in whole nanoseconds; null where there were no calls."""
+    return (total_ns / calls).round().cast(pl.Int64, strict=False)
 
 
 def share(column: str = "total_ns", *, of: str | None = "session") -> pl.Expr:

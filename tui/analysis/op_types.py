@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.durations import total
+from tui.analysis.durations import average, total
 from tui.analysis.op_rules import UNKNOWN, op_rules
 from tui.analysis.op_work import classified_work, op_classes
 from tui.analysis.ops import has_recorded_ops, inferred_ops, op_name, with_columns_of
@@ -95,7 +95,7 @@ def op_types(profile: Profile) -> pl.DataFrame:
             pl.when(pl.col("calls").count() > 0).then(pl.len().cast(pl.Int64)).alias("ops"),
             total("calls").alias("calls"),
             total("gpu_self_ns").alias("total_ns"),
-            (total("gpu_self_ns") / total("calls")).round().cast(pl.Int64).alias("avg_ns"),
+            average(total("gpu_self_ns"), total("calls")).alias("avg_ns"),
             pl.col("gpu_min_ns").min().alias("min_ns"),
             pl.col("gpu_max_ns").max().alias("max_ns"),
             pl.when(pl.col("time_pct").count() > 0).then(pl.col("time_pct").sum()).alias("time_pct"),

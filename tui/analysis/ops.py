@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from tui.analysis.durations import total
+from tui.analysis.durations import average, total
 from tui.analysis.kernels import KERNELS, kernels
 from tui.analysis.op_rules import classify, op_rules
 from tui.analysis.op_work import classified_work, recorded_sessions
@@ -179,7 +179,7 @@ def inferred_ops(profile: Profile) -> pl.DataFrame:
             pl.len().cast(pl.Int64).alias("kernels"),
             calls.alias("calls"),
             total("total_ns").alias("total_ns"),
-            (total("total_ns") / calls).round().cast(pl.Int64).alias("avg_ns"),
+            average(total("total_ns"), calls).alias("avg_ns"),
             pl.col("min_ns").min(),
             pl.col("max_ns").max(),
             pl.when(pl.col("time_pct").count() > 0).then(pl.col("time_pct").sum()).alias("time_pct"),
