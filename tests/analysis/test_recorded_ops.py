@@ -299,7 +299,7 @@ def test_what_the_input_says_of_an_op_is_surer_than_its_name() -> None:
     columns = ("op", "op_type", "group", "direction", "tc_eligible", "uses_tensor_core")
     assert recorded_ops(found).select(columns).rows() == [
         ("layer1/Conv", "Conv2D", "convolution", "mixed", True, True),
-        ("AddmmBackward0", "gemm", "gemm, memory", "bprop", None, False),
+        ("AddmmBackward0", "gemm", "gemm, memory", "bprop", True, False),
     ]
 
 

@@ -23,6 +23,7 @@ from tui.analysis.ops import by_name, has_recorded_ops, inferred_ops
 from tui.analysis.recording import tools_of
 from tui.analysis.replayed import replayed_sessions, why_left_out, without_sessions
 from tui.analysis.sessions import rank_words
+from tui.analysis.tensor_core_time import TensorCoreUse, tensor_core_time, tensor_core_use
 from tui.analysis.tool_report import headlines
 from tui.model.columns import ColumnKind
 
@@ -260,6 +261,7 @@ def _performance(profile: Profile, rows: pl.DataFrame, calls: pl.DataFrame, busy
     facts.append(_sum("launches", "Kernel launches", only_kernels["calls"], K.COUNT, gpu_source, gpu_work))
     names = only_kernels["name"].n_unique() if only_kernels.height else None
     facts.append(_fact("kernels", "Distinct kernels", names, K.COUNT, gpu_source, gpu_work))
+    facts += _tensor_core_facts(tensor_core_use(tensor_core_time(profile)))
     facts.append(_sum("api_ns", "API time", calls["total_ns"], K.DURATION, api_source, api_work))
     facts.append(_sum("api_calls", "API calls", calls["calls"], K.COUNT, api_source, api_work))
     return tuple(facts)
@@ -291,6 +293,45 @@ def _time_facts(busy: pl.DataFrame, need: Need, *, sessions: int) -> tuple[Fact,
         else _fact(name, label, value, kind, source, need)
         for (name, label, kind), value in zip(named, values, strict=True)
     )
+
+
+def _tensor_core_facts(use: TensorCoreUse) -> list[Fact]:
+    """The two figures that tools call by nearly the same name, under their own names, and what cannot be told."""
+    if not use.kernel_ns:
+        return []
+    told = (
+        (
+            "tc_efficiency_pct",
+            "TC efficiency (DLProf)",
+            use.efficiency_pct,
+            "time of kernels that use tensor cores / kernel time of ops that could",
+            use.eligible_unknown_pct,
+            "no work that could use tensor cores",
+        ),
+        (
+            "tc_share_pct",
+            "TC share (TensorBoard)",
+            use.share_pct,
+            "time of kernels that use tensor cores / time of all kernels",
+            use.unknown_pct,
+            "",
+        ),
+    )
+    facts = []
+    for name, label, value, formula, unknown, nothing in told:
+        untold = (
+            f"of {unknown:.1f} % of that time the names of the kernels do not tell"
+            if unknown and unknown >= 0.05
+            else ""
+        )
+        if value is None:
+            facts.append(Fact(name, label, None, K.PERCENT, use.reason or untold or nothing))
+        else:
+            facts.append(Fact(name, label, value, K.PERCENT, formula + (f"; left out: {untold}" if untold else "")))
+    if use.unknown_ns and not use.reason:
+        source = "kernel time of which it cannot be told whether it uses tensor cores"
+        facts.append(Fact("tc_unknown_pct", "TC unknown", use.unknown_pct, K.PERCENT, source))
+    return facts
 
 
 def _source(profile: Profile, frame: str, section: str) -> str:

@@ -15,6 +15,7 @@ from tui.analysis.durations import total
 from tui.analysis.memo import once_per_profile
 from tui.analysis.op_instances import op_instances
 from tui.analysis.op_work import MEMORY, classified_work, op_classes
+from tui.analysis.tensor_core_eligible import eligible_ops
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
@@ -68,9 +69,10 @@ def by_name(profile: Profile, *also: str) -> pl.DataFrame:
     `op_instances`), and a name that calls itself in other ways has the time of the inner call in both.
     """
     instances = op_instances(profile)
-    further = ("direction", "tc_eligible", "op_source", "line", *also)
+    further = ("direction", "op_source", "line", *also)
     own = ("gpu_self_ns", "cpu_self_ns", "api_ns", "launches")
-    rows = pl.concat([instances, profile["ops"].select(further)], how="horizontal")
+    eligible = eligible_ops(profile).select("tc_eligible")
+    rows = pl.concat([instances, profile["ops"].select(further), eligible], how="horizontal")
     repeated = pl.col("call") != pl.col("op")
     within = rows.filter(repeated).group_by(pl.col("call").alias("op")).agg(pl.col(own).sum().name.suffix("_within"))
     calls = rows.filter(~repeated)
@@ -114,8 +116,8 @@ def recorded_ops(profile: Profile) -> pl.DataFrame:
 
     Columns: session, op, op_type, direction, group, calls, gpu_self_ns, time_pct, gpu_total_ns, gpu_avg_ns, gpu_min_ns,
     gpu_max_ns, cpu_total_ns, cpu_self_ns, cpu_avg_ns, api_ns, launches, kernels (distinct names of what it launched
-    itself), tc_eligible, uses_tensor_core (whether any of its own kernels does), op_source, line. ``why_no_op`` is why
-    work has no op, null for ops.
+    itself), tc_eligible (`tui.analysis.tensor_core_eligible.eligible_ops`, of any of its calls), uses_tensor_core
+    (whether any of its own kernels does), op_source, line. ``why_no_op`` is why work has no op, null for ops.
 
     ``gpu_self_ns`` of all rows of a session adds up to its GPU time; ``time_pct`` is the share of that. ``op_type`` is
     what the input records, else what its name tells, else what all its own kernels are; null where they differ.

@@ -314,6 +314,10 @@ class DashboardScreen(ViewScreen):
         match event.fact.name:
             case "api_ns" | "api_calls":
                 self._go_filtered("api-calls", "")
+            case "tc_efficiency_pct" | "tc_share_pct":
+                self._go_filtered("kernels", "kind=kernel uses_tensor_core=yes")
+            case "tc_unknown_pct":
+                self._go_filtered("kernels", "kind=kernel uses_tensor_core=?")
             case "kernel_ns" | "launches" | "kernels":
                 self._go_filtered("kernels", "kind=kernel")
             case "memcpy_ns":

@@ -1,0 +1,235 @@
+"""What could use tensor cores, and how much of its time does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.analysis.frames import Row, copy, kernel, printed, profile
+from tests.corpus import corpus_file, recording_file
+from tui.analysis.dashboard import dashboard
+from tui.analysis.recorded_ops import recorded_ops
+from tui.analysis.tensor_core_eligible import (
+    eligible_activities,
+    eligible_kernels_by_name,
+    eligible_ops,
+    eligible_ops_by_name,
+)
+from tui.analysis.tensor_core_time import TensorCoreUse, tensor_core_time, tensor_core_use
+from tui.loaders import registry
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+TC = "ampere_fp16_s16816gemm_fp16_128x128_tn"
+FP32 = "volta_sgemm_128x32_nn"
+ADD = "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>(int)"
+NHWC = "nchwToNhwcKernel"
+A100 = [{"device": 0, "name": "NVIDIA A100-SXM4-40GB"}]
+
+
+def use(found: Profile) -> TensorCoreUse:
+    return tensor_core_use(tensor_core_time(found))
+
+
+def ops(*rows: tuple[str, int | None], **more: Any) -> list[Row]:
+    """Ops by name and parent."""
+    told = {"op_source": "recorded", **more}
+    return [{"op": number, "name": name, "parent": parent, **told} for number, (name, parent) in enumerate(rows)]
+
+
+@pytest.mark.parametrize(
+    ("name", "eligible"),
+    [
+        *(
+            (name, True)
+            for name in (
+                "aten::_convolution", "aten::conv2d", "aten::conv_transpose2d", "aten::cudnn_convolution",
+                "aten::addmm",
+                "aten::addmm_", "aten::mm", "aten::bmm", "aten::baddbmm", "aten::matmul", "aten::linear",
+                "aten::linalg_multi_dot", "aten::lstm_cell", "aten::convolution_backward", "aten::_scaled_mm",
+                "aten::scaled_dot_product_attention", "aten::_scaled_dot_product_flash_attention_backward",
+                "aten::_addmm_activation", "aten::_int_mm", "ConvolutionBackward0", "MmBackward0", "AddmmBackward0",
+                "autograd::engine::evaluate_function: MmBackward0", "ScaledDotProductFlashAttentionBackward0",
+                "flash_attn::_flash_attn_forward", "extern_kernels.mm", "CudnnConvolutionBackward",
+                "resnet/conv1/Conv2D", "Conv2DBackpropFilter", "model/dense/MatMul", "a/BatchMatMulV2", "XlaDot",
+                "depthwise/DepthwiseConv2dNativeBackpropInput", "rnn/CudnnRNNV3", "jit(f)/dot_general[",
+                "linear", "conv2d",
+            )
+        ),
+        *(
+            (name, None)
+            for name in (
+                "aten::mv", "aten::addmv", "aten::addr", "aten::prelu", "aten::relu", "aten::_thnn_fused_lstm_cell",
+                "aten::convert", "aten::add", "aten::mm_out_of_this_list", "Conv2DShape", "SparseMatMulShape",
+                "nn.Module: Conv2d_3", "aten::_softmax", "optimizer", "forward",
+            )
+        ),
+    ],
+)  # fmt: skip
+def test_ops_by_name(name: str, eligible: bool | None) -> None:
+    assert eligible_ops_by_name(pl.Series([name]))["eligible"].to_list() == [eligible]
+
+
+@pytest.mark.parametrize(
+    ("name", "eligible"),
+    [
+        (TC, True),
+        (FP32, True),
+        ("cudnn_convolve_precomputed_sgemm_sm35", True),
+        ("volta_scudnn_winograd_128x128_ldg1_ldg4_relu_tile148t_nt_v1", True),
+        ("void LSTM_elementWise_fp<float, float>(int)", True),
+        (NHWC, False),
+        ("cublasLt::splitKreduce_kernel<32, 16>", False),
+        ("volta_cgemm_32x32_tn", False),
+        ("void fft2d_r2c_32x32<float, false, 0u, false>(float2*)", False),
+        ("void gemv2T_kernel_val<int, int, float>(float)", False),
+        ("void cudnn::winograd_nonfused::winogradForwardData4x4<float, float>(float)", False),
+        (ADD, False),
+        ("Kernel", None),
+        ("triton__0d1d2d3d", None),
+    ],
+)
+def test_kernels_by_name(name: str, eligible: bool | None) -> None:
+    assert eligible_kernels_by_name(pl.Series([name]))["eligible"].to_list() == [eligible]
+
+
+def test_time_is_counted_on_the_deepest_eligible_op_alone() -> None:
+    tree = ops(("model", None), ("aten::linear", 0), ("aten::addmm", 1), ("aten::add_", 1), ("aten::relu", 0))
+    work = [
+        kernel(TC, 100, op=2, device=0),
+        kernel(NHWC, 30, op=2, device=0),
+        copy("DtoD", 1000, op=2, device=0),
+        kernel(ADD, 10, op=3, device=0),
+        kernel(ADD, 5, op=4, device=0),
+    ]
+    found = profile(activities=work, ops=tree, devices=A100)
+    table = eligible_ops(found)
+    assert table["tc_eligible"].to_list() == [True, True, True, False, False]
+    assert table["deepest"].to_list() == [False, False, True, False, False]
+    assert eligible_activities(found).to_list() == [True, True, True, False, False]
+    figures = use(found)
+    assert (figures.kernel_ns, figures.using_ns, figures.eligible_ns) == (145, 100, 130)
+    assert figures.efficiency_pct == pytest.approx(100 * 100 / 130)
+    assert figures.share_pct == pytest.approx(100 * 100 / 145)
+    named = dict(recorded_ops(found).select("op", "tc_eligible").rows())
+    assert named == {"model": True, "aten::linear": True, "aten::addmm": True, "aten::add_": False, "aten::relu": False}
+
+
+def test_an_op_that_no_entry_knows_is_what_it_launched() -> None:
+    work = [kernel(TC, 100, op=0, device=0), kernel(ADD, 50, op=0, device=0), kernel("Kernel", 7, op=0, device=0)]
+    recorded = profile(activities=work, ops=ops(("MyFusedBlock", None)), devices=A100)
+    assert eligible_ops(recorded)["tc_eligible"].to_list() == [True]
+    assert eligible_activities(recorded).to_list() == [True, False, False]
+    # A range says nothing of what is in it.
+    marked = profile(activities=work, ops=ops(("MyFusedBlock", None), op_source="nvtx"), devices=A100)
+    assert eligible_activities(marked).to_list() == [True, False, None]
+
+
+def test_what_the_input_says_of_its_ops_stands() -> None:
+    work = [kernel(TC, 100, op=0, device=0), kernel(ADD, 50, op=1, device=0)]
+    tree = [
+        {"op": 0, "name": "aten::mm", "tc_eligible": False},
+        {"op": 1, "name": "aten::add", "tc_eligible": True},
+    ]
+    assert eligible_activities(profile(activities=work, ops=tree, devices=A100)).to_list() == [False, True]
+
+
+def test_on_a_gpu_without_tensor_cores_nothing_applies() -> None:
+    found = profile(
+        activities=[kernel(TC, 100, op=0, device=0)],
+        ops=ops(("aten::mm", None)),
+        devices=[{"device": 0, "name": "Tesla K40c"}],
+    )
+    assert recorded_ops(found)["tc_eligible"].to_list() == [False]
+    figures = use(found)
+    assert (figures.efficiency_pct, figures.share_pct) == (None, None)
+    assert figures.reason == "no tensor cores: compute capability 3.5 has none"
+
+
+def test_a_share_of_nothing_is_unknown() -> None:
+    plain = use(profile(activities=[kernel(ADD, 10, device=0)], devices=A100))
+    assert (plain.efficiency_pct, plain.share_pct, plain.reason) == (None, 0.0, "")
+    assert use(profile(activities=[copy("HtoD", 4)])).reason == "no kernel time"
+
+
+def test_what_cannot_be_told_is_in_no_share_and_is_said() -> None:
+    work = [kernel(TC, 60, device=0), kernel(FP32, 20, device=0), kernel("Kernel", 20, device=0)]
+    figures = use(profile(activities=work, devices=A100))
+    assert figures.efficiency_pct == figures.share_pct == 75.0
+    assert figures.unknown_pct == figures.eligible_unknown_pct == 20.0
+    mostly = use(profile(activities=[kernel(TC, 60, device=0), kernel("Kernel", 61, device=0)], devices=A100))
+    assert (mostly.efficiency_pct, mostly.share_pct) == (None, None)
+
+
+def test_totals_count_as_well() -> None:
+    rows = [printed("gpu", TC, 3, 30), printed("gpu", FP32, 1, 10), printed("gpu", "[CUDA memset]", 1, 9)]
+    figures = use(profile(summary=rows))
+    assert (figures.kernel_ns, figures.efficiency_pct, figures.share_pct) == (40, 75.0, 75.0)
+
+
+def test_the_dashboard_names_both_figures() -> None:
+    work = [kernel(TC, 60, device=0), kernel(ADD, 40, device=0), kernel("Kernel", 25, device=0)]
+    facts = {fact.name: fact for fact in dashboard(profile(activities=work, devices=A100)).performance}
+    assert (facts["tc_efficiency_pct"].label, facts["tc_efficiency_pct"].value) == ("TC efficiency (DLProf)", 100.0)
+    assert (facts["tc_share_pct"].label, facts["tc_share_pct"].value) == ("TC share (TensorBoard)", 60.0)
+    assert facts["tc_share_pct"].source.endswith(
+        "left out: of 20.0 % of that time the names of the kernels do not tell"
+    )
+    assert facts["tc_unknown_pct"].value == 20.0
+    old = dashboard(profile(activities=work, devices=[{"device": 0, "name": "K40c"}])).performance
+    assert [(fact.value, fact.source) for fact in old if fact.name.startswith("tc_")] == [
+        (None, "no tensor cores: compute capability 3.5 has none")
+    ] * 2
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([TC, FP32, ADD, NHWC, "Kernel"]),
+            st.integers(0, 1000),
+            st.sampled_from([None, 0, 1, 2, 3]),
+            st.sampled_from([None, True, False]),
+        ),
+        max_size=12,
+    ),
+    st.booleans(),
+)
+def test_parts_add_up(rows: list[tuple[str, int, int | None, bool | None]], has_ops: bool) -> None:
+    work = [kernel(name, ns, device=0, op=op, uses_tensor_core=uses) for name, ns, op, uses in rows]
+    tree = ops(("aten::linear", None), ("aten::mm", 0), ("aten::relu", None), ("x", 1)) if has_ops else []
+    found = profile(activities=work, ops=tree, devices=A100)
+    table = tensor_core_time(found)
+    assert table["total_ns"].sum() == sum(ns for _, ns, _, _ in rows)
+    assert table["launches"].sum() == len(rows)
+    figures = use(found)
+    for share in (figures.efficiency_pct, figures.share_pct, figures.unknown_pct, figures.eligible_unknown_pct):
+        assert share is None or 0 <= share <= 100
+    assert figures.eligible_using_ns <= min(figures.using_ns, figures.eligible_ns)
+
+
+@pytest.mark.parametrize(
+    ("name", "efficiency", "share"),
+    [
+        # Half of the straggler's products are in single precision on plain units: it burns time on purpose.
+        ("ddp_rank0.pt.trace.json.gz", 97.7, 10.9),
+        ("ddp_rank1.pt.trace.json.gz", 16.8, 11.4),
+        ("resnet50_amp.pt.trace.json.gz", 95.8, 30.4),
+        ("tiny_kernels.pt.trace.json.gz", None, 0.0),
+        # Most kernels are in a graph that is recorded as a whole.
+        ("gpt_cudagraph.nsys.sqlite.gz", None, None),
+    ],
+)
+def test_recordings(name: str, efficiency: float | None, share: float | None) -> None:
+    figures = use(registry.load_one(recording_file(name)))
+    told = [None if value is None else round(value, 1) for value in (figures.efficiency_pct, figures.share_pct)]
+    assert told == [efficiency, share]
+
+
+def test_a_trace_that_the_plugin_says_0_of() -> None:
+    name = "kineto/resnet50_nw0_worker0.1623143089861.pt.trace.json.gz"
+    assert use(registry.load_one(corpus_file(name))).share_pct == 0.0
