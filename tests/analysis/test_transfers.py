@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.analysis.frames import copy, kernel, printed, profile
+from tui.analysis.copy_runs import TINY_RUNS, tiny_runs
+from tui.analysis.transfers import (
+    NO_BANDWIDTH,
+    NO_LINK,
+    NO_PEER_LINK,
+    TRANSFER_SIZES,
+    TRANSFERS,
+    impossible_rates,
+    transfer_share,
+    transfer_sizes,
+    transfers,
+)
+from tui.loaders.registry import load_one
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+GPU = {"device": 0, "name": "NVIDIA H100", "memory_bandwidth": 1e12}
+
+
+def memset(duration_ns: int, **more: Any) -> dict[str, Any]:
+    return {"kind": "memset", "name": "[CUDA memset]", "duration_ns": duration_ns, **more}
+
+
+MADE = profile(
+    devices=[GPU],
+    activities=[
+        copy("HtoD", 1000, size_bytes=20_000, device=0, src_memory="pageable", dst_memory="device"),
+        copy("HtoD", 1000, size_bytes=10_000, device=0, src_memory="pageable", dst_memory="device"),
+        copy("HtoD", 500, size_bytes=10_000, device=0, src_memory="pinned", dst_memory="device"),
+        copy("DtoD", 1000, size_bytes=100_000, device=0, src_memory="device", dst_memory="device"),
+        copy("PtoP", 10, size_bytes=None, device=0),
+        memset(10, size_bytes=8_000, device=0, src_memory="device"),
+        memset(10, size_bytes=10_501, device=0, src_memory="device"),
+        memset(0, size_bytes=10_501, device=0, src_memory="device"),
+        kernel("a", 10_000, device=0),
+    ],
+)
+
+
+def by_direction(made: Profile, *wanted: str) -> dict[tuple[Any, ...], tuple[Any, ...]]:
+    rows = transfers(made).select("copy_kind", "src_memory", *wanted).rows()
+    return {row[:2]: row[2:] for row in rows}
+
+
+def test_by_direction_and_memory() -> None:
+    found = by_direction(MADE, "dst_memory", "calls", "total_ns", "size_bytes")
+    assert found == {
+        ("HtoD", "pageable"): ("device", 2, 2000, 30_000),
+        ("DtoD", "device"): ("device", 1, 1000, 100_000),
+        ("HtoD", "pinned"): ("device", 1, 500, 10_000),
+        ("set", None): ("device", 3, 20, 29_002),
+        ("PtoP", None): (None, 1, 10, None),
+    }
+    assert transfers(MADE)["time_pct"].sum() == pytest.approx(100)
+    assert next(iter(found)) == ("HtoD", "pageable")
+    assert {column.name for column in TRANSFERS.columns} == set(transfers(MADE).columns)
+
+
+def test_rates_against_what_the_hardware_can_do_and_why_not() -> None:
+    found = by_direction(MADE, "achieved", "ceiling", "ceiling_pct", "impossible", "why")
+    assert found == {
+        ("HtoD", "pageable"): (15e9, None, None, 0, NO_LINK),
+        ("HtoD", "pinned"): (20e9, None, None, 0, NO_LINK),
+        ("DtoD", "device"): (1e11, 5e11, 20.0, 0, None),
+        ("set", None): (8e11, 1e12, 80.0, 1, None),
+        ("PtoP", None): (None, None, None, 0, NO_PEER_LINK),
+    }
+
+
+def test_of_a_gpu_that_is_not_known_no_rate_is_impossible_or_possible() -> None:
+    made = profile(activities=[memset(1, size_bytes=1 << 40, device=0), copy("HtoD", 5, device=0)])
+    found = by_direction(made, "achieved", "impossible", "why")
+    assert found[("set", None)] == (pytest.approx(1e9 * (1 << 40)), None, NO_BANDWIDTH)
+    assert found[("HtoD", None)] == (None, 0, NO_LINK)
+    assert impossible_rates(made).is_empty()
+
+
+def test_impossible_rates_are_told_with_the_limit() -> None:
+    row = impossible_rates(MADE).row(0, named=True)
+    assert (row["activity"], row["size_bytes"], row["limit"]) == (6, 10_501, 1e12)
+    assert row["factor"] == pytest.approx(1.0501)
+    assert impossible_rates(MADE).height == 1
+
+
+def test_the_logs_own_totals_have_no_sizes() -> None:
+    made = profile(
+        summary=[
+            printed("gpu", "[CUDA memcpy HtoD]", 3, 500),
+            printed("gpu", "[CUDA memset]", 2, 100),
+            printed("gpu", "gemm", 2, 400),
+        ]
+    )
+    assert by_direction(made, "calls", "total_ns", "size_bytes", "impossible") == {
+        ("HtoD", None): (3, 500, None, None),
+        ("set", None): (2, 100, None, None),
+    }
+    assert transfer_share(made).rows() == [(0, 1000, 400, 500, 100, 50.0)]
+    assert transfer_sizes(made).is_empty()
+
+
+def test_by_size() -> None:
+    sizes = (0, 4095, 4096, 65_535, 65_536, (1 << 20) - 1, 1 << 20, 16 << 20, 256 << 20, 1 << 40, None)
+    made = profile(activities=[copy("HtoD", 10, size_bytes=size) for size in sizes])
+    found = transfer_sizes(made)
+    assert found.select("size_class", "calls").rows() == [
+        ("< 4 KiB", 2),
+        ("4 to 64 KiB", 2),
+        ("64 KiB to 1 MiB", 2),
+        ("1 to 16 MiB", 1),
+        ("16 to 256 MiB", 1),
+        ("256 MiB and more", 2),
+        ("not recorded", 1),
+    ]
+    assert found["calls_pct"].sum() == pytest.approx(100)
+    assert {column.name for column in TRANSFER_SIZES.columns} <= set(found.columns)
+
+
+def test_sessions_are_apart() -> None:
+    made = profile(activities=[copy("HtoD", 10, session=0), copy("HtoD", 30, session=1)])
+    assert transfers(made).select("session", "total_ns", "time_pct").rows() == [(1, 30, 100.0), (0, 10, 100.0)]
+
+
+def tiny(start: int, direction: str = "HtoD", **more: Any) -> dict[str, Any]:
+    return copy(direction, 2, **{"start_ns": start, "size_bytes": 100, "device": 0, "stream": 7, **more})
+
+
+def test_tiny_copies_back_to_back_are_a_run() -> None:
+    made = profile(
+        activities=[
+            *(tiny(start) for start in (0, 10, 20, 30)),
+            tiny(40, "DtoH"),
+            tiny(50, "DtoH"),
+            kernel("a", 5, start_ns=55, device=0, stream=7),
+            tiny(60, "DtoH"),
+            *(tiny(start, stream=8) for start in (70, 80, 2_000_000)),
+            *(tiny(start, size_bytes=70_000) for start in (3_000_000, 3_000_010, 3_000_020)),
+            *(tiny(start, "DtoD", size_bytes=50) for start in (4_000_000, 4_000_500, 4_900_000)),
+        ]
+    )
+    found = tiny_runs(made)
+    told = ("copy_kind", "activity", "start_ns", "duration_ns", "calls", "size_bytes", "total_ns")
+    assert found.select(told).rows() == [
+        ("DtoD", 14, 4_000_000, 900_002, 3, 150, 6),
+        ("HtoD", 0, 0, 32, 4, 400, 8),
+    ]  # fmt: skip
+    assert {column.name for column in TINY_RUNS.columns} == set(found.columns)
+    assert tiny_runs(profile(activities=[kernel("a", 1, start_ns=0)])).columns == found.columns
+
+
+def test_runs_do_not_go_on_from_one_gpu_or_session_to_another() -> None:
+    made = profile(
+        activities=[tiny(0), tiny(10), tiny(20, device=1), tiny(30, device=1), tiny(40, session=1), tiny(50, session=1)]
+    )
+    assert tiny_runs(made).is_empty()
+
+
+def test_known_answers_of_real_logs(corpus: Callable[[str], str]) -> None:
+    first = load_one(corpus("seeds/000_eb78dec59201d654.txt"))
+    rows = impossible_rates(first).filter(pl.col("duration_ns") == 1025)
+    assert rows["size_bytes"].to_list() == [24 << 20]
+    assert rows["rate"].item() == pytest.approx(24.55e12, rel=1e-3)
+    assert rows["limit"].item() == 288e9
+    # Without them the rate is what nvprof prints of the sets that took their time: 187 GiB/s.
+    assert by_direction(first, "achieved", "impossible")[("set", None)] == (pytest.approx(2.006e11, rel=1e-3), 2)
+    tiny_copies = transfer_sizes(first).filter(pl.col("copy_kind") == "HtoD")
+    assert tiny_copies.select("size_class", "calls").rows() == [("< 4 KiB", 5), ("64 KiB to 1 MiB", 1)]
+    second = load_one(corpus("seeds/002_217dea74feb3b440.txt"))
+    assert transfer_share(second)["copies_pct"][0] == pytest.approx(87.6, abs=0.05)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["HtoD", "DtoH", "set", "kernel"]),
+            st.integers(0, 5000),
+            st.one_of(st.none(), st.integers(0, 1 << 30)),
+            st.integers(0, 1),
+        ),
+        max_size=20,
+    )
+)
+def test_parts_add_up(moves: list[tuple[str, int, int | None, int]]) -> None:
+    rows = [
+        {
+            "kernel": kernel("a", length, session=session),
+            "set": memset(length, size_bytes=size, session=session),
+        }.get(what, copy(what, length, size_bytes=size, session=session))
+        for what, length, size, session in sorted(moves, key=lambda move: move[3])
+    ]
+    made = profile(sessions=[{"session": 0}, {"session": 1}], devices=[{**GPU, "device": None}], activities=rows)
+    for frame in (transfers(made), transfer_sizes(made)):
+        for session in (0, 1):
+            mine = [move for move in moves if move[3] == session and move[0] != "kernel"]
+            part = frame.filter(pl.col("session") == session)
+            assert part["calls"].sum() == len(mine)
+            assert part["total_ns"].sum() == sum(length for _, length, _, _ in mine)
+            assert part["size_bytes"].sum() == sum(size or 0 for _, _, size, _ in mine)
