@@ -367,6 +367,16 @@ _ALL: Final = (
     ),
     Column("size_class", "Size", K.TEXT, "Bytes of one copy or set.", 1),
     Column("calls_pct", "Calls%", K.PERCENT, "Share of the calls of this direction.", 4),
+    Column("api_total_ns", "CUDA calls", K.DURATION, "CPU time of the CUDA calls made in it and in ops within it.", 5),
+    Column("cpu_overhead_ns", "CPU overhead", K.DURATION, "CPU total without the time of CUDA calls.", 2),
+    Column("overhead_pct", "Overhead%", K.PERCENT, "CPU overhead as a share of CPU total.", 3),
+    Column(
+        "gpu_idle_ns",
+        "GPU idle",
+        K.DURATION,
+        "Time between the first and the last GPU work of a call in which none of its work ran.",
+        3,
+    ),
     Column("repaired", "Repaired", K.FLAG, "Whether the row had lost its shape and was put back together.", 8),
 )
 
