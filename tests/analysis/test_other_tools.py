@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 
 from tests.analysis.frames import kernel, printed, profile
-from tui.analysis.capabilities import how_to_record, missing, to_ask_for, views, why_none
+from tui.analysis.capabilities import OK, how_to_record, missing, to_ask_for, views, why_none
+from tui.analysis.copies import copies
 from tui.analysis.dashboard import dashboard
-from tui.analysis.needs import API_WORK, ITERATIONS, METRICS, SHAPES, STACKS, START_TIMES
+from tui.analysis.gpus import gpus
+from tui.analysis.needs import API_WORK, COPIES, ITERATIONS, METRICS, SHAPES, STACKS, START_TIMES
+from tui.analysis.op_types import kinds_of_work
+from tui.analysis.ops import ops
 from tui.analysis.recording import Tool, tool_of, tools_of
 from tui.analysis.replayed import replayed_sessions
 from tui.analysis.tool_report import FINDING, tool_report
 from tui.report import Style, as_text
 from tui.report_dashboard import DashboardReport
+from tui.screens.ops_and_kernels import no_kernels_of_op
 
 RUN = {"session": 0, "format": "nsys-sqlite"}
 REPLAY = {"session": 1, "format": "ncu-csv"}
@@ -134,3 +139,41 @@ def test_whole_graphs_count_as_gpu_work() -> None:
         1,
         80,
     )
+
+
+def test_copies_of_summaries_are_told_by_the_words_of_every_tool() -> None:
+    names = ("CopyHostToDevice", "MEMORY_COPY_DEVICE_TO_HOST", "[CUDA memcpy Device-to-Device]", "[CUDA memcpy HtoD]")
+    found = profile(summary=[printed("gpu", name, 1, 5 - number) for number, name in enumerate(names)])
+    assert copies(found).select("copy_kind", "total_ns").rows() == [("HtoD", 7), ("DtoH", 4), ("DtoD", 3)]
+    assert copies(profile(summary=[printed("gpu", "[CUDA memcpy elsewhere]", 1, 5)]))["copy_kind"].to_list() == [None]
+    for name in names:
+        assert COPIES not in missing(profile(summary=[printed("gpu", name, 1, 5)]))
+    assert COPIES in missing(profile(summary=[printed("gpu", "copy_kernel", 1, 5)]))
+
+
+def test_ops_without_gpu_work_have_a_view_for_their_cpu_times() -> None:
+    ops_alone = profile(ops=[{"op": 0, "name": "aten::add", "start_ns": 0, "duration_ns": 5}])
+    found = views(ops_alone)
+    assert found["ops-and-kernels"] == OK
+    assert found["kernels"].startswith("no GPU activities")
+    assert no_kernels_of_op(ops_alone).startswith("no GPU activities")
+    assert ops(ops_alone).select("op", "cpu_total_ns", "gpu_self_ns").rows() == [("aten::add", 5, None)]
+    assert views(profile(api_calls=[{"name": "cudaFree", "duration_ns": 1}]))["ops-and-kernels"] != OK
+
+
+def test_sums_of_gpus_are_unknown_where_all_durations_are() -> None:
+    found = gpus(profile(activities=[kernel("k", None, device=0), kernel("k", None, device=0)]))
+    assert found.select("kernels_launched", "gpu_ns", "kernel_ns", "copy_ns").rows() == [(2, None, None, 0)]
+    partly = gpus(profile(activities=[kernel("k", None, device=0), kernel("k", 3, device=0)]))
+    assert partly.select("gpu_ns", "kernel_ns", "copy_ns").rows() == [(3, 3, 0)]
+
+
+def test_work_of_no_known_kind_is_called_unknown() -> None:
+    recorded = profile(
+        ops=[{"op": 0, "name": "command_buffer", "start_ns": 0, "duration_ns": 9}],
+        activities=[kernel("zzz", 4, op=0), kernel("ampere_sgemm_128x64_nn", 6, op=0)],
+    )
+    kinds = kinds_of_work(recorded)
+    assert kinds["total_ns"].sum() == 10
+    assert kinds["group"].null_count() == kinds["op_type"].null_count() == 0
+    assert "unknown" in dashboard(recorded).split["group"].to_list()

@@ -272,6 +272,24 @@ def test_missing_directory_and_empty_files_get_one_line(tmp_path: Path) -> None:
         assert caught.value.message == f"{tmp_path / name}: {words}"
 
 
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("run.log", "record with --log-file FILE"),
+        ("run.sqlite", "nsys export --type sqlite --force-overwrite true "),
+        ("run.details.csv", "--page raw"),
+        ("rank0.pt.trace.json.gz", "let the profiler stop before that"),
+        ("run.ncu-rep", "let the program come to its end"),
+        ("run.NVVP", "let the program come to its end"),
+    ],
+)
+def test_the_advice_for_an_empty_file_is_for_what_it_is_called(tmp_path: Path, name: str, advice: str) -> None:
+    (tmp_path / name).touch()
+    with pytest.raises(ProftuiError, match="is empty") as caught:
+        Source.open(str(tmp_path / name))
+    assert advice in caught.value.hint
+
+
 @pytest.mark.parametrize("path", ["a\0b", "x" * 5000])
 def test_impossible_paths_get_one_line(path: str) -> None:
     with pytest.raises(ProftuiError, match="cannot be read"):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from tui.analysis.kinds import kind_by_name
 from tui.analysis.needs import (
     API_TRACE,
     API_WORK,
@@ -58,6 +59,9 @@ _VIEW_NEEDS: Final[dict[str, tuple[Need, ...]]] = {
     "log": (TEXT,),
 }
 
+_FED_BY_OPS: Final = frozenset({"ops-and-kernels"})
+"""Views that recorded ops feed as well: without GPU work their CPU times are worth seeing."""
+
 
 def views(profile: Profile) -> dict[str, str]:
     """For every view of the program ``ok``, or why it cannot be shown and what to record.
@@ -71,7 +75,8 @@ def views(profile: Profile) -> dict[str, str]:
     answers = {}
     for view in VIEWS:
         reasons = [] if view.screen else [NOT_IN_THIS_VERSION]
-        reasons += [lacks[need].missing for need in _VIEW_NEEDS.get(view.name, ()) if need in lacks][:1]
+        if not (view.name in _FED_BY_OPS and profile["ops"].height):
+            reasons += [lacks[need].missing for need in _VIEW_NEEDS.get(view.name, ()) if need in lacks][:1]
         answers[view.name] = "; ".join(reasons) or OK
     return answers
 
@@ -84,8 +89,7 @@ def missing(profile: Profile) -> list[Need]:
     copies = (
         kinds & {"memcpy", "memset", "um"}
         or not summary.filter(
-            (pl.col("section") == "um")
-            | ((pl.col("section") == "gpu") & pl.col("name").cast(pl.String).str.starts_with("[CUDA mem"))
+            (pl.col("section") == "um") | ((pl.col("section") == "gpu") & (kind_by_name() != "kernel"))
         ).is_empty()
     )
     holds = {

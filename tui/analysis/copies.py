@@ -12,8 +12,11 @@ from tui.analysis.kernels import aggregated
 if TYPE_CHECKING:
     from tui.model.profile import Profile
 
-_DIRECTION: Final = r"([HDPA]to[HDPA])\]?$"
+_SHORT: Final = r"([HDPA]to[HDPA])\]?$"
 """At the end of a name, as ``[CUDA memcpy HtoD]``."""
+_PLACE: Final = "(Host|Device|Peer|Array|HOST|DEVICE|PEER|ARRAY)"
+_LONG: Final = rf"{_PLACE}[-_]?(?:to|To|TO)[-_]?{_PLACE}\]?$"
+"""The same in words, as ``[CUDA memcpy Host-to-Device]``, ``CopyHostToDevice``, ``MEMORY_COPY_HOST_TO_DEVICE``."""
 
 
 def copies(profile: Profile) -> pl.DataFrame:
@@ -60,4 +63,6 @@ def copies(profile: Profile) -> pl.DataFrame:
 
 
 def _direction_of_name() -> pl.Expr:
-    return pl.col("name").cast(pl.String).str.extract(_DIRECTION)
+    name = pl.col("name").cast(pl.String)
+    places = [name.str.extract(_LONG, place).str.slice(0, 1) for place in (1, 2)]
+    return pl.coalesce(name.str.extract(_SHORT), pl.format("{}to{}", *places))

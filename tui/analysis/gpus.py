@@ -39,7 +39,8 @@ def gpus(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
     Columns: session, rank, host, device, gpu_name, those of `tui.analysis.devices.device_facts`, kernels_launched,
     gpu_ns (summed durations of its work), kernel_ns, copy_ns (of which kernels and whole graphs, and copies and sets),
     busy_ns, idle_ns, busy_pct and span_ns (`tui.analysis.intervals.busy_time`). Sums and busy time are 0 for a GPU
-    that the session names and does not use, and null in a session without single GPU activities.
+    that the session names and does not use, and null in a session without single GPU activities. A sum is null as well
+    where there is such work and none of its durations is known.
 
     Args:
         profile: Where to look.
@@ -53,8 +54,8 @@ def gpus(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
         .agg(
             is_kernel.sum().cast(pl.Int64).alias("kernels_launched"),
             total().alias("gpu_ns"),
-            pl.col("duration_ns").filter(is_kernel).sum().alias("kernel_ns"),
-            pl.col("duration_ns").filter(~is_kernel).sum().alias("copy_ns"),
+            _sum_of(is_kernel).alias("kernel_ns"),
+            _sum_of(~is_kernel).alias("copy_ns"),
         )
     )
     sums = ("kernels_launched", "gpu_ns", "kernel_ns", "copy_ns")
@@ -82,3 +83,9 @@ def gpus(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
         )
         .select(column.name for column in GPUS.columns)
     )
+
+
+def _sum_of(chosen: pl.Expr) -> pl.Expr:
+    """Sum of the durations of some work: 0 where there is none of it, null where there is and no duration is known."""
+    durations = pl.col("duration_ns").filter(chosen)
+    return pl.when((durations.count() > 0) | (durations.len() == 0)).then(durations.sum())

@@ -43,8 +43,8 @@ def kinds_of_work(profile: Profile) -> pl.DataFrame:
     """GPU time by op type and group: session, op_type, direction, group, calls (launches), total_ns.
 
     Copies and sets are what they are recorded as; a kernel counts as what its op does, where ops are recorded and the
-    rules know the op's name, else as what its own name tells (see `tui.analysis.op_work.classified_work`). The rows add
-    up to the GPU time.
+    rules know the op's name, else as what its own name tells (see `tui.analysis.op_work.classified_work`), else as
+    ``unknown``. The rows add up to the GPU time.
     """
     work = classified_work(profile).select(
         "session", "op_type", "direction", "group", pl.col("launches").alias("calls"), "total_ns"
@@ -52,6 +52,7 @@ def kinds_of_work(profile: Profile) -> pl.DataFrame:
     inferred = inferred_ops(profile).select(work.columns)
     return (
         pl.concat([work, inferred])
+        .with_columns(pl.col("op_type", "group").cast(pl.String).fill_null(UNKNOWN).cast(NAME))
         .group_by("session", "op_type", "direction", "group")
         .agg(total("calls").alias("calls"), total("total_ns").alias("total_ns"))
         .sort("total_ns", "op_type", descending=[True, False], nulls_last=True)

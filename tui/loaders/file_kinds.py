@@ -1,4 +1,4 @@
-"""Files that are no text, told by their first bytes, so that an error can say what a file is and what to do."""
+"""Files that are no text, told by their first bytes, and empty ones: what an error says of them, and what to do."""
 
 from __future__ import annotations
 
@@ -95,3 +95,31 @@ def file_kind(head: bytes) -> FileKind | None:
     by_magic = (kind for offset, magic, kind in _MAGIC if head.startswith(magic, offset))
     by_pattern = (kind for pattern, kind in _PATTERNS if pattern.match(head))
     return next(by_magic, None) or next(by_pattern, None)
+
+
+_NOT_WRITTEN: Final = "the recording ended before its profile was written: let the program come to its end"
+_WHY_EMPTY: Final = (
+    ((".json", ".json.gz"), f"{_NOT_WRITTEN}, or let the profiler stop before that"),
+    ((".nsys-rep", ".qdrep", ".ncu-rep", ".nvvp", ".nvprof", ".db"), _NOT_WRITTEN),
+    (
+        (".csv", ".csv.gz"),
+        "its export failed or had nothing to print; Nsight Compute: ncu --import FILE --csv --page raw prints all that "
+        "was measured; nvprof writes to standard error: --csv --log-file FILE",
+    ),
+)
+"""By the end of a file's name, why it may be empty."""
+
+
+def why_empty(name: str) -> str:
+    """Why a file may be empty and what to do, by its name: nothing else is known of it.
+
+    >>> why_empty("run.log")
+    'nvprof writes to standard error: record with --log-file FILE, or redirect with 2>&1'
+    """
+    if name.endswith(".sqlite"):
+        report = name.removesuffix(".sqlite") + ".nsys-rep"
+        return f"its export failed; export it again: nsys export --type sqlite --force-overwrite true {report}"
+    return next(
+        (why for ends, why in _WHY_EMPTY if name.lower().endswith(ends)),
+        "nvprof writes to standard error: record with --log-file FILE, or redirect with 2>&1",
+    )

@@ -21,6 +21,7 @@ from tui.loaders.block import Block as Block
 from tui.loaders.cleaning import clean_line
 from tui.loaders.decompress import DamagedStreamError, compression_of, decompressed
 from tui.loaders.encoding import Encoding, as_utf8, encoding_of
+from tui.loaders.file_kinds import why_empty
 from tui.loaders.line_tags import tag_of
 from tui.loaders.lines import whole_lines
 from tui.loaders.notebook import is_notebook, unquoted
@@ -258,7 +259,7 @@ class Source:
         if not sniffed:
             raise ProftuiError(
                 f"{self.called}: {'stopped before it said anything' if self.stopped else 'is empty'}",
-                _why_empty(self.name),
+                why_empty(self.name),
             )
         return sniffed
 
@@ -374,13 +375,6 @@ def _number_of(stream: BinaryIO) -> int | None:
         return os.dup(stream.fileno())
     except (io.UnsupportedOperation, AttributeError):
         return None
-
-
-def _why_empty(name: str) -> str:
-    if name.endswith(".sqlite"):
-        report = name.removesuffix(".sqlite") + ".nsys-rep"
-        return f"its export failed; export it again: nsys export --type sqlite --force-overwrite true {report}"
-    return "nvprof writes to standard error: record with --log-file FILE, or redirect with 2>&1"
 
 
 def _unreadable(name: str, error: OSError | ValueError) -> ProftuiError:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from tui.analysis.capabilities import missing, why_none
 from tui.analysis.kernels import LAUNCHES
+from tui.analysis.needs import GPU_WORK
 from tui.analysis.op_drill import KERNELS_OF_OP, kernels_of_recorded_op, launches_of_recorded_op, op_calls
 from tui.analysis.ops import OP_KERNELS, OPS, has_recorded_ops, kernels_of_op, ops, ops_spec
 from tui.fitting import clip_middle
@@ -64,7 +66,11 @@ def kernels_spec(profile: Profile) -> TableSpec:
 
 def no_kernels_of_op(profile: Profile) -> str:
     """Why an op has no kernels."""
-    return "this op launched nothing on the GPU" if has_recorded_ops(profile) else no_kernels(profile)
+    if not has_recorded_ops(profile):
+        return no_kernels(profile)
+    if any(need.name == GPU_WORK.name for need in missing(profile)):
+        return why_none(profile, GPU_WORK)
+    return "this op launched nothing on the GPU"
 
 
 class OpsAndKernelsScreen(LaunchScreen):
