@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from tui.analysis.grouping import distinct
 from tui.analysis.vendors import AMD, amd_sessions, is_amd_name
 from tui.model.errors import ProftuiError
 
@@ -131,7 +132,7 @@ def device_facts(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
         chosen = find_gpu(gpu) or _nearest(gpu)
     # Launches whose device cannot be read (a null) belong to some GPU: to the user's, or to one of unknown make.
     rows = (
-        pl.concat([profile[frame].select("session", "device") for frame in ("devices", "activities")])
+        pl.concat([distinct(profile[frame], ("session", "device")) for frame in ("devices", "activities")])
         .unique()
         .join(profile["devices"], on=["session", "device"], how="left", nulls_equal=True)
     )
