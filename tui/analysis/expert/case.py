@@ -108,6 +108,11 @@ class Case:
         return self.work.filter(pl.col("kind") == "kernel")
 
     @cached_property
+    def computing(self) -> pl.DataFrame:
+        """Kernels by name without those that communicate."""
+        return self.kernels.filter(pl.col("op_type") != COMMUNICATION)
+
+    @cached_property
     def gpu_ns(self) -> int:
         """Summed durations of all GPU work."""
         return int(self.work["total_ns"].sum())
@@ -131,8 +136,8 @@ class Case:
     def timed(self) -> pl.DataFrame:
         """GPU work whose start and duration are known, by device and start.
 
-        Columns: activity, name, kind, device, stream, start_ns, end_ns, duration_ns, correlation, copy_kind, line,
-        is_kernel (a kernel or a whole graph), is_copy, is_communication.
+        Columns: session, activity, name, kind, device, stream, start_ns, end_ns, duration_ns, correlation, copy_kind,
+        line, is_kernel (a kernel or a whole graph), is_copy, is_communication.
         """
         rows = self.profile["activities"]
         names = classify(rows["name"])
@@ -141,6 +146,7 @@ class Case:
             rows.lazy()
             .filter(pl.col("start_ns").is_not_null(), pl.col("duration_ns").is_not_null())
             .select(
+                "session",
                 "activity",
                 "name",
                 "kind",
@@ -163,9 +169,17 @@ class Case:
     @cached_property
     def gpus(self) -> tuple[GpuTime, ...]:
         """The same by device."""
-        return tuple(
-            GpuTime(part["device"][0], part) for part in self.timed.partition_by("device", maintain_order=True)
-        )
+        return self.gpus_of(self.timed)
+
+    @staticmethod
+    def gpus_of(timed: pl.DataFrame) -> tuple[GpuTime, ...]:
+        """Rows of `timed` of one session by device."""
+        return tuple(GpuTime(part["device"][0], part) for part in timed.partition_by("device", maintain_order=True))
+
+    @cached_property
+    def sessions_timed(self) -> list[pl.DataFrame]:
+        """`timed` of each session, for rules that compare them."""
+        return self.timed.partition_by("session", maintain_order=True)
 
     @cached_property
     def busy(self) -> pl.DataFrame:
@@ -241,10 +255,14 @@ class Case:
 
     @cached_property
     def configs(self) -> pl.DataFrame:
-        """`tui.analysis.occupancy.occupancy`: one row per kernel and launch configuration, with sm_count."""
+        """`tui.analysis.occupancy.occupancy`: one row per kernel and launch configuration, with sm_count and blocks.
+
+        Kernels of communication are left out: they take few SMs on purpose.
+        """
         facts = self.facts.select("session", "device", "sm_count", "compute_capability")
         return (
             occupancy(self.profile, gpu=self.gpu)
+            .join(self.computing.select("name"), on="name", how="semi", maintain_order="left")
             .join(facts, on=["session", "device"], how="left", nulls_equal=True, maintain_order="left")
             .with_columns((pl.col("grid_x").cast(pl.Int64) * pl.col("grid_y") * pl.col("grid_z")).alias("blocks"))
         )

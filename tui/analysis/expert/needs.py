@@ -104,7 +104,7 @@ def occupancies(case: Case) -> str:
     known = total(configs.filter(pl.col("occupancy_pct").is_not_null())["total_ns"])
     if known < SETTLED * total(configs["total_ns"]) or not known:
         unknown = configs.filter(pl.col("occupancy_pct").is_null()).drop_nulls("occupancy_reason")
-        return str(unknown["occupancy_reason"][0]) if unknown.height else "no kernels ran"
+        return str(unknown["occupancy_reason"][0]) if unknown.height else "no kernels that compute ran"
     return ""
 
 
@@ -114,6 +114,8 @@ def sm_counts(case: Case) -> str:
     if missing:
         return missing
     configs = case.configs
+    if configs.is_empty():
+        return "no kernels that compute ran"
     known = total(configs.filter(pl.col("sm_count").is_not_null(), pl.col("blocks").is_not_null())["total_ns"])
     if known < SETTLED * total(configs["total_ns"]) or not known:
         return "the number of SMs of this GPU is not known: name it with --gpu"

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from tui.analysis.expert import quality, transfers, utilisation
+from tui.analysis.expert import (
+    communication,
+    configuration,
+    iterations,
+    launches,
+    precision,
+    quality,
+    transfers,
+    utilisation,
+)
 from tui.analysis.expert.model import declared_rules
 
-MODULES: Final = (quality, transfers, utilisation)
+MODULES: Final = (quality, utilisation, transfers, launches, configuration, precision, iterations, communication)
 """Each declares its rules when it is imported."""
 
 _FAMILIES: Final = "QUTCALPI"

@@ -10,7 +10,7 @@ import polars as pl
 from tui.analysis.expert import needs
 from tui.analysis.expert.figures import real, whole
 from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
-from tui.analysis.expert.words import called, counted, gpu_called, named
+from tui.analysis.expert.words import called, counted, gpu_called, named, rounded
 from tui.analysis.interval_sets import IntervalSet, union_of
 from tui.fmt import duration, percent
 
@@ -73,7 +73,8 @@ def _idle_cause(case: Case, device: int | None) -> tuple[str, str]:
     if in_calls > idle.length / 2:
         return (
             f", {duration(in_calls)} of them while the CPU is in CUDA calls",
-            "Launch less often and wait less: larger batches, CUDA graphs, no synchronize in the loop (see api-calls).",
+            "Launch less often and wait less: larger batches, CUDA graphs, no synchronize in the loop (see "
+            "api-calls).",
         )
     return (
         f", {duration(idle.length - in_calls)} of them while the CPU is in no CUDA call",
@@ -122,14 +123,14 @@ def long_gaps(case: Case) -> Verdict:
     many = holes >= case.limit("U2", "holes") and share >= case.limit("U2", "idle_pct")
     if not many and largest < case.limit("U2", "one_ns") and of_one < case.limit("U2", "one_pct"):
         return Clean(
-            f"{counted(holes, 'hole')} of {duration(least)} or more"
+            f"{counted(holes, 'hole')} of {rounded(least)} or more"
             + (f", the longest {duration(largest)}: {percent(of_one)} of the span" if holes else ""),
             numbers,
         )
     evidence = pl.DataFrame([_around(hole, start, gpu) for hole, start, gpu in longest[:10]])
     after = longest[0][2].rows.row(int(np.searchsorted(longest[0][2].start, longest[0][1] + 1)), named=True)
     return Found(
-        f"{counted(holes, 'hole')} of {duration(least)} or more between GPU work, {duration(total)} in all "
+        f"{counted(holes, 'hole')} of {rounded(least)} or more between GPU work, {duration(total)} in all "
         f"({percent(share)} of the span); the longest is {duration(largest)} ({percent(of_one)}), "
         f"before {called(after['name'])}.",
         "Look at what the program does there (input, logging, checkpoints, allocation); name its phases with NVTX "
@@ -188,14 +189,14 @@ def low_stretches(case: Case) -> Verdict:
                 }
             )
     if not rows:
-        return Clean(f"in each of {CHUNKS} equal parts of the run every GPU has work for {percent(least)} or more")
+        return Clean(f"in each of {CHUNKS} equal parts of the run every GPU has work for {least:g}% or more")
     stretches = pl.DataFrame(rows).with_columns(
         (pl.col("duration_ns") * (1 - pl.col("busy_pct") / 100)).cast(pl.Int64).alias("idle_ns")
     )
     stretches = stretches.sort("idle_ns", descending=True)
     worst, idle = stretches.row(0, named=True), int(stretches["idle_ns"].sum())
     return Found(
-        f"{counted(stretches.height, 'stretch', 'stretches')} of the run with a GPU busy less than {percent(least)}: "
+        f"{counted(stretches.height, 'stretch', 'stretches')} of the run with a GPU busy less than {least:g}%: "
         f"the one "
         f"that idles longest takes {duration(worst['duration_ns'])} from {duration(worst['start_ns'])} on, "
         f"{percent(worst['busy_pct'])} busy.",
@@ -320,9 +321,10 @@ def micro_gaps(case: Case) -> Verdict:
     share = case.of_span(total)
     numbers = {"gaps": number, "idle_ns": total, "idle_pct": share}
     if share <= case.limit("U7", "idle_pct"):
-        return Clean(f"gaps below {duration(most)} take {percent(share)} of the span", numbers)
+        return Clean(f"gaps below {rounded(most)} take {percent(share)} of the span", numbers)
     return Found(
-        f"{counted(number, 'gap')} of less than {duration(most)} take {duration(total)}: {percent(share)} of the span.",
+        f"{counted(number, 'gap')} of less than {rounded(most)} take {duration(total)}: {percent(share)} of the "
+        f"span.",
         "Fewer, larger kernels: capture the step in a CUDA graph, compile or fuse chains of small kernels.",
         numbers,
         total,
@@ -385,15 +387,16 @@ def silent_pauses(case: Case) -> Verdict:
             for start, end in zip(starts[quiet], ends[quiet], strict=True)
         ]
     if not rows:
-        return Clean(f"no hole of {duration(least)} or more in which the CPU made no CUDA calls either")
+        return Clean(f"no hole of {rounded(least)} or more in which the CPU made no CUDA calls either")
     pauses = pl.DataFrame(rows).sort("gap_ns", descending=True)
     total = int(pauses["gap_ns"].sum())
     return Found(
-        f"{counted(len(rows), 'pause')} of {duration(least)} or more in which neither a GPU nor CUDA calls were "
+        f"{counted(len(rows), 'pause')} of {rounded(least)} or more in which neither a GPU nor CUDA calls were "
         f"active, "
         f"{duration(total)} in all; the longest is {duration(pauses['gap_ns'][0])} at "
         f"{duration(pauses['start_ns'][0])}.",
-        "Look for garbage collection (gc.freeze), checkpoints, logging, locks or slow input there; CPU stacks show it.",
+        "Look for garbage collection (gc.freeze), checkpoints, logging, locks or slow input there; CPU stacks show "
+        "it.",
         {"pauses": len(rows), "idle_ns": total},
         total,
         "all of these pauses",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from typing import TYPE_CHECKING, Any, Final
 
 from tui.fitting import clip_middle
+from tui.fmt import duration
 from tui.model.names import short_name
 
 if TYPE_CHECKING:
@@ -34,6 +36,15 @@ def counted(number: float, one: str, many: str = "") -> str:
     ('1 copy', '1,678 holes')
     """
     return f"{number:,.0f} {one if number == 1 else many or one + 's'}"
+
+
+def rounded(value_ns: float) -> str:
+    """A threshold in words: a duration without zeros that say nothing.
+
+    >>> rounded(1_000_000), rounded(1_500_000), rounded(500)
+    ('1 ms', '1.5 ms', '500 ns')
+    """
+    return re.sub(r"\.?0+(?= )", "", text) if "." in (text := duration(value_ns)) else text
 
 
 def gpu_called(device: int | None, of: int) -> str:
