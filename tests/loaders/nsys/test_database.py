@@ -347,3 +347,18 @@ def test_rows_of_no_process_are_of_the_only_one(tmp_path: Path) -> None:
     tables["CUPTI_ACTIVITY_KIND_RUNTIME"].append(twin.call(200, 1100, 1120, 1))
     profile = load_one(str(twin.write(tmp_path / "two.sqlite", "2023.4", tables)))
     assert rows(profile["sessions"], "pid") == [(None,), (100,), (200,)]
+
+
+def test_a_time_of_another_century_costs_its_row_alone(tmp_path: Path) -> None:
+    path = twin.write(tmp_path / "run.sqlite", twin.GENERATIONS[-1])
+    before = load_one(str(path))
+    with sqlite3.connect(path) as database:
+        first = "(SELECT min(rowid) FROM {0})"
+        for table, column in (("CUPTI_ACTIVITY_KIND_KERNEL", "end"), ("NVTX_EVENTS", "start")):
+            database.execute(f"UPDATE {table} SET {column} = 9200000000000000000 WHERE rowid = {first.format(table)}")
+    after = load_one(str(path))
+    assert after["activities"].height == before["activities"].height
+    assert after["activities"]["duration_ns"].null_count() == before["activities"]["duration_ns"].null_count() + 1
+    assert after["ops"].height >= before["ops"].height - 1 > 0
+    assert not any("too far apart" in str(reason) for *_, reason in issues(after))
+    assert any("lie more than a week" in str(reason) for *_, reason in issues(after))

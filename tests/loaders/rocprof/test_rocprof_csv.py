@@ -290,3 +290,12 @@ def test_the_json_of_rocprofv3_says_what_to_record() -> None:
     for text in ('{"rocprofiler-sdk-tool": [{"metadata": {"pid": 1}}]}', '{\n  "rocprofiler-sdk-tool": [\n  {}\n]}\n'):
         with pytest.raises(ProftuiError, match="a JSON file of rocprofv3"):
             read(text)
+
+
+def test_times_too_far_apart_to_be_of_one_run_cost_their_rows_alone() -> None:
+    far = '"MARKER_CORE_API","far",70,71,5,9200000000000000000,9200000000000000009\n'
+    profile = read("\n".join((NEW_KERNELS, CALLS, MARKERS + far)))
+    assert rows(profile, "ops", "name", "duration_ns") == [("linear", 300)]
+    assert rows(profile, "ranges", "name", "start_ns", "duration_ns")[-1] == ("far", None, None)
+    assert [op for (op,) in rows(profile, "activities", "op")] == [None, 0]
+    assert any("1 row has times that lie more than a week" in reason for reason in reasons(profile))

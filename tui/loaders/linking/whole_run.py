@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from tui.loaders.linking.astray import astray_in_words, without_astray
 from tui.loaders.linking.launches import iteration_at, link_ops, with_launch
 from tui.loaders.linking.nvtx_ops import ops_from_ranges
 from tui.loaders.linking.steps import mark_steps
 from tui.model.schema import conform, empty
 
 if TYPE_CHECKING:
-    from tui.loaders.collector import Session
+    from tui.loaders.collector import Collector, Session
 
 LAUNCH: Final = ("launch_ns", "launch_pid", "launch_tid")
 """When and where an activity was launched: columns of activities that need no call to tell it."""
@@ -23,6 +24,7 @@ def linked(
     calls: pl.DataFrame | None,
     ranges: pl.DataFrame | None,
     session: Session,
+    collector: Collector,
     *,
     kind: str = "NVTX range",
 ) -> dict[str, pl.DataFrame]:
@@ -36,8 +38,18 @@ def linked(
         calls: API calls, columns of the model.
         ranges: Columns of the model.
         session: What they are of.
+        collector: Told of times that cannot be of the same run as the others, which become unknown.
         kind: What a range is called.
     """
+    given = {"activities": activities, "calls": calls, "ranges": ranges}
+    there = {
+        name: conform("ranges", rows) if name == "ranges" else rows for name, rows in given.items() if rows is not None
+    }
+    near, astray = without_astray(*there.values())
+    kept = dict(zip(there, near, strict=True))
+    activities, calls, ranges = (kept.get(name) for name in given)
+    if astray:
+        collector.issue("warning", None, "", astray_in_words(astray))
     frames: dict[str, pl.DataFrame] = {}
     if calls is not None:
         frames["api_calls"] = calls
@@ -46,7 +58,7 @@ def linked(
     if activities is not None and LAUNCH[0] not in activities.columns:
         activities = with_launch(activities, empty("api_calls") if calls is None else calls)
     if ranges is not None:
-        marked = mark_steps(conform("ranges", ranges), kind=kind)
+        marked = mark_steps(ranges, kind=kind)
         if marked.source:
             session.facts["iteration_source"] = marked.source
         is_mark = pl.col("duration_ns").eq_missing(0)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from tui.loaders.linking.astray import astray_in_words, without_astray
 from tui.loaders.linking.launches import iteration_at, link_ops, with_launch
 from tui.loaders.linking.nvtx_ops import ops_from_ranges
 from tui.loaders.linking.steps import mark_steps
@@ -124,6 +125,10 @@ def read_export(
 def _add_process(rows: _Rows, process: int, collector: Collector) -> str | None:
     """Add the frames of one process; returns where its iterations are from."""
     pid = pl.lit(_pid(process), pl.Int64).alias("pid")
+    near, astray = without_astray(rows.work, rows.calls, rows.ranges)
+    rows = _Rows(*near)
+    if astray:
+        collector.issue("warning", None, "", astray_in_words(astray))
     calls = rows.calls.with_columns(pid)
     _tell_of_calls(calls, collector)
     ranges = rows.ranges.with_columns(pid).sort("start_ns", nulls_last=True, maintain_order=True)

@@ -187,6 +187,7 @@ def _traces(run: Run, collector: Collector) -> None:
         pl.concat(calls) if calls else None,
         pl.concat(ranges) if ranges else None,
         run.session,
+        collector,
     )
     collector.add_frames(frames)
 

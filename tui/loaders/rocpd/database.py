@@ -96,6 +96,7 @@ def _read_recording(recording: Recording, collector: Collector) -> None:
             mine["api_calls"].drop("process_row"),
             mine["ranges"].drop("process_row") if mine["ranges"].height else None,
             session,
+            collector,
             kind="roctx range",
         )
         if process is (known or [process])[0]:

@@ -99,7 +99,7 @@ class _RocprofDatabase:
             how="diagonal",
         )
         api = calls.select(pl.col("Name").cast(NAME).alias("name"), *_span(origin), "pid", "tid", correlation="Index")
-        collector.add_frames(linked(work, api, None, session))
+        collector.add_frames(linked(work, api, None, session, collector))
         collector.issue(
             "info", None, "", f"times count from the first event, at {origin} ns of the machine's own clock"
         )

@@ -97,6 +97,7 @@ def _activities(run: Run, collector: Collector) -> None:
         api,
         None if ranges is None or ranges.is_empty() else ranges,
         run.session,
+        collector,
         kind="roctx range",
     )
     collector.add_frames(frames)
