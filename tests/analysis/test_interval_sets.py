@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.analysis.interval_sets import EMPTY, IntervalSet, at_least, depth, overlaps, union_of
+from tui.analysis.interval_sets import EMPTY, IntervalSet, at_least, most_at_once, overlaps, union_length, union_of
 
 INTERVALS = st.lists(st.tuples(st.integers(-20, 60), st.integers(0, 15)), max_size=12)
 END = 80
@@ -66,8 +66,16 @@ def test_so_many_are_on_at_once(intervals: list[tuple[int, int]], count: int) ->
         if sum(start <= moment < start + length for start, length in intervals) >= count
     }
     assert covered(at_least(starts, ends, count)) == expected
-    moments, on = depth(starts, ends)
-    assert int((np.diff(moments) * on).sum()) == sum(length for _, length in intervals)
+    depths = [sum(start <= moment < start + length for start, length in intervals) for moment in range(-20, END)]
+    assert most_at_once(starts, ends) == max(*depths, min(1, len(intervals)))
+    assert union_length(starts, ends) == len(instants(intervals))
+
+
+@given(INTERVALS, st.integers(-30, END), st.integers(-30, END))
+def test_what_lies_between_two_moments(intervals: list[tuple[int, int]], x: int, y: int) -> None:
+    first, last = sorted((x, y))
+    found = interval_set(intervals).clipped(first, last)
+    assert covered(found) == {moment for moment in instants(intervals) if first <= moment < last}
 
 
 def test_pairs_that_overlap_are_those_that_share_time() -> None:

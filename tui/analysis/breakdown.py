@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from tui.analysis.host_phases import HostPhase, host_phases
-from tui.analysis.interval_sets import EMPTY, IntervalSet, union_of
+from tui.analysis.interval_sets import EMPTY, IntervalSet, union_length, union_of
 from tui.analysis.memo import once_per_profile
 from tui.analysis.recording import Tool, tool_of
 from tui.analysis.tensor_core_use import TensorCoreUse, tensor_core_use
@@ -155,38 +155,39 @@ def _rows(
     *,
     told_memory: bool,
 ) -> list[tuple[object, ...]]:
-    sets = dict(host.sets)
-    why: dict[Category, str | None] = {c: reason for c, reason in _NOT_TOLD.items() if c not in sets}
+    why: dict[Category, str | None] = {c: reason for c, reason in _NOT_TOLD.items() if c not in host.sets}
+    times: dict[Category, int | None] = dict.fromkeys(_GPU_CATEGORIES)
+    covered, so_far = EMPTY, 0
     if line is None:
         why |= dict.fromkeys((Category.TENSOR_CORES, Category.OTHER_KERNELS, Category.MEMORY), _NO_GPU_WORK)
     else:
         classes = use[line.rows]
-        sets |= {
-            category: union_of(line.starts[chosen], line.ends[chosen])
-            for category, kind in _GPU_CATEGORIES.items()
-            if len(chosen := np.flatnonzero(classes == kind)) or category is not Category.UNKNOWN_KERNELS
-        }
-        if Category.UNKNOWN_KERNELS in sets:
-            why[Category.UNKNOWN_KERNELS] = "nothing says whether these kernels use tensor cores"
-            if not np.isin(classes, (TensorCoreUse.YES, TensorCoreUse.NO)).any():
-                for category in (Category.TENSOR_CORES, Category.OTHER_KERNELS):
-                    sets.pop(category)
-                    why[category] = "nothing says of any kernel whether it uses tensor cores"
+        counts = np.bincount(classes, minlength=len(TensorCoreUse))
+        for category, kind in _GPU_CATEGORIES.items():
+            times[category] = 0
+            if counts[kind]:
+                # What is on with a category before it counts there.
+                on = classes <= kind
+                now = union_length(line.starts[on], line.ends[on])
+                times[category], so_far = now - so_far, now
+        if not counts[TensorCoreUse.YES] and not counts[TensorCoreUse.NO] and counts[TensorCoreUse.UNKNOWN]:
+            for category in (Category.TENSOR_CORES, Category.OTHER_KERNELS):
+                times[category] = None
+                why[category] = "nothing says of any kernel whether it uses tensor cores"
         if not told_memory:
-            sets.pop(Category.MEMORY)
+            times[Category.MEMORY] = None
             why[Category.MEMORY] = "the input records kernels alone"
+        covered = union_of(line.starts, line.ends)
+    if times[Category.UNKNOWN_KERNELS]:
+        why[Category.UNKNOWN_KERNELS] = "nothing says whether these kernels use tensor cores"
+    else:
+        times.pop(Category.UNKNOWN_KERNELS)
     wall = host.last_ns - host.first_ns
-    times: dict[Category, int | None] = {}
-    covered, so_far = EMPTY, 0
-    edges = np.array([host.first_ns]), np.array([host.last_ns])
-    for category in Category:
-        if category in sets:
-            covered = covered | sets[category]
-            now = int(covered.within(*edges)[0])
-            times[category] = now - so_far
-            so_far = now
-        elif category in why:
-            times[category] = None
+    for category in _HOST_CATEGORIES:
+        times[category] = None
+        if category in host.sets:
+            covered = covered | host.sets[category]
+            times[category], so_far = covered.length - so_far, covered.length
     times[Category.OTHER] = wall - so_far
     missing = [str(category) for category in times if times[category] is None]
     if missing:
@@ -195,6 +196,7 @@ def _rows(
     return [(session, device, str(c), time, wall, why.get(c)) for c, time in times.items()]
 
 
+_HOST_CATEGORIES: Final = (Category.DATALOADER, Category.IO, Category.CPU)
 _GPU_CATEGORIES: Final = {
     Category.TENSOR_CORES: TensorCoreUse.YES,
     Category.OTHER_KERNELS: TensorCoreUse.NO,
@@ -224,7 +226,7 @@ def _host(profile: Profile, session: int, own: list[Timeline]) -> _Host | None:
     }
     if len(ops.starts) or len(calls.starts):
         sets[Category.CPU] = ops | calls
-    return _Host(first, last, sets)
+    return _Host(first, last, {category: spans.clipped(first, last) for category, spans in sets.items()})
 
 
 def _spans(rows: pl.DataFrame) -> IntervalSet:

@@ -55,10 +55,7 @@ class IntervalSet:
             return other
         if not len(other.starts):
             return self
-        starts = np.concatenate((self.starts, other.starts))
-        # Two sorted runs: a stable sort merges them.
-        order = np.argsort(starts, kind="stable")
-        return union_of(starts[order], np.concatenate((self.ends, other.ends))[order])
+        return union_of(np.concatenate((self.starts, other.starts)), np.concatenate((self.ends, other.ends)))
 
     def __and__(self, other: IntervalSet) -> IntervalSet:
         """The time that is in both.
@@ -80,6 +77,17 @@ class IntervalSet:
         if not len(self.starts) or not len(other.starts):
             return self
         return self & other.gaps(int(self.starts[0]), int(self.ends[-1]))
+
+    def clipped(self, first: int, last: int) -> IntervalSet:
+        """What of them lies between two moments.
+
+        >>> union_of(np.array([0, 8]), np.array([5, 20])).clipped(3, 10).length
+        4
+        """
+        if not len(self.starts) or (self.starts[0] >= first and self.ends[-1] <= last):
+            return self
+        inside = (self.starts < last) & (self.ends > first)
+        return _apart(np.maximum(self.starts[inside], first), np.minimum(self.ends[inside], last))
 
     def gaps(self, first: int, last: int) -> IntervalSet:
         """The time from ``first`` to ``last`` that the stretches do not cover.
@@ -103,16 +111,38 @@ def _apart(starts: Ints, ends: Ints) -> IntervalSet:
     return IntervalSet(starts, ends, np.cumsum(lengths) - lengths)
 
 
+def in_order(values: Ints) -> Ints:
+    """The values sorted; themselves where they are. A stable sort is quick with runs that are in order."""
+    if (values[1:] < values[:-1]).any():
+        values = np.sort(values, kind="stable")
+    return values
+
+
 def union_of(starts: Ints, ends: Ints) -> IntervalSet:
     """The union of intervals, in any order; those without length count as moments and add none."""
     if not len(starts):
         return EMPTY
-    if (starts[1:] < starts[:-1]).any():
-        order = np.argsort(starts, kind="stable")
-        starts, ends = starts[order], ends[order]
-    reached = np.maximum.accumulate(ends)
-    first = np.flatnonzero(np.concatenate(([True], starts[1:] > reached[:-1])))
-    return _apart(starts[first], reached[np.append(first[1:] - 1, len(ends) - 1)])
+    # The i-th start opens a stretch where i intervals have ended before it: which start an end belongs to is no matter.
+    starts, ends = in_order(starts), in_order(ends)
+    opens = np.flatnonzero(starts[1:] > ends[:-1])
+    if len(opens) == len(starts) - 1:
+        return _apart(starts, ends)
+    return _apart(
+        np.concatenate((starts[:1], starts[opens + 1])),
+        np.concatenate((ends[opens], ends[-1:])),
+    )
+
+
+def union_length(starts: Ints, ends: Ints) -> int:
+    """How long the union of intervals is, without making it.
+
+    >>> union_length(np.array([0, 5, 30]), np.array([10, 20, 40]))
+    30
+    """
+    if not len(starts):
+        return 0
+    starts, ends = in_order(starts), in_order(ends)
+    return int(ends[-1] - starts[0] - np.maximum(starts[1:] - ends[:-1], 0).sum())
 
 
 def overlaps(one: IntervalSet, other: IntervalSet) -> tuple[Ints, Ints]:
@@ -135,20 +165,33 @@ def at_least(starts: Ints, ends: Ints, count: int) -> IntervalSet:
     >>> at_least(np.array([0, 5, 8]), np.array([10, 9, 12]), 2).length
     5
     """
-    moments, on = depth(starts, ends)
-    enough = on >= count
-    return union_of(moments[:-1][enough], moments[1:][enough])
+    if len(starts) < count:
+        return EMPTY
+    # So many are on from the start that is count - 1 places after as many starts as there were ends, to the next end.
+    opened, closed = in_order(starts)[count - 1 :], in_order(ends)[: len(ends) - count + 1]
+    there = opened < closed
+    return union_of(opened[there], closed[there])
 
 
-def depth(starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
-    """How many intervals are on between each moment and the next.
+def most_at_once(starts: Ints, ends: Ints) -> int:
+    """The most intervals that are on at the same time; one that ends as another begins is not on with it.
 
-    Returns:
-        Moments in order, and for each but the last how many intervals are on from it to the next one.
+    >>> most_at_once(np.array([0, 5, 8]), np.array([10, 9, 12]))
+    3
     """
-    if not len(starts):
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    moments = np.concatenate((starts, ends))
-    order = np.argsort(moments, kind="stable")
-    steps = np.concatenate((np.ones(len(starts), np.int64), np.full(len(ends), -1, np.int64)))
-    return moments[order], np.cumsum(steps[order])[:-1]
+    long = ends > starts
+    if not long.any():
+        return min(1, len(starts))
+    opened, closed = in_order(starts[long]), in_order(ends[long])
+
+    def reaches(count: int) -> bool:
+        return count <= len(opened) and bool((opened[count - 1 :] < closed[: len(closed) - count + 1]).any())
+
+    high = 2
+    while reaches(high):
+        high *= 2
+    low = high // 2
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if reaches(middle) else (low, middle)
+    return low

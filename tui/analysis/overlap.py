@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from tui.analysis.communication import WorkKind, work_kinds
-from tui.analysis.interval_sets import IntervalSet, at_least, union_of
+from tui.analysis.interval_sets import IntervalSet, at_least, most_at_once, union_length, union_of
 from tui.analysis.memo import once_per_profile
 from tui.analysis.timelines import Timeline, classes_of, timelines
 from tui.model.columns import columns
@@ -123,7 +123,7 @@ def _row(line: Timeline, kinds: Classes, directions: Classes, streams: pl.Series
     compute = union(is_kernel & (kinds != WorkKind.COMMUNICATION))
     comm, copies = union(kinds == WorkKind.COMMUNICATION), union(kinds == WorkKind.COPY)
     kernels = compute | comm
-    busy = kernels | copies
+    busy_ns = union_length(line.starts, line.ends)
     up, down = union(directions == 1), union(directions == 2)
     span = int(line.ends.max() - line.starts[0])
     starts, ends = line.starts[is_kernel], line.ends[is_kernel]
@@ -137,26 +137,17 @@ def _row(line: Timeline, kinds: Classes, directions: Classes, streams: pl.Series
         span,
         compute.length,
         kernels.length - compute.length,
-        busy.length - kernels.length,
-        busy.length,
-        span - busy.length,
+        busy_ns - kernels.length,
+        busy_ns,
+        span - busy_ns,
         comm.length,
         copies.length,
         kernels.length,
-        (copies & kernels).length,
+        copies.length + kernels.length - busy_ns,
         up.length,
         down.length,
         (up & down).length,
         together.length,
-        _most(starts, ends),
+        most_at_once(starts, ends),
         named.n_unique() if len(named) and not named.null_count() else None,
     )
-
-
-def _most(starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> int:
-    """The most intervals that are on at once; one that ends as another begins is not on with it."""
-    long = ends > starts
-    if not long.any():
-        return min(1, len(starts))
-    before = np.searchsorted(np.sort(ends[long]), starts[long], side="right")
-    return int((np.arange(1, len(before) + 1) - before).max())

@@ -23,10 +23,10 @@ FIRST_WITH_TENSOR_CORES: Final = 7.0
 
 
 class TensorCoreUse(IntEnum):
-    """What an activity is."""
+    """What an activity is, in the order in which the breakdown of wall time counts it."""
 
-    NO = 0
-    YES = 1
+    YES = 0
+    NO = 1
     UNKNOWN = 2
     MEMORY = 3
 
@@ -41,7 +41,6 @@ def tensor_core_use(profile: Profile) -> npt.NDArray[np.int8]:
     activities = profile["activities"]
     by_name = classes_of(activities["name"], _by_name)
     kind = classes_of(activities["kind"], _kind)
-    told = activities["uses_tensor_core"].cast(pl.Int8).fill_null(-1).to_numpy()
     without = _without_tensor_cores(profile)
     use = np.where(kind == TensorCoreUse.NO, by_name, kind)
     is_kernel = (kind == TensorCoreUse.NO) | (kind == TensorCoreUse.UNKNOWN)
@@ -49,14 +48,24 @@ def tensor_core_use(profile: Profile) -> npt.NDArray[np.int8]:
         code = pl.struct("session", "device")
         none = activities.select(code.is_in(without.select(code).to_series().implode())).to_series().to_numpy()
         use = np.where(is_kernel & none, np.int8(TensorCoreUse.NO), use)
-    found: npt.NDArray[np.int8] = np.where(is_kernel & (told >= 0), told, use).astype(np.int8)
+    told = activities["uses_tensor_core"]
+    if told.null_count() < len(told):
+        recorded = told.cast(pl.Int8).fill_null(-1).to_numpy()
+        verdict = np.where(recorded == 1, np.int8(TensorCoreUse.YES), np.int8(TensorCoreUse.NO))
+        use = np.where(is_kernel & (recorded >= 0), verdict, use)
+    found: npt.NDArray[np.int8] = use.astype(np.int8, copy=False)
     return found
 
 
 def _by_name(names: pl.Series) -> npt.NDArray[np.int8]:
     verdicts = tensor_cores_by_name(names).select(
         pl.col("name").cast(pl.String),
-        pl.col("uses_tensor_core").cast(pl.Int8).fill_null(int(TensorCoreUse.UNKNOWN)).alias("use"),
+        pl.when("uses_tensor_core")
+        .then(int(TensorCoreUse.YES))
+        .when(~pl.col("uses_tensor_core"))
+        .then(int(TensorCoreUse.NO))
+        .cast(pl.Int8)
+        .alias("use"),
     )
     found = names.alias("name").to_frame().join(verdicts, on="name", how="left", maintain_order="left")["use"]
     return found.fill_null(int(TensorCoreUse.UNKNOWN)).to_numpy()

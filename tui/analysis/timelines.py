@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -44,18 +44,10 @@ class Timeline:
 def timelines(profile: Profile) -> tuple[Timeline, ...]:
     """One for each device of each session that has work with known times, by session and device."""
     told = dict(profile["sessions"].select("session", "start_resolution_ns").iter_rows())
-    timed = (
-        profile["activities"]
-        .lazy()
-        .select("session", "device", "start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
-        .with_row_index("row")
-        .drop_nulls(["start_ns", "end_ns"])
-        .collect()
-    )
     found = []
-    for (session, device), part in _parts(timed):
-        starts, ends, rows = (part[name].to_numpy() for name in ("start_ns", "end_ns", "row"))
-        rows = rows.astype(np.int64)
+    for (session, device), rows, part in _parts(profile["activities"]):
+        starts = part["start_ns"].to_numpy()
+        ends = starts + part["duration_ns"].to_numpy()
         if (starts[1:] < starts[:-1]).any():
             order = np.argsort(starts, kind="stable")
             starts, ends, rows = starts[order], ends[order], rows[order]
@@ -63,11 +55,20 @@ def timelines(profile: Profile) -> tuple[Timeline, ...]:
     return tuple(sorted(found, key=lambda line: (line.session, -1 if line.device is None else line.device)))
 
 
-def _parts(timed: pl.DataFrame) -> list[tuple[tuple[int, int | None], pl.DataFrame]]:
-    gpus = timed.select("session", "device").unique()
+def _parts(activities: pl.DataFrame) -> Iterator[tuple[tuple[int, int | None], Ints, pl.DataFrame]]:
+    """For each GPU the rows whose times are known: session and device, where they are, their times."""
+    times = activities.select("session", "device", "start_ns", "duration_ns")
+    rows = np.arange(times.height)
+    if times["start_ns"].null_count() or times["duration_ns"].null_count():
+        known = (times["start_ns"].is_not_null() & times["duration_ns"].is_not_null()).to_numpy()
+        times, rows = times.filter(pl.Series(known)), rows[known]
+    gpus = times.select("session", "device").unique()
     if gpus.height == 1:
-        return [(gpus.row(0), timed)]
-    return list(timed.partition_by("session", "device", as_dict=True).items())
+        yield gpus.row(0), rows, times
+    elif gpus.height:
+        parts = times.with_columns(pl.Series("row", rows)).partition_by("session", "device", as_dict=True)
+        for (session, device), part in parts.items():
+            yield (session, device), part["row"].to_numpy(), part
 
 
 def classes_of(names: pl.Series, classify: Callable[[pl.Series], npt.NDArray[np.int8]]) -> npt.NDArray[np.int8]:
@@ -81,8 +82,13 @@ def classes_of(names: pl.Series, classify: Callable[[pl.Series], npt.NDArray[np.
     if distinct.is_empty():
         return np.zeros(0, np.int8)
     numbers = classify(distinct.cast(pl.String).fill_null(""))
-    codes = distinct.to_physical().cast(pl.Int64).fill_null(-1).to_numpy() + 1
-    table = np.zeros(int(codes.max()) + 1, np.int8)
-    table[codes] = numbers
-    found: npt.NDArray[np.int8] = table[names.to_physical().cast(pl.Int64).fill_null(-1).to_numpy() + 1]
+    # A missing name has the place after all others.
+    codes = distinct.to_physical()
+    last = int(codes.max() or 0) + 1  # type: ignore[arg-type]
+    table = np.zeros(last + 1, np.int8)
+    table[codes.fill_null(last).to_numpy()] = numbers
+    places = names.to_physical()
+    if places.null_count():
+        places = places.fill_null(last)
+    found: npt.NDArray[np.int8] = table[places.to_numpy()]
     return found
