@@ -24,6 +24,7 @@ LAYERS = (
 """From the bottom up: a layer imports itself and what is below it."""
 
 HEADLESS = (
+    "check",
     "cli",
     "clipboard",
     "export",

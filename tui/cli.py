@@ -1,7 +1,7 @@
 """The command line: ``proftui FILE...`` opens the explorer, its commands do the same work without a screen.
 
-Standard output carries data alone; everything said to the person goes to standard error. Exit status: 0 fine, 2 the
-input or the command line is wrong, 130 interrupted; 1 is a fault of the program itself.
+Standard output carries data alone; everything said to the person goes to standard error. Exit status: 0 fine, 1
+`check` found what it is to fail on, 2 the input or the command line is wrong, 130 interrupted.
 
 Nothing heavy is imported before the arguments are read: ``--help`` and ``--version`` answer at once.
 """
@@ -26,7 +26,9 @@ from tui.terminal import COLORS, NO_COLOR, Terminal, environment_changes, termin
 if TYPE_CHECKING:
     from tui.model.profile import Profile
 
+    from tui.report import Style
 BAD_INPUT: Final = 2
+FOUND: Final = 1
 INTERRUPTED: Final = 130
 
 VIEWS: Final = (
@@ -42,12 +44,19 @@ VIEWS: Final = (
     "tool-report",
     "issues",
 )
+    "findings",
 """What `report` prints."""
 
 EXPORT_FORMATS: Final = ("csv", "tsv", "json", "ndjson", "parquet", "xlsx", "markdown")
 """What `export` writes; the writers are `tui.export.FORMATS`."""
 
 BINARY_FORMATS: Final = ("parquet", "xlsx")
+CHECK_FORMATS: Final = ("text", "json", "markdown", "sarif")
+"""What `check` writes: `tui.check.FORMATS`."""
+
+FAIL_ON: Final = ("info", "warning", "error")
+"""How grave findings can be: `tui.check.SEVERITIES`."""
+
 
 PIPE_WIDTH: Final = 100
 """Columns of a text report where no terminal says how wide it is."""
@@ -56,6 +65,7 @@ COMMANDS: Final = {
     "report": "print what a view shows, as text, Markdown or JSON",
     "export": "write one frame as csv, tsv, json, ndjson, parquet, xlsx or markdown",
     "inspect": "tell what a file holds, which views it feeds, and why it cannot feed the others",
+    "check": "look for what costs time, with the exit status for CI: 1 where it is as grave as --fail-on",
     "formats": "list what can be opened, how it is recognised and how to record it",
 }
 
@@ -146,6 +156,9 @@ def _command_parser(command: str) -> argparse.ArgumentParser:
     elif command == "inspect":
         parser.add_argument("--format", choices=("text", "json"), default="text")
     else:
+    elif command == "check":
+        parser.add_argument("--fail-on", choices=FAIL_ON, help="exit with 1 where anything found is this grave")
+        parser.add_argument("--format", choices=CHECK_FORMATS, default="text")
         from tui.exportable import NAMES
 
         parser.add_argument("--frame", required=True, choices=NAMES, metavar="FRAME", help=", ".join(NAMES))
@@ -182,7 +195,7 @@ def _run(arguments: list[str]) -> int:
 
         _say(formats_text(formats(), width=_width()))
         return 0
-    return {"report": _report, "export": _export, "inspect": _inspect}[command](options)
+    return {"report": _report, "export": _export, "check": _check, "inspect": _inspect}[command](options)
 
 
 # --- opening ---------------------------------------------------------------------------------------------------------
@@ -265,9 +278,7 @@ def _report(options: argparse.Namespace) -> int:
     from tui import report, report_dashboard
 
     profile, errors = _load(options)
-    known = _terminal(options.color)
-    colored = known.color != NO_COLOR and (sys.stdout.isatty() or options.color in ("always", "16"))
-    style = report.Style(_width(), ascii_only=not known.utf8, bold=colored)
+    style = _style(options.color)
     if options.view == "dashboard":
         dashboard = report_dashboard.DashboardReport(profile, gpu=options.gpu)
         text = {"text": lambda: dashboard.as_text(style), "markdown": dashboard.as_markdown, "json": dashboard.as_json}
@@ -275,6 +286,11 @@ def _report(options: argparse.Namespace) -> int:
         view = options.view
         text = {
             "text": lambda: report.as_text(profile, view, style, gpu=options.gpu),
+    elif options.view == "findings":
+        from tui.check import Check
+
+        check = Check(profile, gpu=options.gpu)
+        text = {"text": lambda: check.as_text(style), "markdown": check.as_markdown, "json": check.as_json}
             "markdown": lambda: report.as_markdown(profile, view, gpu=options.gpu),
             "json": lambda: report.as_json(profile, view, gpu=options.gpu),
         }
@@ -285,6 +301,31 @@ def _report(options: argparse.Namespace) -> int:
 def _export(options: argparse.Namespace) -> int:
     from tui.export import for_terminal, format_of, write
     from tui.exportable import frame
+
+def _style(color: str) -> Style:
+    """How text is written on standard output."""
+    from tui.report import Style
+
+    known = _terminal(color)
+    colored = known.color != NO_COLOR and (sys.stdout.isatty() or color in ("always", "16"))
+    return Style(_width(), ascii_only=not known.utf8, bold=colored)
+
+
+def _check(options: argparse.Namespace) -> int:
+    from tui.check import Check
+
+    profile, errors = _load(options)
+    check = Check(profile, gpu=options.gpu)
+    writers = {
+        "text": lambda: check.as_text(_style(options.color)),
+        "markdown": check.as_markdown,
+        "json": check.as_json,
+        "sarif": check.as_sarif,
+    }
+    (_say if options.format == "text" else _data)(writers[options.format]())
+    failed = options.fail_on is not None and check.reaches(options.fail_on)
+    return _status(errors) or (FOUND if failed else 0)
+
 
     to_stdout = options.output == "-"
     format_name = options.format or (None if to_stdout else format_of(options.output)) or "csv"

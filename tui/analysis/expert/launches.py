@@ -211,8 +211,7 @@ def launch_delay(case: Case) -> Verdict:
         f"{rows.height:,} of {counted(number, 'kernel')} ({percent(share)}) start more than {rounded(least)} after "
         f"their "
         f"call ended, on an idle GPU; the latest {called(worst['name'][0])}, by {duration(worst['late_ns'][0])}.",
-        "They wait for something that is not GPU work here: another stream or process, an event, or a lower "
-        "priority.",
+        "They wait for something that is not GPU work here: another stream or process, an event, or a lower priority.",
         numbers,
         taken,
         "all of these delays",
@@ -353,8 +352,7 @@ def loading(case: Case) -> Verdict:
     return Found(
         f"{called(rows['name'][0])} and the like load or compile kernels for {duration(taken)}: "
         f"{percent(share)} of the {of_what}.",
-        "Warm up before you measure, or leave the first iterations out; CUDA_MODULE_LOADING=EAGER loads at the "
-        "start.",
+        "Warm up before you measure, or leave the first iterations out; CUDA_MODULE_LOADING=EAGER loads at the start.",
         numbers,
         taken,
         "all of these calls",

@@ -63,8 +63,7 @@ def no_tensor_cores(case: Case) -> Verdict:
     if use.reason:
         return Clean(f"tensor cores do not apply: {use.reason}", numbers)
     if use.using_ns:
-        return Clean(
-            f"{duration(use.using_ns)} of {duration(use.kernel_ns)} of kernel time use tensor cores", numbers)
+        return Clean(f"{duration(use.using_ns)} of {duration(use.kernel_ns)} of kernel time use tensor cores", numbers)
     unsettled = _unsettled(case, use)
     if unsettled:
         return CannotTell(unsettled)
@@ -97,8 +96,7 @@ def few_tensor_cores(case: Case) -> Verdict:
         return CannotTell(unsettled)
     efficiency = use.efficiency_pct
     if efficiency is None or not use.using_ns:
-        return Clean(
-            "nothing uses tensor cores: see P1" if use.eligible_ns else "no kernel does work for tensor cores")
+        return Clean("nothing uses tensor cores: see P1" if use.eligible_ns else "no kernel does work for tensor cores")
     numbers = {"efficiency_pct": efficiency, "eligible_ns": use.eligible_ns, "using_ns": use.eligible_using_ns}
     if efficiency >= case.limit("P2", "info_pct"):
         return Clean(f"{percent(efficiency)} of the work for tensor cores runs on them", numbers)
@@ -159,8 +157,7 @@ def layout(case: Case) -> Verdict:
     return Found(
         f"{called(first['name'])} and the like only change the layout: {percent(share)} of GPU time, "
         f"{counted(total(rows['calls']), 'launch', 'launches')}.",
-        "Keep one layout from end to end: model and input .to(memory_format=torch.channels_last) with half "
-        "precision.",
+        "Keep one layout from end to end: model and input .to(memory_format=torch.channels_last) with half precision.",
         numbers,
         taken,
         "all of these kernels",

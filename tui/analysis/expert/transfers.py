@@ -134,8 +134,7 @@ def no_two_way_copies(case: Case) -> Verdict:
     if share >= case.limit("T4", "overlap_pct"):
         return Clean(f"{percent(share)} of what could overlap does", numbers)
     return Found(
-        f"Copies to the device ({duration(up)}) and back ({duration(down)}) are on together for {duration(both)} "
-        f"only.",
+        f"Copies to the device ({duration(up)}) and back ({duration(down)}) are on together for {duration(both)} only.",
         "Use two streams: the GPU has an engine for each direction.",
         numbers,
         could - both,
@@ -186,8 +185,7 @@ def slow_copies(case: Case) -> Verdict:
     worst = by.row(0, named=True)
     numbers = {"rate": worst["rate"], "ceiling": worst["ceiling"], "of_ceiling_pct": worst["of_ceiling_pct"]}
     if worst["of_ceiling_pct"] >= case.limit("T5", "of_ceiling_pct"):
-        return Clean(
-            f"the slowest direction reaches {rate(worst['rate'])} of about {rate(worst['ceiling'])}", numbers)
+        return Clean(f"the slowest direction reaches {rate(worst['rate'])} of about {rate(worst['ceiling'])}", numbers)
     slow = by.filter(pl.col("of_ceiling_pct") < case.limit("T5", "of_ceiling_pct"))
     gain = int((slow["duration_ns"] - slow["could_ns"]).sum())
     return Found(
@@ -449,8 +447,7 @@ def peer_copies(case: Case) -> Verdict:
     return Found(
         f"{called(first['name'])} takes {percent(case.share(first['total_ns']))} of GPU time: "
         f"{counted(first['calls'] or 0, 'copy', 'copies')}.",
-        "Copy less: no .clone() or .contiguous() where a view does; check the path between GPUs (nvidia-smi topo "
-        "-m).",
+        "Copy less: no .clone() or .contiguous() where a view does; check the path between GPUs (nvidia-smi topo -m).",
         numbers,
         total,
         "all of these copies",

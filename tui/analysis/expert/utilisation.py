@@ -73,8 +73,7 @@ def _idle_cause(case: Case, device: int | None) -> tuple[str, str]:
     if in_calls > idle.length / 2:
         return (
             f", {duration(in_calls)} of them while the CPU is in CUDA calls",
-            "Launch less often and wait less: larger batches, CUDA graphs, no synchronize in the loop (see "
-            "api-calls).",
+            "Launch less often and wait less: larger batches, CUDA graphs, no synchronize in the loop (see api-calls).",
         )
     return (
         f", {duration(idle.length - in_calls)} of them while the CPU is in no CUDA call",
@@ -323,8 +322,7 @@ def micro_gaps(case: Case) -> Verdict:
     if share <= case.limit("U7", "idle_pct"):
         return Clean(f"gaps below {rounded(most)} take {percent(share)} of the span", numbers)
     return Found(
-        f"{counted(number, 'gap')} of less than {rounded(most)} take {duration(total)}: {percent(share)} of the "
-        f"span.",
+        f"{counted(number, 'gap')} of less than {rounded(most)} take {duration(total)}: {percent(share)} of the span.",
         "Fewer, larger kernels: capture the step in a CUDA graph, compile or fuse chains of small kernels.",
         numbers,
         total,
@@ -395,8 +393,7 @@ def silent_pauses(case: Case) -> Verdict:
         f"active, "
         f"{duration(total)} in all; the longest is {duration(pauses['gap_ns'][0])} at "
         f"{duration(pauses['start_ns'][0])}.",
-        "Look for garbage collection (gc.freeze), checkpoints, logging, locks or slow input there; CPU stacks show "
-        "it.",
+        "Look for garbage collection (gc.freeze), checkpoints, logging, locks or slow input there; CPU stacks show it.",
         {"pauses": len(rows), "idle_ns": total},
         total,
         "all of these pauses",

@@ -1,0 +1,94 @@
+"""The table of the Expert Systems view: what was found, then what could not be told, then what is clean."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.analysis.expert.model import Severity, State
+from tui.model.columns import Column, ColumnKind, columns
+from tui.model.view import TableSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+FOLDED: Final = "folded"
+"""The ``state`` of the row that stands for all clean ones."""
+
+EXPERT: Final = TableSpec(
+    "findings",
+    "Findings",
+    (
+        Column("verdict", "Verdict", ColumnKind.TEXT, "error, warning, info; cannot tell; clean.", 1),
+        Column("rules", "Rule", ColumnKind.TEXT, "The rule, or all that could not be told for this reason.", 2),
+        Column("message", "What", ColumnKind.TEXT, "What was found, or why nothing can be said.", 1),
+        Column(
+            "cost_ns", "Cost", ColumnKind.DURATION, "What it costs at most; its basis is in the details.", 2, ("cost",)
+        ),
+        *columns("session"),
+        Column("family", "About", ColumnKind.TEXT, "What the rule is about.", 6),
+        Column("name", "Name", ColumnKind.TEXT, "The rule by its name.", 7),
+        *columns("tool", "line"),
+    ),
+    key=("state", "rules", "message", "session"),
+    pinned="message",
+    pinned_least=34,
+)
+
+
+def expert_rows(findings: pl.DataFrame, *, unfolded: bool = False) -> pl.DataFrame:
+    """The rows of the view: one per finding, one per reason why rules could not be told, and the clean ones.
+
+    Args:
+        findings: `tui.analysis.expert.findings.findings`.
+        unfolded: Show each clean rule, not one row for all.
+
+    Returns:
+        The columns of `findings`, with verdict, rules and message.
+    """
+    found = findings.filter(pl.col("state") == State.FOUND.value).with_columns(
+        pl.col("severity").fill_null("says").alias("verdict"),
+        pl.coalesce("rule", "tool").alias("rules"),
+        pl.col("problem").alias("message"),
+    )
+    untold = (
+        findings.filter(pl.col("state") == State.CANNOT_TELL.value)
+        .group_by("reason", maintain_order=True)
+        .agg(
+            pl.col("rule").unique(maintain_order=True).str.join(" ").alias("rules"),
+            pl.when(pl.col("session").n_unique() == 1).then(pl.col("session").first()).alias("session"),
+            pl.col("state", "tool").first(),
+            pl.col("rule").n_unique().alias("number"),
+        )
+        .sort("number", descending=True, maintain_order=True)
+        .with_columns(pl.lit(State.CANNOT_TELL.value).alias("verdict"), pl.col("reason").alias("message"))
+    )
+    clean = findings.filter(pl.col("state") == State.CLEAN.value)
+    if unfolded or clean.is_empty():
+        told = clean.with_columns(
+            pl.lit(State.CLEAN.value).alias("verdict"), pl.col("rule").alias("rules"), pl.col("reason").alias("message")
+        )
+    else:
+        rules = clean["rule"].unique(maintain_order=True)
+        message = f"{rules.len()} rules found nothing: enter shows them"
+        told = pl.DataFrame(
+            {"state": [FOLDED], "verdict": [State.CLEAN.value], "rules": [" ".join(rules)], "message": [message]}
+        )
+    return pl.concat([found, untold.drop("number"), told], how="diagonal_relaxed")
+
+
+def counts(findings: pl.DataFrame) -> Mapping[str, int]:
+    """How many findings there are of each severity, and how many rules could not be told or are clean.
+
+    Keys: error, warning, info, cannot tell, clean, says (findings of tools that give no severity).
+    """
+    rows = findings.filter(pl.col("state") == State.FOUND.value)
+    by_severity = dict(rows.group_by(pl.col("severity").fill_null("says")).len().iter_rows())
+    by_state = dict(findings.group_by("state").agg(pl.col("rule").n_unique()).iter_rows())
+    return {
+        **{severity.value: by_severity.get(severity.value, 0) for severity in Severity},
+        State.CANNOT_TELL.value: by_state.get(State.CANNOT_TELL.value, 0),
+        State.CLEAN.value: by_state.get(State.CLEAN.value, 0),
+        "says": by_severity.get("says", 0),
+    }

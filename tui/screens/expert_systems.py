@@ -1,0 +1,68 @@
+"""Expert Systems: what was found, what it costs and what to do about it; what could not be told, and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from textual import on
+
+from tui.analysis.expert.findings import findings
+from tui.analysis.expert.model import State
+from tui.analysis.expert.view import EXPERT, FOLDED, expert_rows
+from tui.screens.single import TableScreen
+from tui.widgets.finding_details import finding_details
+from tui.widgets.table_pane import TablePane
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from tui.screens.base import ViewScreen
+    from tui.widgets.details import Details
+
+
+class ExpertSystemsScreen(TableScreen):
+    """One row per finding; rules that could not be told stand together by their reasons, clean ones in one row."""
+
+    VIEW = "expert-systems"
+    SPEC: ClassVar = EXPERT
+    EMPTY: ClassVar = "no rule applies to this input"
+    HELP: ClassVar = (
+        "What the rules found, gravest and dearest first; what could not be told, and why; the clean rules, folded.\n"
+        "Cost is what a finding costs at most, and costs overlap; i shows figures, thresholds and the rows behind it.\n"
+        "enter goes to those rows, q comes back. A rules.toml of your own changes thresholds and severities."
+    )
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._unfolded = False
+
+    def rows(self) -> pl.DataFrame:
+        """The findings."""
+        return expert_rows(findings(self.profile, gpu=self.program.options.gpu), unfolded=self._unfolded)
+
+    def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
+        """Everything that speaks for a finding."""
+        return finding_details(row)
+
+    @on(TablePane.RowOpened)
+    def _open_row(self, event: TablePane.RowOpened) -> None:
+        """Go to the rows behind a finding, or show the clean rules; else the details."""
+        row: dict[str, Any] = event.row
+        if row["state"] == FOLDED:
+            event.prevent_default()
+            self._unfolded = True
+            self.populate()
+        elif row["state"] == State.FOUND.value and self._can_go_to(row["view"]):
+            event.prevent_default()
+            self.program.go(row["view"], lambda screen: _show_only(screen, row["filter"] or ""))
+
+    def _can_go_to(self, view: str | None) -> bool:
+        return view is not None and self.program.availability.get(view, "ok") == "ok"
+
+
+def _show_only(screen: ViewScreen, query: str) -> None:
+    """The first table of a view with the rows of a filter alone."""
+    while screen.leave_level():
+        pass
+    if screen.table is not None:
+        screen.filter_table(query)

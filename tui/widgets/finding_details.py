@@ -1,0 +1,128 @@
+"""A finding with everything that speaks for it: figures, thresholds, cost, rows, and what to do."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from tui.analysis.expert.findings import OURS
+from tui.analysis.expert.model import State
+from tui.analysis.expert.view import FOLDED
+from tui.fitting import clip_middle
+from tui.fmt import duration, percent, rate, size
+from tui.model.columns import COLUMNS
+from tui.model.names import short_name
+from tui.views import view
+from tui.widgets.details import Details, sections, whole_value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from tui.widgets.details import Line
+
+NAME_SHOWN: Final = 60
+"""Cells of a name among the rows."""
+
+_BY_ENDING: Final[tuple[tuple[str, Callable[[Any], str]], ...]] = (
+    ("_ns", duration),
+    ("_pct", percent),
+    ("bytes", lambda value: size(int(value))),
+    ("rate", rate),
+    ("ceiling", rate),
+    ("bandwidth", rate),
+)
+"""How a figure is written, by the end of its name."""
+
+
+def finding_details(row: Mapping[str, Any]) -> Details:
+    """What is known of a row of the Expert Systems view.
+
+    Args:
+        row: Of `tui.analysis.expert.view.expert_rows`.
+    """
+    if row["state"] == State.FOUND.value:
+        return sections(_found(row))
+    if row["state"] == FOLDED:
+        return sections([("", [("Clean", row["rules"], ""), ("", "enter shows each with its figures", "")])])
+    state = "Cannot tell" if row["state"] == State.CANNOT_TELL.value else "Clean"
+    about: list[Line] = [(state, row["message"], ""), ("Rules", row["rules"], "")]
+    if row["title"] and row["state"] == State.CLEAN.value:
+        about.append(("Looks for", row["title"], ""))
+    return sections([("", about), ("Figures", _figures(row["numbers"])), ("Thresholds", _thresholds(row))])
+
+
+def _found(row: Mapping[str, Any]) -> list[tuple[str, list[Line]]]:
+    ours = row["tool"] == OURS
+    about: list[Line] = [("Problem", row["problem"] or "", ""), ("Do", row["recommendation"] or "", "")]
+    if row["cost_ns"] is not None:
+        about.append(("Costs", f"at most {duration(row['cost_ns'])}", row["cost_basis"] or ""))
+    elif row["cost_basis"]:
+        about.append(("Costs", "?", row["cost_basis"]))
+    if not ours:
+        about.append(("Says", row["tool"] or "", "the recording tool's own advisor"))
+    rule = f"{row['rule']} {row['name']}" if row["rule"] else ""
+    behind: list[Line] = []
+    if row["view"]:
+        behind.append(("enter", f"goes to {view(row['view']).title}", row["filter"] or ""))
+    more: list[Line] = [("Rule", rule, row["title"] or "")] if rule else []
+    more += [("Read more", row["link"], "")] if row["link"] else []
+    return [
+        ("", about),
+        ("Figures", _figures(row["numbers"])),
+        ("Thresholds", _thresholds(row)),
+        ("Rows behind it", [*_evidence(row["evidence"]), *behind]),
+        ("The rule", more),
+    ]
+
+
+def _figures(numbers: str | None) -> list[Line]:
+    return [(_label(name), written(name, value), "") for name, value in json.loads(numbers or "{}").items()]
+
+
+def _thresholds(row: Mapping[str, Any]) -> list[Line]:
+    return [
+        (_label(limit["name"]), written(limit["name"], limit["value"]), f"{limit['says']}; {limit['source']}")
+        for limit in json.loads(row["thresholds"] or "[]")
+    ]
+
+
+def _evidence(evidence: str | None) -> list[Line]:
+    lines: list[Line] = []
+    for number, row in enumerate(json.loads(evidence or "[]"), 1):
+        named = [clip_middle(short_name(str(row[key])), NAME_SHOWN) for key in ("name", "next") if row.get(key)]
+        others = [
+            f"{_label(key)} {written(key, value)}"
+            for key, value in row.items()
+            if key not in ("name", "next") and value is not None
+        ]
+        lines.append((str(number), "  ".join([*named, ", ".join(others)]), ""))
+    return lines
+
+
+def _label(name: str) -> str:
+    """The name of a figure in words.
+
+    >>> _label("busy_pct"), _label("longest_ns"), _label("total_ns")
+    ('busy', 'longest', 'total')
+    """
+    for ending in ("_ns", "_pct", "_bytes"):
+        name = name.removesuffix(ending)
+    return name.replace("_", " ")
+
+
+def written(name: str, value: object) -> str:
+    """A figure in the unit that the end of its name tells.
+
+    >>> written("busy_pct", 73.16), written("idle_ns", 1500), written("copies", 1678), written("compute", None)
+    ('73.16%', '1.500 µs', '1,678', '?')
+    """
+    if value is None:
+        return "?"
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        if name in COLUMNS and not name.endswith(("_ns", "_pct")):
+            return whole_value(COLUMNS[name].kind, value)
+        for ending, write in _BY_ENDING:
+            if name.endswith(ending):
+                return write(value)
+        return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.2f}"
+    return str(value)
