@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -11,17 +11,20 @@ import polars as pl
 
 from tui.loaders.chrome.pieces import NO_TEXT, Piece, Rows, Values
 from tui.loaders.chrome.times import NULL
-from tui.loaders.chrome.trace import Arg, ArgKind
+from tui.loaders.chrome.trace import Arg, ArgKind, Trace
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    from tui.loaders.chrome.trace import Split
+    from tui.loaders.source import Note
 
     Codes = npt.NDArray[np.int32]
     Ints = npt.NDArray[np.int64]
 
 _AXES: Final = ("x", "y", "z")
-
-
+_WHOLE: Final = ""
+"""The key of a frame that is not split."""
 _PART_ROWS: Final = 1 << 17
 """Events of a part of the frames: large enough for what is done once a part, small against a large file."""
 
@@ -29,10 +32,10 @@ _PART_ROWS: Final = 1 << 17
 class Assembly:
     """Takes the pieces of a trace in their order and makes its frames, part by part as they come."""
 
-    def __init__(self, args: Sequence[Arg]) -> None:
+    def __init__(self, args: Sequence[Arg], split: Split | None = None) -> None:
         self._args = args
         self._texts = _TextTable()
-        self._complete = _Frame(self._texts, args, ("start_ns", "duration_ns"))
+        self._complete = _Frame(self._texts, args, ("start_ns", "duration_ns"), split=split)
         self._instants = _Frame(self._texts, args, ("start_ns",))
         self._flows = _Frame(self._texts, (), ("start_ns",), is_flow=True)
         self._names: list[tuple[str | None, str | None, str, str]] = []
@@ -55,14 +58,28 @@ class Assembly:
         self._names += piece.names
         self.events += piece.events
 
-    def frames(self) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame, pl.DataFrame, int]:
-        """complete, instants, flows, names and origin_ns of a `Trace`."""
-        frames = [one.whole() for one in (self._complete, self._instants, self._flows)]
-        starts = (frame["start_ns"].min() for frame in (frames[:1] if frames[0].height else frames))
-        origin_ns = min((start for start in starts if isinstance(start, int)), default=0)
-        complete, instants, flows = (frame.with_columns(pl.col("start_ns") - origin_ns) for frame in frames)
+    def trace(self, metadata: Mapping[str, Any], notes: Sequence[Note], partial: str) -> Trace:
+        """All that was taken, and what else a `Trace` has."""
+        every = (self._complete, self._instants, self._flows)
+        complete, instants, flows = (one.whole() for one in every)
+        first = [one.first_ns for one in every if one.first_ns is not None]
+        origin_ns = min(first, default=0) if self._complete.first_ns is None else self._complete.first_ns
         schema = {"pid": pl.Categorical, "tid": pl.Categorical, "name": pl.String, "value": pl.String}
-        return complete, instants, flows, pl.DataFrame(self._names, schema=schema, orient="row"), origin_ns
+        return Trace(
+            metadata=metadata,
+            complete=_counted_from(origin_ns, complete.pop(_WHOLE, pl.DataFrame())),
+            parts={key: _counted_from(origin_ns, part) for key, part in complete.items()},
+            instants=_counted_from(origin_ns, instants[_WHOLE]),
+            flows=_counted_from(origin_ns, flows[_WHOLE]),
+            names=pl.DataFrame(self._names, schema=schema, orient="row"),
+            origin_ns=origin_ns,
+            notes=notes,
+            partial=partial,
+        )
+
+
+def _counted_from(origin_ns: int, frame: pl.DataFrame) -> pl.DataFrame:
+    return frame.with_columns(pl.col("start_ns") - origin_ns) if "start_ns" in frame.columns else frame
 
 
 class _TextTable:
@@ -102,14 +119,25 @@ class _TextTable:
 class _Frame:
     """A frame that grows part by part."""
 
-    def __init__(self, texts: _TextTable, args: Sequence[Arg], times: Sequence[str], *, is_flow: bool = False) -> None:
+    def __init__(
+        self,
+        texts: _TextTable,
+        args: Sequence[Arg],
+        times: Sequence[str],
+        *,
+        is_flow: bool = False,
+        split: Split | None = None,
+    ) -> None:
+        self.first_ns: int | None = None
+        """The earliest start, of what has become frames."""
+        self._split = split
         self._texts = texts
         self._args = args
         self._times = times
         self._is_flow = is_flow
         self._waiting: list[Rows] = []
         self._height = 0
-        self._parts: list[pl.DataFrame] = []
+        self._parts: dict[str, list[pl.DataFrame]] = {}
 
     def add(self, rows: Rows, codes: Codes, lines_before: int) -> None:
         """Take some rows, which are used up.
@@ -132,11 +160,11 @@ class _Frame:
         if self._height >= _PART_ROWS:
             self._build()
 
-    def whole(self) -> pl.DataFrame:
-        """All rows."""
+    def whole(self) -> dict[str, pl.DataFrame]:
+        """All rows, as they are split or under `_WHOLE`."""
         if self._height or not self._parts:
             self._build()
-        return pl.concat(self._parts, rechunk=False)
+        return {key: pl.concat(parts, rechunk=False) for key, parts in self._parts.items()}
 
     def _build(self) -> None:
         parts, height = self._waiting, self._height
@@ -160,7 +188,12 @@ class _Frame:
                     if one.column == index
                 ]
                 columns += self._argument(arg, values, height)
-        self._parts.append(pl.DataFrame(columns))
+        frame = pl.DataFrame(columns)
+        self.first_ns = min(
+            (start for start in (self.first_ns, frame["start_ns"].min()) if isinstance(start, int)), default=None
+        )
+        for key, part in ({_WHOLE: frame} if self._split is None else self._split(frame)).items():
+            self._parts.setdefault(key, []).append(part)
 
     def _argument(self, arg: Arg, values: Sequence[tuple[int, Values]], height: int) -> list[pl.Series]:
         if not values:  # takes no memory

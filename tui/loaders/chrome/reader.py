@@ -20,7 +20,7 @@ from tui.loaders.chrome.gathering import piece_of
 from tui.loaders.chrome.scanning import scan
 from tui.loaders.chrome.stream import Stream
 from tui.loaders.chrome.tally import Tally
-from tui.loaders.chrome.trace import Arg, Trace
+from tui.loaders.chrome.trace import Arg
 from tui.loaders.encoding import as_utf8, encoding_of
 from tui.loaders.source import Note, Source, size_in_words
 from tui.model.errors import ProftuiError
@@ -28,6 +28,7 @@ from tui.model.errors import ProftuiError
 if TYPE_CHECKING:
     from tui.loaders.base import Report
     from tui.loaders.chrome.pieces import Piece
+    from tui.loaders.chrome.trace import Split, Trace
 
 __all__ = ["looks_like_trace", "read_trace"]
 
@@ -43,7 +44,12 @@ CrewMaker = Callable[[Sequence[Arg], int], Crew]
 
 
 def read_trace(
-    source: Source, args: Sequence[Arg], report: Report = keep_going, *, make_crew: CrewMaker | None = Crew
+    source: Source,
+    args: Sequence[Arg],
+    report: Report = keep_going,
+    *,
+    split: Split | None = None,
+    make_crew: CrewMaker | None = Crew,
 ) -> Trace:
     """Read a file of trace events.
 
@@ -51,23 +57,25 @@ def read_trace(
         source: The input, of which nothing has been read.
         args: Which arguments of events become columns.
         report: Told of progress; its False ends the reading, and what was read is kept.
+        split: Takes the events that have a duration apart as they come, so that columns which some of them do not need
+            take no memory.
         make_crew: Starts the processes that decode a large input; None decodes it here.
 
     Raises:
         ProftuiError: It is no such file.
     """
     source.report_to(report)
-    return _Reading(source, args, make_crew).trace()
+    return _Reading(source, args, split, make_crew).trace()
 
 
 class _Reading:
     """One input on its way to a trace."""
 
-    def __init__(self, source: Source, args: Sequence[Arg], make_crew: CrewMaker | None) -> None:
+    def __init__(self, source: Source, args: Sequence[Arg], split: Split | None, make_crew: CrewMaker | None) -> None:
         self._source = source
         self._args = args
         self._make_crew = make_crew
-        self._assembly = Assembly(args)
+        self._assembly = Assembly(args, split)
         self._tally = Tally()
         self._notes: list[Note] = []
         self._partial = ""
@@ -86,10 +94,8 @@ class _Reading:
         if self._source.stopped:
             size = self._source.size
             self._partial = f"stopped at {100 * self._source.bytes_read // size}%" if size else "stopped before its end"
-        complete, instants, flows, names, origin_ns = self._assembly.frames()
         notes = [*self._notes, *self._tally.notes()]
-        partial = self._partial or self._source.cut_short
-        return Trace(metadata, complete, instants, flows, names, origin_ns, notes, partial)
+        return self._assembly.trace(metadata, notes, self._partial or self._source.cut_short)
 
     def _content(self) -> Iterator[bytes]:
         """The text of the input as UTF-8, until nobody wants it any longer."""

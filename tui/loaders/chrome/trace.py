@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
@@ -37,6 +37,11 @@ class Arg:
     kind: ArgKind
 
 
+Split = Callable[["pl.DataFrame"], Mapping[str, "pl.DataFrame"]]
+"""Makes several frames of one like `Trace.complete`, of which it gets a stretch at a time. The keys and the columns of
+the frames are always the same; ``start_ns``, where it is kept, counts from `Trace.origin_ns` only in the end."""
+
+
 @dataclass(frozen=True, slots=True)
 class Trace:
     """A file of trace events, read; all rows in the order of the file."""
@@ -49,7 +54,11 @@ class Trace:
     to `origin_ns`), duration_ns (Int64), line (UInt32, null where the layout does not tell), and a column for each
     wanted `Arg`. An event whose start or duration cannot be read, or is negative or over seven days, is only in
     the notes. The frame has many chunks, and a column that a stretch of the file has nothing for takes no memory there:
-    filter before anything that copies."""
+    filter before anything that copies. Without columns where a `Split` takes the events."""
+
+    parts: dict[str, pl.DataFrame]
+    """What a `Split` made of `complete`, all stretches joined. In a large trace they are most of the memory: who takes
+    one out of here can let go of it."""
 
     instants: pl.DataFrame
     """Events without duration (``ph`` i, I, R): the same columns without duration_ns."""

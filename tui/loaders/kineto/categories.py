@@ -21,3 +21,10 @@ def matching(values: pl.Series, pattern: str) -> pl.Series:
     distinct = values.unique().drop_nulls()
     found = distinct.filter(distinct.cast(pl.String).str.contains(pattern))
     return values.is_in(found.implode()).fill_null(False)
+
+
+def whole_numbers(values: pl.Series) -> pl.Series:
+    """A categorical column as whole numbers (Int64), null where it is none."""
+    distinct = values.unique().drop_nulls()
+    numbers = distinct.cast(pl.String).cast(pl.Int64, strict=False)
+    return values.replace_strict(distinct, numbers, default=None, return_dtype=pl.Int64)

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.loaders.kineto.amd import device_numbers
-from tui.loaders.kineto.events import Era, Events, sort_out
+from tui.loaders.kineto.events import Events, sort_out
 from tui.loaders.kineto.facts import FORMAT_NAME, devices_of, is_amd, process_of, session_facts
 from tui.loaders.kineto.gpu_work import activities_of
 from tui.loaders.kineto.legacy import convert_legacy, is_legacy
 from tui.loaders.kineto.ops import Ops, ops_of
+from tui.loaders.kineto.roles import Era
 from tui.loaders.kineto.tell import tell_of
 from tui.loaders.linking.launches import iteration_at, link_ops, nest
 from tui.loaders.linking.steps import Steps, mark_steps
@@ -22,6 +23,7 @@ from tui.model.schema import NAME, RANGES
 if TYPE_CHECKING:
     from tui.loaders.chrome.trace import Trace
     from tui.loaders.collector import Collector, Value
+    from tui.loaders.kineto.roles import Roles
 
 _LEAST_RIGHT: Final = 0.95
 """Ids of ops are believed where so many of those that can be checked are right."""
@@ -29,11 +31,12 @@ _CONVINCING: Final = 20
 """So many right ids, and none that is wrong, outweigh the version."""
 
 
-def convert(trace: Trace, collector: Collector, *, called: str) -> None:
+def convert(trace: Trace, roles: Roles, collector: Collector, *, called: str) -> None:
     """Put a trace into the collector, as one session.
 
     Args:
-        trace: With the columns of `tui.loaders.kineto.args.WANTED`.
+        trace: Of which ``roles`` has told the events apart; they are taken out of it.
+        roles: What knows them all.
         collector: Gets the frames and the issues.
         called: What messages call the file.
 
@@ -43,9 +46,9 @@ def convert(trace: Trace, collector: Collector, *, called: str) -> None:
     if is_legacy(trace):
         convert_legacy(trace, collector, called=called)
         return
-    events = sort_out(trace, called=called)
-    if all(rows.is_empty() for rows in (events.ops, events.ranges, events.calls, events.gpu, events.python)):
-        raise ProftuiError(f"{called}: no profile found: {_what_it_is(trace)}", "proftui formats lists what opens")
+    if not any(rows.height for role, rows in trace.parts.items() if role != "overhead"):
+        raise ProftuiError(f"{called}: no profile found: {roles.in_words()}", "proftui formats lists what opens")
+    events = sort_out(trace, roles, called=called)
     begin_ns = trace.origin_ns + events.begin_ns
     pid = process_of(events)
     session = collector.open_session(FORMAT_NAME, None, pid=pid)
@@ -93,13 +96,6 @@ def _with_listed_devices(
         f"the trace numbers the agents of the machine, not its GPUs: agents are taken in their order, {pairs}",
     )
     return activities.with_columns(pl.col("device").replace(numbers))
-
-
-def _what_it_is(trace: Trace) -> str:
-    if trace.complete.is_empty():
-        return "a trace without events"
-    categories = trace.complete["cat"].value_counts(sort=True)["cat"].cast(pl.String).head(5).to_list()
-    return f"trace events of {', '.join(str(one)[:40] for one in categories)}, none of PyTorch's profiler"
 
 
 def _ranges(events: Events) -> Steps:

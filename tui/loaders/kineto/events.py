@@ -2,36 +2,24 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.loaders.kineto.categories import matching
+from tui.loaders.kineto.categories import matching, whole_numbers
+from tui.loaders.kineto.roles import ROLES, Era
 from tui.model.errors import ProftuiError
+from tui.model.schema import NAME
 
 if TYPE_CHECKING:
     from tui.loaders.chrome.trace import Trace
+    from tui.loaders.kineto.roles import Roles
 
 STEP: Final = "ProfilerStep#"
 """How the annotation of a step of PyTorch's own profiler begins."""
 
-_ROLES: Final = {
-    "cpu_op": "op",
-    "operator": "op",
-    "user_annotation": "range",
-    "python_function": "python",
-    "kernel": "kernel",
-    "concurrent_kernel": "kernel",
-    "gpu_memcpy": "memcpy",
-    "memcpy": "memcpy",
-    "gpu_memset": "memset",
-    "memset": "memset",
-    "overhead": "overhead",
-}
-_CALL: Final = re.compile(r"(?:\w+_)?(?:runtime|driver)")
 _RANGE_AMONG_OPERATORS: Final = rf"^(?:{STEP}\d|Optimizer\.\w+#|enumerate\(DataLoader\)#)"
 """Annotations that the oldest versions put among the operators."""
 _FAR_NS: Final = 7 * 24 * 3600 * 1_000_000_000
@@ -40,23 +28,12 @@ _FAR_NS: Final = 7 * 24 * 3600 * 1_000_000_000
 _MOST_THREAD_TIME_NS: Final = 1 << 60
 
 
-class Era(Enum):
-    """What versions of the profiler differ in: how far the ids of events can be trusted."""
-
-    FIRST = "PyTorch 1.8 and 1.9"
-    """Operators and GPU work share an id; 0 is none."""
-    MIDDLE = "PyTorch 1.10 to 2.1"
-    """The id of GPU work is its correlation number and no op's, though it looks like one (until the last of them)."""
-    LATE = "PyTorch 2.2 or later"
-    """The id of GPU work is that of its op."""
-
-
 @dataclass(frozen=True, slots=True)
 class Events:
     """A trace, sorted out.
 
-    Every frame has the columns of `tui.loaders.chrome.trace.Trace.complete`, with pid and tid as Int64 (null where they
-    are no numbers).
+    Every frame has those columns of `tui.loaders.chrome.trace.Trace.complete` that its events need, with pid and tid as
+    Int64 (null where they are no numbers).
     """
 
     era: Era
@@ -69,7 +46,7 @@ class Events:
     calls: pl.DataFrame
     """CUDA or HIP API calls, in the order of the file."""
     gpu: pl.DataFrame
-    """Work of the GPU, with its ``kind``, in the order of the file."""
+    """Work of the GPU, with its ``kind``; of each kind in the order of the file."""
     overhead: pl.DataFrame
     """Work of the profiler itself."""
     far: int
@@ -78,65 +55,53 @@ class Events:
     """What 0 of the start times is in those of the trace."""
 
 
-def sort_out(trace: Trace, *, called: str) -> Events:
-    """Tell the events of a trace apart by their categories.
+def sort_out(trace: Trace, roles: Roles, *, called: str) -> Events:
+    """Put the events of a trace into order.
 
     Args:
-        trace: With the columns of `tui.loaders.kineto.args.WANTED`.
+        trace: Of which ``roles`` has told the events apart. They are taken out of it: nothing else takes more memory.
+        roles: What knows them all.
         called: What messages call the file.
 
     Raises:
         ProftuiError: The times are not those of a recording.
     """
-    rows = trace.complete
-    era = _era(rows, trace.metadata)
+    era = roles.era(trace.metadata)
     labels = _gpu_labels(trace.names)
-    categories = rows["cat"].unique().drop_nulls().cast(pl.String)
-    roles = pl.Series([_role(category) for category in categories], dtype=pl.String)
-    role = pl.col("cat").cast(pl.String).replace_strict(categories, roles, default=None, return_dtype=pl.String)
-    known = rows.with_columns(role.alias("kind"), _number("pid"), _number("tid")).filter(pl.col("kind").is_not_null())
-    timed, begin_ns = of_one_recording(known, called=called)
-    parts = timed.partition_by("kind", as_dict=True, include_key=True, maintain_order=True)
-
-    def of(kind: str) -> pl.DataFrame:
-        return parts.get((kind,), timed.clear())
-
-    ops, ranges = of("op"), of("range")
+    parts = {role: _with_numbers(trace.parts.pop(role)) for role in ROLES}
+    known = sum(rows.height for rows in parts.values())
+    parts, begin_ns = of_one_recording(parts, called=called)
+    far = known - sum(rows.height for rows in parts.values())
     if era is Era.FIRST:
-        is_range = matching(ops["name"], _RANGE_AMONG_OPERATORS)
-        ranges = pl.concat([ranges, ops.filter(is_range)])
-        ops = ops.filter(~is_range)
+        is_range = matching(parts["op"]["name"], _RANGE_AMONG_OPERATORS)
+        parts["range"] = pl.concat([parts["range"], parts["op"].filter(is_range).select(parts["range"].columns)])
+        parts["op"] = parts["op"].filter(~is_range)
+    work = [parts.pop(kind).with_columns(kind=pl.lit(kind, NAME)) for kind in ("kernel", "memcpy", "memset")]
     return Events(
         era=era,
-        ops=_outer_first(ops),
-        ranges=_outer_first(ranges),
-        python=_outer_first(of("python")),
-        calls=of("call"),
-        gpu=_placed(pl.concat([of("kernel"), of("memcpy"), of("memset")]), labels),
-        overhead=of("overhead"),
-        far=known.height - timed.height,
+        ops=_outer_first(parts.pop("op")),
+        ranges=_outer_first(parts.pop("range")),
+        python=_outer_first(parts.pop("python")),
+        calls=parts["call"],
+        gpu=_placed(pl.concat(work), labels),
+        overhead=parts["overhead"],
+        far=far,
         begin_ns=begin_ns,
     )
 
 
-def _era(rows: pl.DataFrame, metadata: Any) -> Era:
-    categories = set(rows["cat"].unique().drop_nulls().cast(pl.String))
-    if categories & {"Kernel", "Operator", "Runtime", "Memcpy", "Memset"}:
-        return Era.FIRST
-    is_late = "baseTimeNanoseconds" in metadata or rows["record_function"].count() > 0
-    return Era.LATE if is_late else Era.MIDDLE
-
-
-def _role(category: str) -> str | None:
-    lower = category.lower()
-    return "call" if _CALL.fullmatch(lower) else _ROLES.get(lower)
+def _with_numbers(rows: pl.DataFrame) -> pl.DataFrame:
+    return rows.with_columns(whole_numbers(rows["pid"]), whole_numbers(rows["tid"]))
 
 
 def _gpu_labels(names: pl.DataFrame) -> pl.DataFrame:
     """The GPU that each process of the trace stands for, where it is labelled as one: gpu and pid."""
     return (
         names.filter(pl.col("name").cast(pl.String) == "process_labels")
-        .select(_number("pid"), gpu=pl.col("value").str.extract(r"^GPU (\d{1,4})$").cast(pl.Int64))
+        .select(
+            pl.col("pid").cast(pl.String).cast(pl.Int64, strict=False),
+            gpu=pl.col("value").str.extract(r"^GPU (\d{1,4})$").cast(pl.Int64),
+        )
         .drop_nulls()
         .unique("pid", keep="first")
     )
@@ -157,39 +122,38 @@ def _placed(gpu: pl.DataFrame, labels: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _number(column: str) -> pl.Expr:
-    """A categorical column as whole numbers, null where it is none."""
-    return pl.col(column).cast(pl.String).cast(pl.Int64, strict=False).alias(column)
-
-
-def of_one_recording(rows: pl.DataFrame, *, called: str) -> tuple[pl.DataFrame, int]:
+def of_one_recording(parts: Mapping[str, pl.DataFrame], *, called: str) -> tuple[dict[str, pl.DataFrame], int]:
     """The rows without those far from all others, whose times begin anew at 0 then, and how much later that is.
 
     Raises:
         ProftuiError: There are more threads over a longer time than a recording has.
     """
-    middle = rows["start_ns"].median()
+    near = dict(parts)
+    starts = pl.concat([rows["start_ns"] for rows in parts.values()])
+    middle = starts.median()
     if not isinstance(middle, int | float):
-        return rows, 0
+        return near, 0
     begin_ns = 0
-    away = (pl.col("start_ns").cast(pl.Float64) - middle).abs()
-    if rows.select((away > _FAR_NS).any()).item():
-        rows = rows.filter((away <= _FAR_NS) | pl.col("start_ns").is_null())
-        first_ns = rows["start_ns"].min()
-        assert isinstance(first_ns, int)
-        begin_ns = first_ns
-        rows = rows.with_columns(pl.col("start_ns") - begin_ns)
-    _check_size(rows, called)
-    return rows, begin_ns
+    if ((starts.cast(pl.Float64) - middle).abs() > _FAR_NS).any():
+        is_near = (pl.col("start_ns").cast(pl.Float64) - middle).abs() <= _FAR_NS
+        near = {name: rows.filter(is_near) for name, rows in parts.items()}
+        begin_ns = min(first for rows in near.values() if isinstance(first := rows["start_ns"].min(), int))
+        near = {name: rows.with_columns(pl.col("start_ns") - begin_ns) for name, rows in near.items()}
+    _check_size(near, called)
+    return near, begin_ns
 
 
-def _check_size(timed: pl.DataFrame, called: str) -> None:
+def _check_size(parts: Mapping[str, pl.DataFrame], called: str) -> None:
     """See to it that threads times nanoseconds can be counted, as those of every recording can."""
-    end_ns = (pl.col("start_ns") + pl.col("duration_ns")).max()
-    threads, first_ns, last_ns = timed.select(
-        pl.struct("pid", "tid").n_unique(), pl.col("start_ns").min(), end_ns.alias("end")
-    ).row(0)
-    if first_ns is not None and last_ns is not None and threads * (last_ns - first_ns + 2) >= _MOST_THREAD_TIME_NS:
+    threads = pl.concat([rows.select(pl.col("pid", "tid")).unique() for rows in parts.values()]).n_unique()
+    ends = pl.concat(
+        rows.select(first=pl.col("start_ns").min(), last=(pl.col("start_ns") + pl.col("duration_ns")).max())
+        for rows in parts.values()
+    )
+    first_ns, last_ns = ends["first"].min(), ends["last"].max()
+    if not isinstance(first_ns, int) or not isinstance(last_ns, int):
+        return
+    if threads * (last_ns - first_ns + 2) >= _MOST_THREAD_TIME_NS:
         raise ProftuiError(
             f"{called}: {threads} threads over {(last_ns - first_ns) / 1e9:.0f} s cannot be of one recording",
             "the times in the file are damaged",
@@ -197,7 +161,5 @@ def _check_size(timed: pl.DataFrame, called: str) -> None:
 
 
 def _outer_first(rows: pl.DataFrame) -> pl.DataFrame:
-    """Only rows with a place in time, sorted so that one that lies within another follows it."""
-    return rows.filter(pl.col("start_ns").is_not_null(), pl.col("duration_ns") >= 0).sort(
-        "start_ns", "duration_ns", "external_id", descending=[False, True, False], maintain_order=True
-    )
+    """The rows sorted so that one that lies within another follows it."""
+    return rows.sort("start_ns", "duration_ns", "external_id", descending=[False, True, False], maintain_order=True)

@@ -10,6 +10,7 @@ from tui.loaders.kineto.categories import mapped
 from tui.loaders.kineto.events import of_one_recording
 from tui.loaders.kineto.facts import FORMAT_NAME
 from tui.loaders.kineto.gpu_work import plain_name
+from tui.loaders.kineto.roles import LEGACY
 from tui.loaders.linking.launches import nest, parents
 from tui.model.names import kind_of, short_name
 from tui.model.schema import NAME
@@ -18,12 +19,12 @@ if TYPE_CHECKING:
     from tui.loaders.chrome.trace import Trace
     from tui.loaders.collector import Collector
 
-_CPU, _GPU = "CPU functions", "CUDA functions"
+_CPU, _GPU = LEGACY
 
 
 def is_legacy(trace: Trace) -> bool:
     """Whether the trace has the rows that this export calls its processes."""
-    return bool(trace.complete["pid"].cast(pl.String).is_in([_CPU, _GPU]).any())
+    return trace.parts["legacy"].height > 0
 
 
 def convert_legacy(trace: Trace, collector: Collector, *, called: str) -> None:
@@ -32,7 +33,8 @@ def convert_legacy(trace: Trace, collector: Collector, *, called: str) -> None:
     Raises:
         ProftuiError: The times are not those of a recording.
     """
-    rows, begin_ns = of_one_recording(_rows(trace), called=called)
+    parts, begin_ns = of_one_recording({"all": _rows(trace)}, called=called)
+    rows = parts["all"]
     collector.open_session(FORMAT_NAME, None).facts = {"tool": "PyTorch autograd profiler", "framework": "PyTorch"}
     cpu = rows.filter(pl.col("pid") == _CPU).with_columns(pid=pl.lit(None, pl.Int64))
     cpu = cpu.sort("start_ns", "duration_ns", descending=[False, True], maintain_order=True)
@@ -71,9 +73,9 @@ def convert_legacy(trace: Trace, collector: Collector, *, called: str) -> None:
 
 
 def _rows(trace: Trace) -> pl.DataFrame:
-    return trace.complete.with_columns(
+    return trace.parts.pop("legacy").with_columns(
         pl.col("pid").cast(pl.String), pl.col("tid").cast(pl.String).cast(pl.Int64, strict=False)
-    ).filter(pl.col("start_ns").is_not_null(), pl.col("duration_ns") >= 0)
+    )
 
 
 def _linked(activities: pl.DataFrame, ops: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:

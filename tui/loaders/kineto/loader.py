@@ -11,6 +11,7 @@ from tui.loaders.collector import Collector
 from tui.loaders.kineto.args import WANTED
 from tui.loaders.kineto.convert import convert
 from tui.loaders.kineto.facts import FORMAT_NAME
+from tui.loaders.kineto.roles import Roles
 
 if TYPE_CHECKING:
     from tui.loaders.source import Source
@@ -52,9 +53,10 @@ class KinetoLoader:
             ProftuiError: It holds nothing of PyTorch's profiler.
         """
         source.report_to(report)
-        trace = read_trace(source, WANTED)
+        roles = Roles()
+        trace = read_trace(source, WANTED, split=roles.split)
         collector = Collector(source.name)
-        convert(trace, collector, called=source.called)
+        convert(trace, roles, collector, called=source.called)
         for note in (*source.notes, *trace.notes):
             collector.issue(note.severity, note.line, note.text, note.reason)
         return collector.profile(partial=trace.partial)

@@ -1,0 +1,119 @@
+"""Which events of a trace are what, by their categories; found while the trace is read."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any, Final
+
+import polars as pl
+
+from tui.loaders.kineto.amd import GRID
+from tui.loaders.kineto.args import COLLECTIVE
+
+LEGACY: Final = ("CPU functions", "CUDA functions")
+"""What the export of PyTorch's first profiler calls its processes."""
+
+_ROLES: Final = {
+    "cpu_op": "op",
+    "operator": "op",
+    "user_annotation": "range",
+    "python_function": "python",
+    "kernel": "kernel",
+    "concurrent_kernel": "kernel",
+    "gpu_memcpy": "memcpy",
+    "memcpy": "memcpy",
+    "gpu_memset": "memset",
+    "memset": "memset",
+    "overhead": "overhead",
+}
+_CALL: Final = re.compile(r"(?:\w+_)?(?:runtime|driver)")
+_FIRST: Final = frozenset(("Kernel", "Operator", "Runtime", "Memcpy", "Memset"))
+
+_PLACE: Final = ("name", "start_ns", "duration_ns", "pid", "tid", "external_id")
+_OF_CALL: Final = (*_PLACE, "line", "correlation", "shared_bytes", "bytes", *GRID)
+_OF_GPU: Final = (
+    *_OF_CALL,
+    *("device", "context", "stream", "registers", "bandwidth", "graph_node"),
+    *(arg.column for arg in COLLECTIVE),
+)
+_COLUMNS: Final = {
+    "op": (*_PLACE, "line", "sequence", "forward_thread", "input_shapes", "input_types", "call_stack", "modules"),
+    "range": (*_PLACE, "line"),
+    "python": _PLACE,
+    "call": _OF_CALL,
+    "kernel": _OF_GPU,
+    "memcpy": _OF_GPU,
+    "memset": _OF_GPU,
+    "overhead": (*_PLACE, "line"),
+}
+"""What is needed of the events of each role: in a large trace every column counts."""
+
+ROLES: Final = tuple(_COLUMNS)
+"""What events can be."""
+
+
+class Era(Enum):
+    """What versions of the profiler differ in: how far the ids of events can be trusted."""
+
+    FIRST = "PyTorch 1.8 and 1.9"
+    """Operators and GPU work share an id; 0 is none."""
+    MIDDLE = "PyTorch 1.10 to 2.1"
+    """The id of GPU work is its correlation number and no op's, though it looks like one (until the last of them)."""
+    LATE = "PyTorch 2.2 or later"
+    """The id of GPU work is that of its op."""
+
+
+class Roles:
+    """Tells the events of a trace apart, stretch by stretch, and keeps what must be known of all of them."""
+
+    def __init__(self) -> None:
+        self._events: Counter[str | None] = Counter()
+        """How many of each category."""
+        self._has_record_functions = False
+
+    def split(self, events: pl.DataFrame) -> dict[str, pl.DataFrame]:
+        """The events of each role, and ``legacy``: those of PyTorch's first profiler. Each has the columns it needs.
+
+        Args:
+            events: With the columns of `tui.loaders.kineto.args.WANTED`.
+        """
+        cat = events["cat"]
+        counts = cat.value_counts()
+        categories, names = counts["cat"], counts["cat"].cast(pl.String)
+        self._events.update(dict(zip(names, counts["count"], strict=True)))
+        self._has_record_functions |= events["record_function"].null_count() < events.height
+        roles = pl.Series([_role(name) for name in names], dtype=pl.String)
+        parts = {
+            role: events.select(columns).filter(cat.is_in(categories.filter(roles == role).implode()))
+            for role, columns in _COLUMNS.items()
+        }
+        processes = events["pid"].unique()
+        legacy = processes.filter(processes.cast(pl.String).is_in(LEGACY))
+        parts["legacy"] = events.select("name", "start_ns", "duration_ns", "pid", "tid", "line").filter(
+            events["pid"].is_in(legacy.implode())
+        )
+        return parts
+
+    def era(self, metadata: Mapping[str, Any]) -> Era:
+        """Which versions wrote the events that came, with what stands beside them."""
+        if _FIRST & self._events.keys():
+            return Era.FIRST
+        is_late = "baseTimeNanoseconds" in metadata or self._has_record_functions
+        return Era.LATE if is_late else Era.MIDDLE
+
+    def in_words(self) -> str:
+        """What the events are, for one who expected a profile."""
+        if not self._events:
+            return "a trace without events"
+        categories = (str(category)[:40] for category, _ in self._events.most_common(5))
+        return f"trace events of {', '.join(categories)}, none of PyTorch's profiler"
+
+
+def _role(category: str | None) -> str | None:
+    if category is None:
+        return None
+    lower = category.lower()
+    return "call" if _CALL.fullmatch(lower) else _ROLES.get(lower)
