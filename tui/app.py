@@ -15,6 +15,8 @@ from textual.worker import get_current_worker
 
 from tui.commands import CommandError, ProftuiProvider, run_command
 from tui.keys import Scope, bindings_for
+from tui.model.aggregation import Aggregation
+from tui.model.errors import ProftuiError
 from tui.model.history import History, Place
 from tui.opening import Opened, open_profiles
 from tui.screens.loading import LoadingScreen
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
     from textual.geometry import Size
 
     from tui.loaders.base import LoadProgress
-    from tui.model.errors import ProftuiError
     from tui.model.profile import Profile
     from tui.options import OpenOptions
     from tui.screens.base import ViewScreen
@@ -74,6 +75,8 @@ class ProftuiApp(App[None]):
         """How far a reload has come, in words; empty where there is none."""
         self.session = options.session
         """The only session that the views show, or None for all."""
+        self.aggregation = options.aggregation
+        """The iterations that the views show."""
         self.history = History()
         self.load_errors: tuple[ProftuiError, ...] = ()
         """What could not be opened, of several files."""
@@ -104,7 +107,13 @@ class ProftuiApp(App[None]):
             self.call_later(self._show_progress, progress)
             return not worker.is_cancelled and not self._stop_requested
 
-        opened = open_profiles(self.options, report, session=self.session if self.whole_profile is None else None)
+        first_time = self.whole_profile is None
+        opened = open_profiles(
+            self.options,
+            report,
+            session=self.session if first_time else None,
+            aggregation=self.aggregation if first_time else None,
+        )
         if opened.profile is not None:
             # A long list of objects that stay would be looked through at every collection: keys would lag.
             gc.collect()
@@ -152,7 +161,12 @@ class ProftuiApp(App[None]):
         if self.session is not None and self.session >= profile["sessions"].height:
             news.append(f"there is no session {self.session} any more: showing all")
             self.session = None
-        self._profile = None
+        self._profile = opened.shown if first_time else None
+        try:
+            _ = self.profile
+        except ProftuiError as error:
+            news.append(f"{error}: showing all iterations")
+            self.aggregation = Aggregation()
         if first_time:
             self.go("dashboard")
             self._ask_for_room(self.size)
@@ -169,11 +183,11 @@ class ProftuiApp(App[None]):
 
     @property
     def profile(self) -> Profile:
-        """What the views show: everything read, or the one session that was chosen."""
+        """What the views show: the session and the iterations that were chosen, of everything read."""
         assert self.whole_profile is not None, "views open only after a profile is there"
         if self._profile is None:
             whole = self.whole_profile
-            self._profile = whole if self.session is None else whole.only_session(self.session)
+            self._profile = self._chosen(whole, self.session, self.aggregation)
         return self._profile
 
     def choose_session(self, session: int | None) -> None:
@@ -183,10 +197,32 @@ class ProftuiApp(App[None]):
             raise CommandError(
                 f"there is no session {session}: they run from 0 to {self.whole_profile['sessions'].height - 1}"
             )
-        self.session = session
-        self._profile = None
+        self._choose(session, self.aggregation)
+
+    def choose_iterations(self, wanted: Aggregation) -> None:
+        """Show some iterations in every view, or iterations by another key."""
+        self._choose(self.session, wanted)
+
+    def _choose(self, session: int | None, wanted: Aggregation) -> None:
+        assert self.whole_profile is not None
+        try:
+            profile = self._chosen(self.whole_profile, session, wanted)
+        except ProftuiError as error:
+            raise CommandError(str(error)) from error
+        self._profile, self.session, self.aggregation = profile, session, wanted
         for screen in self._screens.values():
             screen.profile_changed()
+
+    @staticmethod
+    def _chosen(whole: Profile, session: int | None, wanted: Aggregation) -> Profile:
+        """What is to be shown.
+
+        Raises:
+            ProftuiError: The iterations or their key are not there.
+        """
+        from tui.analysis.aggregation import aggregated
+
+        return aggregated(whole if session is None else whole.only_session(session), wanted)
 
     # --- navigation --------------------------------------------------------------------------------------------------
 

@@ -19,16 +19,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from tui import __version__
+from tui.model.aggregation import aggregation
 from tui.model.errors import ProftuiError
 from tui.options import OpenOptions
 from tui.terminal import COLORS, NO_COLOR, Terminal, environment_changes, terminal
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
-
     from tui.report import Style
-BAD_INPUT: Final = 2
+
 FOUND: Final = 1
+BAD_INPUT: Final = 2
 INTERRUPTED: Final = 130
 
 VIEWS: Final = (
@@ -43,20 +44,20 @@ VIEWS: Final = (
     "metrics",
     "tool-report",
     "issues",
-)
     "findings",
+)
 """What `report` prints."""
 
 EXPORT_FORMATS: Final = ("csv", "tsv", "json", "ndjson", "parquet", "xlsx", "markdown")
 """What `export` writes; the writers are `tui.export.FORMATS`."""
 
-BINARY_FORMATS: Final = ("parquet", "xlsx")
 CHECK_FORMATS: Final = ("text", "json", "markdown", "sarif")
 """What `check` writes: `tui.check.FORMATS`."""
 
 FAIL_ON: Final = ("info", "warning", "error")
 """How grave findings can be: `tui.check.SEVERITIES`."""
 
+BINARY_FORMATS: Final = ("parquet", "xlsx")
 
 PIPE_WIDTH: Final = 100
 """Columns of a text report where no terminal says how wide it is."""
@@ -64,8 +65,8 @@ PIPE_WIDTH: Final = 100
 COMMANDS: Final = {
     "report": "print what a view shows, as text, Markdown or JSON",
     "export": "write one frame as csv, tsv, json, ndjson, parquet, xlsx or markdown",
-    "inspect": "tell what a file holds, which views it feeds, and why it cannot feed the others",
     "check": "look for what costs time, with the exit status for CI: 1 where it is as grave as --fail-on",
+    "inspect": "tell what a file holds, which views it feeds, and why it cannot feed the others",
     "formats": "list what can be opened, how it is recognised and how to record it",
 }
 
@@ -114,6 +115,8 @@ class _Parser(argparse.ArgumentParser):
 def _common(parser: argparse.ArgumentParser) -> None:
     """The options that every command has."""
     parser.add_argument("--session", type=int, metavar="N", help="only this session of the input, from 0")
+    parser.add_argument("--iterations", metavar="A:B", help="only these iterations: 3:7, 3:, :7 or 5")
+    parser.add_argument("--key", metavar="NAME", help="an iteration ends where this kernel, op, range or API call ends")
     parser.add_argument("--format-in", metavar="NAME", help="read it as this format, without recognising it")
     parser.add_argument("--gpu", metavar="NAME", help="the GPU's model, where the input does not say it")
     parser.add_argument("--color", choices=COLORS, default="auto", help="default: what the terminal can show")
@@ -153,12 +156,12 @@ def _command_parser(command: str) -> argparse.ArgumentParser:
     if command == "report":
         parser.add_argument("--view", choices=VIEWS, default="dashboard")
         parser.add_argument("--format", choices=("text", "markdown", "json"), default="text")
-    elif command == "inspect":
-        parser.add_argument("--format", choices=("text", "json"), default="text")
-    else:
     elif command == "check":
         parser.add_argument("--fail-on", choices=FAIL_ON, help="exit with 1 where anything found is this grave")
         parser.add_argument("--format", choices=CHECK_FORMATS, default="text")
+    elif command == "inspect":
+        parser.add_argument("--format", choices=("text", "json"), default="text")
+    else:
         from tui.exportable import NAMES
 
         parser.add_argument("--frame", required=True, choices=NAMES, metavar="FRAME", help=", ".join(NAMES))
@@ -232,6 +235,7 @@ def _open(options: argparse.Namespace) -> int:
             paths=tuple(options.files),
             format_in=options.format_in,
             session=options.session,
+            aggregation=aggregation(options.iterations, options.key),
             gpu=options.gpu,
             theme=options.theme,
             color=known.color,
@@ -282,25 +286,21 @@ def _report(options: argparse.Namespace) -> int:
     if options.view == "dashboard":
         dashboard = report_dashboard.DashboardReport(profile, gpu=options.gpu)
         text = {"text": lambda: dashboard.as_text(style), "markdown": dashboard.as_markdown, "json": dashboard.as_json}
-    else:
-        view = options.view
-        text = {
-            "text": lambda: report.as_text(profile, view, style, gpu=options.gpu),
     elif options.view == "findings":
         from tui.check import Check
 
         check = Check(profile, gpu=options.gpu)
         text = {"text": lambda: check.as_text(style), "markdown": check.as_markdown, "json": check.as_json}
+    else:
+        view = options.view
+        text = {
+            "text": lambda: report.as_text(profile, view, style, gpu=options.gpu),
             "markdown": lambda: report.as_markdown(profile, view, gpu=options.gpu),
             "json": lambda: report.as_json(profile, view, gpu=options.gpu),
         }
     (_say if options.format == "text" else _data)(text[options.format]())
     return _status(errors)
 
-
-def _export(options: argparse.Namespace) -> int:
-    from tui.export import for_terminal, format_of, write
-    from tui.exportable import frame
 
 def _style(color: str) -> Style:
     """How text is written on standard output."""
@@ -327,6 +327,10 @@ def _check(options: argparse.Namespace) -> int:
     return _status(errors) or (FOUND if failed else 0)
 
 
+def _export(options: argparse.Namespace) -> int:
+    from tui.export import for_terminal, format_of, write
+    from tui.exportable import frame
+
     to_stdout = options.output == "-"
     format_name = options.format or (None if to_stdout else format_of(options.output)) or "csv"
     to_terminal = to_stdout and sys.stdout.isatty()
@@ -349,10 +353,11 @@ def _inspect(options: argparse.Namespace) -> int:
     from tui.loaders.registry import load_one
 
     _check_input(options.files)
+    aggregation(options.iterations, options.key)
     errors = []
     for file in options.files:
         try:
-            profile = _only_session(load_one(file, format_in=options.format_in), options.session)
+            profile = _chosen(load_one(file, format_in=options.format_in), options)
         except ProftuiError as error:
             errors.append(error)
             found: dict[str, object] = {"source": file, "error": str(error)}
@@ -375,17 +380,22 @@ def _load(options: argparse.Namespace) -> tuple[Profile, list[ProftuiError]]:
     from tui.loaders.registry import load
 
     _check_input(options.files)
+    aggregation(options.iterations, options.key)
     profile, errors = load(options.files, format_in=options.format_in)
     if profile is None:
         for fault in errors[:-1]:
             _complain(fault)
         raise errors[-1]
     profile = replace(profile, gpu=options.gpu)
-    return _only_session(profile, options.session), errors
+    return _chosen(profile, options), errors
 
 
-def _only_session(profile: Profile, session: int | None) -> Profile:
-    return profile if session is None else profile.only_session(session)
+def _chosen(profile: Profile, options: argparse.Namespace) -> Profile:
+    """The session and the iterations that the command line names."""
+    from tui.analysis.aggregation import aggregated
+
+    session = profile if options.session is None else profile.only_session(options.session)
+    return aggregated(session, aggregation(options.iterations, options.key))
 
 
 def _status(errors: Sequence[ProftuiError]) -> int:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 
 from tui.keys import ACTIONS, Scope
+from tui.model.aggregation import aggregation
+from tui.model.errors import ProftuiError
 from tui.theme import theme_name
 from tui.views import VIEWS, find_view
 
@@ -52,6 +54,23 @@ def _session(app: ProftuiApp, rest: str) -> None:
         raise CommandError(f"a session is a number or all, not {rest}")
 
 
+def _aggregate(app: ProftuiApp, rest: str) -> None:
+    key = app.aggregation.key
+    _choose_iterations(app, None if rest in ("", "all") else rest, key)
+
+
+def _key(app: ProftuiApp, rest: str) -> None:
+    # Other iterations have other numbers: a range of the old ones says nothing.
+    _choose_iterations(app, None, rest or None)
+
+
+def _choose_iterations(app: ProftuiApp, iterations: str | None, key: str | None) -> None:
+    try:
+        app.choose_iterations(aggregation(iterations, key))
+    except ProftuiError as error:
+        raise CommandError(str(error)) from error
+
+
 def _theme(app: ProftuiApp, rest: str) -> None:
     if rest not in ("dark", "light"):
         raise CommandError("the themes are dark and light")
@@ -73,6 +92,8 @@ COMMANDS: Final[dict[str, tuple[Callable[[ProftuiApp, str], None], str]]] = {
     "find": (_find, "highlight the rows that match"),
     "sort": (_sort, "by a column; -column: largest first; several with commas"),
     "session": (_session, "show one session by its number, or all"),
+    "aggregate": (_aggregate, "show some iterations in every view: 3:7, 3:, :7 or 5; all"),
+    "key": (_key, "iterations end where this kernel, op, range or API call ends; without a name: as before"),
     "theme": (_theme, "dark or light"),
     "line": (_line, "go to a line of the log"),
     "q": (_quit, "quit"),

@@ -9,6 +9,7 @@ from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
     from tui.loaders.base import Report
+    from tui.model.aggregation import Aggregation
     from tui.model.profile import Profile
     from tui.options import OpenOptions
 
@@ -23,18 +24,25 @@ class Opened:
     """What could not be opened, and why."""
     availability: dict[str, str] = field(default_factory=dict)
     """For each view ``ok``, or why the profile cannot feed it."""
+    shown: Profile | None = None
+    """What to show of it: the session and the iterations asked for."""
 
 
-def open_profiles(options: OpenOptions, report: Report, *, session: int | None) -> Opened:
+def open_profiles(
+    options: OpenOptions, report: Report, *, session: int | None, aggregation: Aggregation | None = None
+) -> Opened:
     """Read every file; one that cannot be read does not keep the others away.
 
     Args:
         options: What the command line asked for.
         report: Told of progress; returns False to stop, and what was read until then is kept.
         session: The only session to show, which must be there; None for all.
+        aggregation: The iterations to show, which must be there; None for all.
     """
     # Imported here, so that the shell of the app is on the screen before Polars is.
+    from tui.analysis.aggregation import aggregated
     from tui.analysis.capabilities import views
+    from tui.analysis.iterations import with_iterations
     from tui.analysis.recorded_ops import recorded_ops
     from tui.loaders import registry
 
@@ -43,17 +51,21 @@ def open_profiles(options: OpenOptions, report: Report, *, session: int | None) 
         return Opened(None, tuple(errors))
     profile = replace(profile, gpu=options.gpu)
     try:
-        _check(profile, session)
+        _check(profile)
+        # Found here, where the screen does not wait for it.
+        profile = with_iterations(profile)
+        shown = profile if session is None else profile.only_session(session)
+        shown = shown if aggregation is None else aggregated(shown, aggregation)
     except ProftuiError as error:
         return Opened(None, (error,))
-    if profile["ops"].height:
+    if shown["ops"].height:
         # Takes seconds of a large input: done here, where the screen does not wait for it, the views find it done.
-        recorded_ops(profile)
-    return Opened(profile, tuple(errors), views(profile))
+        recorded_ops(shown)
+    return Opened(profile, tuple(errors), views(profile), shown)
 
 
-def _check(profile: Profile, session: int | None) -> None:
-    """Find out now, not in a view, whether the user's rules, GPU and session can be used."""
+def _check(profile: Profile) -> None:
+    """Find out now, not in a view, whether the user's rules and GPU can be used."""
     from tui.analysis.devices import device_facts
     from tui.analysis.op_rules import op_rules
     from tui.analysis.tensor_core_rules import tensor_core_rules
@@ -61,5 +73,3 @@ def _check(profile: Profile, session: int | None) -> None:
     op_rules()
     tensor_core_rules()
     device_facts(profile)
-    if session is not None:
-        profile.only_session(session)

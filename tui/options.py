@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+from tui.model.aggregation import Aggregation
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +19,9 @@ class OpenOptions:
 
     session: int | None = None
     """The only session to show, or None for all."""
+
+    aggregation: Aggregation = field(default_factory=Aggregation)
+    """The iterations to show, and what they end with."""
 
     gpu: str | None = None
     """The model of the GPU, where the input does not say it."""

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from tui.analysis import api, gpus, issues, iterations, kernels, layers, metrics, ops, ranges, tool_report
+from tui.analysis.aggregation import words
 from tui.analysis.capabilities import OK
 from tui.analysis.capabilities import views as capabilities
 from tui.analysis.replayed import replayed_sessions
-from tui.export import json_line, markdown_table
+from tui.export import json_line, markdown_cell, markdown_table
 from tui.fmt import count, duration, metric
 from tui.model.columns import ColumnKind
 from tui.query.telling import worth_showing
@@ -117,6 +118,8 @@ def as_text(profile: Profile, view: str, style: Style, *, gpu: str | None = None
     shown = _view_of(profile, view)
     rows = shown.table.rows(profile, gpu)
     lines = [style.heading(title(profile, shown.table, rows, ascii_only=style.ascii_only)), ""]
+    for note in _notes(profile, view):
+        lines += [*style.wrapped(note), ""]
     if rows.is_empty():
         lines += style.wrapped(_why_empty(profile, shown))
     elif view == "issues":
@@ -138,6 +141,7 @@ def as_markdown(profile: Profile, view: str, *, gpu: str | None = None) -> str:
     shown = _view_of(profile, view)
     rows = shown.table.rows(profile, gpu)
     text = f"## {title(profile, shown.table, rows)}\n\n"
+    text += "".join(f"{markdown_cell(note)}\n\n" for note in _notes(profile, view))
     if rows.is_empty():
         return f"{text}{_why_empty(profile, shown)}\n"
     text += table_markdown(shown.table.spec, rows)
@@ -152,6 +156,13 @@ def as_json(profile: Profile, view: str, *, gpu: str | None = None) -> str:
     content: dict[str, Any] = {"view": view, "sources": list(profile.sources)}
     if profile.partial:
         content["partial"] = profile.partial
+    if words(profile):
+        content["aggregation"] = words(profile)
+    if view == "iterations":
+        content["sources"] = {
+            str(session): iterations.reasons(profile).get(session, source)
+            for session, source in iterations.sources(profile).items()
+        }
     content["rows"] = json_rows(shown.table.rows(profile, gpu))
     content |= {table.spec.name: json_rows(table.rows(profile, gpu)) for table in shown.others}
     return json_line(content)
@@ -234,6 +245,17 @@ def title(profile: Profile, table: Table, rows: pl.DataFrame, *, ascii_only: boo
         if isinstance(total, int):
             facts.append(duration(total, ascii_only=ascii_only) + without)
     return f"{table.spec.title} ({', '.join(facts)})"
+
+
+def _notes(profile: Profile, view: str) -> list[str]:
+    """What is said before a table: which iterations it is of, and how those were found."""
+    notes = [f"Of {words(profile)} only."] if words(profile) else []
+    if view == "iterations":
+        reasons = iterations.reasons(profile)
+        several = profile["sessions"].height > 1
+        notes += [f"Session {session}: {text}." if several else f"{text[:1].upper()}{text[1:]}."
+                  for session, text in reasons.items()]  # fmt: skip
+    return notes
 
 
 def _why_empty(profile: Profile, view: TableView) -> str:

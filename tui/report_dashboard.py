@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from tui.analysis.aggregation import words
 from tui.analysis.dashboard import REST, Dashboard, Fact, dashboard
 from tui.analysis.issues import issues
 from tui.analysis.layers import LAYER_TOTALS, layer_totals
@@ -90,6 +91,7 @@ class DashboardReport:
     def __init__(self, profile: Profile, *, gpu: str | None = None) -> None:
         self._sources = list(profile.sources)
         self._figures = dashboard(profile, gpu=gpu)
+        self._iterations = words(profile)
         figures = self._figures
         told = issues(profile)
         self._worst = told.filter(told["severity"] != "info").head(WORST_ISSUES)
@@ -107,6 +109,8 @@ class DashboardReport:
         """As text, for people and the logs of build machines."""
         figures = self._figures
         lines = [style.heading(", ".join(self._sources))]
+        if self._iterations:
+            lines += style.wrapped(f"Of {self._iterations} only.")
         if figures.partial:
             lines += style.wrapped(f"Of a part of the input only: {figures.partial}.")
         if figures.left_out:
@@ -130,6 +134,8 @@ class DashboardReport:
         """As Markdown, for a merge request or a wiki."""
         figures = self._figures
         parts = [f"# {markdown_cell(', '.join(self._sources))}\n"]
+        if self._iterations:
+            parts.append(f"Of {markdown_cell(self._iterations)} only.\n")
         if figures.partial:
             parts.append(f"Of a part of the input only: {markdown_cell(figures.partial)}.\n")
         if figures.left_out:
@@ -156,6 +162,8 @@ class DashboardReport:
         """As one JSON object on a line, in base units."""
         figures = self._figures
         content: dict[str, Any] = {"view": "dashboard", "sources": self._sources}
+        if self._iterations:
+            content["aggregation"] = self._iterations
         if figures.partial:
             content["partial"] = figures.partial
         if figures.left_out:

@@ -271,7 +271,7 @@ def test_every_aggregate_can_be_exported(capfd: pytest.CaptureFixture[str], log:
         "op_kernels": 3,
         "ops_by_name": 3,
         "occupancy": 2,
-        "iterations": 0,
+        "iterations": 1,
         "ranges_by_name": 0,
         "range_instances": 0,
         "gpus": 1,

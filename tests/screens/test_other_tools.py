@@ -9,6 +9,7 @@ import pytest
 from tests.screens.made_profiles import STEPS, dlprof, opened_profile, training
 from tests.screens.opening import app_of, opened, press
 from tests.snapshots import assert_screen, screen_text
+from tui.analysis.iterations import reasons
 from tui.widgets.table_pane import TablePane
 
 if TYPE_CHECKING:
@@ -64,13 +65,34 @@ async def test_the_digit_seven_shows_iterations_as_they_are_numbered() -> None:
 
 
 async def test_an_input_without_iterations_names_the_command_that_records_them() -> None:
-    async with opened("caffe_conv1.nvprof.log", notifications=True) as pilot:
+    async with opened("gpt_summary.nvprof.log", notifications=True) as pilot:
         await press(pilot, "7")
         assert app_of(pilot).view_screen.VIEW == "dashboard"  # type: ignore[union-attr]
         assert [message.message for message in app_of(pilot)._notifications] == [
             "Iterations: no iterations: record with nvprof -o run.nvprof ./app, with NVTX ranges step 0, step 1, ... "
             "in the program"
         ]
+
+
+async def test_iterations_that_are_found_say_how_and_can_be_chosen() -> None:
+    async with opened("resnet50_training.nvprof.log") as pilot:
+        app = app_of(pilot)
+        await press(pilot, "7")
+        whole = table(pilot).frame
+        words = reasons(app.profile)[0]
+        assert words.startswith("found: ")
+        assert words.partition(",")[0] in screen_text(app).splitlines()[0]
+        last = whole["iteration"].drop_nulls().to_list()[-1]
+        app.run_line(f"aggregate {last}")
+        await pilot.pause()
+        assert table(pilot).frame["iteration"].to_list() == [last]
+        assert f"iteration {last}" in screen_text(app).splitlines()[0]
+        app.run_line("aggregate 999:")
+        await pilot.pause()
+        assert table(pilot).frame["iteration"].to_list() == [last]
+        app.run_line("aggregate all")
+        await pilot.pause()
+        assert table(pilot).frame.equals(whole)
 
 
 async def test_enter_goes_from_a_range_to_its_instances_and_q_back() -> None:

@@ -63,6 +63,16 @@ def aggregated(profile: Profile, wanted: Aggregation) -> Profile:
     return replace(whole, frames=frames, steps=steps, aggregation=chosen)
 
 
+def words(profile: Profile) -> str:
+    """Which iterations a profile is of, for people; empty where all are, as recorded or found.
+
+    Such as ``iterations 3:7`` and ``iterations 3:7 by the key global_step``.
+    """
+    chosen = profile.aggregation
+    by = f"by the key {chosen.key}" if chosen.key else ""
+    return f"{chosen.words or 'all iterations'} {by}".strip() if chosen.is_part or by else ""
+
+
 def _numbers(steps: pl.DataFrame) -> pl.DataFrame:
     return steps.select("session", "iteration").drop_nulls().unique()
 

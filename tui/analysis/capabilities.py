@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from tui.analysis.iterations import sources
 from tui.analysis.kinds import kind_by_name
 from tui.analysis.needs import (
     API_TRACE,
@@ -72,6 +73,9 @@ def views(profile: Profile) -> dict[str, str]:
     if profile["activities"].height:
         # A GPU whose name is not known has its utilisation all the same; the dashboard still asks for the name.
         lacks.pop(DEVICES, None)
+    if sources(profile):
+        # A run in which nothing repeats is one iteration: shown as that, though the dashboard asks for more.
+        lacks.pop(ITERATIONS, None)
     answers = {}
     for view in VIEWS:
         reasons = [] if view.screen else [NOT_IN_THIS_VERSION]
@@ -107,7 +111,7 @@ def missing(profile: Profile) -> list[Need]:
         OPS: profile["ops"].height > 0,
         SHAPES: _any(profile["ops"]["input_shapes"]),
         STACKS: _any(profile["ops"]["stack"]),
-        ITERATIONS: any(_any(profile[frame]["iteration"]) for frame in ("ranges", "activities", "ops")),
+        ITERATIONS: any(source != "whole run" for source in sources(profile).values()),
         TOOL_REPORT: profile["tool_figures"].height + profile["tool_findings"].height > 0,
         TEXT: bool(profile.texts),
     }

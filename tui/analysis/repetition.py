@@ -100,7 +100,7 @@ def _period(codes: Ints) -> int | None:
     if longest < LEAST_PERIOD or codes.min() == codes.max():
         return None
     scores = _likeness(codes)[: longest + 1]
-    scores[:LEAST_PERIOD] = 0
+    scores[:LEAST_PERIOD] = -np.inf
     best = _match(codes, int(scores.argmax()))
     if best < LEAST_MATCH:
         return None

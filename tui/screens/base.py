@@ -112,6 +112,8 @@ class ViewScreen(Screen[None]):
             else f"all {sessions} sessions"
             if session is None
             else f"session {session} of {sessions}",
+            self.program.aggregation.words,
+            f"key {self.program.aggregation.key}" if self.program.aggregation.key else "",
             self._rank(whole, session if sessions > 1 else 0),
         ]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from tui.analysis.capabilities import why_none
-from tui.analysis.iterations import ITERATIONS, iterations
+from tui.analysis.iterations import ITERATIONS, iterations, reasons
 from tui.analysis.needs import ITERATIONS as NEEDED
 from tui.screens.single import TableScreen
 
@@ -19,10 +19,15 @@ class IterationsScreen(TableScreen):
     VIEW = "iterations"
     SPEC: ClassVar = ITERATIONS
     HELP: ClassVar = (
-        "Iterations, numbered as the input numbers them. GPU time and kernels are of the work launched in each one,\n"
-        "whenever it ran: the GPU is often a step behind. Busy and idle are of the time from its start to its end.\n"
-        "The last row is what was launched outside of iterations, so that the rows add up to all GPU time."
+        "Iterations as the input numbers them; else found, from 0, as the pattern of launches that repeats.\n"
+        "GPU time and kernels are of the work launched in each one, whenever it ran: the GPU is often a step behind.\n"
+        "Busy and idle are of the time from its start to its end. Rows without a number are what belongs to none."
     )
+
+    def path(self) -> list[str]:
+        """How they were found, where they are not recorded; the whole of it is in the reports."""
+        found = list(reasons(self.profile).values())
+        return [found[0].partition(",")[0]] if len(found) == 1 else [f"found in {len(found)} sessions"] if found else []
 
     def rows(self) -> pl.DataFrame:
         """Every iteration."""

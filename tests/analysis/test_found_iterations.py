@@ -1,0 +1,241 @@
+"""Iterations that are found in what repeats, in sessions that record none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.analysis.frames import copy, kernel, profile
+from tests.corpus import SHARED
+from tui.analysis.inspect import inspect
+from tui.analysis.iterations import iterations, reasons, sources, with_iterations
+from tui.loaders.registry import load_one
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+STEP = ["gemm", "relu", "gemm", "softmax", "[CUDA memset]"]
+
+
+def launches(names: list[str], *, apart_ns: int = 10, took_ns: int = 6, **more: Any) -> list[dict[str, Any]]:
+    """One launch after the other, from 0 on, in stream 7 of GPU 0."""
+    return [
+        kernel(name, took_ns, start_ns=at * apart_ns, device=0, stream=7, **more)
+        | ({"kind": "memset"} if name.startswith("[") else {})
+        for at, name in enumerate(names)
+    ]
+
+
+def pieces(made: Profile) -> list[tuple[Any, ...]]:
+    return iterations(made).select("iteration", "piece", "start_ns", "duration_ns", "kernels_launched", "gpu_ns").rows()
+
+
+def test_whole_steps_after_what_was_left_of_one() -> None:
+    made = profile(activities=launches(STEP[3:] + STEP * 3))
+    assert pieces(made) == [
+        (None, "left over", 0, 20, 1, 12),
+        (0, "whole", 20, 50, 4, 30),
+        (1, "whole", 70, 50, 4, 30),
+        (2, "whole", 120, 46, 4, 30),
+    ]
+    assert iterations(made)["busy_ns"].to_list() == [12, 30, 30, 30]
+    assert reasons(made) == {0: "found: 5 launches repeat 3 times, the same kernels in every one"}
+    filled = with_iterations(made)
+    assert filled["activities"]["iteration"].to_list() == [None] * 2 + [0] * 5 + [1] * 5 + [2] * 5
+    assert filled["sessions"]["iteration_source"].to_list() == list(reasons(made).values())
+    assert with_iterations(filled) is filled
+    assert iterations(filled).equals(iterations(made))
+
+
+def test_warm_up_and_tail_stand_apart() -> None:
+    made = profile(activities=launches(["init", "fill", "tune", *STEP[4:], *STEP * 4, "save", "check"]))
+    # The longest wait is nowhere: the first place counts, and the pattern begins as early as it can.
+    assert [(number, piece) for number, piece, *_ in pieces(made)] == [
+        (None, "warm-up"),
+        *((number, "whole") for number in range(4)),
+        (None, "tail"),
+    ]
+    names = with_iterations(made)["activities"]["name"].cast(pl.String).to_list()
+    assert names[:3] == ["init", "fill", "tune"]
+    assert (
+        with_iterations(made)["activities"]["iteration"].to_list()
+        == [None] * 3 + [number for number in range(4) for _ in STEP] + [None] * 3
+    )
+
+
+def test_other_streams_calls_and_ops_belong_to_the_step_in_which_the_cpu_began_them() -> None:
+    work = launches(STEP * 3)
+    for at, row in enumerate(work):
+        row["correlation"] = at
+    # Launched in step 1, it begins in step 2; the one without a launch record counts by its start.
+    work.append(copy("DtoH", 3, start_ns=112, device=0, stream=8, correlation=100))
+    work.append(copy("HtoD", 3, start_ns=113, device=0, stream=8))
+    work.sort(key=lambda row: row["start_ns"])
+    calls = [
+        {"name": "cudaLaunchKernel", "start_ns": 8 * at, "duration_ns": 2, "correlation": at, "pid": 1, "tid": 1}
+        for at in range(15)
+    ]
+    calls.append({"name": "cudaMemcpyAsync", "start_ns": 75, "duration_ns": 2, "correlation": 100, "pid": 1, "tid": 1})
+    ops = [
+        {"op": 0, "name": "before", "start_ns": -5, "duration_ns": 2, "pid": 1, "tid": 1},
+        {"op": 1, "name": "forward", "start_ns": 39, "duration_ns": 20, "pid": 1, "tid": 1},
+        {"op": 2, "name": "forward", "start_ns": 40, "duration_ns": 20, "pid": 1, "tid": 1},
+    ]
+    filled = with_iterations(profile(activities=work, api_calls=calls, ops=ops))
+    copies = filled["activities"].filter(pl.col("kind") == "memcpy")
+    assert dict(copies.select("copy_kind", "iteration").iter_rows()) == {"DtoH": 1, "HtoD": 2}
+    assert filled["ops"]["iteration"].to_list() == [None, 0, 1]
+
+
+def test_replays_of_a_graph_are_iterations() -> None:
+    made = profile(
+        activities=[
+            {"kind": "graph" if at % 2 else "memcpy", "name": "CUDA graph 3" if at % 2 else "[CUDA memcpy HtoD]",
+             "start_ns": 100 * at, "duration_ns": 60}
+            for at in range(8)
+        ]
+    )  # fmt: skip
+    assert [row[:2] for row in pieces(made)] == [(number, "whole") for number in range(4)]
+
+
+@pytest.mark.parametrize(
+    ("work", "reason"),
+    [
+        (launches(["a"]), "whole run: no pattern can repeat in 1 launch"),
+        (launches(["a", "b", "c", "a"]), "whole run: no pattern can repeat in 4 launches"),
+        (launches(["a"] * 50), "whole run: nothing but the same kernel in 50 launches"),
+        (launches(["a", "b", "c", "d", "e", "f", "g"]), "whole run: no pattern repeats in 7 launches"),
+        (
+            [*launches(["a"] * 9), kernel("b", 1, start_ns=5, device=0, stream=9)],
+            "whole run: nothing but the same kernel in 9 launches of stream 7, which has most kernels",
+        ),
+        ([copy("HtoD", 3, start_ns=0)], "whole run: no kernel with a start time"),
+    ],
+    ids=["one", "few", "one kernel", "all different", "two streams", "copies"],
+)
+def test_a_run_that_does_not_repeat_is_one_iteration_and_says_why(work: list[dict[str, Any]], reason: str) -> None:
+    made = profile(activities=work)
+    row = iterations(made).row(0, named=True)
+    assert (row["iteration"], row["piece"], row["gpu_ns"]) == (0, "not repeated", sum(w["duration_ns"] for w in work))
+    assert iterations(made).height == 1
+    assert (sources(made), reasons(made)) == ({0: "whole run"}, {0: reason})
+    filled = with_iterations(made)
+    assert filled["activities"]["iteration"].null_count() == len(work)
+    assert filled["sessions"]["iteration_source"].to_list() == [reason]
+
+
+def test_recorded_iterations_are_never_replaced_and_other_sessions_have_their_own() -> None:
+    made = profile(
+        activities=[
+            *(row | {"session": 0, "iteration": 17} for row in launches(STEP * 3)),
+            *(row | {"session": 1} for row in launches(STEP * 3)),
+            {"session": 2, "name": "no times", "duration_ns": 3},
+        ]
+    )
+    assert sources(made) == {0: "recorded", 1: "found"}
+    filled = with_iterations(made)["activities"]
+    assert filled.filter(pl.col("session") == 0)["iteration"].to_list() == [17] * 15
+    assert filled.filter(pl.col("session") == 1)["iteration"].to_list() == [0] * 5 + [1] * 5 + [2] * 5
+    assert filled.filter(pl.col("session") == 2)["iteration"].to_list() == [None]
+
+
+def test_inspect_says_what_was_found() -> None:
+    def told(made: Profile) -> Any:
+        return inspect(made)["sessions"][0]["frames"].get("iterations")
+
+    assert told(profile(activities=launches(STEP * 3))) == {
+        "rows": 3,
+        "source": "found",
+        "reason": "5 launches repeat 3 times, the same kernels in every one",
+    }
+    assert told(profile(activities=launches(["a"]))) == {
+        "rows": 1,
+        "source": "whole run",
+        "reason": "no pattern can repeat in 1 launch",
+    }
+    recorded = profile(activities=[kernel("a", 5, start_ns=0, iteration=3)])
+    assert told(recorded) == {"rows": 1, "source": "recorded"}
+    assert told(profile(activities=[kernel("a", 5)])) is None
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 1), st.integers(0, 2), st.sampled_from("abc"), st.integers(0, 12), st.integers(0, 9)),
+        min_size=1,
+        max_size=60,
+    ),
+    st.integers(1, 6),
+)
+def test_pieces_follow_one_another_over_the_whole_range_and_add_up(
+    works: list[tuple[int, int, str, int, int]], rounds: int
+) -> None:
+    rows, now = [], 0
+    for session, stream, name, wait, took in works * rounds:
+        now += wait
+        rows.append(kernel(name, took, session=session, stream=stream, device=0, start_ns=now))
+    made = profile(activities=sorted(rows, key=lambda row: row["session"]))
+    table, work = iterations(made), made["activities"]
+    assert table["gpu_ns"].sum() == work["duration_ns"].sum()
+    assert table["kernels_launched"].sum() == work.height
+    for (session,), own in work.group_by("session"):
+        begin, end = own["start_ns"].min(), (own["start_ns"] + own["duration_ns"]).max()
+        part = table.filter(pl.col("session") == session)
+        edges = [*part["start_ns"].to_list(), end]
+        assert edges[0] == begin
+        assert (part["start_ns"] + part["duration_ns"]).to_list() == edges[1:]
+        counted = part["iteration"].drop_nulls().to_list()
+        assert counted == list(range(len(counted)))
+    filled = with_iterations(made)["activities"]
+    of_found = table.filter(pl.col("piece") == "whole")
+    sums = filled.drop_nulls("iteration").group_by("session", "iteration").agg(pl.col("duration_ns").sum())
+    assert sums.height == of_found.height
+    assert sorted(sums.rows()) == sorted(of_found.select("session", "iteration", "gpu_ns").rows())
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "left", "reason"),
+    [
+        (
+            "bench/gpt_long.gputrace.txt.xz",
+            120,
+            6,
+            "found: 536 launches repeat 120 times, the same kernels in every one",
+        ),
+        ("bench/gpt_long.both.txt.xz", 120, 6, "found: 536 launches repeat 120 times, the same kernels in every one"),
+        (
+            "corpus/nvprof_rendered/resnet50_amp.gputrace.txt",
+            5,
+            15,
+            "found: 923 launches repeat 5 times, the same kernels in every one",
+        ),
+        (
+            "corpus/nvprof_rendered/ddp_rank0.gputrace.txt",
+            4,
+            95,
+            "found: 564 launches repeat 4 times on stream 7, the same kernels in every one",
+        ),
+        (
+            "corpus/nvprof_rendered/gpt_cudagraph.gputrace.txt",
+            90,
+            41,
+            "found: 54 launches repeat 90 times, the same kernels in every one",
+        ),
+    ],
+)
+def test_recordings_that_say_nothing_of_their_steps(name: str, count: int, left: int, reason: str) -> None:
+    path = SHARED / name
+    if not path.exists():
+        pytest.skip(f"no {name} beside this checkout")
+    made = load_one(str(path))
+    table = iterations(made)
+    assert table["piece"].to_list() == ["left over", *["whole"] * count]
+    assert table["iteration"].to_list() == [None, *range(count)]
+    assert reasons(made) == {0: reason}
+    filled = with_iterations(made)["activities"]
+    assert filled["iteration"].null_count() == left
+    assert table["gpu_ns"].sum() == filled["duration_ns"].sum()
+    assert table["kernels_launched"][1:].n_unique() == 1
