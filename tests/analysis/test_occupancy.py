@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from tests.analysis.frames import copy, kernel, profile
 from tui.analysis.devices import device_facts, find_gpu, known_gpus
 from tui.analysis.kernels import launches
-from tui.analysis.occupancy import capabilities, launch_config, occupancy
+from tui.analysis.launch_config import launch_config
+from tui.analysis.occupancy import capabilities, occupancy
 from tui.loaders import registry
 from tui.model.errors import ProftuiError
 

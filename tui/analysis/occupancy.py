@@ -7,8 +7,6 @@ since the driver's choice is not in any profile: what they give is an upper boun
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Final
@@ -51,6 +49,10 @@ RESULTS: Final = (
     "limiter",
     "occupancy_pct",
     "waves",
+    "full_waves",
+    "tail_pct",
+    "achieved_pct",
+    "sm_efficiency_pct",
     "occupancy_reason",
 )
 """What `occupancies` adds to a launch configuration."""
@@ -82,8 +84,13 @@ def occupancies(configs: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
     Returns:
         The same rows, in order, with `RESULTS`: ``limit_*`` are the blocks that each resource would allow (null: it
         does not limit), ``limiter`` names the scarcest (several, where they are equally scarce), ``occupancy_pct`` is
-        of the warps that an SM holds, ``waves`` needs the number of SMs. Where the occupancy cannot be told it is null
-        and ``occupancy_reason`` says why.
+        of the warps that an SM holds. The rest needs the number of SMs: ``waves`` are the blocks of the grid / (blocks
+        per SM x SMs), ``full_waves`` how many of those are whole; ``tail_pct`` is the share of the time that a last,
+        partial wave takes after whole ones, if it takes as long as they do: 1 / (full waves + 1), 0 where there is no
+        such wave (Nsight Compute's tail effect); ``achieved_pct`` is Kineto's estimate of the achieved occupancy, min
+        (blocks per SM, blocks / SMs) x threads per block / threads that an SM holds; ``sm_efficiency_pct`` is
+        min (1, blocks / SMs), the share of SMs that get a block. Where the occupancy cannot be told it is null and
+        ``occupancy_reason`` says why.
     """
     known = facts.select("session", "device", "compute_capability", "sm_count", "vendor").join(
         capabilities(), on="compute_capability", how="left"
@@ -103,6 +110,7 @@ def occupancies(configs: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
         for column, name in zip(limit_columns, LIMITS, strict=True)
     ]
     unknown = c("occupancy_reason").is_not_null()
+    blocks = c("grid_x").cast(whole) * c("grid_y") * c("grid_z")
     return (
         configs.join(known.rename({"registers": "registers_of_sm"}), on=["session", "device"], how="left",
                      nulls_equal=True, maintain_order="left")
@@ -129,9 +137,22 @@ def occupancies(configs: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
         .with_columns(
             pl.when(~unknown).then(pl.concat_str(scarcest, separator=" and ", ignore_nulls=True)).alias("limiter"),
             (100 * c("blocks_per_sm") * warps / c("warps")).alias("occupancy_pct"),
-            (
-                c("grid_x").cast(whole) * c("grid_y") * c("grid_z") / (c("blocks_per_sm") * c("sm_count"))
-            ).alias("waves"),
+            blocks.alias("grid_blocks"),
+            (c("blocks_per_sm") * c("sm_count")).alias("wave_blocks"),
+        )
+        .with_columns(
+            (c("grid_blocks") / c("wave_blocks")).alias("waves"),
+            (c("grid_blocks") // c("wave_blocks")).alias("full_waves"),
+            (c("grid_blocks") / c("sm_count")).alias("blocks_of_sm"),
+            (c("warps") * WARP).alias("sm_threads"),
+        )
+        .with_columns(
+            pl.when((c("grid_blocks") % c("wave_blocks") > 0) & (c("full_waves") > 0))
+            .then(100 / (c("full_waves") + 1)).when(c("full_waves").is_not_null()).then(0.0).alias("tail_pct"),
+            pl.when(c("blocks_of_sm").is_not_null() & c("blocks_per_sm").is_not_null())
+            .then(pl.min_horizontal("blocks_per_sm", "blocks_of_sm") * c("threads_per_block") * 100 / c("sm_threads"))
+            .alias("achieved_pct"),
+            (100 * c("blocks_of_sm").clip(upper_bound=1)).alias("sm_efficiency_pct"),
         )
         .select(*configs.columns, *RESULTS)
     )  # fmt: skip
@@ -167,11 +188,11 @@ def _reason() -> pl.Expr:
 
 
 def with_occupancy(profile: Profile, activities: pl.DataFrame, *, gpu: str | None = None) -> pl.DataFrame:
-    """Add ``blocks_per_sm``, ``limiter``, ``occupancy_pct``, ``waves`` and ``occupancy_reason`` to activities.
+    """Add what is known of the occupancy of each launch to activities: the columns of `RESULTS`, without the limits.
 
     Each distinct configuration is worked out once. Rows that are no kernels get nulls.
     """
-    wanted = ("blocks_per_sm", "limiter", "occupancy_pct", "waves", "occupancy_reason")
+    wanted = RESULTS[RESULTS.index("blocks_per_sm") :]
     launched = activities.filter(pl.col("kind") == "kernel").select(SHAPE).unique()
     results = occupancies(launched, device_facts(profile, gpu=gpu)).select(*SHAPE, *wanted)
     return activities.join(
@@ -198,145 +219,3 @@ def occupancy(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
     )
     rows = occupancies(with_shapes(configs), device_facts(profile, gpu=gpu))
     return rows.sort("total_ns", "name", "grid", descending=[True, False, False], nulls_last=True)
-
-
-_AS_RECORDED: Final = (
-    "session",
-    "activity",
-    "kind",
-    "name",
-    "start_ns",
-    "duration_ns",
-    "registers",
-    "static_shared_bytes",
-    "dynamic_shared_bytes",
-    "shared_bytes",
-    "size_bytes",
-    "throughput",
-    "copy_kind",
-    "src_memory",
-    "dst_memory",
-    "device",
-    "context",
-    "stream",
-    "correlation",
-    "line",
-    "occupancy_pct",
-    "blocks_per_sm",
-    "limiter",
-    "waves",
-)
-
-
-@dataclass(frozen=True, slots=True)
-class LaunchConfig:
-    """One GPU activity with all that is known of it; None where the input does not say.
-
-    What has no note of its own is the column of that name in the frame ``activities`` (`tui.model.schema`) or of
-    `tui.analysis.devices.device_facts`.
-    """
-
-    session: int
-    activity: int
-    kind: str
-    name: str
-    start_ns: int | None
-    duration_ns: int | None
-    grid: tuple[int, int, int] | None
-    """Blocks in x, y and z."""
-    block: tuple[int, int, int] | None
-    """Threads in x, y and z."""
-    blocks: int | None
-    """In the grid."""
-    threads_per_block: int | None
-    """Product of ``block``."""
-    threads: int | None
-    """Of the whole launch."""
-    registers: int | None
-    """Per thread."""
-    static_shared_bytes: int | None
-    dynamic_shared_bytes: int | None
-    shared_bytes: int | None
-    """Both together, where the input does not tell them apart."""
-    size_bytes: int | None
-    throughput: float | None
-    """Bytes per second, as the input has it."""
-    copy_kind: str | None
-    src_memory: str | None
-    dst_memory: str | None
-    device: int | None
-    device_name: str | None
-    compute_capability: str | None
-    sm_count: int | None
-    facts_source: str
-    """Where the compute capability is from: file, option, table, unknown."""
-    context: int | None
-    stream: int | None
-    correlation: int | None
-    occupancy_pct: float | None
-    """Theoretical, an upper bound."""
-    blocks_per_sm: int | None
-    """Blocks resident on an SM at once, at most."""
-    limits: tuple[tuple[str, int | None], ...]
-    """For each of `LIMITS` the blocks that it allows on an SM; None where it does not limit or is not known."""
-    limiter: str | None
-    """What limits the occupancy: one or several of `LIMITS`, joined by ``and``."""
-    waves: float | None
-    """Blocks of the grid / (blocks per SM x SMs)."""
-    occupancy_reason: str | None
-    """Why the occupancy is not known."""
-    line: int | None
-    """First source line."""
-
-
-def launch_config(profile: Profile, activity: int, *, gpu: str | None = None) -> LaunchConfig:
-    """All that is known of one GPU activity.
-
-    Args:
-        profile: Where it is.
-        activity: Its number, the column ``activity``.
-        gpu: The name of the GPU, as the user gives it, where the input does not say enough.
-
-    Raises:
-        KeyError: There is no such activity.
-    """
-    rows = profile["activities"].filter(pl.col("activity") == activity)
-    if rows.is_empty():
-        raise KeyError(f"there is no activity {activity}")
-    facts = device_facts(profile, gpu=gpu)
-    row = occupancies(rows, facts).row(0, named=True)
-    device = facts.filter(
-        pl.col("session") == row["session"], pl.col("device").eq_missing(pl.lit(row["device"], pl.Int32))
-    ).row(0, named=True)
-    grid, block = (_shape(row[f"{shape}_{axis}"] for axis in "xyz") for shape in ("grid", "block"))
-    blocks = grid[0] * grid[1] * grid[2] if grid else None
-    per_block = block[0] * block[1] * block[2] if block else None
-    kernel = row["kind"] == "kernel"
-    return LaunchConfig(
-        **{column: row[column] for column in _AS_RECORDED},
-        grid=grid,
-        block=block,
-        blocks=blocks,
-        threads_per_block=per_block,
-        threads=blocks * per_block if blocks is not None and per_block is not None else None,
-        device_name=device["name"],
-        compute_capability=device["compute_capability"],
-        sm_count=device["sm_count"],
-        facts_source=device["facts_source"],
-        limits=tuple((name, row[f"limit_{name.split(' ')[0]}"]) for name in LIMITS),
-        occupancy_reason=row["occupancy_reason"] if kernel else _NO_KERNEL.get(row["kind"], _NO_SM),
-    )
-
-
-_NO_SM: Final = "this work occupies no SM"
-_NO_KERNEL: Final = {
-    "memcpy": "a memcpy occupies no SM",
-    "memset": "a memset occupies no SM",
-    "graph": "the input records the graph as a whole: nsys profile --cuda-graph-trace=node records its kernels",
-}
-"""Why what is no kernel has no occupancy."""
-
-
-def _shape(axes: Iterable[int | None]) -> tuple[int, int, int] | None:
-    x, y, z = axes
-    return None if x is None or y is None or z is None else (x, y, z)

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from tui.analysis.capabilities import how_to_record, why_none
 from tui.analysis.kernels import KERNELS, LAUNCHES, kernels, launches
+from tui.analysis.launch_config import launch_config
 from tui.analysis.launch_origin import launch_origin
 from tui.analysis.measured_metrics import measured_metrics
 from tui.analysis.needs import GPU_WORK, START_TIMES
 from tui.analysis.neighbours import neighbours
-from tui.analysis.occupancy import launch_config
 from tui.fitting import shorten_symbol
 from tui.model.names import short_name
 from tui.screens.linked import Level, LinkedTablesScreen, Row

@@ -11,10 +11,10 @@ from tui.model.names import short_name
 from tui.widgets.details import Details, Line, sections, whole_value
 
 if TYPE_CHECKING:
+    from tui.analysis.launch_config import LaunchConfig
     from tui.analysis.launch_origin import LaunchOrigin
     from tui.analysis.measured_metrics import Measured
     from tui.analysis.neighbours import Neighbour
-    from tui.analysis.occupancy import LaunchConfig
 
 NAME_CELLS = 48
 """Cells that the name of a neighbour may take."""

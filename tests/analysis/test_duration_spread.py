@@ -1,0 +1,80 @@
+"""How the durations of a kernel are spread, and where the slow launches are."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.analysis.frames import kernel, profile
+from tui.analysis.duration_spread import SlowPart, log_bins, spread, variants
+from tui.analysis.kernels import kernels
+
+
+def test_slow_launches_and_where_they_are() -> None:
+    rows = [
+        *(kernel("k", 100, iteration=1, stream=7) for _ in range(6)),
+        kernel("k", 150, iteration=2, stream=7),  # not more than 1.5 x 100
+        kernel("k", 400, iteration=2, stream=7),
+        kernel("k", 200, iteration=3, stream=20),
+        kernel("k", 151, iteration=3, stream=None),
+        kernel("k", None, iteration=9),
+    ]
+    found = profile(activities=rows)
+    told = spread(found["activities"])
+    assert told is not None
+    assert (told.launches, told.min_ns, told.median_ns, told.max_ns) == (10, 100, 100, 400)
+    assert (told.slow, told.slow_ns) == (3, 400 + 200 + 151 - 300)
+    assert told.slow_iterations == (SlowPart(3, 2, 2), SlowPart(2, 2, 1))
+    assert told.slow_streams == (SlowPart(7, 8, 1), SlowPart(20, 1, 1), SlowPart(None, 1, 1))
+    row = kernels(found).row(0, named=True)
+    assert (told.p90_ns, told.p99_ns, told.total_ns) == (row["p90_ns"], row["p99_ns"], row["total_ns"])
+
+
+def test_steady_launches_have_no_slow_ones() -> None:
+    told = spread(profile(activities=[kernel("k", 7) for _ in range(5)])["activities"])
+    assert told is not None
+    assert (told.slow, told.slow_ns, told.slow_iterations, told.slow_streams) == (0, 0, (), ())
+
+
+def test_without_durations_there_is_no_spread() -> None:
+    assert spread(profile(activities=[kernel("k", None)])["activities"]) is None
+
+
+def test_variants_by_grid_block_and_shapes() -> None:
+    shape = {"grid_x": 2, "grid_y": 1, "grid_z": 1, "block_x": 64, "block_y": 1, "block_z": 1}
+    found = profile(
+        activities=[
+            kernel("k", 10, op=0, **shape),
+            kernel("k", 30, op=0, **shape),
+            kernel("k", 50, op=1, **shape),
+            kernel("k", 5, **{**shape, "grid_x": 4}),
+            kernel("k", 1),
+        ],
+        ops=[{"op": 0, "name": "mm", "input_shapes": "[8, 8]"}, {"op": 1, "name": "mm", "input_shapes": "[9, 9]"}],
+    )
+    rows = variants(found, found["activities"])
+    assert rows.select("grid", "block", "input_shapes", "calls", "total_ns", "median_ns").rows() == [
+        ("(2 1 1)", "(64 1 1)", "[9, 9]", 1, 50, 50),
+        ("(2 1 1)", "(64 1 1)", "[8, 8]", 2, 40, 20),
+        ("(4 1 1)", "(64 1 1)", None, 1, 5, 5),
+        (None, None, None, 1, 1, 1),
+    ]
+    plain = profile(activities=[kernel("k", 3)])
+    assert variants(plain, plain["activities"])["input_shapes"].to_list() == [None]
+
+
+@pytest.mark.parametrize(("durations", "expected"), [([], []), ([5, 5, None], [3 - 1]), ([0, 0], [2])])
+def test_bins_of_little(durations: list[int | None], expected: list[int]) -> None:
+    assert [part.launches for part in log_bins(pl.Series(durations, dtype=pl.Int64), 4)] == expected
+
+
+@given(st.lists(st.integers(0, 10**12), min_size=1), st.integers(1, 30))
+def test_every_duration_is_in_one_bin(durations: list[int], bins: int) -> None:
+    parts = log_bins(pl.Series(durations, dtype=pl.Int64), bins)
+    assert sum(part.launches for part in parts) == len(durations)
+    assert (parts[0].from_ns, parts[-1].to_ns) == (max(1, min(durations)), max(1, *durations))
+    assert all(first.to_ns == second.from_ns for first, second in pairwise(parts))

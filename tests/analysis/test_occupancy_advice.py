@@ -1,0 +1,155 @@
+"""What would raise the occupancy, tails, and means over launches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.analysis.frames import kernel, profile
+from tests.corpus import corpus_file
+from tui.analysis.launch_config import launch_config
+from tui.analysis.occupancy import capabilities, occupancy
+from tui.analysis.occupancy_advice import Advice, occupancy_advice
+from tui.analysis.occupancy_means import occupancy_by_device, occupancy_by_kernel
+from tui.loaders import registry
+
+KB = 1024
+
+
+def launch(name: str = "k", ns: int = 100, **changes: Any) -> dict[str, Any]:
+    shape = dict.fromkeys(("grid_x", "grid_y", "grid_z", "block_y", "block_z"), 1)
+    shared = {"static_shared_bytes": 0, "dynamic_shared_bytes": 0}
+    return kernel(name, ns, **{"device": 0, **shape, "block_x": 256, "registers": 0, **shared, **changes})
+
+
+@pytest.mark.parametrize(
+    ("config", "advice"),
+    [
+        # Registers and shared memory run out together: one alone would not help.
+        (
+            ("3.5", 256, 79, 12820),
+            (Advice(50.0, 4, registers=64, shared_bytes=12288), Advice(100.0, 8, registers=32, shared_bytes=6144)),
+        ),
+        (
+            ("8.0", 256, 106, 48 * KB),
+            (Advice(37.5, 3, registers=80), Advice(100.0, 8, registers=32, shared_bytes=19 * KB + 512)),
+        ),
+        (
+            ("8.9", 256, 80, 0),
+            (Advice(pytest.approx(200 / 3), 4, registers=64), Advice(100.0, 6, registers=40)),
+        ),
+        (("7.0", 1024, 33, 0), (Advice(100.0, 2, registers=32), Advice(75.0, 2, threads_per_block=768))),
+        # Small blocks: the SM has no place for more of them.
+        (("9.0", 32, 16, 0), (Advice(100.0, 32, threads_per_block=64),)),
+        (("3.5", 96, 10, 0), (Advice(100.0, 16, threads_per_block=128),)),
+        (("8.6", 1024, 32, 0), (Advice(100.0, 2, threads_per_block=768),)),
+        (("7.5", 256, 32, 0), ()),
+        (("1.0", 256, 32, 0), ()),
+        # Such a launch does not fit at all.
+        (("3.5", 2048, 32, 0), ()),
+    ],
+)
+def test_known_cases(config: tuple[str, int, int, int], advice: tuple[Advice, ...]) -> None:
+    assert occupancy_advice(*config) == advice
+
+
+@given(
+    capability=st.sampled_from(sorted(set(capabilities()["compute_capability"]))),
+    threads=st.integers(1, 1024),
+    registers=st.integers(0, 255),
+    shared=st.integers(0, 227 * KB),
+)
+def test_every_advice_gives_what_it_says_and_no_more_is_asked_than_needed(
+    capability: str, threads: int, registers: int, shared: int
+) -> None:
+    def resident(threads: int, registers: int, shared: int) -> tuple[int | None, float | None]:
+        changed = {"block_x": threads, "registers": registers, "static_shared_bytes": shared}
+        device = {"device": 0, "compute_capability": capability}
+        row = occupancy(profile(activities=[launch(**changed)], devices=[device])).row(0, named=True)
+        return row["blocks_per_sm"], row["occupancy_pct"]
+
+    now = resident(threads, registers, shared)[1]
+    for advice in occupancy_advice(capability, threads, registers, shared):
+        assert now is not None
+        assert advice.occupancy_pct > now
+        size = threads if advice.threads_per_block is None else advice.threads_per_block
+        count = registers if advice.registers is None else advice.registers
+        memory = shared if advice.shared_bytes is None else advice.shared_bytes
+        assert resident(size, count, memory) == (advice.blocks_per_sm, pytest.approx(advice.occupancy_pct))
+        if advice.registers is not None and count + 8 <= registers:
+            assert (resident(size, count + 8, memory)[0] or 0) < advice.blocks_per_sm
+        if advice.shared_bytes is not None:
+            assert (resident(size, count, memory + 1)[0] or 0) < advice.blocks_per_sm
+
+
+@pytest.mark.parametrize(
+    ("blocks", "waves", "full", "tail", "achieved", "efficiency"),
+    [
+        # A K40c has 15 SMs, each holds 8 blocks of 256 threads: a wave is 120.
+        (120, 1.0, 1, 0.0, 100.0, 100.0),
+        (121, 121 / 120, 1, 50.0, 100.0, 100.0),
+        (300, 2.5, 2, 100 / 3, 100.0, 100.0),
+        (60, 0.5, 0, 0.0, 50.0, 100.0),
+        (3, 3 / 120, 0, 0.0, 100 * 0.2 * 256 / 2048, 20.0),
+    ],
+)
+def test_waves_and_their_tail(
+    blocks: int, waves: float, full: int, tail: float, achieved: float, efficiency: float
+) -> None:
+    found = profile(activities=[launch(grid_x=blocks)], devices=[{"device": 0, "name": "Tesla K40c"}])
+    config = launch_config(found, 0)
+    assert (config.waves, config.full_waves) == (pytest.approx(waves), full)
+    assert (config.tail_pct, config.achieved_pct) == (pytest.approx(tail), pytest.approx(achieved))
+    assert config.sm_efficiency_pct == pytest.approx(efficiency)
+
+
+def test_without_the_number_of_sms_only_the_occupancy_is_known() -> None:
+    device = {"device": 0, "compute_capability": "8.6"}
+    config = launch_config(profile(activities=[launch(grid_x=7)], devices=[device]), 0)
+    assert config.occupancy_pct == 100.0
+    assert (config.waves, config.full_waves, config.tail_pct) == (None, None, None)
+    assert (config.achieved_pct, config.sm_efficiency_pct) == (None, None)
+
+
+def test_means_are_weighted_by_time_and_of_what_is_known() -> None:
+    found = profile(
+        activities=[
+            launch(ns=300, grid_x=120),
+            launch(ns=100, grid_x=60, registers=255),
+            launch(ns=50, grid_x=60, registers=None),
+            launch("other", 100, grid_x=15, block_x=1024),
+        ],
+        devices=[{"device": 0, "name": "Tesla K40c"}],
+    )
+    rows = occupancy_by_kernel(found)
+    columns = ("name", "calls", "total_ns", "known_ns", "occupancy_pct", "low_occupancy_pct", "occupancy_reason")
+    # With 255 registers one block of 8 warps stays on an SM: 12.5 %.
+    assert rows.select(columns).rows() == [
+        ("k", 3, 450, 400, (300 * 100 + 100 * 12.5) / 400, 25.0, "the input has no registers per thread"),
+        ("other", 1, 100, 100, 100.0, 0.0, None),
+    ]
+    assert rows["achieved_pct"].to_list() == [(300 * 100 + 100 * 12.5) / 400, 50.0]
+    device = occupancy_by_device(found).row(0, named=True)
+    assert (device["total_ns"], device["known_ns"], device["low_occupancy_pct"]) == (550, 500, 20.0)
+    assert device["occupancy_pct"] == pytest.approx((300 * 100 + 100 * 12.5 + 100 * 100) / 500)
+
+
+def test_nothing_is_known_of_totals() -> None:
+    assert occupancy_by_kernel(profile()).is_empty()
+    assert occupancy_by_device(profile()).is_empty()
+
+
+def test_real_log() -> None:
+    found = registry.load_one(corpus_file("seeds/000_eb78dec59201d654.txt"))
+    device = occupancy_by_device(found).row(0, named=True)
+    assert round(device["low_occupancy_pct"], 1) == 95.1
+    rows = occupancy(found)
+    kernel_name = pl.col("name").cast(pl.String)
+    convolution = rows.filter(kernel_name.str.starts_with("cudnn_convolve_precomputed_sgemm")).row(0, named=True)
+    assert (convolution["occupancy_pct"], convolution["limiter"]) == (37.5, "registers and shared memory")
+    waves = rows.filter(kernel_name.str.contains("calc_bias_diff"))["waves"].to_list()
+    assert [round(value, 2) for value in waves] == [0.4]
