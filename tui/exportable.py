@@ -41,11 +41,24 @@ AGGREGATES: Final = (
     "layer_times",
     "layer_totals",
     "findings",
+    "breakdown",
+    "idle_time",
+    "gaps",
+    "gap_summary",
+    "overlap",
+    "launch_delays",
+    "delays_by_name",
+    "op_overheads",
+    "transfers",
+    "transfer_sizes",
+    "tiny_runs",
 )
 """What is computed: GPU work and API calls by name, ops by name and by type, kernels with the op that each belongs to,
 launch configurations with their theoretical occupancy, iterations, ranges by name and one by one with the GPU work
-launched within them, GPUs with their use, layer times measured and predicted side by side, and what the rules of the
-Expert System say.
+launched within them, GPUs with their use, layer times measured and predicted side by side, what the rules of the
+Expert System say; where wall time went, what idle time is made of, gaps one by one and summed, what ran at once, how
+long launches waited one by one and by name, what ops cost beside their GPU work, copies by direction and by size, and
+runs of tiny ones.
 """
 
 NAMES: Final = (*MODEL_FRAMES, *AGGREGATES)
@@ -61,7 +74,24 @@ def frame(profile: Profile, name: str, *, gpu: str | None = None) -> pl.DataFram
     """
     if name in MODEL_FRAMES:
         return profile[name]
-    from tui.analysis import api, gpus, iterations, kernels, layers, occupancy, op_types, ops, ranges
+    from tui.analysis import (
+        api,
+        breakdown,
+        copy_runs,
+        gaps,
+        gpus,
+        iterations,
+        kernels,
+        launch_delays,
+        layers,
+        occupancy,
+        op_overheads,
+        op_types,
+        ops,
+        overlap,
+        ranges,
+        transfers,
+    )
     from tui.analysis.expert import findings
 
     aggregates: dict[str, Callable[[], pl.DataFrame]] = {
@@ -78,5 +108,16 @@ def frame(profile: Profile, name: str, *, gpu: str | None = None) -> pl.DataFram
         "layer_times": lambda: layers.layers(profile),
         "layer_totals": lambda: layers.layer_totals(profile),
         "findings": lambda: findings.findings(profile, gpu=gpu),
+        "breakdown": lambda: breakdown.breakdown(profile),
+        "idle_time": lambda: gaps.idle_time(profile),
+        "gaps": lambda: gaps.gaps(profile),
+        "gap_summary": lambda: gaps.gap_summary(profile),
+        "overlap": lambda: overlap.overlap(profile),
+        "launch_delays": lambda: launch_delays.launch_delays(profile),
+        "delays_by_name": lambda: launch_delays.delays_by_name(profile),
+        "op_overheads": lambda: op_overheads.overheads_by_name(profile),
+        "transfers": lambda: transfers.transfers(profile),
+        "transfer_sizes": lambda: transfers.transfer_sizes(profile),
+        "tiny_runs": lambda: copy_runs.tiny_runs(profile),
     }
     return aggregates[name]()

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from tests.analysis.frames import copy, kernel, profile
 from tui.analysis.breakdown import BREAKDOWN, Category, breakdown, breakdown_by_device
+from tui.analysis.gpu_uses import GpuUse, gpu_uses
 from tui.analysis.host_phases import HostPhase, phases_of
+from tui.analysis.tensor_cores import with_verdicts
 from tui.loaders.registry import load_one
 
 if TYPE_CHECKING:
@@ -198,3 +200,25 @@ def test_the_parts_add_up_to_the_wall_time(
         for pct, wall in sums.select("wall_pct", "wall_ns").iter_rows():
             assert pct == pytest.approx(100 if wall else 0)
         assert set(found["category"]) <= set(map(str, Category))
+
+
+def test_verdicts_of_every_launch_are_those_of_every_name() -> None:
+    made = profile(
+        devices=[H100, {**K40, "device": 1}],
+        activities=[
+            *(kernel(name, 1, start_ns=0, device=device) for name in (TC, "volta_sgemm", "who knows")
+              for device in (0, 1, None)),
+            kernel("told", 1, start_ns=0, device=1, uses_tensor_core=True),
+            kernel(TC, 1, start_ns=0, device=0, uses_tensor_core=False),
+            {"kind": "graph", "name": "[CUDA graph 3]", "duration_ns": 1, "device": 1},
+            copy("HtoD", 1, device=0),
+        ],
+    )  # fmt: skip
+    verdicts = with_verdicts(made, made["activities"])
+    told = {True: GpuUse.YES, False: GpuUse.NO, None: GpuUse.UNKNOWN}
+    expected = [
+        GpuUse.MEMORY if kind == "memcpy" else told[verdict]
+        for kind, verdict in verdicts.select("kind", "uses_tensor_core").iter_rows()
+    ]
+    assert gpu_uses(made).tolist() == expected
+    assert set(expected) == set(GpuUse)

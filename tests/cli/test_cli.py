@@ -264,6 +264,7 @@ def test_every_aggregate_can_be_exported(capfd: pytest.CaptureFixture[str], log:
         status, out, _err = run(capfd, "export", log, "--frame", name, "--gpu", "Tesla K40c")
         assert status == 0
         rows[name] = len(out.splitlines()) - 1
+    assert rows.pop("findings") > 0
     assert rows == {
         "kernels": 3,
         "api": 0,
@@ -277,6 +278,17 @@ def test_every_aggregate_can_be_exported(capfd: pytest.CaptureFixture[str], log:
         "gpus": 1,
         "layer_times": 0,
         "layer_totals": 0,
+        "breakdown": 7,
+        "idle_time": 1,
+        "gaps": 2,
+        "gap_summary": 1,
+        "overlap": 1,
+        "launch_delays": 0,
+        "delays_by_name": 0,
+        "op_overheads": 0,
+        "transfers": 1,
+        "transfer_sizes": 1,
+        "tiny_runs": 0,
     }
 
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from tui.analysis.gpu_uses import GpuUse, gpu_uses
 from tui.analysis.host_phases import HostPhase, host_phases
 from tui.analysis.interval_sets import EMPTY, IntervalSet, union_length, union_of
 from tui.analysis.memo import once_per_profile
 from tui.analysis.recording import Tool, tool_of
-from tui.analysis.tensor_core_use import TensorCoreUse, tensor_core_use
 from tui.analysis.timelines import Timeline, timelines
 from tui.model.columns import columns
 from tui.model.view import TableSpec
@@ -93,7 +93,7 @@ def breakdown_by_device(profile: Profile) -> pl.DataFrame:
     What the input does not tell is null, ``why`` says so, and its time is in Other.
     """
     lines = timelines(profile)
-    use = tensor_core_use(profile)
+    use = gpu_uses(profile)
     memory_told = _tells_memory(profile)
     rows: list[tuple[object, ...]] = []
     for session in profile["sessions"]["session"].to_list():
@@ -162,7 +162,7 @@ def _rows(
         why |= dict.fromkeys((Category.TENSOR_CORES, Category.OTHER_KERNELS, Category.MEMORY), _NO_GPU_WORK)
     else:
         classes = use[line.rows]
-        counts = np.bincount(classes, minlength=len(TensorCoreUse))
+        counts = np.bincount(classes, minlength=len(GpuUse))
         for category, kind in _GPU_CATEGORIES.items():
             times[category] = 0
             if counts[kind]:
@@ -170,7 +170,7 @@ def _rows(
                 on = classes <= kind
                 now = union_length(line.starts[on], line.ends[on])
                 times[category], so_far = now - so_far, now
-        if not counts[TensorCoreUse.YES] and not counts[TensorCoreUse.NO] and counts[TensorCoreUse.UNKNOWN]:
+        if not counts[GpuUse.YES] and not counts[GpuUse.NO] and counts[GpuUse.UNKNOWN]:
             for category in (Category.TENSOR_CORES, Category.OTHER_KERNELS):
                 times[category] = None
                 why[category] = "nothing says of any kernel whether it uses tensor cores"
@@ -198,10 +198,10 @@ def _rows(
 
 _HOST_CATEGORIES: Final = (Category.DATALOADER, Category.IO, Category.CPU)
 _GPU_CATEGORIES: Final = {
-    Category.TENSOR_CORES: TensorCoreUse.YES,
-    Category.OTHER_KERNELS: TensorCoreUse.NO,
-    Category.UNKNOWN_KERNELS: TensorCoreUse.UNKNOWN,
-    Category.MEMORY: TensorCoreUse.MEMORY,
+    Category.TENSOR_CORES: GpuUse.YES,
+    Category.OTHER_KERNELS: GpuUse.NO,
+    Category.UNKNOWN_KERNELS: GpuUse.UNKNOWN,
+    Category.MEMORY: GpuUse.MEMORY,
 }
 
 

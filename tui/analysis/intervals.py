@@ -13,6 +13,7 @@ from tui.analysis.memo import once_per_profile
 from tui.analysis.timelines import timelines
 
 if TYPE_CHECKING:
+    from tui.analysis.interval_sets import Ints as Ints
     from tui.analysis.timelines import Timeline
     from tui.model.profile import Profile
 
