@@ -67,7 +67,7 @@ class Check:
             lines += [style.heading("Cannot tell"), ""]
             for row in untold.iter_rows(named=True):
                 lines += style.wrapped(row["message"], first="  ", indent="  ")
-                lines += style.wrapped(row["rules"], first=" " * INDENT, indent=" " * INDENT)
+                lines += style.wrapped(row["all_rules"], first=" " * INDENT, indent=" " * INDENT)
             lines.append("")
         clean = self.findings.filter(pl.col("state") == State.CLEAN.value)["rule"].unique(maintain_order=True)
         if clean.len():
@@ -105,7 +105,7 @@ class Check:
         text += markdown_table(headings, found, [False, False, True, False, False, True]) if found else "none\n"
         untold = expert_rows(self.findings).filter(pl.col("state") == State.CANNOT_TELL.value)
         if untold.height:
-            rows = [[row["message"], row["rules"]] for row in untold.iter_rows(named=True)]
+            rows = [[row["message"], row["all_rules"]] for row in untold.iter_rows(named=True)]
             text += "\n### Cannot tell\n\n" + markdown_table(["Why", "Rules"], rows, [False, False])
         clean = self.findings.filter(pl.col("state") == State.CLEAN.value)["rule"].unique(maintain_order=True)
         return text + (f"\n### Clean\n\n{' '.join(clean)}\n" if clean.len() else "")

@@ -8,7 +8,7 @@ from textual import on
 
 from tui.analysis.expert.findings import findings
 from tui.analysis.expert.model import State
-from tui.analysis.expert.view import EXPERT, FOLDED, expert_rows
+from tui.analysis.expert.view import EXPERT, FOLDED, expert_rows, spec_for
 from tui.screens.single import TableScreen
 from tui.widgets.finding_details import finding_details
 from tui.widgets.table_pane import TablePane
@@ -39,6 +39,13 @@ class ExpertSystemsScreen(TableScreen):
     def rows(self) -> pl.DataFrame:
         """The findings."""
         return expert_rows(findings(self.profile, gpu=self.program.options.gpu), unfolded=self._unfolded)
+
+    def populate(self) -> None:
+        """Fill the table."""
+        pane = self.query_one("#table", TablePane)
+        rows = self.rows()
+        pane.show(rows, empty=self.EMPTY if rows.is_empty() else "", spec=spec_for(self.profile))
+        pane.focus_table()
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
         """Everything that speaks for a finding."""

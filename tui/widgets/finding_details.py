@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from tui.analysis.expert.findings import OURS
 from tui.analysis.expert.model import State
 from tui.analysis.expert.view import FOLDED
+from tui.analysis.expert.words import rounded
 from tui.fitting import clip_middle
 from tui.fmt import duration, percent, rate, size
 from tui.model.columns import COLUMNS
@@ -43,9 +45,9 @@ def finding_details(row: Mapping[str, Any]) -> Details:
     if row["state"] == State.FOUND.value:
         return sections(_found(row))
     if row["state"] == FOLDED:
-        return sections([("", [("Clean", row["rules"], ""), ("", "enter shows each with its figures", "")])])
+        return sections([("", [("Clean", row["all_rules"], ""), ("", "enter shows each with its figures", "")])])
     state = "Cannot tell" if row["state"] == State.CANNOT_TELL.value else "Clean"
-    about: list[Line] = [(state, row["message"], ""), ("Rules", row["rules"], "")]
+    about: list[Line] = [(state, row["message"], ""), ("Rules", row.get("all_rules") or row["rules"], "")]
     if row["title"] and row["state"] == State.CLEAN.value:
         about.append(("Looks for", row["title"], ""))
     return sections([("", about), ("Figures", _figures(row["numbers"])), ("Thresholds", _thresholds(row))])
@@ -81,7 +83,7 @@ def _figures(numbers: str | None) -> list[Line]:
 
 def _thresholds(row: Mapping[str, Any]) -> list[Line]:
     return [
-        (_label(limit["name"]), written(limit["name"], limit["value"]), f"{limit['says']}; {limit['source']}")
+        (_label(limit["name"]), _threshold(limit["name"], limit["value"]), f"{limit['says']}; {limit['source']}")
         for limit in json.loads(row["thresholds"] or "[]")
     ]
 
@@ -103,11 +105,18 @@ def _label(name: str) -> str:
     """The name of a figure in words.
 
     >>> _label("busy_pct"), _label("longest_ns"), _label("total_ns")
-    ('busy', 'longest', 'total')
+    ('busy share', 'longest', 'total')
     """
-    for ending in ("_ns", "_pct", "_bytes"):
+    for ending in ("_ns", "_bytes"):
         name = name.removesuffix(ending)
-    return name.replace("_", " ")
+    return re.sub("_pct$", "_share", name).replace("_", " ")
+
+
+def _threshold(name: str, value: float) -> str:
+    """A threshold as people write it: ``50%``, ``1 ms``."""
+    if name.endswith("_ns"):
+        return rounded(value)
+    return f"{value:g}%" if name.endswith("_pct") else written(name, value)
 
 
 def written(name: str, value: object) -> str:

@@ -261,17 +261,26 @@ def register_ceiling(case: Case) -> Verdict:
     )
 
 
-@rule("L8", "sm-efficiency", CONFIGURATION, needs.start_times, needs.sm_counts, link=TENSORBOARD)
+@rule(
+    "L8",
+    "sm-efficiency",
+    CONFIGURATION,
+    needs.start_times,
+    needs.sm_counts,
+    severity=Severity.INFO,
+    link=TENSORBOARD,
+)
 def sm_efficiency(case: Case) -> Verdict:
     """SMs stand idle, over the whole run."""
     fill = filled_pct(case)
-    busy = sum(gpu.kernels.length for gpu in case.gpus)
+    busy = sum(gpu.compute.length for gpu in case.gpus)
     share = case.of_span(busy * fill / 100)
     numbers = {"sm_efficiency_pct": share, "fill_pct": fill, "kernel_time_pct": case.of_span(busy)}
     if share >= case.limit("L8", "fill_pct"):
         return Clean(f"estimated SM efficiency is {percent(share)}", numbers)
     return Found(
-        f"Estimated SM efficiency is {percent(share)}: kernels run for {percent(case.of_span(busy))} of the span, "
+        f"Estimated SM efficiency is {percent(share)}: kernels that compute run for {percent(case.of_span(busy))} of "
+        f"the span, "
         f"and their "
         f"grids reach {percent(fill)} of the SMs.",
         "Larger batches fill both; where kernels run most of the time, look at their grids first (L2, L3).",

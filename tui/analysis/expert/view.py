@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -12,6 +13,11 @@ from tui.model.view import TableSpec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from tui.model.profile import Profile
+
+FEW: Final = 3
+"""So many rules are named in the table; of more, their number."""
 
 FOLDED: Final = "folded"
 """The ``state`` of the row that stands for all clean ones."""
@@ -26,15 +32,20 @@ EXPERT: Final = TableSpec(
         Column(
             "cost_ns", "Cost", ColumnKind.DURATION, "What it costs at most; its basis is in the details.", 2, ("cost",)
         ),
-        *columns("session"),
-        Column("family", "About", ColumnKind.TEXT, "What the rule is about.", 6),
-        Column("name", "Name", ColumnKind.TEXT, "The rule by its name.", 7),
-        *columns("tool", "line"),
+        replace(columns("session")[0], priority=7),
+        *columns("line"),
     ),
-    key=("state", "rules", "message", "session"),
+    key=("state", "rule", "message", "session"),
     pinned="message",
-    pinned_least=34,
+    pinned_least=40,
 )
+
+
+def spec_for(profile: Profile) -> TableSpec:
+    """The table for a profile: sessions are told where there are several."""
+    if profile["sessions"].height > 1:
+        return EXPERT
+    return replace(EXPERT, columns=tuple(column for column in EXPERT.columns if column.name != "session"))
 
 
 def expert_rows(findings: pl.DataFrame, *, unfolded: bool = False) -> pl.DataFrame:
@@ -45,7 +56,7 @@ def expert_rows(findings: pl.DataFrame, *, unfolded: bool = False) -> pl.DataFra
         unfolded: Show each clean rule, not one row for all.
 
     Returns:
-        The columns of `findings`, with verdict, rules and message.
+        The columns of `findings`, with verdict, rules, message and all_rules (of rows that stand for several).
     """
     found = findings.filter(pl.col("state") == State.FOUND.value).with_columns(
         pl.col("severity").fill_null("says").alias("verdict"),
@@ -56,13 +67,20 @@ def expert_rows(findings: pl.DataFrame, *, unfolded: bool = False) -> pl.DataFra
         findings.filter(pl.col("state") == State.CANNOT_TELL.value)
         .group_by("reason", maintain_order=True)
         .agg(
-            pl.col("rule").unique(maintain_order=True).str.join(" ").alias("rules"),
+            pl.col("rule").unique(maintain_order=True).str.join(" ").alias("all_rules"),
             pl.when(pl.col("session").n_unique() == 1).then(pl.col("session").first()).alias("session"),
             pl.col("state", "tool").first(),
             pl.col("rule").n_unique().alias("number"),
         )
         .sort("number", descending=True, maintain_order=True)
-        .with_columns(pl.lit(State.CANNOT_TELL.value).alias("verdict"), pl.col("reason").alias("message"))
+        .with_columns(
+            pl.lit(State.CANNOT_TELL.value).alias("verdict"),
+            pl.col("reason").alias("message"),
+            pl.when(pl.col("number") <= FEW)
+            .then("all_rules")
+            .otherwise(pl.format("{} rules", "number"))
+            .alias("rules"),
+        )
     )
     clean = findings.filter(pl.col("state") == State.CLEAN.value)
     if unfolded or clean.is_empty():
@@ -73,7 +91,13 @@ def expert_rows(findings: pl.DataFrame, *, unfolded: bool = False) -> pl.DataFra
         rules = clean["rule"].unique(maintain_order=True)
         message = f"{rules.len()} rules found nothing: enter shows them"
         told = pl.DataFrame(
-            {"state": [FOLDED], "verdict": [State.CLEAN.value], "rules": [" ".join(rules)], "message": [message]}
+            {
+                "state": [FOLDED],
+                "verdict": [State.CLEAN.value],
+                "rules": [f"{rules.len()} rules"],
+                "all_rules": [" ".join(rules)],
+                "message": [message],
+            }
         )
     return pl.concat([found, untold.drop("number"), told], how="diagonal_relaxed")
 
