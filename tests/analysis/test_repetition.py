@@ -48,6 +48,13 @@ def test_warm_up_and_tail_are_left_out_and_a_step_begins_after_the_longest_wait(
     assert (repetition.period, repetition.first, repetition.count, repetition.gap_ns) == (7, 5, 4, 100)
 
 
+@given(st.integers(2, 6), st.integers(3, 9))
+def test_steps_of_few_kernels_are_found(length: int, rounds: int) -> None:
+    repetition = found(list(range(length)) * rounds)
+    assert repetition is not None
+    assert (repetition.period, repetition.first, repetition.count) == (length, 0, rounds)
+
+
 def test_layers_within_a_step_are_not_the_step() -> None:
     step = [5] + [0, 1, 2, 3] * 12 + [6]
     repetition = found(step * 6)

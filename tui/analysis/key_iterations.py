@@ -29,6 +29,8 @@ _PLACES: Final = (
 
 _TOLD: Final = 5
 """So many names are told where a key is none, or several."""
+_LONGEST: Final = 60
+"""Cells of a name in a sentence."""
 _COMPARED: Final = 5000
 """So many names are compared with a key that is none, each up to a length of 200."""
 
@@ -48,7 +50,7 @@ class Key:
     @property
     def words(self) -> str:
         """For people, as ``op global_step``."""
-        return f"{self.kind} {self.name}"
+        return f"{self.kind} {_short(self.name)}"
 
 
 def find_key(profile: Profile, text: str) -> Key:
@@ -85,8 +87,12 @@ def _names(column: pl.Series) -> set[str]:
     return set(column.unique().drop_nulls().cast(pl.String).to_list())
 
 
+def _short(name: str) -> str:
+    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 3]}..."
+
+
 def _told(names: list[str]) -> str:
-    shown = ", ".join(name if len(name) <= 60 else f"{name[:57]}..." for name in names[:_TOLD])
+    shown = ", ".join(map(_short, names[:_TOLD]))
     return shown if len(names) <= _TOLD else f"{shown}, ..."
 
 

@@ -25,7 +25,9 @@ LEAST_ROUNDS: Final = 3
 LONG_PERIOD: Final = 32
 """Two rounds are a repetition where they are long; short ones must come three times."""
 
+_EXACT: Final = 8
 _PROJECTIONS: Final = 4
+_LIKELY: Final = 16
 _CLOSE: Final = 0.02
 """A pattern that matches nearly as well as the best and is shorter is the pattern; the best is a multiple of it."""
 _TRIED: Final = 256
@@ -101,30 +103,39 @@ def _period(codes: Ints) -> int | None:
         return None
     scores = _likeness(codes)[: longest + 1]
     scores[:LEAST_PERIOD] = -np.inf
-    best = _match(codes, int(scores.argmax()))
+    likely = np.argsort(-scores, kind="stable")[:_LIKELY].tolist()
+    best, best_lag = max((_match(codes, lag), -lag) for lag in likely if lag >= LEAST_PERIOD)
     if best < LEAST_MATCH:
         return None
     # The likeness is an estimate: what may be as good as the best is looked at itself, the shortest first.
     for lag in np.flatnonzero(scores >= best - 5 * _CLOSE)[:_TRIED].tolist():
         if _match(codes, lag) >= best - _CLOSE:
             return int(lag)
-    return int(scores.argmax())
+    return int(-best_lag)
 
 
 def _likeness(codes: Ints) -> npt.NDArray[np.float64]:
     """For each lag about the share of launches that are followed by the same kernel so many launches later.
 
-    Each kernel gets a random sign; the autocorrelation of the signs, averaged over several draws, comes to the share,
-    since different kernels cancel out.
+    Of the most frequent kernels the share is exact: the autocorrelation of where each one is. Of the others each gets a
+    random sign; the autocorrelation of the signs, averaged over several draws, comes to the share, since different
+    kernels cancel out.
     """
-    n, kinds = len(codes), int(codes.max()) + 1
+    n = len(codes)
+    counts = np.bincount(codes)
+    frequent = np.argsort(-counts, kind="stable")[:_EXACT]
     size = 1 << (2 * n - 1).bit_length()
-    draws = np.random.default_rng(0)
-    total = np.zeros(n)
-    for _ in range(_PROJECTIONS):
-        spectrum = np.fft.rfft(draws.choice([-1.0, 1.0], kinds)[codes], size)
-        total += np.fft.irfft(spectrum * np.conj(spectrum), size)[:n]
-    return total / _PROJECTIONS / (n - np.arange(n))
+    power = np.zeros(size // 2 + 1)
+    for code in frequent.tolist():
+        power += np.abs(np.fft.rfft((codes == code).astype(np.float64), size)) ** 2
+    if len(counts) > _EXACT:
+        draws = np.random.default_rng(0)
+        for _ in range(_PROJECTIONS):
+            signs = draws.choice([-1.0, 1.0], len(counts))
+            signs[frequent] = 0
+            power += np.abs(np.fft.rfft(signs[codes], size)) ** 2 / _PROJECTIONS
+    likeness: npt.NDArray[np.float64] = np.fft.irfft(power, size)[:n] / (n - np.arange(n))
+    return likeness
 
 
 def _match(codes: Ints, lag: int) -> float:

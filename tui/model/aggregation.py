@@ -8,7 +8,7 @@ from typing import Final
 
 from tui.model.errors import ProftuiError
 
-_RANGE: Final = re.compile(r"\s*(\d{1,9})?\s*(:)?\s*(\d{1,9})?\s*")
+_RANGE: Final = re.compile(r"\s*(?:(?P<only>[0-9]{1,9})|(?P<first>[0-9]{1,9})?\s*:\s*(?P<last>[0-9]{1,9})?)\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +56,10 @@ def aggregation(iterations: str | None, key: str | None) -> Aggregation:
     if iterations is None:
         return Aggregation(key=key)
     found = _RANGE.fullmatch(iterations)
-    if found is None or not any(found.groups()):
+    if found is None:
         raise ProftuiError(f"--iterations {iterations}: not a range of iterations", "as 3:7, 3:, :7 or 5")
-    first, last = (None if number is None else int(number) for number in (found[1], found[3]))
-    if found[2] is None:
-        last = first
+    ends = (found["only"] or found["first"], found["only"] or found["last"])
+    first, last = (None if number is None else int(number) for number in ends)
     if first is not None and last is not None and first > last:
         raise ProftuiError(f"--iterations {iterations}: ends before it begins", "as 3:7, 3:, :7 or 5")
     return Aggregation(first, last, key)

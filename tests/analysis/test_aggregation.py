@@ -1,0 +1,306 @@
+"""A range of iterations as a filter in front of everything, and iterations by a key."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.analysis.frames import copy, kernel, printed, profile
+from tests.corpus import recording_file
+from tui.analysis.aggregation import aggregated, words
+from tui.analysis.candidate_keys import candidate_keys
+from tui.analysis.iterations import iterations, reasons, sources, with_iterations
+from tui.analysis.kernels import kernels
+from tui.loaders.registry import load_one
+from tui.model.aggregation import Aggregation, aggregation
+from tui.model.errors import ProftuiError
+from tui.model.schema import FRAMES
+
+STEP = ["gemm", "relu", "gemm<2>", "softmax"]
+
+
+def training(steps: int = 4, *, left: int = 0, **more: Any) -> Any:
+    """Steps of four kernels, 10 ns apart and 6 ns long; each launched 100 ns before it ran, in an op of its own."""
+    names = STEP[len(STEP) - left :] + STEP * steps
+    rows = range(len(names))
+    return profile(
+        activities=[
+            kernel(name, 6, start_ns=1000 + 10 * at, device=0, stream=7, correlation=at, op=at, short_name=name[:4])
+            for at, name in zip(rows, names, strict=True)
+        ],
+        api_calls=[
+            {"name": "cudaLaunchKernel", "start_ns": 900 + 10 * at, "duration_ns": 3, "correlation": at, "tid": 1}
+            for at in rows
+        ]
+        + [{"name": "cudaDeviceSynchronize", "start_ns": 905 + 40 * at, "duration_ns": 2, "tid": 1} for at in range(4)],
+        ops=[
+            {"op": at, "name": f"aten::{names[at]}", "start_ns": 899 + 10 * at, "duration_ns": 6, "tid": 1}
+            for at in rows
+        ],
+        ranges=[{"name": "epoch", "start_ns": 0, "duration_ns": 5000, "tid": 1}]
+        + [{"name": "forward", "start_ns": 901 + 40 * at, "duration_ns": 15, "tid": 1} for at in range(steps)],
+        **more,
+    )
+
+
+def counts(made: Any) -> dict[str, int]:
+    return {name: made[name].height for name in ("activities", "api_calls", "ops", "ranges")}
+
+
+def test_a_range_of_found_iterations_keeps_what_belongs_to_them_and_the_numbers_of_ops() -> None:
+    made = training(4)
+    part = aggregated(made, Aggregation(1, 2))
+    # The first op of each step begins 1 ns before its launch, and so in the step before.
+    assert counts(part) == {"activities": 8, "api_calls": 10, "ops": 8, "ranges": 2}
+    assert part["activities"]["iteration"].to_list() == [1] * 4 + [2] * 4
+    assert part["activities"]["op"].to_list() == list(range(4, 12))
+    assert part["ops"]["op"].to_list() == list(range(5, 13))
+    assert iterations(part)["iteration"].to_list() == [1, 2]
+    assert iterations(part)["time_pct"].to_list() == [50.0, 50.0]
+    same = ["start_ns", "duration_ns", "kernels_launched", "gpu_ns", "busy_ns", "idle_ns"]
+    assert iterations(part).select(same).equals(iterations(made)[1:3].select(same))
+    assert (words(part), words(made)) == ("iterations 1:2", "")
+    assert kernels(part)["calls"].sum() == 8
+
+
+def test_all_iterations_are_everything_with_what_was_left_over() -> None:
+    made = training(3, left=2)
+    assert counts(aggregated(made, Aggregation())) == counts(made)
+    assert aggregated(made, Aggregation(0, None))["activities"].height == 12
+    assert aggregated(made, Aggregation(None, 1))["activities"].height == 8
+
+
+def test_recorded_iterations_are_chosen_by_their_own_numbers() -> None:
+    made = profile(
+        ranges=[
+            {"name": f"ProfilerStep#{at}", "start_ns": 100 * at, "duration_ns": 90, "tid": 1, "iteration": at}
+            for at in (3, 4, 5)
+        ]
+        + [{"name": "forward", "start_ns": 410, "duration_ns": 20, "tid": 1}],
+        activities=[
+            kernel("a", 50, start_ns=450, iteration=3, correlation=1),
+            kernel("a", 50, start_ns=550, iteration=4, correlation=2),
+            kernel("b", 50, start_ns=250),
+        ],
+        api_calls=[
+            {"name": "launch", "start_ns": 310, "duration_ns": 2, "correlation": 1},
+            {"name": "launch", "start_ns": 420, "duration_ns": 2, "correlation": 2},
+            {"name": "sync", "start_ns": 480, "duration_ns": 2},
+            {"name": "sync", "start_ns": 495, "duration_ns": 2},
+        ],
+    )
+    part = aggregated(made, Aggregation(4, 4))
+    assert counts(part) == {"activities": 1, "api_calls": 2, "ops": 0, "ranges": 2}
+    assert part["api_calls"]["start_ns"].to_list() == [420, 480]
+    assert part["ranges"]["name"].to_list() == ["ProfilerStep#4", "forward"]
+    assert sources(part) == {0: "recorded"}
+    with pytest.raises(ProftuiError, match="there is no iteration 0 to 2 here; iterations: 3 to 5"):
+        aggregated(made, Aggregation(0, 2))
+
+
+def test_what_the_input_summed_itself_is_left_out_and_said() -> None:
+    made = training(3, summary=[printed("gpu", "gemm", 3, 90)])
+    part = aggregated(made, Aggregation(1, 1))
+    assert part["summary"].is_empty()
+    assert part["issues"].select("session", "severity", "reason").rows() == [
+        (0, "info", "1 row that the input summed over the whole run cannot be told of iteration 1 alone: left out")
+    ]
+    assert set(part["issues"].schema.items()) == set(FRAMES["issues"].items())
+
+
+def test_a_run_that_does_not_repeat_is_iteration_0_whole() -> None:
+    made = profile(activities=[kernel("a", 5, start_ns=0)], summary=[printed("gpu", "a", 1, 5)])
+    part = aggregated(made, Aggregation(0, 0))
+    assert (part["activities"].height, part["summary"].height, part["issues"].height) == (1, 1, 0)
+    with pytest.raises(
+        ProftuiError, match=r"no iteration 1 here; the only one is 0 \(whole run: no pattern can repeat"
+    ):
+        aggregated(made, Aggregation(1, 1))
+
+
+def test_sessions_without_the_iteration_are_left_out_and_said() -> None:
+    made = profile(
+        activities=[kernel("a", 5, start_ns=0, iteration=7), kernel("a", 5, start_ns=0, session=1)],
+    )
+    part = aggregated(made, Aggregation(7, 7))
+    assert part["activities"]["session"].to_list() == [0]
+    assert part["issues"]["reason"].to_list() == ["no iteration 7 in this session: left out"]
+    assert part["sessions"].height == 2
+
+
+def test_an_input_without_times_has_no_iterations_to_choose() -> None:
+    with pytest.raises(ProftuiError, match="there are none: work has no start times"):
+        aggregated(profile(activities=[kernel("a", 5)]), Aggregation(0, 1))
+
+
+@given(st.integers(3, 6), st.integers(0, 3), st.integers(0, 5), st.integers(0, 5))
+def test_the_same_choice_twice_changes_nothing_and_parts_add_up(steps: int, left: int, one: int, other: int) -> None:
+    made = training(steps, left=left)
+    first, last = sorted((min(one, steps - 1), min(other, steps - 1)))
+    wanted = Aggregation(first, last)
+    once = aggregated(made, wanted)
+    twice = aggregated(once, wanted)
+    assert all(twice[name].equals(once[name]) for name in FRAMES)
+    assert iterations(twice).equals(iterations(once))
+    parts = [aggregated(made, Aggregation(number, number)) for number in range(first, last + 1)]
+    for name in ("activities", "api_calls", "ops"):
+        assert sum(part[name].height for part in parts) == once[name].height
+    assert sum(part["activities"]["duration_ns"].sum() for part in parts) == once["activities"]["duration_ns"].sum()
+
+
+# --- keys ------------------------------------------------------------------------------------------------------------
+
+
+def by_key(made: Any, key: str) -> list[tuple[Any, ...]]:
+    return iterations(with_iterations(made, key)).select("iteration", "piece", "name", "kernels_launched").rows()
+
+
+@pytest.mark.parametrize(
+    ("key", "name"),
+    [
+        ("softmax", "softmax"),
+        ("soft", "soft"),
+        ("aten::softmax", "aten::softmax"),
+        ("ATEN::SOFT", "aten::softmax"),
+    ],
+    ids=["kernel", "short name", "op", "part of an op"],
+)
+def test_an_iteration_ends_where_its_key_ends(key: str, name: str) -> None:
+    assert by_key(training(3, left=1), key) == [
+        (None, "left over", name, 1),
+        *((number, "whole", name, 4) for number in range(3)),
+    ]
+
+
+def test_what_comes_after_the_last_key_is_no_iteration() -> None:
+    made = training(3)
+    assert by_key(made, "relu") == [
+        (None, "left over", "relu", 2),
+        (0, "whole", "relu", 4),
+        (1, "whole", "relu", 4),
+        (None, "tail", "relu", 2),
+    ]
+    assert reasons(with_iterations(made, "relu")) == {
+        0: "key: kernel relu ends 2 iterations; the 2 launches before are left of one that began before the recording"
+    }
+    part = aggregated(made, Aggregation(1, 1, "relu"))
+    assert part["activities"]["name"].to_list() == ["gemm<2>", "softmax", "gemm", "relu"]
+    assert words(part) == "iteration 1 by the key relu"
+    assert aggregated(part, Aggregation(1, 1, "relu"))["activities"].equals(part["activities"])
+
+
+def test_a_range_and_a_call_are_keys_as_well_and_replace_what_is_recorded() -> None:
+    made = training(4)
+    assert [row[:2] for row in by_key(made, "forward")] == [
+        (None, "left over"),
+        (0, "whole"),
+        (1, "whole"),
+        (2, "whole"),
+        (None, "tail"),
+    ]
+    assert len(by_key(made, "cudaDeviceSynchronize")) == 5
+    recorded = profile(
+        activities=[kernel("a", 5, start_ns=at, iteration=7) for at in range(0, 60, 10)],
+        ranges=[{"name": "step 7", "start_ns": 0, "duration_ns": 60, "iteration": 7}],
+    )
+    cut = with_iterations(recorded, "a")
+    assert cut["activities"]["iteration"].to_list() == [0, 1, 2, 3, 4, 5]
+    assert cut["ranges"]["iteration"].to_list() == [None]
+    assert sources(cut) == {0: "key"}
+
+
+def test_a_key_within_itself_or_in_other_threads_does_not_count_twice() -> None:
+    ops = [
+        {"name": "step", "start_ns": start, "duration_ns": took, "tid": tid, "op": at}
+        for at, (start, took, tid) in enumerate([(0, 50, 1), (10, 20, 1), (20, 10, 2), (60, 30, 1), (100, 10, 1)])
+    ]
+    made = profile(ops=ops, activities=[kernel("a", 5, start_ns=at) for at in range(0, 100, 10)])
+    # The ends are at 50, 90 and 110, after all work has begun.
+    assert [(row[0], row[3]) for row in by_key(made, "step")] == [(0, 5), (1, 4), (2, 1)]
+
+
+def test_a_session_without_the_key_is_one_iteration() -> None:
+    made = profile(
+        activities=[
+            *(kernel("a", 5, start_ns=10 * at) for at in range(4)),
+            *(kernel("b", 5, start_ns=10 * at, session=1) for at in range(4)),
+        ]
+    )
+    assert reasons(with_iterations(made, "a")) == {
+        0: "key: kernel a ends 4 iterations",
+        1: "whole run: kernel a does not run here",
+    }
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        ("gem", "--key gem: 4 names hold this; among them aten::gemm, aten::gemm<2>, gemm, gemm<2>"),
+        (
+            "softmx",
+            "--key softmx: no kernel, op, range or API call of this name; near to it: softmax, soft, aten::softmax",
+        ),
+        ("zzzzzz", "--key zzzzzz: no kernel, op, range or API call of this name; proftui report FILE --view kernels"),
+    ],
+    ids=["several", "near", "none"],
+)
+def test_a_key_that_is_none_or_several_is_told_with_names(key: str, message: str) -> None:
+    with pytest.raises(ProftuiError) as fault:
+        with_iterations(training(3), key)
+    assert str(fault.value).startswith(message)
+
+
+def test_candidates_are_what_comes_once_in_every_iteration_most_evenly_first() -> None:
+    made = profile(
+        activities=[
+            *(
+                kernel(name, 6, start_ns=10 * at, device=0, stream=7)
+                for at, name in enumerate(["a", "b", "a", "c"] * 4)
+            ),
+            copy("HtoD", 3, start_ns=5, device=0, stream=8),
+        ]
+    )
+    rows = candidate_keys(made).drop("session").rows()
+    assert rows == [
+        ("kernel", "b", 4, 1, 40, 0.0, pytest.approx(100 * 120 / 156)),
+        ("kernel", "c", 4, 1, 40, 0.0, pytest.approx(100 * 120 / 156)),
+        ("kernel", "a", 8, 2, 20, 0.0, pytest.approx(100 * 140 / 156)),
+    ]
+    assert candidate_keys(profile()).is_empty()
+
+
+def test_recorded_steps_of_a_real_trace_are_found_again_by_their_last_op() -> None:
+    made = load_one(recording_file("resnet50_amp.pt.trace.json.gz"))
+    recorded = iterations(made).drop_nulls("iteration")
+    ops = candidate_keys(made).filter(pl.col("key_kind") == "op", pl.col("per_iteration") == 1)
+    assert ops.height > 0
+    again = iterations(with_iterations(made, "Optimizer.step#SGD.step")).drop_nulls("iteration")
+    assert again.height == recorded.height == 5
+
+
+# --- the command line's words ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("3:7", (3, 7)),
+        ("3:", (3, None)),
+        (":7", (None, 7)),
+        ("5", (5, 5)),
+        (":", (None, None)),
+        (" 3 : 7 ", (3, 7)),
+    ],
+)
+def test_ranges_of_iterations(text: str, wanted: tuple[int | None, int | None]) -> None:
+    assert aggregation(text, None) == Aggregation(*wanted)
+
+
+@pytest.mark.parametrize("text", ["", "a", "3-7", "7:3", "3:7:9", "-1", "99999999999", "٣"])
+def test_what_is_no_range_of_iterations(text: str) -> None:
+    with pytest.raises(ProftuiError, match="as 3:7, 3:, :7 or 5"):
+        aggregation(text, None)

@@ -1,0 +1,77 @@
+"""How long iterations take, and the stretch of them that is steady."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.analysis.frames import kernel, profile
+from tui.analysis import iteration_times as module
+from tui.analysis.iteration_times import iteration_times, steady_stretch
+
+
+def steps(*times: int, session: int = 0) -> list[dict[str, object]]:
+    starts = np.cumsum([0, *times[:-1]]).tolist()
+    return [
+        {"session": session, "name": f"step {at}", "start_ns": start, "duration_ns": took, "iteration": at + 10}
+        for at, (start, took) in enumerate(zip(starts, times, strict=True))
+    ]
+
+
+def test_times_of_each_session_with_their_steady_stretch() -> None:
+    made = profile(ranges=[*steps(900, 100, 110, 100, 110, 500), *steps(50, session=1)])
+    first, second = iteration_times(made).iter_rows(named=True)
+    assert {name: first[name] for name in ("iterations", "first", "last", "total_ns", "avg_ns", "median_ns")} == {
+        "iterations": 6,
+        "first": 10,
+        "last": 15,
+        "total_ns": 1820,
+        "avg_ns": 303,
+        "median_ns": 110,
+    }
+    assert (first["p95_ns"], first["min_ns"], first["max_ns"], first["std_ns"]) == (800, 100, 900, 332)
+    assert first["cv"] == pytest.approx(np.std([900, 100, 110, 100, 110, 500], ddof=1) / (1820 / 6))
+    assert (first["steady_first"], first["steady_last"], first["steady_iterations"]) == (11, 14, 4)
+    assert (first["steady_avg_ns"], first["steady_cv"]) == (105, pytest.approx(np.std([1, 1.1, 1, 1.1], ddof=1) / 1.05))
+    assert (second["iterations"], second["std_ns"], second["cv"], second["steady_first"]) == (1, None, None, None)
+
+
+def test_what_is_not_counted_is_not_timed() -> None:
+    names = ["b", *"ab" * 4]
+    made = profile(activities=[kernel(name, 5, start_ns=10 * at) for at, name in enumerate(names)])
+    row = iteration_times(made).row(0, named=True)
+    assert (row["iterations"], row["first"], row["last"], row["total_ns"]) == (4, 0, 3, 75)
+    assert iteration_times(profile()).is_empty()
+
+
+def longest(times: list[float]) -> int:
+    """The length of the longest steady stretch, by looking at every one."""
+    return max(
+        (
+            b - a
+            for a in range(len(times))
+            for b in range(a + 3, len(times) + 1)
+            if np.std(times[a:b], ddof=1) < 0.1 * np.mean(times[a:b])
+        ),
+        default=0,
+    )
+
+
+@given(st.lists(st.integers(90, 130).map(float) | st.integers(1, 500).map(float), max_size=25))
+def test_no_steady_stretch_is_longer(times: list[float]) -> None:
+    found = steady_stretch(np.array(times))
+    assert (0 if found is None else found[1] - found[0]) == longest(times)
+
+
+def test_of_very_many_iterations_the_steady_part_is_found_without_looking_at_every_length(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "_ALL_LENGTHS", 20)
+    times = np.array([500.0] * 20 + [100.0, 101.0] * 40 + [300.0] * 10)
+    found = steady_stretch(times)
+    assert found is not None
+    assert found[1] - found[0] >= 80
+    assert steady_stretch(np.full(100, 7.0)) == (0, 100)
+    assert steady_stretch(np.array([1.0, 9.0] * 30)) is None
