@@ -1,0 +1,44 @@
+"""The analyses behind the screens, against one ``group_by`` over the same launches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bench.grow_profile import stored_frames
+from bench.measure import Case
+
+TITLE = "Analyses"
+NOTE = (
+    "launches of a training run with the API calls behind them; reading the frames is not measured, but each analysis "
+    "makes what others would have left for it; peak is with the frames"
+)
+
+WORK = {
+    "group_by of kind and name": "group_by",
+    "kernels by name": "kernels",
+    "busy time": "busy_time",
+    "breakdown of wall time": "breakdown",
+    "overlap and exposure": "overlap",
+    "idle time by what it waits for": "idle_time",
+    "use in chunks": "low_use",
+    "every gap with what the CPU did": "gaps",
+    "launch delays by name": "delays_by_name",
+    "transfers": "transfers",
+    "transfers by size": "transfer_sizes",
+    "runs of tiny copies": "tiny_runs",
+    "the Dashboard": "dashboard",
+    "the time figures of the Dashboard together": "time_figures",
+}
+"""What is measured, and the function of `bench.analysis_work` that does it."""
+
+
+def cases(rows: int) -> Iterator[tuple[str, list[Case]]]:
+    """One group: the analyses, the ``group_by`` as the floor."""
+    folder = stored_frames(rows)
+    yield (
+        f"{rows:,} activities and as many API calls",
+        [
+            Case(title, f"bench.analysis_work:{function}", folder / "activities.arrow", is_floor=function == "group_by")
+            for title, function in WORK.items()
+        ],
+    )

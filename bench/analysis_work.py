@@ -1,0 +1,122 @@
+"""Analyses to be measured: each takes the path of the activities of `bench.grow_profile.stored_frames`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from bench.grow_profile import read_frames
+from tui.analysis import breakdown as breakdown_
+from tui.analysis import copy_runs, intervals, launch_delays
+from tui.analysis import dashboard as dashboard_
+from tui.analysis import gaps as gaps_
+from tui.analysis import kernels as kernels_
+from tui.analysis import low_use as low_use_
+from tui.analysis import overlap as overlap_
+from tui.analysis import transfers as transfers_
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+Measured = tuple[int, float]
+"""Activities that were looked at, and seconds."""
+
+
+def _measured(path: str, work: Callable[[Profile], object]) -> Measured:
+    profile = read_frames(Path(path).parent)
+    # Whatever comes first in a process pays for starting threads.
+    profile["activities"].head(1000).group_by("name").agg(pl.len())
+    began = time.perf_counter()
+    work(profile)
+    return profile["activities"].height, time.perf_counter() - began
+
+
+def group_by(path: str) -> Measured:
+    """Launches and time of each name."""
+    return _measured(
+        path,
+        lambda profile: (
+            profile["activities"].group_by("session", "kind", "name").agg(pl.len(), pl.col("duration_ns").sum())
+        ),
+    )
+
+
+def kernels(path: str) -> Measured:
+    """GPU work by name."""
+    return _measured(path, kernels_.kernels)
+
+
+def busy_time(path: str) -> Measured:
+    """Busy and idle time of each GPU."""
+    return _measured(path, intervals.busy_time)
+
+
+def breakdown(path: str) -> Measured:
+    """Where wall time went."""
+    return _measured(path, breakdown_.breakdown)
+
+
+def overlap(path: str) -> Measured:
+    """What ran at once."""
+    return _measured(path, overlap_.overlap)
+
+
+def idle_time(path: str) -> Measured:
+    """What idle time is made of."""
+    return _measured(path, gaps_.idle_time)
+
+
+def low_use(path: str) -> Measured:
+    """Stretches of low use."""
+    return _measured(path, low_use_.low_use)
+
+
+def gaps(path: str) -> Measured:
+    """Every gap."""
+    return _measured(path, gaps_.gaps)
+
+
+def delays_by_name(path: str) -> Measured:
+    """How long launches waited."""
+    return _measured(path, launch_delays.delays_by_name)
+
+
+def transfers(path: str) -> Measured:
+    """Copies by direction."""
+    return _measured(path, transfers_.transfers)
+
+
+def transfer_sizes(path: str) -> Measured:
+    """Copies by size."""
+    return _measured(path, transfers_.transfer_sizes)
+
+
+def tiny_runs(path: str) -> Measured:
+    """Runs of tiny copies."""
+    return _measured(path, copy_runs.tiny_runs)
+
+
+def dashboard(path: str) -> Measured:
+    """All that the Dashboard shows."""
+    return _measured(path, dashboard_.dashboard)
+
+
+def time_figures(path: str) -> Measured:
+    """Busy time, breakdown, overlap, idle time and transfers, one after another."""
+    return _measured(
+        path,
+        lambda profile: [
+            work(profile)
+            for work in (
+                intervals.busy_time,
+                breakdown_.breakdown,
+                overlap_.overlap,
+                gaps_.idle_time,
+                transfers_.transfers,
+            )
+        ],
+    )

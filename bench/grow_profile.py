@@ -1,0 +1,109 @@
+"""Frames of a training run of any length, as a loader gives them: launches, copies and sets with the calls behind them.
+
+Names, shapes of the work and its order repeat from step to step; durations and gaps vary.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from tui.model.profile import Profile, profile_of
+from tui.model.schema import NAME
+
+DATA = Path(__file__).parent / "data"
+
+_KERNELS = 400
+_STEP = 2000
+"""Activities of one step."""
+
+
+def stored_frames(launches: int) -> Path:
+    """A folder with the frames of so many activities; made where it is missing."""
+    folder = DATA / f"frames_{launches}"
+    if not folder.exists():
+        making = folder.with_suffix(".part")
+        making.mkdir(parents=True, exist_ok=True)
+        for name, data in _frames(launches).items():
+            data.write_ipc(making / f"{name}.arrow")
+        making.rename(folder)
+    return folder
+
+
+def read_frames(folder: Path) -> Profile:
+    """The profile that a folder holds."""
+    frames = {file.stem: pl.read_ipc(file) for file in sorted(folder.glob("*.arrow"))}
+    return profile_of(frames, source=str(folder))
+
+
+def _frames(n: int) -> dict[str, pl.DataFrame]:
+    draw = np.random.default_rng(0)
+    kinds, names = (np.resize(column, n) for column in _step(draw))
+    duration = draw.integers(500, 20_000, n)
+    start = np.cumsum(duration + np.where(draw.random(n) < 0.3, 0, draw.integers(0, 3000, n))) - duration
+    stream = np.where(draw.random(n) < 0.1, 20, 7)
+    duration = np.where(stream == 20, 2 * duration, duration)
+    launch = np.sort(start - draw.integers(2000, 50_000, n))
+    size = pl.Series(draw.integers(1, 1 << 22, n))
+    session, device = pl.repeat(0, n, dtype=pl.UInt32, eager=True), pl.repeat(0, n, dtype=pl.Int32, eager=True)
+    is_copy = pl.Series(kinds == 1)
+    name = pl.Series(_names(), dtype=NAME).gather(pl.Series(names))
+    activities = pl.DataFrame(
+        {
+            "session": session,
+            "activity": np.arange(n, dtype=np.uint32),
+            "kind": pl.Series(["kernel", "memcpy", "memset"], dtype=NAME).gather(pl.Series(kinds)),
+            "name": name,
+            "short_name": name,
+            "start_ns": start,
+            "duration_ns": duration,
+            "device": device,
+            "stream": stream,
+            "grid_x": draw.integers(1, 2000, n).astype(np.int32),
+            "block_x": (32 * draw.integers(1, 32, n)).astype(np.int32),
+            "size_bytes": pl.select(pl.when(pl.Series(kinds > 0)).then(size)).to_series(),
+            "copy_kind": pl.select(pl.when(is_copy).then(pl.lit("HtoD").cast(NAME))).to_series(),
+            "correlation": np.arange(n),
+            "iteration": (np.arange(n) // _STEP).astype(np.int32),
+        }
+    )
+    calls = pl.DataFrame(
+        {
+            "session": session,
+            "name": pl.Series(["cudaLaunchKernel", "cudaMemcpyAsync", "cudaMemsetAsync"], dtype=NAME).gather(
+                pl.Series(kinds)
+            ),
+            "start_ns": launch,
+            "duration_ns": draw.integers(1000, 5000, n),
+            "pid": pl.repeat(1, n, dtype=pl.Int64, eager=True),
+            "tid": pl.repeat(1, n, dtype=pl.Int64, eager=True),
+            "correlation": np.arange(n),
+        }
+    )
+    sessions = {"session": [0], "format": ["nsys-sqlite"], "tool": ["Nsight Systems"], "start_resolution_ns": [1]}
+    devices = {"session": [0], "device": [0], "name": ["NVIDIA H200"], "compute_capability": ["9.0"]}
+    return {
+        "sessions": pl.DataFrame(sessions),
+        "devices": pl.DataFrame({**devices, "sm_count": [132], "memory_bandwidth": [4.8e12]}),
+        "activities": activities,
+        "api_calls": calls,
+    }
+
+
+def _step(draw: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """The kinds and the names of the activities of one step, as numbers."""
+    kinds = draw.choice(np.arange(3), _STEP, p=[0.9, 0.07, 0.03])
+    names = np.where(kinds == 0, draw.integers(0, _KERNELS + 1, _STEP), _KERNELS + kinds)
+    return kinds, names
+
+
+def _names() -> list[str]:
+    kernels = [
+        f"void at::native::vectorized_elementwise_kernel<{at % 8}, at::native::Functor{at}<float>, "
+        f"std::array<char*, {at % 4}ul>>(int, at::native::Functor{at}<float>, std::array<char*, {at % 4}ul>)"
+        for at in range(_KERNELS // 2)
+    ]
+    kernels += [f"sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize{at}x128x64_cublas" for at in range(_KERNELS // 2)]
+    return [*kernels, "ncclDevKernel_AllReduce_Sum_f32_RING_LL()", "[CUDA memcpy HtoD]", "[CUDA memset]"]
