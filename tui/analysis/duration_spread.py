@@ -134,13 +134,14 @@ def variants(profile: Profile, launches: pl.DataFrame) -> pl.DataFrame:
 
     Args:
         profile: Whose launches they are.
-        launches: Rows of ``activities``, of one kernel.
+        launches: Rows of ``activities``, of one kernel; what else they say does not matter.
     """
-    shapes = profile["ops"].select("op", "input_shapes")
-    rows = launches.drop("grid", "block", strict=False)
-    if rows["op"].count():
-        wanted = shapes.filter(pl.col("op").is_in(rows["op"].drop_nulls().unique().implode()))
-        rows = rows.join(wanted, on="op", how="left")
+    rows = launches.drop("grid", "block", "op", strict=False)
+    shapes = profile["ops"].select("op", "input_shapes").drop_nulls()
+    if shapes.height:
+        ops = profile["activities"].lazy().select("activity", "op").drop_nulls()
+        wanted = ops.filter(pl.col("activity").is_in(rows["activity"].implode())).collect()
+        rows = rows.join(wanted.join(shapes, on="op").drop("op"), on="activity", how="left")
     else:
         rows = rows.with_columns(pl.lit(None, NAME).alias("input_shapes"))
     return (

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
 from tui.analysis.occupancy import MAX_THREADS_PER_BLOCK, REGISTER_UNIT, SHAPE, WARP, capabilities, occupancies
+
+if TYPE_CHECKING:
+    from tui.analysis.launch_config import LaunchConfig
 
 REGISTER_STEP: Final = REGISTER_UNIT // WARP
 """Registers per thread are given out in so many."""
@@ -65,6 +68,18 @@ def occupancy_advice(
             )
         )
     return tuple(found)
+
+
+def advice_for(config: LaunchConfig) -> tuple[Advice, ...]:
+    """`occupancy_advice` for a launch; empty where its occupancy is not known."""
+    shared = config.shared_bytes
+    if shared is None and config.static_shared_bytes is not None and config.dynamic_shared_bytes is not None:
+        shared = config.static_shared_bytes + config.dynamic_shared_bytes
+    if config.occupancy_pct is None or config.compute_capability is None:
+        return ()
+    if config.threads_per_block is None or config.registers is None or shared is None:
+        return ()
+    return occupancy_advice(config.compute_capability, config.threads_per_block, config.registers, shared)
 
 
 def _step(capability: str, threads: int, registers: int, shared: int, target: int) -> Advice | None:

@@ -164,6 +164,13 @@ def launches_of_recorded_op(
     return with_occupancy(profile, with_shapes(work), gpu=gpu)
 
 
+def activities_of_recorded_op(
+    profile: Profile, *, session: int, op: str | None = None, why_no_op: str | None = None
+) -> pl.Series:
+    """The numbers of the activities that `kernels_of_recorded_op` adds up."""
+    return _work_of(profile, session=session, op=op, why_no_op=why_no_op)["activity"]
+
+
 def _work_of(profile: Profile, *, session: int, op: str | None, why_no_op: str | None) -> pl.DataFrame:
     """The activities that a row of ops stands for, with ``op`` as the name of their innermost op."""
     activities, ops = profile["activities"], profile["ops"]

@@ -13,14 +13,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from tui.analysis.intervals import union_of
+from tui.analysis.interval_sets import union_of
+from tui.analysis.timelines import timelines
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
+    from tui.analysis.timelines import Flags, Timeline
     from tui.model.profile import Profile
-
-    Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,53 +66,29 @@ def what_if(profile: Profile, activities: pl.Series) -> tuple[Gain, ...]:
         profile: Where they are.
         activities: Their numbers, the column ``activity``.
     """
-    all_work = profile["activities"]
-    wanted = all_work.select("session", "device", "activity").filter(pl.col("activity").is_in(activities.implode()))
-    gains = []
-    for session, device in wanted.select("session", "device").unique().sort("session", "device").iter_rows():
-        work = (
-            all_work.lazy()
-            .filter(pl.col("session") == session, pl.col("device").eq_missing(pl.lit(device, pl.Int32)))
-            .select("activity", "start_ns", "duration_ns", "stream", "iteration")
-            .drop_nulls(["start_ns", "duration_ns"])
-            .collect()
-        )
-        gain = _gain(session, device, work, activities)
-        if gain is not None:
-            gains.append(gain)
+    work = profile["activities"].select("activity", "duration_ns", "stream", "iteration")
+    wanted = work["activity"].is_in(activities.implode()).to_numpy()
+    gains = (_gain(line, work, wanted[line.rows]) for line in timelines(profile) if wanted[line.rows].any())
     return tuple(sorted(gains, key=lambda gain: -gain.alone_ns))
 
 
-def _gain(session: int, device: int | None, work: pl.DataFrame, activities: pl.Series) -> Gain | None:
-    if not work["start_ns"].is_sorted():
-        work = work.sort("start_ns", maintain_order=True)
-    chosen = work["activity"].is_in(activities.implode())
-    if not chosen.any():
-        return None
-    mask = chosen.to_numpy()
-    starts = work["start_ns"].to_numpy()
-    durations = work["duration_ns"].to_numpy()
-    ends = starts + durations
-    busy = _length(starts, ends)
-    halved = np.where(mask, starts + durations - durations // 2, ends)
-    own = work.filter(chosen)
+def _gain(line: Timeline, work: pl.DataFrame, mask: Flags) -> Gain:
+    durations = line.ends - line.starts
+    halved = np.where(mask, line.ends - durations // 2, line.ends)
+    busy = union_of(line.starts, line.ends).length
+    others = union_of(line.starts[~mask], line.ends[~mask]).length
+    own = work[line.rows[mask]]
     streams = own.group_by("stream").agg(pl.col("duration_ns").sum()).sort("duration_ns", "stream", descending=True)
     iterations = own["iteration"].drop_nulls().n_unique()
     return Gain(
-        session=session,
-        device=device,
+        session=line.session,
+        device=line.device,
         launches=own.height,
         time_ns=int(own["duration_ns"].sum()),
-        alone_ns=busy - _length(starts[~mask], ends[~mask]),
-        half_ns=busy - _length(starts, halved),
+        alone_ns=busy - others,
+        half_ns=busy - union_of(line.starts, halved).length,
         busy_ns=busy,
-        span_ns=int(ends.max() - starts.min()),
+        span_ns=int(line.ends.max() - line.starts.min()),
         stream=streams["stream"][0],
         iterations=iterations or None,
     )
-
-
-def _length(starts: Ints, ends: Ints) -> int:
-    """How long the union of intervals, given by start, is."""
-    union = union_of(starts, ends)
-    return int(union.ends.sum() - union.starts.sum()) if len(starts) else 0

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+import polars as pl
+
 from tui.analysis.capabilities import how_to_record, why_none
+from tui.analysis.duration_spread import spread, variants
 from tui.analysis.kernels import KERNELS, LAUNCHES, kernels, launches
 from tui.analysis.launch_config import launch_config
 from tui.analysis.launch_origin import launch_origin
 from tui.analysis.measured_metrics import measured_metrics
 from tui.analysis.needs import GPU_WORK, START_TIMES
 from tui.analysis.neighbours import neighbours
+from tui.analysis.occupancy_advice import advice_for
+from tui.analysis.profile_next import profile_next
+from tui.analysis.what_if import what_if
 from tui.fitting import shorten_symbol
 from tui.model.names import short_name
 from tui.screens.linked import Level, LinkedTablesScreen, Row
 from tui.widgets.details import row_details
+from tui.widgets.kernel_details import below, gain_lines, next_lines, slow_lines, variant_lines
 from tui.widgets.launch_details import launch_details
 from tui.widgets.spark import histogram_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    import polars as pl
 
     from tui.model.profile import Profile
     from tui.widgets.details import Details, Line
@@ -71,7 +76,7 @@ class LaunchScreen(LinkedTablesScreen):
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
         """The launch config of a launch; of a kernel its values and the spread of its durations."""
         if pane.id == "kernels":
-            return row_details(pane.spec, row, frame_columns=pane.frame.columns, more=self._spread(row))
+            return self._kernel(pane, row)
         if pane.id != "launches":
             return super().details(pane, row)
         activity = row["activity"]
@@ -80,11 +85,39 @@ class LaunchScreen(LinkedTablesScreen):
         # Another session may have measured it, whichever session is shown.
         measured = measured_metrics(self.program.whole_profile or self.profile, activity)
         around = neighbours(self.profile, activity)
-        return launch_details(config, origin, *around, measured, has_log=bool(self.profile.texts))
+        return launch_details(
+            config,
+            origin,
+            *around,
+            measured,
+            has_log=bool(self.profile.texts),
+            advice=advice_for(config),
+            gains=what_if(self.profile, pl.Series([activity], dtype=pl.UInt32)),
+            further=profile_next(self.profile, activity),
+        )
 
-    def _spread(self, row: Row) -> list[Line]:
+    def _kernel(self, pane: TablePane, row: Row) -> Details:
+        """The values of a kernel, the spread of its durations, and what its launches tell together."""
+        rows = self.launches_behind(row)
+        first = row_details(pane.spec, row, frame_columns=pane.frame.columns, more=self._spread(rows))
+        if rows.is_empty():
+            return first
+        told = spread(rows)
+        blocks = [
+            ("Slow launches", slow_lines(told)),
+            ("Variants with most time", variant_lines(variants(self.profile, rows))),
+            ("If it were", gain_lines(what_if(self.profile, rows["activity"]))),
+        ]
+        if row["kind"] == "kernel" and told is not None:
+            # One that is like most of the others.
+            near = rows.drop_nulls("duration_ns").sort((pl.col("duration_ns") - told.median_ns).abs(), "activity")
+            further = profile_next(self.profile, near["activity"][0])
+            blocks.append(("To profile a typical launch in depth", next_lines(further)))
+        return below(first, blocks)
+
+    def _spread(self, rows: pl.DataFrame) -> list[Line]:
         """How the durations of a kernel are distributed; nothing where its launches are not known."""
-        durations = self.launches_behind(row)["duration_ns"]
+        durations = rows["duration_ns"]
         if durations.len() < 2:
             return []
         line = histogram_line(durations, SPREAD_CELLS, ascii_only=self.program.ascii_only)

@@ -7,11 +7,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from tui.analysis.capabilities import missing, why_none
 from tui.analysis.kernels import LAUNCHES
 from tui.analysis.needs import GPU_WORK
-from tui.analysis.op_drill import KERNELS_OF_OP, kernels_of_recorded_op, launches_of_recorded_op, op_calls
+from tui.analysis.op_drill import (
+    KERNELS_OF_OP,
+    activities_of_recorded_op,
+    kernels_of_recorded_op,
+    launches_of_recorded_op,
+    op_calls,
+)
 from tui.analysis.ops import OP_KERNELS, OPS, has_recorded_ops, kernels_of_op, ops, ops_spec
+from tui.analysis.what_if import what_if
 from tui.fitting import clip_middle
 from tui.screens.kernels import LaunchScreen, launches_of_kernel, no_kernels, no_launches, short
 from tui.screens.linked import Level, Row
+from tui.widgets.kernel_details import below, gain_lines
 from tui.widgets.op_details import op_details
 
 if TYPE_CHECKING:
@@ -110,7 +118,9 @@ class OpsAndKernelsScreen(LaunchScreen):
         chosen = selection(row)
         kernels_ns = kernels_of_recorded_op(self.profile, **chosen)["total_ns"].sum()
         calls = op_calls(self.profile, session=row["session"], op=row["op"])
-        return op_details(pane.spec, row, calls, kernels_ns=int(kernels_ns))
+        gains = what_if(self.profile, activities_of_recorded_op(self.profile, **chosen))
+        told = op_details(pane.spec, row, calls, kernels_ns=int(kernels_ns))
+        return below(told, [("If its GPU work, with that of ops within it, were", gain_lines(gains))])
 
     def launches_behind(self, row: Row) -> pl.DataFrame:
         """The launches of a kernel in the op that is looked at."""

@@ -9,12 +9,18 @@ from tui.fmt import count, duration, metric, percent, rate, size
 from tui.model.columns import ColumnKind
 from tui.model.names import short_name
 from tui.widgets.details import Details, Line, sections, whole_value
+from tui.widgets.kernel_details import advice_lines, gain_lines, next_lines
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tui.analysis.launch_config import LaunchConfig
     from tui.analysis.launch_origin import LaunchOrigin
     from tui.analysis.measured_metrics import Measured
     from tui.analysis.neighbours import Neighbour
+    from tui.analysis.occupancy_advice import Advice
+    from tui.analysis.profile_next import ProfileNext
+    from tui.analysis.what_if import Gain
 
 NAME_CELLS = 48
 """Cells that the name of a neighbour may take."""
@@ -30,6 +36,9 @@ def launch_details(
     measured: Measured | None = None,
     *,
     has_log: bool = True,
+    advice: Sequence[Advice] = (),
+    gains: Sequence[Gain] = (),
+    further: ProfileNext | None = None,
 ) -> Details:
     """Everything that is known of a launch, in blocks; what is unknown says why.
 
@@ -40,12 +49,15 @@ def launch_details(
         after: What ran after it.
         measured: What Nsight Compute measured of launches like it.
         has_log: There are lines of text to go to.
+        advice: What would raise its occupancy.
+        gains: What would be gained without it.
+        further: The command that profiles it in depth.
     """
     what = _what(config, has_log=has_log)
     blocks = [(f"{short_name(config.name)}  {config.kind}", what), ("Launched by", _origin(origin))]
     if config.kind == "kernel":
         blocks += [("Launch config", _launch(config)), ("Theoretical occupancy", _occupancy(config))]
-        blocks.append(("Tensor cores", _tensor_cores(origin)))
+        blocks += [("To raise the occupancy", advice_lines(advice)), ("Tensor cores", _tensor_cores(origin))]
     elif config.kind == "graph":
         blocks.append(("CUDA graph", [("kernels", "unknown", config.occupancy_reason or "")]))
     else:
@@ -54,6 +66,9 @@ def launch_details(
         blocks.append(("Measured by Nsight Compute", _measured(measured)))
     if origin.arguments:
         blocks.append(("Arguments", _arguments(origin.arguments)))
+    blocks.append(("If it were", gain_lines(gains)))
+    if config.kind == "kernel":
+        blocks.append(("To profile it in depth", next_lines(further)))
     blocks.append(("Neighbours on the stream", [_neighbour("before", before), _neighbour("after", after)]))
     blocks.append(("Full name", [("", config.name, "")]))
     return sections(blocks)
@@ -168,6 +183,15 @@ def _occupancy(config: LaunchConfig) -> list[Line]:
     ]
     waves = f"{config.waves:,.2f}" if config.waves is not None else "unknown"
     lines.append(("waves", waves, f"on {config.sm_count} SMs" if config.sm_count else "the number of SMs is not known"))
+    if config.tail_pct:
+        full = f"{count(config.full_waves)} whole wave{'' if config.full_waves == 1 else 's'} and a partial one"
+        lines.append(("tail", percent(config.tail_pct), f"of its time, if the last wave takes as long: {full}"))
+    if config.achieved_pct is not None:
+        lines.append(
+            ("est. achieved", percent(config.achieved_pct), "with the blocks that there are (as Kineto has it)")
+        )
+    if config.sm_efficiency_pct is not None and config.sm_efficiency_pct < 100:
+        lines.append(("SMs used", percent(config.sm_efficiency_pct), "the others get no block"))
     source = {"file": "the log", "table": "the name of the GPU", "option": "--gpu"}.get(config.facts_source, "")
     lines.append(("capability", config.compute_capability or "", f"from {source}" if source else ""))
     return lines

@@ -6,8 +6,7 @@ import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
+from tui.analysis.duration_spread import log_bins
 from tui.fitting import cell_width
 from tui.fmt import duration
 
@@ -51,14 +50,7 @@ def histogram(durations_ns: pl.Series, bins: int) -> list[int]:
 
     The scale runs from the shortest to the longest; durations of 0 count as 1 ns.
     """
-    known = np.maximum(durations_ns.drop_nulls().to_numpy(), 1)
-    if not len(known) or bins <= 0:
-        return []
-    low, high = np.log(known.min()), np.log(known.max())
-    if low == high:
-        return [len(known)]
-    counts, _ = np.histogram(np.log(known), bins=bins, range=(low, high))
-    return [int(count) for count in counts]
+    return [part.launches for part in log_bins(durations_ns, bins)]
 
 
 def histogram_line(durations_ns: pl.Series, width: int, *, ascii_only: bool = False) -> str:

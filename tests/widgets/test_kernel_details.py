@@ -1,0 +1,93 @@
+"""What the details of kernels and launches say beyond their figures."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from tests.analysis.frames import kernel, profile
+from tui.analysis.duration_spread import SlowPart, Spread, spread, variants
+from tui.analysis.occupancy_advice import Advice
+from tui.analysis.profile_next import ProfileNext
+from tui.analysis.what_if import Gain
+from tui.widgets.details import sections
+from tui.widgets.kernel_details import advice_lines, below, gain_lines, next_lines, slow_lines, variant_lines
+
+
+def gain(device: int = 0, iterations: int | None = None) -> Gain:
+    return Gain(0, device, 2, time_ns=5000, alone_ns=4000, half_ns=1000, busy_ns=10_000, span_ns=20_000, stream=7,
+                iterations=iterations)  # fmt: skip
+
+
+def test_gains_say_what_they_rest_on() -> None:
+    assert gain_lines([]) == []
+    assert gain_lines([gain()]) == [
+        ("gone", "4.000 µs", "40.00% of the busy time"),
+        ("2x faster", "1.000 µs", "10.00% of the busy time"),
+        (
+            "basis",
+            "time in which nothing else ran on the GPU; all else as it was",
+            "1.000 µs of it ran beside other work or itself",
+        ),
+    ]
+    assert gain_lines([gain(iterations=4)])[0] == ("gone", "4.000 µs", "1.000 µs in each of 4 iterations")
+    assert [line[0] for line in gain_lines([gain(0), gain(3)])] == [
+        "gone on GPU 0",
+        "2x faster on GPU 0",
+        "gone on GPU 3",
+        "2x faster on GPU 3",
+        "basis",
+    ]
+
+
+def test_slow_launches() -> None:
+    assert slow_lines(None) == []
+    assert slow_lines(spread(profile(activities=[kernel("k", 5), kernel("k", 5)])["activities"])) == []
+    parts = tuple(SlowPart(number, 10, 9 - number) for number in range(6))
+    told = Spread(60, 1, 1, 1, 1, 1, 1, slow=39, slow_ns=700, slow_iterations=parts, slow_streams=parts[:1])
+    assert slow_lines(told) == [
+        ("slow", "39 of 60", "took more than 1.5 times the median, 700 ns beyond it in all"),
+        ("in iterations", "0: 9 of 10, 1: 8 of 10, 2: 7 of 10, 3: 6 of 10, and 2 more", "slow ones of each"),
+        ("on streams", "0: 9 of 10", "slow ones of each"),
+    ]
+
+
+def test_variants_are_told_where_there_are_several() -> None:
+    found = profile(activities=[kernel("k", ns) for ns in (5, 6)])
+    assert variant_lines(variants(found, found["activities"])) == []
+    shape = {"grid_y": 1, "grid_z": 1, "block_x": 32, "block_y": 1, "block_z": 1}
+    many = profile(activities=[kernel("k", 10 + x, grid_x=x, op=0, **shape) for x in range(1, 8)],
+                   ops=[{"op": 0, "name": "o", "input_shapes": "[" + "8, " * 60 + "8]"}])  # fmt: skip
+    lines = variant_lines(variants(many, many["activities"]))
+    assert lines[0][:2] == ("17 ns", "(7 1 1) x (32 1 1)")
+    assert lines[0][2].startswith("1 call, median 17 ns, longest 17 ns; input [8, 8, ")
+    assert lines[0][2].endswith("…")
+    assert lines[-1] == ("", "and 2 more", "")
+
+
+def test_advice_and_commands() -> None:
+    assert advice_lines(
+        [Advice(50.0, 4, registers=64, shared_bytes=12288), Advice(75.0, 1, threads_per_block=768)]
+    ) == [
+        (
+            "50.00%",
+            "at most 64 registers per thread and at most 12,288 B of shared memory per block",
+            "4 blocks per SM",
+        ),
+        ("75.00%", "768 threads per block", "1 block per SM; registers and shared memory as they are"),
+    ]
+    assert next_lines(None) == []
+    assert next_lines(ProfileNext(None, "why")) == [("none", "why", "")]
+    assert next_lines(ProfileNext("ncu ./app", "note")) == [("command", "ncu ./app", ""), ("", "note", "")]
+
+
+def test_blocks_without_lines_leave_the_details_as_they_are() -> None:
+    first = sections([("", [("name", "k", "")])])
+    assert below(first, [("Slow launches", [])]) is first
+    text = [line.plain for _, line in below(first, [("More", [("a", "b", "")])]).lines]
+    assert text == ["name  k", "", "More", "a  b"]
+
+
+def test_launches_without_an_op_have_no_shapes() -> None:
+    found = profile(activities=[kernel("k", 5, op=None), kernel("k", 7, op=0)], ops=[{"op": 0, "input_shapes": "[2]"}])
+    renamed = found["activities"].with_columns(pl.lit("an op's name").alias("op"))
+    assert variants(found, renamed)["input_shapes"].to_list() == ["[2]", None]
