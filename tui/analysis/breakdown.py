@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
@@ -9,8 +10,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from tui.analysis.by_session import by_session
 from tui.analysis.gpu_uses import GpuUse, gpu_uses
-from tui.analysis.host_phases import HostPhase, host_phases
+from tui.analysis.host_phases import HostPhase, phases_in
 from tui.analysis.interval_sets import EMPTY, IntervalSet, union_length, union_of
 from tui.analysis.memo import once_per_profile
 from tui.analysis.recording import Tool, tool_of
@@ -95,10 +97,15 @@ def breakdown_by_device(profile: Profile) -> pl.DataFrame:
     lines = timelines(profile)
     use = gpu_uses(profile)
     memory_told = _tells_memory(profile)
+    of_session: dict[int, list[Timeline]] = {}
+    for line in lines:
+        of_session.setdefault(line.session, []).append(line)
+    frames = {name: by_session(profile[name]) for name in ("ops", "api_calls", "ranges")}
     rows: list[tuple[object, ...]] = []
     for session in profile["sessions"]["session"].to_list():
-        own = [line for line in lines if line.session == session]
-        host = _host(profile, session, own)
+        own = of_session.get(session, [])
+        ops, calls, ranges = (parts.get(session, profile[name].clear()) for name, parts in frames.items())
+        host = _host(ops, calls, ranges, own)
         if host is None:
             continue
         if not own:
@@ -205,27 +212,25 @@ _GPU_CATEGORIES: Final = {
 }
 
 
-def _host(profile: Profile, session: int, own: list[Timeline]) -> _Host | None:
-    """What the host did; None where nothing has a time."""
-    ops, calls, marks = (
-        _spans(profile[frame].filter(pl.col("session") == session, *more))
-        for frame, more in (("ops", ()), ("api_calls", ()), ("ranges", (pl.col("iteration").is_not_null(),)))
-    )
+def _host(ops: pl.DataFrame, calls: pl.DataFrame, ranges: pl.DataFrame, own: Sequence[Timeline]) -> _Host | None:
+    """What the host of a session did, from its rows and timelines; None where nothing has a time."""
+    in_ops, in_calls = _spans(ops), _spans(calls)
+    in_marks = _spans(ranges.filter(pl.col("iteration").is_not_null()))
     of_gpu = [(int(line.starts[0]), int(line.ends.max())) for line in own]
-    bounds = [*of_gpu, *(_bounds(part) for part in (ops, marks) if len(part.starts))]
-    if not len(ops.starts) and not len(marks.starts) and len(calls.starts):
-        bounds.append(_bounds(calls))
+    bounds = [*of_gpu, *(_bounds(part) for part in (in_ops, in_marks) if len(part.starts))]
+    if not len(in_ops.starts) and not len(in_marks.starts) and len(in_calls.starts):
+        bounds.append(_bounds(in_calls))
     if not bounds:
         return None
     first, last = min(first for first, _ in bounds), max(last for _, last in bounds)
-    phases = host_phases(profile, session)
+    phases = phases_in(ops, ranges)
     sets = {
         category: phases[phase]
         for category, phase in ((Category.DATALOADER, HostPhase.DATALOADER), (Category.IO, HostPhase.IO))
         if phase in phases
     }
-    if len(ops.starts) or len(calls.starts):
-        sets[Category.CPU] = ops | calls
+    if len(in_ops.starts) or len(in_calls.starts):
+        sets[Category.CPU] = in_ops | in_calls
     return _Host(first, last, {category: spans.clipped(first, last) for category, spans in sets.items()})
 
 

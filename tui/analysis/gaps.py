@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from tui.analysis.by_session import by_session
 from tui.analysis.host_calls import HostCalls, host_calls
 from tui.analysis.interval_sets import IntervalSet
 from tui.analysis.intervals import busy_time
@@ -115,10 +116,11 @@ def gaps(profile: Profile) -> pl.DataFrame:
     """
     parts = []
     host: dict[int, HostCalls | None] = {}
+    calls = by_session(profile["api_calls"])
     launched = launch_calls(profile)["launch_ns"]
     for line in timelines(profile):
         if line.session not in host:
-            host[line.session] = host_calls(profile, line.session)
+            host[line.session] = host_calls(calls.get(line.session))
         parts.append(_gaps(profile, line, holes(line), host[line.session], launched))
     if not parts:
         return pl.DataFrame(schema=_SCHEMA)

@@ -16,8 +16,6 @@ from tui.model.schema import NAME
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from tui.model.profile import Profile
-
     Ints = npt.NDArray[np.int64]
 
 NO_CALL: Final = "no call"
@@ -88,12 +86,12 @@ class HostCalls:
         return call, longest
 
 
-def host_calls(profile: Profile, session: int) -> HostCalls | None:
-    """The API calls of a session; None where it records none with their times."""
+def host_calls(api_calls: pl.DataFrame | None) -> HostCalls | None:
+    """The API calls of a session, from its rows of ``api_calls``; None where there are none with their times."""
+    if api_calls is None:
+        return None
     calls = (
-        profile["api_calls"]
-        .lazy()
-        .filter(pl.col("session") == session)
+        api_calls.lazy()
         .select("name", "start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
         .drop_nulls(["start_ns", "end_ns"])
         .sort("start_ns")

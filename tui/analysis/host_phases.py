@@ -58,14 +58,14 @@ def phases_of(names: pl.Series) -> npt.NDArray[np.int8]:
 
 def host_phases(profile: Profile, session: int) -> dict[HostPhase, IntervalSet]:
     """When a session was in ops or ranges of each phase, on any thread; a phase that no name tells is left out."""
+    return phases_in(*(profile[frame].filter(pl.col("session") == session) for frame in ("ops", "ranges")))
+
+
+def phases_in(*frames: pl.DataFrame) -> dict[HostPhase, IntervalSet]:
+    """The same of a session's rows of ``ops`` and of ``ranges``."""
     found: dict[HostPhase, IntervalSet] = {}
-    for frame in ("ops", "ranges"):
-        rows = (
-            profile[frame]
-            .filter(pl.col("session") == session)
-            .select("name", "start_ns", "duration_ns")
-            .drop_nulls(["start_ns", "duration_ns"])
-        )
+    for frame in frames:
+        rows = frame.select("name", "start_ns", "duration_ns").drop_nulls(["start_ns", "duration_ns"])
         phases = classes_of(rows["name"], phases_of)
         for phase in (HostPhase.DATALOADER, HostPhase.IO):
             chosen = rows.filter(pl.Series(phases == phase))

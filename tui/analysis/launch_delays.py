@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from tui.analysis.by_session import by_session
 from tui.analysis.memo import once_per_profile
 from tui.analysis.timelines import timelines
 from tui.loaders.linking.launches import launching_calls
@@ -57,8 +58,11 @@ def launch_calls(profile: Profile) -> pl.DataFrame:
     """
     activities, calls = profile["activities"], profile["api_calls"]
     launch = np.full(activities.height, -1, np.int64)
+    parts = by_session(calls.select("session", "correlation", "start_ns").with_row_index("at"))
     for session, first, count in _runs(activities["session"]):
-        own = calls.with_row_index("at").filter(pl.col("session") == session)
+        own = parts.get(session)
+        if own is None:
+            continue
         rows = launching_calls(activities["correlation"].slice(first, count), own)
         launch[first : first + count] = own["at"].gather(rows).cast(pl.Int64).fill_null(-1).to_numpy()
     at = pl.Series(launch)
