@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from tui.loaders.possible_times import leave_out_impossible
 from tui.model.profile import Profile, profile_of
 from tui.model.schema import FRAMES, OP_COLUMNS, SEVERITIES, conform
 
@@ -195,13 +196,10 @@ class Collector:
         """Everything collected, as a checked profile; activities are put in time order and numbered."""
         for hand_over in self._before_profile:
             hand_over()
+        frames = {name: self._frame(name) for name in FRAMES if name != "issues"}
+        leave_out_impossible(frames, self._tell_of_times)
         self._tell_of_the_rest()
-        frames: dict[str, pl.DataFrame] = {}
-        for name, schema in FRAMES.items():
-            parts = self._frames[name]
-            if self._rows[name]:
-                parts = [*parts, conform(name, pl.DataFrame(self._rows[name], infer_schema_length=None))]
-            frames[name] = pl.concat(parts) if parts else pl.DataFrame(schema=schema)
+        frames["issues"] = self._frame("issues")
         frames["activities"] = _in_time_order(frames["activities"])
         frames["sessions"] = self._sessions_frame()
         named = pl.DataFrame(
@@ -211,6 +209,16 @@ class Collector:
         frames["devices"] = pl.concat([frames["devices"], conform("devices", named)])
         self._frames.clear()
         return profile_of(frames, source=self.source, text=text, partial=partial)
+
+    def _frame(self, name: str) -> pl.DataFrame:
+        parts = self._frames[name]
+        if self._rows[name]:
+            parts = [*parts, conform(name, pl.DataFrame(self._rows[name], infer_schema_length=None))]
+        return pl.concat(parts) if parts else pl.DataFrame(schema=FRAMES[name])
+
+    def _tell_of_times(self, session: int, line: int | None, reason: str) -> None:
+        self.session = self.sessions[session]
+        self.issue("warning", line, "", reason)
 
     def _tell_of_the_rest(self) -> None:
         """One issue for all that were counted and not listed."""

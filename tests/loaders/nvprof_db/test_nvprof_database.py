@@ -263,6 +263,7 @@ def test_impossible_times_and_numbers_are_left_out_and_told(tmp_path: Path) -> N
         "numbers too large to be true were left out (1)",
         "start times more than a week from the others were left out (1)",
         "ends of NVTX ranges have no start (1): recording began within them",
+        "GPU activities with times that cannot be (negative, or longer than a recording), which were left out: 1",
     ]
 
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import polars as pl
 
-LONGEST_NS: Final = 7 * 24 * 3600 * 10**9
-"""A week: what seems to last longer is damage."""
+from tui.loaders.possible_times import LONGEST_NS
 
 
 def duration(start: str, stop: str) -> pl.Expr:

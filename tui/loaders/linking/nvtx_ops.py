@@ -11,6 +11,7 @@ import polars as pl
 from tui.loaders.linking.launches import iteration_at, nest, parents, thread_codes
 from tui.loaders.linking.nesting import NONE, Nesting
 from tui.loaders.linking.nvtx_texts import Role, read_texts
+from tui.loaders.possible_times import LONGEST_NS
 from tui.model.schema import NAME, OPS, RANGES, conform, empty
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def ops_from_ranges(ranges: pl.DataFrame) -> OpsOfRanges:
     has_threads = ranges["tid"].null_count() < ranges.height
     closed = (
         ranges.with_row_index("range")
-        .filter(pl.col("start_ns").is_not_null(), pl.col("duration_ns") >= 0)
+        .filter(pl.col("start_ns").is_not_null(), pl.col("duration_ns").is_between(0, LONGEST_NS))
         .filter(pl.col("tid").is_not_null() | (not has_threads))
         .sort("start_ns", "duration_ns", descending=[False, True], maintain_order=True)
     )

@@ -8,6 +8,8 @@ from typing import Final
 
 import polars as pl
 
+from tui.loaders.possible_times import LONGEST_NS
+
 _PREFERENCE: Final = (
     re.compile(r"^ProfilerStep##$"),
     re.compile(r"step|iter", re.IGNORECASE),
@@ -50,7 +52,7 @@ def mark_steps(ranges: pl.DataFrame, *, kind: str = "NVTX range") -> Steps:
     if ranges.is_empty():
         return none
     numbered = ranges.with_row_index("row").filter(
-        pl.col("start_ns").is_not_null(), pl.col("duration_ns").is_not_null()
+        pl.col("start_ns").is_not_null(), pl.col("duration_ns").is_between(0, LONGEST_NS)
     )
     names = numbered["name"].unique().drop_nulls().cast(pl.String)
     families_of_names = names.str.replace_all(r"\d+", "#")

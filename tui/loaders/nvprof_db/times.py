@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import polars as pl
 
-LONGEST_NS: Final = 7 * 24 * 3600 * 10**9
-"""A week: what lies farther from all else is damage."""
+from tui.loaders.possible_times import LONGEST_NS
 
 
 def absolute(start: str = "start", end: str = "end") -> tuple[pl.Expr, pl.Expr]:
-    """Columns ``start_ns``, still as Unix time, and ``duration_ns``; null where they are not known or impossible."""
+    """Columns ``start_ns``, still as Unix time, and ``duration_ns``; null where they are not known."""
     started = pl.when(pl.col(start) > 0).then(start)
     lasted = pl.when(pl.col(end) > 0).then(pl.col(end) - started)
-    return started.alias("start_ns"), pl.when(lasted.is_between(0, LONGEST_NS)).then(lasted).alias("duration_ns")
+    return started.alias("start_ns"), lasted.alias("duration_ns")
 
 
 def relative(frames: tuple[pl.DataFrame, ...]) -> tuple[tuple[pl.DataFrame, ...], int | None, int]:

@@ -33,7 +33,6 @@ def read_calls(recording: Recording, events: pl.DataFrame) -> tuple[pl.DataFrame
     rows = pl.concat([regions, samples])
     threads = recording.ids("thread", "tid").rename({"thread_row": "tid", "thread_id": "thread"})
     processes = recording.ids("process", "pid").rename({"process_row": "pid", "process_id": "process"})
-    lasted = pl.col("end") - pl.col("start")
     rows = (
         rows.with_columns(name=recording.texts(rows["name_id"]))
         .join(events, on="event_id", how="left", maintain_order="left")
@@ -41,7 +40,7 @@ def read_calls(recording: Recording, events: pl.DataFrame) -> tuple[pl.DataFrame
         .join(processes, on="pid", how="left", maintain_order="left")
         .with_columns(
             start_ns=pl.col("start"),
-            duration_ns=pl.when(lasted >= 0).then(lasted),
+            duration_ns=pl.col("end") - pl.col("start"),
             process_row=pl.col("pid"),
             correlation=pl.col("stack"),
         )

@@ -109,8 +109,7 @@ class _RocprofDatabase:
 
 
 def _span(origin: int) -> tuple[pl.Expr, pl.Expr]:
-    lasted = pl.col("EndNs") - pl.col("BeginNs")
-    return (pl.col("BeginNs") - origin).alias("start_ns"), pl.when(lasted >= 0).then(lasted).alias("duration_ns")
+    return (pl.col("BeginNs") - origin).alias("start_ns"), (pl.col("EndNs") - pl.col("BeginNs")).alias("duration_ns")
 
 
 def _common(origin: int) -> tuple[pl.Expr, ...]:

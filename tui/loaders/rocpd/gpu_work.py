@@ -115,10 +115,9 @@ def _joined(rows: pl.DataFrame, events: pl.DataFrame, agents: pl.DataFrame, agen
 
 
 def _common() -> tuple[pl.Expr, ...]:
-    lasted = pl.col("end") - pl.col("start")
     return (
         pl.col("start").alias("start_ns"),
-        pl.when(lasted >= 0).then(lasted).alias("duration_ns"),
+        (pl.col("end") - pl.col("start")).alias("duration_ns"),
         pl.col("device"),
         pl.coalesce("stream_id", "queue_id").alias("stream"),
         pl.col("stack").alias("correlation"),
