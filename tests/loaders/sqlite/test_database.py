@@ -65,7 +65,7 @@ def test_columns_come_with_the_types_asked_for(tmp_path: Path) -> None:
         assert opened.has("t", "n", "raw")
         assert not opened.has("t", "other")
         assert (opened.count("t"), opened.count("missing")) == (3, 0)
-        assert opened.notes == []
+        assert [note.text for note in opened.notes] == ["t.n", "t.small", "t.x"]
 
 
 _CELL = st.one_of(
@@ -97,6 +97,7 @@ def test_the_bulk_reader_gives_what_reading_row_by_row_gives(
     connection.executemany("INSERT INTO t VALUES (?, ?, ?, ?, ?, ?)", rows)
     connection.commit()
     connection.text_factory = lambda raw: str(raw, "utf-8", "replace")
+    unfit = []
     with Database(path, "a.db") as opened:
         for table in ("t", "u"):
             slow = read_part(connection, table, "rowid", TYPES, (-100, 1000), lambda _: True)
@@ -104,7 +105,8 @@ def test_the_bulk_reader_gives_what_reading_row_by_row_gives(
             # A real number as text is written by SQLite or by Python: the same number.
             assert fast.drop("text", "name", "raw").equals(slow.data.drop("text", "name", "raw"))
             assert fast["text"].null_count() == slow.data["text"].null_count()
-        assert opened.notes == []
+            unfit += [f"{table}.{column}" for column in slow.unfit]
+        assert sorted(note.text for note in opened.notes) == sorted(unfit)
     connection.close()
 
 
@@ -124,8 +126,19 @@ def test_a_value_of_another_type_far_down_is_null_and_costs_no_other(tmp_path: P
     make(path, "UPDATE t SET n = 'many' WHERE n = 100000", "UPDATE t SET n = 0.5 WHERE n = 140000")
     with Database(path, "a.db") as opened:
         data = opened.frame("t", {"n": pl.Int64})
+        assert [(note.text, note.reason) for note in opened.notes] == [
+            ("t.n", "2 values are of another type than profilers write there, or too large; left out")
+        ]
     assert data.with_row_index().filter(pl.col("n").is_null())["index"].to_list() == [100_000, 140_000]
     assert data.height == count
+
+
+def test_a_number_too_large_for_its_column_is_told(tmp_path: Path, eager: None) -> None:
+    path = make(tmp_path / "a.db", "CREATE TABLE t (n)", rows=[(number << 33,) for number in range(2)] + [(None,)])
+    with Database(path, "a.db") as opened:
+        for _ in range(2):
+            assert opened.frame("t", {"n": pl.Int32})["n"].to_list() == [0, None, None]
+        assert reasons(opened) == ["1 value is of another type than profilers write there, or too large; left out"]
 
 
 def test_text_in_which_not_all_is_utf8_is_read(tmp_path: Path, eager: None) -> None:

@@ -159,7 +159,8 @@ def _typed(data: pl.DataFrame, types: Types) -> pl.DataFrame | None:
     given = {"0": pl.Int64, "0.5": pl.Float64, "x'00'": pl.Binary}
     if any(data.schema[name] != given[_sample(dtype)] for name, dtype in types.items()):
         return None
-    return data.select(_cast(data[name], dtype) for name, dtype in types.items())
+    fitted = data.select(_cast(data[name], dtype) for name, dtype in types.items())
+    return fitted if fitted.null_count().equals(data.null_count()) else None
 
 
 def _cast(column: pl.Series, dtype: pl.DataType | type[pl.DataType]) -> pl.Series:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -71,6 +72,7 @@ class Database:
         self._stopped = False
         self._bulk: BulkReader | None = None
         self._told: set[str] = set()
+        self._unfit: Counter[str] = Counter()
         self._opened = opened(path, called)
         self.notes = self._opened.notes
         self._connection = self._opened.connection
@@ -120,14 +122,16 @@ class Database:
     def frame(self, table: str, schema: Types) -> pl.DataFrame:
         """Columns of a table in the order of its rows, with the types asked for.
 
-        A column, or the whole table, that is missing gives nulls (no rows); a value of another type becomes null.
-        Rows that cannot be read for damage are left out, which `notes` then tells.
+        A column, or the whole table, that is missing gives nulls (no rows); a value of another type becomes null. Rows
+        that cannot be read for damage are left out. `notes` then tells of both.
         """
         self._tell_of_views(table)
         columns = {name: dtype for name, dtype in schema.items() if name in self.tables.get(table, ())}
         if not columns:
             return pl.DataFrame(schema=dict(schema))
+        self._unfit.clear()
         parts = list(self._parts(table, columns))
+        self._tell_of_unfit(table)
         data = pl.concat(parts) if parts else pl.DataFrame(schema=columns)
         return data.select(
             pl.col(name) if name in columns else pl.lit(None, dtype).alias(name) for name, dtype in schema.items()
@@ -197,12 +201,22 @@ class Database:
         return self._stopped
 
     def _salvaged(self, table: str, result: Salvaged, *, part: tuple[int, int] | None = None) -> pl.DataFrame:
+        self._unfit.update(result.unfit)
         if result.why and not self._stopped:
             rows = f"up to {result.lost_row_ids:,} rows of it" if part is not None else "the rows after those shown"
             self.notes.append(
                 Note("error", None, table, f"the table is damaged ({result.why}): {rows} could not be read")
             )
         return result.data
+
+    def _tell_of_unfit(self, table: str) -> None:
+        for column, count in self._unfit.items():
+            place = f"{table}.{column}"
+            if place not in self._told:
+                self._told.add(place)
+                what = "1 value is" if count == 1 else f"{count:,} values are"
+                reason = f"{what} of another type than profilers write there, or too large; left out"
+                self.notes.append(Note("warning", None, place, reason))
 
     def _tell_of_views(self, table: str) -> None:
         kind = "a view" if table in self.views else "a virtual table" if table in self.virtual_tables else ""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import polars as pl
@@ -31,6 +31,8 @@ class Salvaged:
     """How many row ids lie in what could not be read: as many rows at most."""
     why: str = ""
     stopped: bool = False
+    unfit: Counter[str] = field(default_factory=Counter)
+    """Columns with values of another type than was asked for, and how many: they became null."""
 
 
 def read_part(
@@ -62,7 +64,7 @@ def read_part(
         chunks: list[pl.DataFrame] = []
         try:
             for rows in _chunks(connection.execute(query, (low, high))):
-                chunks.append(typed(rows, types))
+                chunks.append(typed(rows, types, result.unfit))
                 if not keep_going(len(rows)):
                     result.stopped = True
                     break
@@ -93,7 +95,7 @@ def read_whole(connection: sqlite3.Connection, table: str, types: Types, keep_go
     chunks: list[pl.DataFrame] = []
     try:
         for rows in _chunks(connection.execute(f"SELECT {_columns(types)} FROM {quoted(table)} NOT INDEXED")):
-            chunks.append(typed(rows, types))
+            chunks.append(typed(rows, types, result.unfit))
             if not keep_going(len(rows)):
                 result.stopped = True
                 break
@@ -105,15 +107,18 @@ def read_whole(connection: sqlite3.Connection, table: str, types: Types, keep_go
     return result
 
 
-def typed(rows: Rows, types: Types) -> pl.DataFrame:
-    """Rows as a frame: a number in a column of text becomes its text, anything else that does not fit null."""
+def typed(rows: Rows, types: Types, unfit: Counter[str]) -> pl.DataFrame:
+    """Rows as a frame: a number in a column of text becomes its text, anything else that does not fit null.
+
+    ``unfit`` counts by column what did not fit.
+    """
     columns = zip(*rows, strict=True) if rows else ((),) * len(types)
-    return pl.DataFrame(
-        [
-            pl.Series(name, _fitting(values, dtype), _wide(dtype)).cast(dtype, strict=False)
-            for (name, dtype), values in zip(types.items(), columns, strict=True)
-        ]
-    )
+    fitted = []
+    for (name, dtype), values in zip(types.items(), columns, strict=True):
+        fitted.append(pl.Series(name, _fitting(values, dtype), _wide(dtype)).cast(dtype, strict=False))
+        if lost := fitted[-1].null_count() - values.count(None):
+            unfit[name] += lost
+    return pl.DataFrame(fitted)
 
 
 def _is_stop(error: Exception) -> bool:
