@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.loaders.kineto.amd import device_numbers
+from tui.loaders.kineto.categories import whole_numbers
 from tui.loaders.kineto.events import Events, sort_out
 from tui.loaders.kineto.facts import FORMAT_NAME, devices_of, is_amd, process_of, session_facts
 from tui.loaders.kineto.gpu_work import activities_of
@@ -58,8 +59,7 @@ def convert(trace: Trace, roles: Roles, collector: Collector, *, called: str) ->
     collector.resolution(_resolution(events, begin_ns))
     marks = steps.ranges.filter(pl.col("iteration").is_not_null())
     flows = trace.flows.with_columns(
-        pl.col("start_ns") - events.begin_ns,
-        *(pl.col(name).cast(pl.String).cast(pl.Int64, strict=False) for name in ("pid", "tid")),
+        pl.col("start_ns") - events.begin_ns, *(whole_numbers(trace.flows[name]) for name in ("pid", "tid"))
     )
     ops = ops_of(events, flows, steps.ranges["iteration"].is_not_null())
     activities = _linked(activities_of(events), ops, events.era)
@@ -124,7 +124,7 @@ def _linked(activities: pl.DataFrame, ops: Ops, era: Era) -> pl.DataFrame:
     linked = link_ops(activities, ops.frame, ops.nesting)
     by_id = (
         ops.frame.select(by_id="op", external_id=ops.external_ids)
-        .filter(pl.col("external_id") > 0)
+        .filter(pl.col("external_id") > 0, pl.col("external_id").is_in(linked["external_id"].unique().implode()))
         .unique("external_id", keep="first", maintain_order=True)
     )
     found = linked.join(by_id, on="external_id", how="left", maintain_order="left")

@@ -128,31 +128,34 @@ def of_one_recording(parts: Mapping[str, pl.DataFrame], *, called: str) -> tuple
     Raises:
         ProftuiError: There are more threads over a longer time than a recording has.
     """
-    near = dict(parts)
-    starts = pl.concat([rows["start_ns"] for rows in parts.values()])
-    middle = starts.median()
-    if not isinstance(middle, int | float):
-        return near, 0
     begin_ns = 0
-    if ((starts.cast(pl.Float64) - middle).abs() > _FAR_NS).any():
+    first_ns, last_ns = _stretch(parts)
+    if last_ns - first_ns > _FAR_NS:
+        middle = pl.concat(rows["start_ns"] for rows in parts.values()).median()
         is_near = (pl.col("start_ns").cast(pl.Float64) - middle).abs() <= _FAR_NS
-        near = {name: rows.filter(is_near) for name, rows in parts.items()}
-        begin_ns = min(first for rows in near.values() if isinstance(first := rows["start_ns"].min(), int))
-        near = {name: rows.with_columns(pl.col("start_ns") - begin_ns) for name, rows in near.items()}
-    _check_size(near, called)
-    return near, begin_ns
+        parts = {name: rows.filter(is_near) for name, rows in parts.items()}
+        begin_ns = _stretch(parts)[0]
+        parts = {name: rows.with_columns(pl.col("start_ns") - begin_ns) for name, rows in parts.items()}
+    _check_size(parts, called)
+    return dict(parts), begin_ns
+
+
+def _stretch(parts: Mapping[str, pl.DataFrame]) -> tuple[int, int]:
+    """When the first event begins and the last ends."""
+    begin, end = pl.col("start_ns").min(), (pl.col("start_ns") + pl.col("duration_ns")).max()
+    ends = pl.concat(rows.select(begin=begin, end=end) for rows in parts.values())
+    first_ns, last_ns = ends["begin"].min(), ends["end"].max()
+    assert not isinstance(first_ns, int) or isinstance(last_ns, int)
+    return (first_ns, last_ns) if isinstance(first_ns, int) and isinstance(last_ns, int) else (0, 0)
 
 
 def _check_size(parts: Mapping[str, pl.DataFrame], called: str) -> None:
     """See to it that threads times nanoseconds can be counted, as those of every recording can."""
-    threads = pl.concat([rows.select(pl.col("pid", "tid")).unique() for rows in parts.values()]).n_unique()
-    ends = pl.concat(
-        rows.select(first=pl.col("start_ns").min(), last=(pl.col("start_ns") + pl.col("duration_ns")).max())
-        for rows in parts.values()
-    )
-    first_ns, last_ns = ends["first"].min(), ends["last"].max()
-    if not isinstance(first_ns, int) or not isinstance(last_ns, int):
+    first_ns, last_ns = _stretch(parts)
+    most_threads = sum(rows.height for rows in parts.values())
+    if most_threads * (last_ns - first_ns + 2) < _MOST_THREAD_TIME_NS:
         return
+    threads = pl.concat(rows.select("pid", "tid").unique() for rows in parts.values()).n_unique()
     if threads * (last_ns - first_ns + 2) >= _MOST_THREAD_TIME_NS:
         raise ProftuiError(
             f"{called}: {threads} threads over {(last_ns - first_ns) / 1e9:.0f} s cannot be of one recording",

@@ -94,15 +94,20 @@ def _paths_around(
 def _codes(names: pl.Series) -> tuple[Ints, pl.Series]:
     """For each name a number, and the names that the numbers stand for."""
     known = names.fill_null("")
-    _, first, codes = np.unique(known.to_physical().to_numpy(), return_index=True, return_inverse=True)
-    return codes.astype(np.int64), known.gather(first).cast(pl.String)
+    distinct = known.unique()
+    categories = distinct.to_physical().to_numpy()
+    number = np.zeros(int(categories.max(initial=0)) + 1, np.int64)
+    number[categories] = np.arange(len(categories))
+    return number[known.to_physical().to_numpy()], distinct.cast(pl.String)
 
 
 def _texts(found: Paths, names: pl.Series, wanted: Ints, separator: str, *, innermost_first: bool) -> Texts:
     """The texts of the paths wanted, null for `NONE`."""
-    rows = np.flatnonzero(wanted != NONE)
-    texts, cut = found.texts(names, wanted[rows], separator, innermost_first=innermost_first)
-    place = np.full(len(wanted), NONE, np.int64)
-    place[rows] = np.arange(len(rows))
-    places = pl.Series(place)
-    return Texts(texts.cast(NAME).gather(places.set(places == NONE, None)), cut)
+    is_wanted = np.zeros(len(found.parent), np.bool_)
+    is_wanted[wanted[wanted != NONE]] = True
+    distinct = np.flatnonzero(is_wanted)
+    texts, cut = found.texts(names, distinct, separator, innermost_first=innermost_first)
+    # The last place is that of `NONE`.
+    place = np.full(len(is_wanted) + 1, len(distinct), np.uint32)
+    place[distinct] = np.arange(len(distinct))
+    return Texts(texts.cast(NAME).extend_constant(None, 1).gather(place[wanted]), cut)

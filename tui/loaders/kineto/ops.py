@@ -80,13 +80,13 @@ def ops_of(events: Events, flows: pl.DataFrame, marks: pl.Series) -> Ops:
     sequence = rows["sequence"].fill_null(NONE).to_numpy().astype(np.int64)
     is_backward = _is_backward(rows, nesting)
     knows_forward = inherited(nesting, np.where(sequence >= 0, 1, NONE)) != NONE
-    direction = pl.Series(np.where(is_backward, 0, np.where(knows_forward, 1, NONE)), dtype=pl.Int64)
+    directions = pl.Series(["bprop", "fprop", None], dtype=NAME)
     groups = groups_of(events, marks)
     stacks = stacks_of(events)
     frame = rows.select(
         op=pl.int_range(pl.len(), dtype=pl.UInt32),
         name="name",
-        direction=direction.replace_strict({0: "bprop", 1: "fprop"}, default=None, return_dtype=pl.String).cast(NAME),
+        direction=directions.gather(np.where(is_backward, 0, np.where(knows_forward, 1, 2))),
         group=groups.texts,
         start_ns="start_ns",
         duration_ns="duration_ns",
@@ -130,8 +130,12 @@ def _forward(
     # A number that two threads have used tells nothing: which of them is meant is not in the file.
     by_number = (
         makers.group_by("pid", "sequence")
-        .agg(pl.col("row").sort_by("start_ns", maintain_order=True).last().alias("maker"), pl.col("tid").n_unique())
-        .filter(pl.col("tid") == 1)
+        .agg(
+            maker=pl.col("row").last(),
+            first=pl.col("tid").fill_null(NONE).min(),
+            last=pl.col("tid").fill_null(NONE).max(),
+        )
+        .filter(pl.col("first") == pl.col("last"))
         .select("pid", "sequence", "maker")
     )
     found = (
@@ -149,13 +153,13 @@ def _forward(
 
 def _arrows(numbered: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
     """The rows of backward ops (``row``) and of the forward ops (``forward``) that arrows lead from."""
-    arrows = flows.filter(pl.col("cat").cast(pl.String) == "fwdbwd")
+    arrows = flows.filter(pl.col("cat") == "fwdbwd")
     place = ("pid", "tid", "start_ns")
     # Of ops that begin at the same moment, the innermost has the arrow.
     innermost = numbered.filter(pl.col("sequence") >= 0).unique(place, keep="last")
     ends = arrows.join(innermost, on=place).select("ph", "id", "row")
-    begin = ends.filter(pl.col("ph").cast(pl.String) == "s").select("id", forward="row").unique("id", keep="first")
-    return ends.filter(pl.col("ph").cast(pl.String) == "f").join(begin, on="id").select("row", "forward")
+    begin = ends.filter(pl.col("ph") == "s").select("id", forward="row").unique("id", keep="first")
+    return ends.filter(pl.col("ph") == "f").join(begin, on="id").select("row", "forward")
 
 
 def _json_list(text: str) -> list[object]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
 
-from tui.loaders.linking.nesting import NONE
+from tui.loaders.linking.nesting import NONE, levels
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -25,11 +25,14 @@ MOST_LEVELS: Final = 1000
 _MOST_TEXT: Final = 1 << 28
 """Bytes of all paths together: no more memory than that, whatever the input."""
 
+_LARGE_TABLE: Final = 1 << 16
+"""Numbers below it are looked up faster than sorted, however few there are."""
+
 
 def inherited(nesting: Nesting, own: Ints) -> Ints:
     """For each interval its own value, or that of the nearest one around it which has one, or `NONE`."""
     values = own.copy()
-    for rows in _levels(nesting.depth):
+    for rows in islice(levels(nesting.depth), 1, None):
         parent = nesting.parent[rows]
         around = np.where(parent == NONE, NONE, values[parent])
         values[rows] = np.where(values[rows] == NONE, around, values[rows])
@@ -63,17 +66,17 @@ class Paths:
         Returns:
             A text for each of ``wanted``, and whether some lack a part because they would be too long.
         """
-        levels = [np.flatnonzero(self.depth == 0), *_levels(self.depth)]
+        by_level = list(levels(self.depth))
         needed = np.zeros(len(self.parent), np.bool_)
         needed[wanted] = True
-        for codes in reversed(levels[1:]):
+        for codes in reversed(by_level[1:]):
             needed[self.parent[codes[needed[codes]]]] = True
         parts: list[pl.Series] = []
         place = np.full(len(self.parent), NONE, np.int64)
         size = count = 0
         cut = self.cut
         above_at = 0
-        for level, of_level in enumerate(levels):
+        for level, of_level in enumerate(by_level):
             codes = of_level[needed[of_level]]
             if not len(codes):
                 break
@@ -103,27 +106,31 @@ def paths(nesting: Nesting, name: Ints, names: int) -> Paths:
     """
     code = np.full(len(name), NONE, np.int64)
     parents, lasts, depths = [], [], []
-    count = 0
-    outermost = np.flatnonzero(nesting.depth == 0)
-    for level, rows in enumerate([outermost, *_levels(nesting.depth)]):
+    begin = end = 0
+    for level, rows in enumerate(levels(nesting.depth)):
+        # All that has a parent has it one level up: its path is one of those from `begin` to `end`.
         around = nesting.parent[rows]
-        before = np.where(around == NONE, NONE, code[around])
         if level >= MOST_LEVELS:
-            code[rows] = before
+            code[rows] = code[around]
             continue
-        distinct, which = np.unique((before + 1) * names + name[rows], return_inverse=True)
-        code[rows] = count + which
-        parents.append(distinct // names - 1)
+        key = name[rows] if not level else (code[around] - begin) * names + name[rows]
+        distinct, which = _distinct(key, max(end - begin, 1) * names)
+        parents.append(distinct // names + begin if level else np.full(len(distinct), NONE))
         lasts.append(distinct % names)
         depths.append(np.full(len(distinct), level))
-        count += len(distinct)
+        begin, end = end, end + len(distinct)
+        code[rows] = begin + which
     cut = bool(nesting.depth.max(initial=0) >= MOST_LEVELS)
     return Paths(code, np.concatenate(parents), np.concatenate(lasts), np.concatenate(depths), cut)
 
 
-def _levels(depth: Ints) -> Iterator[Ints]:
-    """The indices of each depth from 1 on, the least deep first."""
-    by_depth = np.argsort(depth, kind="stable")
-    edges = np.searchsorted(depth[by_depth], np.arange(int(depth.max(initial=0)) + 2))
-    for level in range(1, len(edges) - 1):
-        yield by_depth[edges[level] : edges[level + 1]]
+def _distinct(keys: Ints, below: int) -> tuple[Ints, Ints]:
+    """The distinct keys, sorted, and for each key which of them it is; all are from 0 and below a number."""
+    if below > _LARGE_TABLE + len(keys):
+        distinct, which = np.unique(keys, return_inverse=True)
+        return distinct, which
+    place = np.zeros(below, np.int64)
+    place[keys] = 1
+    distinct = np.flatnonzero(place)
+    place[distinct] = np.arange(len(distinct))
+    return distinct, place[keys]

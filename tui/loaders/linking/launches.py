@@ -60,16 +60,19 @@ def launching_calls(correlations: pl.Series, api_calls: pl.DataFrame) -> pl.Seri
 
 def thread_codes(pid: pl.Series, tid: pl.Series) -> npt.NDArray[np.int64]:
     """One number for each process and thread, the same in every call: threads of -1 are those that are not known."""
-    process = pid.fill_null(-1).to_numpy().astype(np.int64)
-    thread = tid.fill_null(-1).to_numpy().astype(np.int64)
+    process = pid.fill_null(-1).to_numpy().astype(np.int64, copy=False)
+    thread = tid.fill_null(-1).to_numpy().astype(np.int64, copy=False)
     # Thread ids of Linux and Windows take 32 bits, process ids fewer than 31.
-    return np.where(thread == -1, np.int64(-1), ((process & 0x7FFFFFFF) << 32) | (thread & 0xFFFFFFFF))
+    codes = (process & 0x7FFFFFFF) << 32
+    codes |= thread & 0xFFFFFFFF
+    codes[thread == -1] = -1
+    return codes
 
 
 def nest(rows: pl.DataFrame, *, slack_ns: int = SLACK_NS) -> Nesting:
     """Nest rows with ``pid``, ``tid``, ``start_ns`` and ``duration_ns`` (none of the times null)."""
-    start = rows["start_ns"].to_numpy().astype(np.int64)
-    end = start + rows["duration_ns"].to_numpy().astype(np.int64)
+    start = rows["start_ns"].to_numpy().astype(np.int64, copy=False)
+    end = start + rows["duration_ns"].to_numpy().astype(np.int64, copy=False)
     return nested(thread_codes(rows["pid"], rows["tid"]), start, end, slack=slack_ns)
 
 
@@ -103,12 +106,12 @@ def link_ops(activities: pl.DataFrame, ops: pl.DataFrame, nesting: Nesting) -> p
     op = ops["op"].gather(row) if ops.height else pl.Series(row.to_list(), dtype=pl.UInt32)
     why = (
         pl.when(pl.col("op").is_not_null())
-        .then(pl.lit("launch"))
+        .then(pl.lit("launch", NAME))
         .when(pl.col("launch_ns").is_null())
-        .then(pl.lit("no launch record"))
-        .otherwise(pl.lit("no op around the launch"))
+        .then(pl.lit("no launch record", NAME))
+        .otherwise(pl.lit("no op around the launch", NAME))
     )
-    return activities.with_columns(op.alias("op")).with_columns(why.cast(NAME).alias("op_join"))
+    return activities.with_columns(op.alias("op")).with_columns(why.alias("op_join"))
 
 
 def iteration_at(marks: pl.DataFrame, at_ns: pl.Series) -> pl.Series:
