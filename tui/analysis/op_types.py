@@ -29,6 +29,7 @@ OP_TYPES: Final = {
     "min_ns": pl.Int64,
     "max_ns": pl.Int64,
     "time_pct": pl.Float64,
+    "uses_tensor_core": pl.Boolean,
     "op_source": NAME,
     "line": pl.UInt32,
     "ops": pl.Int64,
@@ -101,6 +102,9 @@ def op_types(profile: Profile) -> pl.DataFrame:
             pl.col("gpu_max_ns").max().alias("max_ns"),
             pl.when(pl.col("time_pct").count() > 0).then(pl.col("time_pct").sum()).alias("time_pct"),
             total("launches").alias("launches"),
+            pl.when((pl.col("launches") > 0).any())
+            .then(pl.col("uses_tensor_core").filter(pl.col("launches") > 0).any(ignore_nulls=False))
+            .alias("uses_tensor_core"),
             total("cpu_self_ns").alias("cpu_self_ns"),
             total("cpu_total_ns").alias("cpu_total_ns"),
             pl.col("line").min(),

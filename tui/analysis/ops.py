@@ -35,6 +35,7 @@ OPS: Final = TableSpec(
         "op_type",
         "direction",
         "group",
+        "uses_tensor_core",
         "op_source",
         "session",
         "line",
@@ -152,6 +153,7 @@ def by_name(profile: Profile) -> pl.DataFrame:
         "time_pct",
         pl.col("calls").alias("launches"),
         "kernels",
+        "uses_tensor_core",
         "op_source",
         "line",
     )
@@ -164,9 +166,9 @@ def inferred_ops(profile: Profile) -> pl.DataFrame:
     """GPU time by op of the sessions that record no ops: one row per session, op type and direction, largest first.
 
     Columns: session, op, op_type, direction, group, kernels (distinct names), calls, total_ns, avg_ns, min_ns, max_ns,
-    time_pct (as in `kernels`), op_source, line (the first one in the input). The rows add up to those of
-    `tui.analysis.kernels.kernels` exactly. Copies and memsets are ``recorded`` as such; the other ops are ``inferred``
-    from the names of kernels.
+    time_pct (as in `kernels`), uses_tensor_core (whether any of its kernels does), op_source, line (the first one in
+    the input). The rows add up to those of `tui.analysis.kernels.kernels` exactly. Copies and memsets are ``recorded``
+    as such; the other ops are ``inferred`` from the names of kernels.
     """
     calls = total("calls")
     return (
@@ -188,6 +190,7 @@ def inferred_ops(profile: Profile) -> pl.DataFrame:
             .otherwise(pl.lit("inferred"))
             .cast(NAME)
             .alias("op_source"),
+            pl.col("uses_tensor_core").any(ignore_nulls=False),
             pl.col("line").min(),
         )
         .select(
@@ -203,6 +206,7 @@ def inferred_ops(profile: Profile) -> pl.DataFrame:
             "min_ns",
             "max_ns",
             "time_pct",
+            "uses_tensor_core",
             "op_source",
             "line",
         )

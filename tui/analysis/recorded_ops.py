@@ -14,7 +14,7 @@ import polars as pl
 from tui.analysis.durations import total
 from tui.analysis.memo import once_per_profile
 from tui.analysis.op_instances import op_instances
-from tui.analysis.op_work import MEMORY, classified_work, op_classes
+from tui.analysis.op_work import classified_work, op_classes
 from tui.analysis.tensor_core_eligible import eligible_ops
 from tui.model.schema import NAME
 
@@ -131,10 +131,9 @@ def recorded_ops(profile: Profile) -> pl.DataFrame:
         .group_by("session", "op", "why_no_op", maintain_order=True)
         .agg(pl.col("group").cast(pl.String).str.join(", ").alias("groups"))
     )
-    is_kernel = ~pl.col("kind").cast(pl.String).is_in(MEMORY)
     of_kernels = work.group_by("session", "op", "why_no_op").agg(
         pl.col("name").n_unique().cast(pl.Int64).alias("kernels"),
-        pl.when(is_kernel.any()).then(pl.col("uses_tensor_core").filter(is_kernel).any(ignore_nulls=False)),
+        pl.col("uses_tensor_core").any(ignore_nulls=False),
         pl.when(pl.col("kernel_type").n_unique() == 1).then(pl.col("kernel_type").first()).alias("kernel_type"),
         total("launches").alias("work_launches"),
         total("total_ns").alias("work_ns"),
