@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
 import polars as pl
 
 from tui.analysis.iterations import iteration_at, with_iterations
@@ -37,10 +38,7 @@ def aggregated(profile: Profile, wanted: Aggregation) -> Profile:
     assert whole.steps is not None, "with_iterations fills it"
     if not wanted.is_part:
         return whole
-    number = pl.col("iteration")
-    inside = number.is_not_null()
-    inside &= True if wanted.first is None else number >= wanted.first
-    inside &= True if wanted.last is None else number <= wanted.last
+    inside = _inside(wanted, "iteration")
     steps = whole.steps.filter(inside)
     if steps.is_empty():
         raise ProftuiError(f"there is no {_named(wanted)} here", _there_is(whole.steps, whole["sessions"]))
@@ -50,13 +48,11 @@ def aggregated(profile: Profile, wanted: Aggregation) -> Profile:
     kept = inside | pl.col("session").is_in(uncut.implode())
     activities = whole["activities"]
     frames["activities"] = activities.filter(kept)
-    frames["api_calls"] = _calls(whole, steps, kept)
+    frames["api_calls"] = _calls(whole, wanted, kept)
     for name in ("ops", "ranges"):
         frame = whole[name]
         own = pl.coalesce("iteration", pl.lit(iteration_at(whole.steps, frame["session"], frame["start_ns"])))
-        held = frame.with_columns(own.alias("of")).join(_numbers(steps), left_on=["session", "of"],
-                          right_on=["session", "iteration"], how="semi", maintain_order="left")  # fmt: skip
-        frames[name] = held.drop("of")
+        frames[name] = frame.with_columns(own.alias("of")).filter(_inside(wanted, "of")).drop("of")
     frames["summary"] = whole["summary"].filter(pl.col("session").is_in(uncut.implode()))
     frames["issues"] = pl.concat([whole["issues"], _left_out(whole, steps, frames["summary"], wanted)])
     chosen = replace(wanted, key=whole.aggregation.key)
@@ -73,30 +69,43 @@ def words(profile: Profile) -> str:
     return f"{chosen.words or 'all iterations'} {by}".strip() if chosen.is_part or by else ""
 
 
-def _numbers(steps: pl.DataFrame) -> pl.DataFrame:
-    return steps.select("session", "iteration").drop_nulls().unique()
+def _inside(wanted: Aggregation, column: str) -> pl.Expr:
+    """Whether the number of an iteration is in the range."""
+    number = pl.col(column)
+    inside = number.is_not_null()
+    inside &= True if wanted.first is None else number >= wanted.first
+    inside &= True if wanted.last is None else number <= wanted.last
+    return inside
 
 
-def _calls(whole: Profile, steps: pl.DataFrame, kept: pl.Expr) -> pl.DataFrame:
-    """The API calls of the iterations: those that launched their work, and else those that began in them."""
-    calls, activities = whole["api_calls"], whole["activities"]
-    if calls.is_empty():
-        return calls
-    assert whole.steps is not None
-    launches = ["session", "correlation"]
-    known = activities.lazy().filter(pl.col("correlation").is_not_null())
-    launched = known.select(*launches, kept.alias("kept")).group_by(launches).agg(pl.col("kept").any()).collect()
-    began = iteration_at(whole.steps, calls["session"], calls["start_ns"])
-    return (
-        calls.lazy()
-        .with_columns(began.alias("of"))
-        .join(launched.lazy(), on=launches, how="left", maintain_order="left")
-        .join(_numbers(steps).lazy().select("session", pl.col("iteration").alias("of"), pl.lit(True).alias("within")),
-              on=["session", "of"], how="left", maintain_order="left")
-        .filter(pl.coalesce("kept", "within", pl.lit(False)))
-        .select(calls.columns)
-        .collect()
-    )  # fmt: skip
+def _calls(whole: Profile, wanted: Aggregation, kept: pl.Expr) -> pl.DataFrame:
+    """The API calls of the iterations: those that began in them, as the work that they launched was cut by that.
+
+    In sessions that could not be cut by their launches, calls that launched work follow the work.
+    """
+    calls, known = whole["api_calls"], whole.steps
+    assert known is not None, "with_iterations fills it"
+    began = iteration_at(known, calls["session"], calls["start_ns"])
+    chosen = began.to_frame().select(_inside(wanted, began.name)).to_series().to_numpy(writable=True)
+    # What is recorded has times of the CPU, unless its activities alone tell it; what was cut may have those of the GPU.
+    by_gpu = (pl.col("source") != "recorded") & (pl.col("cpu_start_ns") == pl.col("start_ns"))
+    by_work = (pl.col("source") == "recorded") & pl.col("cpu_start_ns").is_null() & pl.col("iteration").is_not_null()
+    follow = known.filter(by_gpu | by_work)["session"].unique().to_list()
+    for session in sorted(set(follow) & set(calls["session"].unique().to_list())):
+        rows = np.flatnonzero((calls["session"] == session).to_numpy())
+        launched = (
+            whole["activities"]
+            .lazy()
+            .filter(pl.col("session") == session, pl.col("correlation").is_not_null())
+            .select("correlation", kept.alias("kept"))
+            .group_by("correlation")
+            .agg(pl.col("kept").any())
+            .collect()
+        )
+        of_work = calls[rows].select("correlation").join(launched, on="correlation", how="left", maintain_order="left")
+        told = of_work["kept"].is_not_null().to_numpy()
+        chosen[rows] = np.where(told, of_work["kept"].fill_null(False).to_numpy(), chosen[rows])
+    return calls.filter(pl.Series(chosen))
 
 
 def _left_out(whole: Profile, steps: pl.DataFrame, summary: pl.DataFrame, wanted: Aggregation) -> pl.DataFrame:

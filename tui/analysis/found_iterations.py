@@ -7,7 +7,19 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.analysis.cutting import LEFT_OVER, NO_PIECE, PIECES, TAIL, WARM_UP, WHOLE, Cut, launch_times, pieces_of, rising
+from tui.analysis.cutting import (
+    LEFT_OVER,
+    NO_PIECE,
+    PIECES,
+    TAIL,
+    WARM_UP,
+    WHOLE,
+    Cut,
+    launch_times,
+    pieces_of,
+    rising,
+    rows_of,
+)
 from tui.analysis.repetition import LEAST_PERIOD, LEAST_ROUNDS, Repetition, find_repetition
 from tui.fmt import count
 
@@ -37,12 +49,15 @@ def found_cut(work: pl.DataFrame, calls: pl.DataFrame) -> tuple[Cut, Ints]:
     reason = "no kernel with a start time"
     for at, (device, stream) in enumerate(streams):
         rows = _in_order(work, device, stream)
-        main = work[rows]
+        main = rows_of(work.select("name", "start_ns", "duration_ns", "correlation"), rows)
         repetition = _repetition(main)
         if repetition is not None:
             cut, places = _cut(repetition, main, calls)
-            pieces = pieces_of(work, calls, cut.gpu_edges, cut.cpu_edges)
+            pieces = np.empty(work.height, np.int64)
             pieces[rows] = np.searchsorted(places, np.arange(len(rows)), side="right")
+            if len(rows) < work.height:
+                others = np.delete(np.arange(work.height), rows)
+                pieces[others] = pieces_of(work[others], calls, cut.gpu_edges, cut.cpu_edges)
             where = "" if len(streams) == 1 else f" on stream {stream}" if stream is not None else ""
             return _worded(cut, repetition, where), pieces
         if at == 0:
@@ -79,7 +94,7 @@ def _in_order(work: pl.DataFrame, device: int | None, stream: int | None) -> Int
         & (work["kind"] != "um")
     )
     rows = np.flatnonzero(own.to_numpy())
-    start = work["start_ns"].gather(pl.Series(rows)).to_numpy()
+    start = rows_of(work.select("start_ns"), rows)["start_ns"].to_numpy()
     return rows if (start[1:] >= start[:-1]).all() else rows[np.argsort(start, kind="stable")]
 
 

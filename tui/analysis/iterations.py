@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.analysis.cutting import NO_PIECE, table_of
+from tui.analysis.cutting import NO_PIECE, rows_of, table_of
 from tui.analysis.durations import share
 from tui.analysis.found_iterations import found_cut
 from tui.analysis.interval_sets import union_of
@@ -205,7 +205,7 @@ def _cut_all(profile: Profile, key: Key | None) -> Iterations:
     cut_any = False
     for session in sorted(set(timed["session"].to_list()) - own):
         rows = np.flatnonzero((work["session"] == session).to_numpy())
-        part = work[rows]
+        part = rows_of(work, rows)
         calls = profile["api_calls"].filter(pl.col("session") == session)
         cut, pieces = found_cut(part, calls) if key is None else key_cut(profile, session, key, part)
         parts.append(
