@@ -87,7 +87,7 @@ def _calls(whole: Profile, wanted: Aggregation, kept: pl.Expr) -> pl.DataFrame:
     assert known is not None, "with_iterations fills it"
     began = iteration_at(known, calls["session"], calls["start_ns"])
     chosen = began.to_frame().select(_inside(wanted, began.name)).to_series().to_numpy(writable=True)
-    # What is recorded has times of the CPU, unless its activities alone tell it; what was cut may have those of the GPU.
+    # What is recorded has times of the CPU, unless its work alone tells it; what was cut may have those of the GPU.
     by_gpu = (pl.col("source") != "recorded") & (pl.col("cpu_start_ns") == pl.col("start_ns"))
     by_work = (pl.col("source") == "recorded") & pl.col("cpu_start_ns").is_null() & pl.col("iteration").is_not_null()
     follow = known.filter(by_gpu | by_work)["session"].unique().to_list()
