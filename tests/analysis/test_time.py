@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.analysis.frames import profile
+from tests.analysis.frames import kernel, profile
 from tui.analysis.busy_over_time import busy_over_time
 from tui.analysis.intervals import busy_time
 from tui.analysis.neighbours import neighbours
@@ -82,3 +82,17 @@ def test_sessions_side_by_side_keep_their_order_and_say_nothing_where_nothing_is
     )
     assert session_times(made).select("session", "pid", "gpu_ns").rows() == [(0, 5, 100), (1, None, None)]
     assert session_times(made).schema["gpu_ns"] == pl.Int64
+
+
+def test_a_session_without_gpu_work_says_what_it_holds() -> None:
+    made = profile(
+        sessions=[{"session": 0, "pid": 5, "format": "nsys-sqlite"}, {"session": 1, "pid": 6, "format": "nsys-sqlite"}],
+        activities=[kernel("k", 100), kernel("untimed", None, session=2)],
+        api_calls=[{"name": "cuInit", "duration_ns": 1, "session": 1}],
+        ranges=[{"name": name, "session": 1} for name in "ab"],
+    )
+    assert session_times(made).select("label", "gpu_ns", "holds").rows() == [
+        ("process 5", 100, "no GPU times"),
+        ("process 6", None, "no GPU work, 1 API call, 2 ranges"),
+        (None, None, "no GPU times"),
+    ]

@@ -91,3 +91,12 @@ def test_the_column_below_the_mouse() -> None:
     assert layout.column_at(0) is layout.placed[0]
     assert layout.column_at(total.x) is total
     assert layout.column_at(total.end) is total
+
+
+def test_columns_without_a_single_value_come_last_and_are_not_counted() -> None:
+    width = GUTTER + PINNED_LEAST + 9 + 6 + 2 * GAP
+    layout = lay_out(COLUMNS, WIDTHS, width, pinned="name", unknown={"calls", "min_ns"})
+    assert placed_names(layout) == ["name", "total_ns", "time_pct"]
+    assert layout.sequence[3:] == ("avg_ns", "calls", "min_ns")
+    assert layout.after == 1
+    assert lay_out(COLUMNS, WIDTHS, width, pinned="name", unknown={"calls", "avg_ns", "min_ns"}).after == 0

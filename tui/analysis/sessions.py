@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
@@ -11,6 +11,9 @@ from tui.analysis.kernels import kernels
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
+
+_HOLDS: Final = {"api_calls": "API call", "ops": "op", "ranges": "range", "metrics": "metric", "layers": "layer time"}
+"""Frames that a session without GPU work may have rows of, and what a row is called."""
 
 
 def rank_words() -> pl.Expr:
@@ -26,13 +29,29 @@ def rank_words() -> pl.Expr:
 def session_times(profile: Profile) -> pl.DataFrame:
     """One row per session, in order: session, label, pid, rank_words, host, first_line, last_line, gpu_ns.
 
-    ``label`` is the command that was profiled, else the file where there are several, else the format. ``gpu_ns`` is
-    the summed time of its GPU activities; null where the log does not hold any. ``rank_words`` is its rank, as
-    ``rank 1 of 2``.
+    ``label`` is the command that was profiled, else the file where there are several, else the process, else the
+    format. ``gpu_ns`` is the summed time of its GPU activities; null where the log does not hold any: ``holds`` says in
+    words what it holds beside them. ``rank_words`` is its rank, as ``rank 1 of 2``.
     """
     file = pl.col("source").str.split("/").list.last()
-    name = file if profile["sessions"]["source"].n_unique() > 1 else pl.col("format").cast(pl.String)
+    process = pl.coalesce(pl.format("process {}", "pid"), pl.col("format").cast(pl.String))
+    name = file if profile["sessions"]["source"].n_unique() > 1 else process
     label = pl.coalesce(pl.col("command").cast(pl.String), name).alias("label")
     times = kernels(profile).group_by("session").agg(total("total_ns").alias("gpu_ns"))
     sessions = profile["sessions"].select("session", label, "pid", rank_words(), "host", "first_line", "last_line")
-    return sessions.join(times, on="session", how="left", maintain_order="left").sort("session")
+    sessions = sessions.join(times, on="session", how="left", maintain_order="left").sort("session")
+    held = [_held_in_words(profile, session) for session in sessions["session"]]
+    return sessions.with_columns(pl.Series("holds", held, pl.String))
+
+
+def _held_in_words(profile: Profile, session: int) -> str:
+    """What a session without GPU times holds, as ``no GPU work, 1 API call``."""
+    rows = {name: profile[name].filter(pl.col("session") == session) for name in ("activities", "summary", *_HOLDS)}
+    in_summary = (rows["summary"]["section"].cast(pl.String) == "gpu").any()
+    first = "no GPU times" if rows["activities"].height or in_summary else "no GPU work"
+    parts = [
+        f"{rows[name].height:,} {one}{'s' if rows[name].height != 1 else ''}"
+        for name, one in _HOLDS.items()
+        if rows[name].height
+    ]
+    return ", ".join([first, *parts])

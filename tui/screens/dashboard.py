@@ -173,7 +173,7 @@ class DashboardScreen(ViewScreen):
                 str(row["session"]),
                 " ".join(part for part in (str(row["session"]), row["rank_words"] or "", row["label"]) if part),
                 _fraction(row["gpu_ns"], most),
-                duration(row["gpu_ns"]) if row["gpu_ns"] is not None else "no GPU times",
+                duration(row["gpu_ns"]) if row["gpu_ns"] is not None else str(row["holds"]).partition(",")[0],
             )
             for row in largest.sort("session").iter_rows(named=True)
         ]

@@ -22,7 +22,8 @@ def sessions_menu(profile: Profile, current: int | None) -> MenuScreen:
     lines = [(ALL, Content.assemble((" all ", "bold $accent"), f" {profile['sessions'].height} sessions together"))]
     for row in session_times(profile).iter_rows(named=True):
         time = duration(row["gpu_ns"]) if row["gpu_ns"] is not None else ""
-        pid = f"pid {row['pid']}" if row["pid"] is not None else ""
+        holds = row["holds"] if row["gpu_ns"] is None else ""
+        pid = f"pid {row['pid']}" if row["pid"] is not None and row["label"] != f"process {row['pid']}" else ""
         rank = row["rank_words"] or ""
         host = f"on {plain(row['host'])}" if row["host"] else ""
         where = f"lines {row['first_line']:,} to {row['last_line']:,}" if row["first_line"] is not None else ""
@@ -32,7 +33,7 @@ def sessions_menu(profile: Profile, current: int | None) -> MenuScreen:
                 Content.assemble(
                     (f" {row['session']:>3} ", "bold $accent"),
                     f" {time:>10}  {plain(row['label'])}",
-                    ("  " + "  ".join(part for part in (rank, host, pid, where) if part), "$text-muted"),
+                    ("  " + "  ".join(part for part in (holds, rank, host, pid, where) if part), "$text-muted"),
                 ),
             )
         )

@@ -229,6 +229,7 @@ class FrameView(ScrollView, can_focus=True):
                 pinned_least=self.spec.pinned_least,
                 first=self._first_column,
                 bar_column=SHARE_COLUMN,
+                unknown={column.name for column in columns if self._is_unknown(column.name)},
             )
             self._first_column = layout.before
             if self.cursor_column not in layout.sequence and layout.sequence:
@@ -239,6 +240,11 @@ class FrameView(ScrollView, can_focus=True):
             )
             self.post_message(self.LayoutChanged(self))
         return self._painter
+
+    def _is_unknown(self, name: str) -> bool:
+        """Whether no row has a value of a column."""
+        values = self.rows.frame[name]
+        return 0 < len(values) == values.null_count()
 
     @property
     def table_layout(self) -> TableLayout:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -60,7 +60,7 @@ class TableLayout:
     before: int
     """How many columns are scrolled out at the left."""
     after: int
-    """How many columns have no room at the right."""
+    """How many columns have no room at the right, without those that say nothing."""
 
     def column_at(self, x: int) -> PlacedColumn | None:
         """The column that covers a cell of the line, or the last one that starts before it."""
@@ -97,6 +97,7 @@ def lay_out(
     pinned_least: int = PINNED_LEAST,
     first: int = 0,
     bar_column: str = "",
+    unknown: Collection[str] = (),
 ) -> TableLayout:
     """Place columns on a line of ``width`` cells.
 
@@ -111,6 +112,7 @@ def lay_out(
         pinned_least: Cells that it keeps, if its texts are that long, before any other column is shown.
         first: How many columns of the sequence, not counting the pinned one, are scrolled out at the left.
         bar_column: The column that a share bar follows where there is room.
+        unknown: Columns without a single value: of those that lack the room they come last, and are not counted.
     """
     head = next((column for column in columns if column.name == pinned), None)
     rest = [column for column in columns if column is not head]
@@ -120,7 +122,7 @@ def lay_out(
 
     fitting = _columns_that_fit(rest, widths, room, bar_column)
     ordered = [column.name for column in rest if column.name in fitting]
-    ordered += [column.name for column in rest if column.name not in fitting]
+    ordered += sorted((column.name for column in rest if column.name not in fitting), key=lambda name: name in unknown)
     first = max(0, min(first, len(ordered) - 1))
     shown: list[str] = []
     used = 0
@@ -152,4 +154,5 @@ def lay_out(
         placed.append(PlacedColumn(by_name[name], x, column_width, bar if name == bar_column else 0))
         x = placed[-1].end + GAP
     sequence = ((head.name,) if head else ()) + tuple(ordered)
-    return TableLayout(tuple(placed), sequence, first, len(ordered) - first - len(shown))
+    left_out = ordered[first + len(shown) :]
+    return TableLayout(tuple(placed), sequence, first, sum(name not in unknown for name in left_out))

@@ -6,7 +6,8 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.loaders.linking.astray import LONGEST_NS, without_astray
+from tui.loaders.linking.astray import without_astray
+from tui.loaders.possible_times import LONGEST_NS
 
 TIMES = {"start_ns": pl.Int64, "duration_ns": pl.Int64}
 

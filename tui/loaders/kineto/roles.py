@@ -108,7 +108,11 @@ class Roles:
         """What the events are, for one who expected a profile."""
         if not self._events:
             return "a trace without events"
-        categories = (str(category)[:40] for category, _ in self._events.most_common(5))
+        categories = [str(category)[:40] for category, _ in self._events.most_common(5) if category is not None]
+        if not categories:
+            return (
+                "trace events of no category, so none of PyTorch's profiler (rocprof writes such beside its results.db)"
+            )
         return f"trace events of {', '.join(categories)}, none of PyTorch's profiler"
 
 

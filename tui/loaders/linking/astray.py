@@ -1,13 +1,10 @@
-"""Times that cannot be of the same recording as all others: damage, or clocks that were mixed up."""
+"""Times that no recording can have, taken away before anything is linked by them: one such time costs its row alone."""
 
 from __future__ import annotations
 
-from typing import Final
-
 import polars as pl
 
-LONGEST_NS: Final = 7 * 24 * 3600 * 10**9
-"""A week: what lasts longer, or lies farther from the middle of all else, is damage."""
+from tui.loaders.possible_times import LONGEST_NS
 
 
 def without_astray(*frames: pl.DataFrame) -> tuple[tuple[pl.DataFrame, ...], int]:
