@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.loaders.kineto.amd import device_numbers
-from tui.loaders.kineto.categories import whole_numbers
 from tui.loaders.kineto.events import Events, sort_out
 from tui.loaders.kineto.facts import FORMAT_NAME, devices_of, is_amd, process_of, session_facts
 from tui.loaders.kineto.gpu_work import activities_of
@@ -58,9 +57,7 @@ def convert(trace: Trace, roles: Roles, collector: Collector, *, called: str) ->
     session.facts["iteration_source"] = steps.source
     collector.resolution(_resolution(events, begin_ns))
     marks = steps.ranges.filter(pl.col("iteration").is_not_null())
-    flows = trace.flows.with_columns(
-        pl.col("start_ns") - events.begin_ns, *(whole_numbers(trace.flows[name]) for name in ("pid", "tid"))
-    )
+    flows = trace.flows.with_columns(pl.col("start_ns") - events.begin_ns)
     ops = ops_of(events, flows, steps.ranges["iteration"].is_not_null())
     activities = _linked(activities_of(events), ops, events.era)
     devices = devices_of(trace.metadata)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.loaders.kineto.categories import mapped, matching
+from tui.loaders.kineto.categories import mapped, matching, whole_numbers
 from tui.loaders.kineto.groups import groups_of, stacks_of
 from tui.loaders.kineto.tree import inherited
-from tui.loaders.linking.launches import nest, parents
+from tui.loaders.linking.launches import nest, parents, thread_codes
 from tui.loaders.linking.nesting import NONE
 from tui.model.schema import NAME
 
@@ -76,13 +76,14 @@ def ops_of(events: Events, flows: pl.DataFrame, marks: pl.Series) -> Ops:
         marks: For each of ``events.ranges`` whether it marks an iteration, and so says nothing of what an op is for.
     """
     rows = events.ops
+    # These first: each needs much memory, and gives it back.
+    groups = groups_of(events, marks)
+    stacks = stacks_of(events)
     nesting = nest(rows)
     sequence = rows["sequence"].fill_null(NONE).to_numpy().astype(np.int64)
     is_backward = _is_backward(rows, nesting)
     knows_forward = inherited(nesting, np.where(sequence >= 0, 1, NONE)) != NONE
     directions = pl.Series(["bprop", "fprop", None], dtype=NAME)
-    groups = groups_of(events, marks)
-    stacks = stacks_of(events)
     frame = rows.select(
         op=pl.int_range(pl.len(), dtype=pl.UInt32),
         name="name",
@@ -126,7 +127,7 @@ def _forward(
         return pl.Series([None] * rows.height, dtype=pl.UInt32)
     makers = with_sequence.filter(~pl.col("is_backward"))
     key = ("pid", "forward_thread", "sequence")
-    by_arrow = _arrows(numbered, flows).join(backward, on="row").select(*key, "forward").unique(key, keep="first")
+    by_arrow = _arrows(rows, nesting, flows).join(backward, on="row").select(*key, "forward").unique(key, keep="first")
     # A number that two threads have used tells nothing: which of them is meant is not in the file.
     by_number = (
         makers.group_by("pid", "sequence")
@@ -151,13 +152,14 @@ def _forward(
     return numbers.set(numbers == NONE, None).cast(pl.UInt32)
 
 
-def _arrows(numbered: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
+def _arrows(rows: pl.DataFrame, nesting: Nesting, flows: pl.DataFrame) -> pl.DataFrame:
     """The rows of backward ops (``row``) and of the forward ops (``forward``) that arrows lead from."""
     arrows = flows.filter(pl.col("cat") == "fwdbwd")
-    place = ("pid", "tid", "start_ns")
+    pid, tid = whole_numbers(arrows["pid"]), whole_numbers(arrows["tid"])
     # Of ops that begin at the same moment, the innermost has the arrow.
-    innermost = numbered.filter(pl.col("sequence") >= 0).unique(place, keep="last")
-    ends = arrows.join(innermost, on=place).select("ph", "id", "row")
+    has_arrow = (rows["sequence"] >= 0).fill_null(False).to_numpy()
+    row = nesting.beginning(thread_codes(pid, tid), arrows["start_ns"].to_numpy(), has_arrow)
+    ends = arrows.select("ph", "id", row=row).filter(pl.col("row") != NONE, pid.is_not_null(), tid.is_not_null())
     begin = ends.filter(pl.col("ph") == "s").select("id", forward="row").unique("id", keep="first")
     return ends.filter(pl.col("ph") == "f").join(begin, on="id").select("row", "forward")
 

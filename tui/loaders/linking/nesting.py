@@ -47,14 +47,10 @@ class Nesting:
 
     def innermost(self, thread: Ints, at: Ints) -> Ints:
         """The index of the innermost interval around each moment, both ends included; `NONE` where there is none."""
-        found = np.full(len(thread), NONE, np.int64)
         if not len(self._order) or not len(thread):
-            return found
-        code = np.searchsorted(self._threads, thread)
-        code = np.minimum(code, len(self._threads) - 1)
-        inside = (self._threads[code] == thread) & (at >= self._origin)
-        # Later than every interval is as late as the end of the thread's own stretch of keys.
-        key = code * self._width + 2 * np.clip(at - self._origin, 0, self._width // 2 - 1)
+            return np.full(len(thread), NONE, np.int64)
+        key, inside = self._keys(thread, at)
+        code = key // self._width
         here = np.searchsorted(self._start_keys, key, side="right") - 1
         here = np.where(inside, here, NONE)
         while True:
@@ -66,6 +62,23 @@ class Nesting:
                 break
             here = np.where(ended, self._parent_in_order[here], here)
         return np.where(here != NONE, self._order[here], NONE)
+
+    def beginning(self, thread: Ints, at: Ints, among: npt.NDArray[np.bool_]) -> Ints:
+        """The index of the innermost of some intervals that begins at each moment; `NONE` where none does."""
+        chosen = np.flatnonzero(among[self._order])
+        if not len(chosen) or not len(thread):
+            return np.full(len(thread), NONE, np.int64)
+        keys = self._start_keys[chosen]
+        key, inside = self._keys(thread, at)
+        here = np.maximum(np.searchsorted(keys, key, side="right") - 1, 0)
+        return np.where(inside & (keys[here] == key), self._order[chosen[here]], NONE)
+
+    def _keys(self, thread: Ints, at: Ints) -> tuple[Ints, npt.NDArray[np.bool_]]:
+        """Thread and moment in one number, and whether an interval could be there: of a thread, and not too early."""
+        code = np.minimum(np.searchsorted(self._threads, thread), len(self._threads) - 1)
+        inside = (self._threads[code] == thread) & (at >= self._origin)
+        # Later than every interval is as late as the end of the thread's own stretch of keys.
+        return code * self._width + 2 * np.clip(at - self._origin, 0, self._width // 2 - 1), inside
 
 
 def nested(thread: Ints, start: Ints, end: Ints, *, slack: int = 0) -> Nesting:
@@ -94,7 +107,9 @@ def nested(thread: Ints, start: Ints, end: Ints, *, slack: int = 0) -> Nesting:
     parent = np.full(len(order), NONE, np.int64)
     depth = np.zeros(len(order), np.int64)
     for _ in range(_ROUNDS):
-        depth = np.arange(len(order)) - np.searchsorted(np.sort(ends), starts, side="right")
+        # Nearly in order already: this sort sees that.
+        ended = np.searchsorted(np.sort(ends, kind="stable"), starts, side="right")
+        depth = np.arange(len(order)) - ended
         parent = _parents(depth)
         # What has no parent is compared with itself.
         around = ends[np.where(parent == NONE, np.arange(len(order)), parent)]
