@@ -175,7 +175,7 @@ def _row(rule: Rule, case: Case, verdict: Verdict, limits: Limits) -> tuple[Any,
                 "numbers": _json(dict(verdict.numbers)),
                 "evidence": _json(evidence.to_dicts()) if evidence is not None and evidence.height else None,
                 "view": verdict.view or None,
-                "filter": verdict.filter or None,
+                "filter": _of_session(verdict, case),
                 "line": min(lines) if len(lines) else None,
             }
         case CannotTell():
@@ -187,6 +187,14 @@ def _row(rule: Rule, case: Case, verdict: Verdict, limits: Limits) -> tuple[Any,
                 "numbers": _json(dict(verdict.numbers)) if verdict.numbers else None,
             }
     return tuple(told.get(column) for column in FINDINGS)
+
+
+def _of_session(verdict: Found, case: Case) -> str | None:
+    """The filter of a finding, for the rows of its session alone where there are several."""
+    if not verdict.view or case.session is None or case.whole["sessions"].height == 1:
+        return verdict.filter or None
+    session = f"session={case.session}"
+    return f"({verdict.filter}) {session}" if verdict.filter else session
 
 
 def _json(value: object) -> str:

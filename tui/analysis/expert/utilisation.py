@@ -221,7 +221,7 @@ def unused_gpus(case: Case) -> Verdict:
     if seen.is_empty():
         return CannotTell("the input does not say which GPUs the program saw, only which it used")
     source = case.about["source"]
-    together = case.whole["sessions"].filter(pl.col("source") == source)["session"].unique()
+    together = case.whole["sessions"].filter(pl.col("source").eq_missing(pl.lit(source, pl.String)))["session"].unique()
     used = case.whole["activities"].filter(pl.col("session").is_in(together.implode()))["device"].unique()
     idle = seen.filter(~pl.col("device").is_in(used.drop_nulls().implode()))
     if ((case.about["world_size"] or 1) > 1 or case.about["rank"] is not None) and idle.height:

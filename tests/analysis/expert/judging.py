@@ -1,0 +1,31 @@
+"""Asks one rule, and the rules that it builds on, about a profile."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tui.analysis.expert.case import Case
+from tui.analysis.expert.findings import sessions_of
+from tui.analysis.expert.limits import limits
+from tui.analysis.expert.rules import RULES
+
+if TYPE_CHECKING:
+    from tui.analysis.expert.model import Verdict
+    from tui.model.profile import Profile
+
+BY_ID = {rule.id: rule for rule in RULES}
+BUILDS_ON = {"A11": ("T2", "C2"), "C3": ("C2",), "P12": ("P5", "A9")}
+
+
+def case_of(profile: Profile, session: int | None = 0) -> Case:
+    """A session as rules see it; None: all of them."""
+    part = profile if session is None else dict(sessions_of(profile))[session]
+    return Case(part, session, limits(), whole=profile)
+
+
+def ask(rule: str, profile: Profile) -> Verdict:
+    """What a rule says of the first session, or of all where it compares them. Nothing that fails is caught."""
+    case = case_of(profile, None if BY_ID[rule].across else 0)
+    for name in BUILDS_ON.get(rule, ()):
+        case.verdicts[name] = BY_ID[name].judge(case)
+    return BY_ID[rule].judge(case)
