@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.query.tables import FRAME, STRINGS, TABLE, UNITS
+from tui.model.columns import columns
 from tui.model.view import Sort, TableSpec, TableState
 from tui.query.apply import Applied, apply
 
@@ -156,3 +157,17 @@ def test_agrees_with_sorting_in_python(
 
         kept.sort(key=place)
     assert result.take(frame).rows() == kept
+
+
+def test_the_share_leaves_out_sessions_whose_times_are_added_to_no_others() -> None:
+    frame = pl.DataFrame({"session": [0, 0, 1, 2], "name": ["a", "b", "a", "a"], "total_ns": [30, 10, 500, 700]})
+    spec = TableSpec("t", "T", columns("name", "total_ns", "session"), ("session", "name"), weight="total_ns")
+
+    def share(text: str) -> float | None:
+        return apply(frame, spec, TableState(filter=text), apart=(1, 2)).weight_shown_pct
+
+    assert share("name=a") == 75.0
+    assert share("session=1") == 100.0
+    assert share("session>0") is None
+    assert share("name=none") == 0.0
+    assert apply(frame, spec, TableState(filter="name=b")).weight_shown_pct == pytest.approx(100 * 10 / 1240)

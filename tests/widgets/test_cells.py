@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import polars as pl
 import pytest
 
 from tests.widgets.tables import DGRAD, HOSTILE, KERNELS, SPEC, WIDE
-from tui.model.columns import COLUMNS, ColumnKind
+from tui.model.columns import COLUMNS, ColumnKind, columns
 from tui.model.view import TableState
 from tui.widgets.cells import CellWriter, units_of, writers
 
@@ -69,3 +71,10 @@ def test_every_value_fits_the_width_of_its_column(name: str) -> None:
         assert "#" not in written.fitted(value, written.width)
         if written.column.kind is not ColumnKind.SYMBOL:
             assert written.fitted(value, written.width) == written.whole(value)
+
+
+def test_what_is_absent_may_have_a_word_and_the_room_for_it() -> None:
+    column = replace(columns("iteration")[0], title="#", absent="outside")
+    cells = CellWriter(column, pl.Series([3, None], dtype=pl.Int32), TableState())
+    assert (cells.whole(None), cells.whole(3), cells.width) == ("outside", "3", len("outside"))
+    assert CellWriter(column, pl.Series([3], dtype=pl.Int32), TableState()).width == 1

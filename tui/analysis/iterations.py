@@ -39,8 +39,9 @@ ITERATIONS: Final = TableSpec(
     "iterations",
     "Iterations",
     (
+        # The rows without a number are of what was launched before, between or after the iterations.
+        replace(columns("iteration")[0], absent="outside"),
         *columns(
-            "iteration",
             "session",
             "piece",
             "duration_ns",

@@ -52,6 +52,8 @@ class Column:
     """1 stays longest when the screen is narrow, 9 goes first."""
     aliases: tuple[str, ...] = ()
     """Further names in the filter language (``dur`` for ``duration_ns``)."""
+    absent: str = ""
+    """What a screen shows where there is no value, if that means more than that it is unknown."""
 
 
 K = ColumnKind

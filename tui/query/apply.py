@@ -5,7 +5,7 @@ The frame is never copied: what comes out is a list of row numbers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -63,7 +63,12 @@ class Applied:
 
 
 def apply(
-    frame: pl.DataFrame, spec: TableSpec, state: TableState, *, units: Mapping[str, str] | None = None
+    frame: pl.DataFrame,
+    spec: TableSpec,
+    state: TableState,
+    *,
+    units: Mapping[str, str] | None = None,
+    apart: Collection[int] = (),
 ) -> Applied:
     """Filter and sort the rows of a table, and find in them.
 
@@ -73,6 +78,7 @@ def apply(
         state: The filter, the find and the order that the user chose. Where the filter cannot be understood, it is
             not applied and ``error`` says why.
         units: For columns by name, the unit that bare numbers of a query are in.
+        apart: Sessions whose weight is added to that of no other.
 
     Sorting keeps rows of equal value in the order of the frame, puts unknown values last in either direction, and
     texts in alphabetical order without regard to case.
@@ -87,7 +93,7 @@ def apply(
         rows=rows,
         total=frame.height,
         shown=frame.height if rows is None else len(rows),
-        weight_shown_pct=_weight_pct(frame, spec, mask),
+        weight_shown_pct=_weight_pct(frame, spec, mask, apart),
         matches=_matches(frame, find, rows),
         sort=sort if state.sort is not None else spec.sort,
         reading=query.reading if query else "",
@@ -142,9 +148,22 @@ def _text_keys(texts: pl.Series) -> list[pl.Series]:
     return [texts.str.to_lowercase().alias("lower"), texts.alias("name")]
 
 
-def _weight_pct(frame: pl.DataFrame, spec: TableSpec, mask: pl.Series | None) -> float | None:
+def _weight_pct(
+    frame: pl.DataFrame, spec: TableSpec, mask: pl.Series | None, apart: Collection[int] = ()
+) -> float | None:
+    """Share of the weight that the shown rows hold, of the sessions that may be added up."""
     if spec.weight not in frame.columns:
         return None
+    if apart and "session" in frame.columns:
+        shown_sessions = (frame["session"] if mask is None else frame["session"].filter(mask)).unique()
+        if len(shown_sessions) and shown_sessions.is_in(list(apart)).all():
+            if len(shown_sessions) > 1:
+                return None
+            counted = frame["session"].is_in(shown_sessions.implode())
+        else:
+            counted = ~frame["session"].is_in(list(apart))
+        mask = None if mask is None else mask.filter(counted)
+        frame = frame.filter(counted)
     weights = frame[spec.weight]
     total = weights.sum()
     shown = total if mask is None else weights.filter(mask).sum()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import on
 
+from tui.analysis.replayed import replayed_sessions
 from tui.screens.base import ViewScreen
 from tui.widgets.table_pane import TablePane
 
@@ -88,6 +89,7 @@ class LinkedTablesScreen(ViewScreen):
         level = self.LEVELS[index]
         rows = level.rows(self.profile, self._selected)
         spec = level.spec_for(self.profile) if level.spec_for is not None else None
+        self.pane(index).apart = replayed_sessions(self.profile)
         self.pane(index).show(rows, empty=level.empty(self.profile) if rows.is_empty() else "", spec=spec)
 
     @on(TablePane.RowHighlighted)

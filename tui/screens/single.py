@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 
+from tui.analysis.replayed import replayed_sessions
 from tui.screens.base import ViewScreen
 from tui.widgets.table_pane import TablePane
 
@@ -41,6 +42,7 @@ class TableScreen(ViewScreen):
         """Fill the table."""
         pane = self.query_one("#table", TablePane)
         rows = self.rows()
+        pane.apart = replayed_sessions(self.profile)
         pane.show(rows, empty=self.empty() if rows.is_empty() else "")
         pane.focus_table()
 

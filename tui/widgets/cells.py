@@ -108,6 +108,8 @@ class CellWriter:
         if not series.dtype.is_numeric():
             return self._widest(series.unique().to_list())
         least = TIME_LEAST if kind in _TIMES or self._share_of is not None else 1
+        if series.null_count():
+            least = max(least, cell_width(self.column.absent))
         return max(least, self._widest(value for value in (smallest, largest) if value is not None))
 
     def _width_of_measures(self, series: pl.Series, units: pl.Series) -> int:
@@ -127,6 +129,8 @@ class CellWriter:
 
     def whole(self, value: object) -> str:
         """A value without regard to room, harmless to a terminal."""
+        if value is None and self.column.absent:
+            return self.column.absent
         if self.is_text and value is not None:
             return plain(str(value), ascii_only=self._ascii_only)
         if self._share_of is not None and isinstance(value, (int, float)):

@@ -21,7 +21,7 @@ from tui.widgets.status_line import StatusLine, TableStatus
 from tui.widgets.table_rows import Key, TableRows
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from textual.app import ComposeResult
     from textual.timer import Timer
@@ -57,6 +57,8 @@ class TableView(Vertical):
         super().__init__(id=id)
         self.spec = spec
         self.frame = pl.DataFrame()
+        self.apart: Collection[int] = ()
+        """Sessions whose times are added to those of no other."""
         self.table = FrameTable(spec)
         """The table itself: what gets the focus."""
         self.status_line = StatusLine()
@@ -206,7 +208,9 @@ class TableView(Vertical):
         self._request += 1
         self.is_pending = True
         if self.frame.height <= ROWS_AT_ONCE or not (self._state.filter or self._state.find or self._state.sort):
-            self._take(apply(self.frame, self.spec, self._state, units=self.units()), keep_row=keep_row)
+            self._take(
+                apply(self.frame, self.spec, self._state, units=self.units(), apart=self.apart), keep_row=keep_row
+            )
             return
         if self._busy_timer is None and not self._busy:
             self._busy_timer = self.set_timer(BUSY_AFTER, self._show_busy)
@@ -216,7 +220,7 @@ class TableView(Vertical):
     def _apply_in_thread(
         self, request: int, frame: pl.DataFrame, state: TableState, units: dict[str, str], keep_row: bool
     ) -> None:
-        applied = apply(frame, self.spec, state, units=units)
+        applied = apply(frame, self.spec, state, units=units, apart=self.apart)
         self.app.call_from_thread(self._take_if_wanted, request, applied, keep_row)
 
     def _take_if_wanted(self, request: int, applied: Applied, keep_row: bool) -> None:
@@ -262,7 +266,7 @@ class TableView(Vertical):
             return
         else:
             good = replace(self._state, filter=self._good_filter)
-            applied = apply(self.frame, self.spec, good, units=self.units())
+            applied = apply(self.frame, self.spec, good, units=self.units(), apart=self.apart)
         self._taken_state = self._state
         self._shown_pct = applied.weight_shown_pct
         rows = TableRows(self.frame, applied.rows)
