@@ -74,6 +74,18 @@ def test_dlprof_finds_the_same(corpus: Callable[[str], str]) -> None:
     assert compared == 7
 
 
+def test_ops_as_deep_as_no_program_has_them_cost_no_more_than_others() -> None:
+    depth, kernels = 400, 3000
+    made = profile(
+        ops=[op(at, "f", at, 10_000, parent=at - 1 if at else None) for at in range(depth)],
+        activities=[kernel("k", 5, start_ns=10 * at, device=0, op=depth - 1) for at in range(kernels)],
+    )
+    found = op_overheads(made)["gpu_idle_ns"]
+    assert found[-1] == 5 * (kernels - 1)
+    assert found[0] is None
+    assert 100 <= len(found) - found.null_count() < 200
+
+
 SPAN = st.tuples(st.integers(0, 60), st.integers(0, 15), st.integers(0, 4), st.integers(0, 1))
 
 

@@ -7,17 +7,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.analysis.interval_sets import IntervalSet as Union
-from tui.analysis.interval_sets import union_of
 from tui.analysis.memo import once_per_profile
 from tui.analysis.timelines import timelines
 
 if TYPE_CHECKING:
-    from tui.analysis.interval_sets import Ints as Ints
     from tui.analysis.timelines import Timeline
     from tui.model.profile import Profile
-
-__all__ = ["Union", "busy_time", "union_of"]
 
 _SCHEMA: Final = pl.Schema(
     {

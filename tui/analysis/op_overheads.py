@@ -16,7 +16,7 @@ from tui.model.columns import columns
 from tui.model.view import TableSpec
 
 if TYPE_CHECKING:
-    from tui.analysis.op_tree import Ints, OpTree
+    from tui.analysis.op_tree import Flags, Ints, OpTree
     from tui.model.profile import Profile
 
 OP_OVERHEADS: Final = TableSpec(
@@ -39,6 +39,10 @@ OP_OVERHEADS: Final = TableSpec(
     pinned="op",
 )
 
+WORK_LIMIT: Final = 100
+"""So many levels of ops are looked at as if each held all GPU work; ops of real programs hold less the deeper they lie.
+"""
+
 
 @once_per_profile("ops", "activities", "api_calls")
 def op_overheads(profile: Profile) -> pl.DataFrame:
@@ -50,19 +54,22 @@ def op_overheads(profile: Profile) -> pl.DataFrame:
       rest of its CPU time (DLProf: CPU time - CUDA API time). Null in sessions that record no calls.
     - gpu_idle_ns is the time from the first begin to the last end of the GPU work that it launched, ops within it
       included, in which none of that work ran, summed over the GPUs (as DLProf has it). 0 where it launched nothing,
-      null in sessions without GPU work with its times.
+      null in sessions without GPU work with its times, and of the outermost ops where they lie so deep in each other
+      that it would take too long (`WORK_LIMIT`).
     """
     ops = profile["ops"]
     tree = op_tree(ops)
     instances = op_instances(profile)
     api = tree.sums(instances["api_ns"].fill_null(0).to_numpy().astype(np.int64))
-    idle = _gpu_idle(profile, tree)
+    idle, told = _gpu_idle(profile, tree)
     timed = profile["activities"].drop_nulls(["start_ns", "duration_ns"])["session"].unique()
     return (
         instances.select("session", "op", "name", "cpu_total_ns", "gpu_total_ns", "api_ns")
         .with_columns(
             pl.when(pl.col("api_ns").is_not_null()).then(pl.lit(pl.Series(api))).alias("api_total_ns"),
-            pl.when(pl.col("session").is_in(timed.implode())).then(pl.lit(pl.Series(idle))).alias("gpu_idle_ns"),
+            pl.when(pl.col("session").is_in(timed.implode()) & pl.lit(pl.Series(told)))
+            .then(pl.lit(pl.Series(idle)))
+            .alias("gpu_idle_ns"),
         )
         .with_columns((pl.col("cpu_total_ns") - pl.col("api_total_ns")).clip(0).alias("cpu_overhead_ns"))
         .select(
@@ -98,8 +105,10 @@ def overheads_by_name(profile: Profile) -> pl.DataFrame:
     )
 
 
-def _gpu_idle(profile: Profile, tree: OpTree) -> Ints:
+def _gpu_idle(profile: Profile, tree: OpTree) -> tuple[Ints, Flags]:
     """For each op the time between its first and last GPU work, of all ops within it, in which none of it ran.
+
+    And whether that was found out.
 
     From the innermost ops outwards, each hands the stretches that its work fills to the op around it.
     """
@@ -120,12 +129,17 @@ def _gpu_idle(profile: Profile, tree: OpTree) -> Ints:
         depth[ops] = level
     by_level = spans.with_columns(pl.Series("level", depth[spans["op"].to_numpy()]))
     own = {level: part.drop("level") for (level,), part in by_level.partition_by("level", as_dict=True).items()}
-    idle = np.zeros(len(tree.parent), np.int64)
+    idle, told = np.zeros(len(tree.parent), np.int64), np.ones(len(tree.parent), np.bool_)
+    left = WORK_LIMIT * (spans.height + 1000)
     handed = spans.clear()
     for level in range(len(tree.levels) - 1, -1, -1):
         here = pl.concat([own.get(level, spans.clear()), handed])
         if here.is_empty():
             continue
+        left -= here.height
+        if left < 0:
+            told[np.concatenate(tree.levels[: level + 1])] = False
+            break
         filled = _filled(here)
         sums = filled.group_by("op", "device").agg(
             (pl.col("end").max() - pl.col("start").min() - (pl.col("end") - pl.col("start")).sum()).alias("idle")
@@ -133,7 +147,7 @@ def _gpu_idle(profile: Profile, tree: OpTree) -> Ints:
         np.add.at(idle, sums["op"].to_numpy(), sums["idle"].to_numpy())
         around = tree.parent[filled["op"].to_numpy()]
         handed = filled.with_columns(pl.Series("op", around)).filter(pl.Series(around != NONE))
-    return idle
+    return idle, told
 
 
 def _filled(spans: pl.DataFrame) -> pl.DataFrame:
