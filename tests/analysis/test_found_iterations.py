@@ -114,8 +114,15 @@ def test_replays_of_a_graph_are_iterations() -> None:
             "whole run: nothing but the same kernel in 9 launches of stream 7, which has most kernels",
         ),
         ([copy("HtoD", 3, start_ns=0)], "whole run: no kernel with a start time"),
+        (
+            [
+                *launches(STEP * 4),
+                *({**one, "name": None, "start_ns": 900 + at} for at, one in enumerate(launches(STEP))),
+            ],
+            "whole run: 5 of 25 launches have no name",
+        ),
     ],
-    ids=["one", "few", "one kernel", "all different", "two streams", "copies"],
+    ids=["one", "few", "one kernel", "all different", "two streams", "copies", "names lost"],
 )
 def test_a_run_that_does_not_repeat_is_one_iteration_and_says_why(work: list[dict[str, Any]], reason: str) -> None:
     made = profile(activities=work)

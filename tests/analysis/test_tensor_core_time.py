@@ -233,3 +233,9 @@ def test_recordings(name: str, efficiency: float | None, share: float | None) ->
 def test_a_trace_that_the_plugin_says_0_of() -> None:
     name = "kineto/resnet50_nw0_worker0.1623143089861.pt.trace.json.gz"
     assert use(registry.load_one(corpus_file(name))).share_pct == 0.0
+
+
+def test_a_kernel_that_lost_its_name_may_be_anything() -> None:
+    work = [kernel(TC, 30), {**kernel("", 70), "name": None}]
+    figures = use(profile(activities=work, devices=A100))
+    assert (figures.kernel_ns, figures.using_ns, figures.unknown_ns, figures.share_pct) == (100, 30, 70, None)

@@ -99,7 +99,7 @@ def _in_order(work: pl.DataFrame, device: int | None, stream: int | None) -> Int
 
 
 def _repetition(main: pl.DataFrame) -> Repetition | None:
-    if main.is_empty():
+    if main.is_empty() or main["name"].null_count():
         return None
     start = main["start_ns"].to_numpy()
     return find_repetition(_codes(main["name"]), start, start + main["duration_ns"].to_numpy())
@@ -107,7 +107,7 @@ def _repetition(main: pl.DataFrame) -> Repetition | None:
 
 def _codes(names: pl.Series) -> Ints:
     """Names as numbers from 0, as many as there are names."""
-    numbers = names.to_physical().fill_null(0).cast(pl.Int64).to_numpy()
+    numbers = names.to_physical().cast(pl.Int64).to_numpy()
     used = np.bincount(numbers) > 0
     codes: Ints = (np.cumsum(used) - 1)[numbers]
     return codes
@@ -153,6 +153,8 @@ def _why_not(main: pl.DataFrame) -> str:
     """Why no pattern was found in a stream."""
     if main.height < LEAST_PERIOD * LEAST_ROUNDS:
         return f"no pattern can repeat in {main.height} launch{'es' if main.height != 1 else ''}"
+    if main["name"].null_count():
+        return f"{count(main['name'].null_count())} of {count(main.height)} launches have no name"
     if main["name"].n_unique() == 1:
         return f"nothing but the same kernel in {count(main.height)} launches"
     return f"no pattern repeats in {count(main.height)} launches"

@@ -113,7 +113,7 @@ def tensor_core_use(rows: pl.DataFrame) -> TensorCoreUse:
         return int(rows.filter(where)["total_ns"].sum())
 
     kernel_ns = time(pl.lit(True))
-    reasons = rows["tensor_core_reason"].unique().cast(pl.String).sort().to_list()
+    reasons = rows["tensor_core_reason"].drop_nulls().unique().cast(pl.String).sort().to_list()
     none = [reason for reason in reasons if reason.endswith(" has none")]
     all_none = bool(none) and time(perhaps | uses.fill_null(True)) == 0
     return TensorCoreUse(
