@@ -14,11 +14,11 @@ from tui.analysis.devices import device_facts
 from tui.analysis.expert.spans import GpuTime
 from tui.analysis.intervals import busy_time
 from tui.analysis.iterations import iterations
+from tui.analysis.launch_delays import launch_calls
 from tui.analysis.occupancy import occupancy
 from tui.analysis.op_rules import classify
 from tui.analysis.ops import classified_kernels
 from tui.analysis.recording import Tool, tool_of
-from tui.loaders.linking.launches import with_launch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,6 +30,20 @@ if TYPE_CHECKING:
 
 COMMUNICATION = "communication"
 """The op type of the kernels of NCCL, RCCL and NVSHMEM."""
+
+
+def _in_order(values: pl.Series) -> bool:
+    numbers = values.to_numpy()
+    return not (numbers[1:] < numbers[:-1]).any()
+
+
+def parts_of(rows: pl.DataFrame, *by: str) -> list[pl.DataFrame]:
+    """The rows by some columns, in order; as they are where the columns hold one value only."""
+    if rows.is_empty():
+        return []
+    if all(rows[column].n_unique() == 1 for column in by):
+        return [rows]
+    return rows.partition_by(by, maintain_order=True)
 
 
 class Case:
@@ -137,13 +151,15 @@ class Case:
         """GPU work whose start and duration are known, by device and start.
 
         Columns: session, activity, name, kind, device, stream, start_ns, end_ns, duration_ns, correlation, copy_kind,
-        line, is_kernel (a kernel or a whole graph), is_copy, is_communication.
+        line, row (in ``activities``), is_kernel (a kernel or a whole graph), is_copy, is_communication.
         """
         rows = self.profile["activities"]
         names = classify(rows["name"])
         communicating = names.filter(pl.col("op_type").cast(pl.String) == COMMUNICATION)["name"]
-        return (
+        talks = pl.col("name").is_in(communicating.implode()).fill_null(False) if communicating.len() else pl.lit(False)
+        found = (
             rows.lazy()
+            .with_row_index("row")
             .filter(pl.col("start_ns").is_not_null(), pl.col("duration_ns").is_not_null())
             .select(
                 "session",
@@ -160,11 +176,14 @@ class Case:
                 "line",
                 ((pl.col("kind") == "kernel") | (pl.col("kind") == "graph")).fill_null(False).alias("is_kernel"),
                 (pl.col("kind") == "memcpy").fill_null(False).alias("is_copy"),
-                pl.col("name").is_in(communicating.implode()).fill_null(False).alias("is_communication"),
+                talks.alias("is_communication"),
+                "row",
             )
-            .sort("device", "start_ns", maintain_order=True)
             .collect()
         )
+        if _in_order(found["start_ns"]) and found["device"].n_unique() <= 1:
+            return found
+        return found.sort("device", "start_ns", maintain_order=True)
 
     @cached_property
     def gpus(self) -> tuple[GpuTime, ...]:
@@ -174,7 +193,7 @@ class Case:
     @staticmethod
     def gpus_of(timed: pl.DataFrame) -> tuple[GpuTime, ...]:
         """Rows of `timed` of one session by device."""
-        return tuple(GpuTime(part["device"][0], part) for part in timed.partition_by("device", maintain_order=True))
+        return tuple(GpuTime(part["device"][0], part) for part in parts_of(timed, "device"))
 
     @cached_property
     def sessions_timed(self) -> list[pl.DataFrame]:
@@ -202,21 +221,17 @@ class Case:
 
     @cached_property
     def launched(self) -> pl.DataFrame:
-        """`timed` with the call that launched each: launch_ns, call_end_ns, pid, tid; those of which it is known."""
-        calls = self.profile["api_calls"]
-        rows = with_launch(self.timed.drop_nulls("correlation"), calls).drop_nulls("launch_ns")
-        ends = (
-            calls.lazy()
-            .select("correlation", launch_ns="start_ns", call_end_ns=pl.col("start_ns") + pl.col("duration_ns"))
-            .drop_nulls()
-            .unique(["correlation", "launch_ns"], keep="any")
-        )
-        return (
-            rows.lazy()
-            .join(ends, on=["correlation", "launch_ns"], how="left", maintain_order="left")
-            .rename({"launch_pid": "pid", "launch_tid": "tid"})
-            .collect()
-        )
+        """`timed` with the begin and end of the call that launched each, launch_ns and call_end_ns, where known."""
+        calls = launch_calls(self.profile)
+        row = self.timed["row"]
+        return self.timed.with_columns(
+            calls["launch_ns"].gather(row), calls["launch_end_ns"].gather(row).alias("call_end_ns")
+        ).drop_nulls("launch_ns")
+
+    @cached_property
+    def copies(self) -> pl.DataFrame:
+        """The single copies, as in ``activities``."""
+        return self.profile["activities"].filter(pl.col("kind") == "memcpy")
 
     # --- the CPU -----------------------------------------------------------------------------------------------------
 

@@ -9,11 +9,13 @@ import polars as pl
 
 from tui.analysis import needs as held
 from tui.analysis.expert import needs
+from tui.analysis.expert.case import parts_of
 from tui.analysis.expert.figures import total
 from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.transfers import RATELPROF, TRACELENS
 from tui.analysis.expert.utilisation import ADVISOR, HTA, ROOT_CAUSES, VISUAL_PROFILER
 from tui.analysis.expert.words import called, counted, largest, named, rounded
+from tui.analysis.grouping import distinct
 from tui.analysis.interval_sets import union_of
 from tui.fmt import duration, percent
 
@@ -79,23 +81,32 @@ def waits(case: Case) -> Verdict:
 def short_kernels(case: Case) -> Verdict:
     """Most kernels are too short."""
     short = case.limit("A2", "short_ns")
-    single = case.profile["activities"].filter(pl.col("kind") == "kernel").drop_nulls("duration_ns")
-    if single.height:
-        launches = single.height
-        brief = single.filter(pl.col("duration_ns") < short)
-        number, taken = brief.height, total(brief["duration_ns"])
+    if case.profile["activities"].height:
+        brief = pl.col("duration_ns") < short
+        rows = (
+            case.profile["activities"]
+            .lazy()
+            .group_by("name", "kind")
+            .agg(
+                pl.col("duration_ns").count().cast(pl.Int64).alias("all"),
+                brief.sum().cast(pl.Int64).alias("launches"),
+                pl.col("duration_ns").filter(brief).sum().alias("total_ns"),
+            )
+            .filter(pl.col("kind") == "kernel")
+            .collect()
+        )
+        launches, number, taken, how = total(rows["all"]), total(rows["launches"]), total(rows["total_ns"]), ""
         by = (
-            brief.group_by("name")
-            .agg(pl.len().cast(pl.Int64).alias("launches"), pl.col("duration_ns").sum().alias("total_ns"))
+            rows.filter(pl.col("launches") > 0)
+            .select("name", "launches", "total_ns")
             .sort("launches", "total_ns", descending=True)
         )
-        how = ""
     else:
         rows = case.kernels.drop_nulls("calls")
         launches = total(rows["calls"])
-        brief = rows.filter(pl.col("avg_ns") < short)
-        number, taken, how = total(brief["calls"]), total(brief["total_ns"]), " on average"
-        by = brief.select("name", pl.col("calls").alias("launches"), "total_ns").sort("launches", descending=True)
+        few = rows.filter(pl.col("avg_ns") < short)
+        number, taken, how = total(few["calls"]), total(few["total_ns"]), " on average"
+        by = few.select("name", pl.col("calls").alias("launches"), "total_ns").sort("launches", descending=True)
     if not launches:
         return CannotTell("the input does not say how often kernels ran")
     share, of_time = 100 * number / launches, case.share(taken)
@@ -187,15 +198,15 @@ def launch_delay(case: Case) -> Verdict:
     """Kernels start late on an idle GPU."""
     least = case.limit("A5", "delay_ns")
     late, number = [], 0
-    for part in case.launched.partition_by("device", maintain_order=True):
-        rows = part.sort("start_ns", maintain_order=True).with_columns(
-            pl.col("end_ns").cum_max().shift(1).fill_null(pl.col("start_ns").min()).alias("before_ns")
-        )
-        kernels = rows.filter(pl.col("is_kernel"), pl.col("call_end_ns").is_not_null())
-        number += kernels.height
-        ready = pl.max_horizontal("call_end_ns", "before_ns")
+    for part in parts_of(case.launched, "device"):
+        number += int((part["is_kernel"] & part["call_end_ns"].is_not_null()).sum())
+        before = pl.col("end_ns").cum_max().shift(1).fill_null(pl.col("start_ns").min())
+        ready = pl.max_horizontal("call_end_ns", before)
         late.append(
-            kernels.with_columns((pl.col("start_ns") - ready).alias("late_ns")).filter(pl.col("late_ns") > least)
+            part.lazy()
+            .with_columns((pl.col("start_ns") - ready).alias("late_ns"))
+            .filter(pl.col("late_ns") > least, pl.col("is_kernel"), pl.col("call_end_ns").is_not_null())
+            .collect()
         )
     rows = pl.concat(late)
     if not number:
@@ -225,7 +236,7 @@ def launch_delay(case: Case) -> Verdict:
 def full_queue(case: Case) -> Verdict:
     """A stream's queue is full."""
     most, where = 0, None
-    for part in case.launched.partition_by("device", "stream", maintain_order=True):
+    for part in parts_of(case.launched.select("device", "stream", "launch_ns", "start_ns"), "device", "stream"):
         launch = np.sort(part["launch_ns"].to_numpy())
         waiting = np.arange(1, len(launch) + 1) - np.searchsorted(np.sort(part["start_ns"].to_numpy()), launch, "right")
         if len(waiting) and int(waiting.max()) > most:
@@ -247,34 +258,13 @@ def full_queue(case: Case) -> Verdict:
 def mergeable(case: Case) -> Verdict:
     """One short kernel runs many times in a row."""
     short, least = case.limit("A7", "short_ns"), int(case.limit("A7", "run"))
-    rows = (
-        case.timed.filter(pl.col("is_kernel"), ~pl.col("is_communication"))
-        .select("name", "device", "stream", "start_ns", "end_ns", "duration_ns", "activity", "line")
-        .sort("device", "stream", "start_ns", maintain_order=True)
-    )
-    if rows.is_empty():
+    computing = pl.col("is_kernel") & ~pl.col("is_communication")
+    parts = [
+        _runs(part, short, least) for part in parts_of(case.timed.filter(computing), "device", "stream") if part.height
+    ]
+    if not parts:
         return CannotTell("no kernels that compute ran")
-    here, before = pl.col("start_ns"), pl.col("end_ns").shift(1)
-    begins = (
-        pl.any_horizontal(pl.col(c).ne_missing(pl.col(c).shift(1)) for c in ("name", "device", "stream"))
-        | (here - before >= short).fill_null(True)
-        | (pl.col("duration_ns") >= short)
-        | (pl.col("duration_ns").shift(1) >= short).fill_null(True)
-    )
-    runs = (
-        rows.lazy()
-        .with_columns(begins.cum_sum().alias("run"))
-        .group_by("run", maintain_order=True)
-        .agg(
-            pl.col("name", "activity", "line", "start_ns").first(),
-            pl.len().cast(pl.Int64).alias("launches"),
-            pl.col("duration_ns").sum(),
-            (pl.col("end_ns").last() - pl.col("start_ns").first()).alias("run_ns"),
-        )
-        .filter(pl.col("launches") >= least)
-        .drop("run")
-        .collect()
-    )
+    runs = pl.concat(parts)
     taken = total(runs["duration_ns"])
     share = case.share(taken)
     numbers = {"runs": runs.height, "launches": total(runs["launches"]), "time_ns": taken, "time_pct": share}
@@ -297,6 +287,28 @@ def mergeable(case: Case) -> Verdict:
         by.head(10),
         "kernels",
         named(by["name"].head(10).to_list()),
+    )
+
+
+def _runs(rows: pl.DataFrame, short: float, least: int) -> pl.DataFrame:
+    """Runs of one short kernel in a stream: name, launches, duration_ns, run_ns (begin to end), line."""
+    names = rows["name"].to_physical().to_numpy()
+    start, end = rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy()
+    took = end - start
+    begins = (names[1:] != names[:-1]) | (start[1:] - end[:-1] >= short) | (took[1:] >= short) | (took[:-1] >= short)
+    first = np.concatenate(([0], np.flatnonzero(begins) + 1))
+    last = np.append(first[1:], rows.height) - 1
+    long = last - first + 1 >= least
+    sums = np.concatenate(([0], np.cumsum(took)))
+    first, last = first[long], last[long]
+    return pl.DataFrame(
+        {
+            "name": rows["name"].gather(pl.Series(first)),
+            "launches": last - first + 1,
+            "duration_ns": sums[last + 1] - sums[first],
+            "run_ns": end[last] - start[first],
+            "line": rows["line"].gather(pl.Series(first)),
+        }
     )
 
 
@@ -394,7 +406,8 @@ def start_up(case: Case) -> Verdict:
 @rule("A11", "one-stream", LAUNCHES, needs.streams, severity=Severity.INFO, link=VISUAL_PROFILER)
 def one_stream(case: Case) -> Verdict:
     """All work is in one stream."""
-    by = case.timed.filter(pl.col("is_kernel")).group_by("device").agg(pl.col("stream").n_unique().alias("streams"))
+    used = distinct(case.timed, ["device", "stream", "is_kernel"]).filter("is_kernel")
+    by = used.group_by("device").agg(pl.len().alias("streams"))
     alone = by.filter(pl.col("streams") == 1)
     exposed = [rule for rule in ("T2", "C2") if case.found(rule)]
     numbers = {"gpus": by.height, "one_stream": alone.height}
@@ -419,8 +432,8 @@ def one_stream(case: Case) -> Verdict:
 @rule("A12", "no-concurrency", LAUNCHES, needs.streams, needs.sm_counts, severity=Severity.INFO, link=VISUAL_PROFILER)
 def no_concurrency(case: Case) -> Verdict:
     """Kernels of several streams never run together."""
-    kernels = case.timed.filter(pl.col("is_kernel"))
-    streams = kernels.select("device", "stream").unique().group_by("device").len()["len"].max()
+    used = distinct(case.timed, ["device", "stream", "is_kernel"]).filter("is_kernel")
+    streams = used.group_by("device").len()["len"].max()
     busy = sum(gpu.kernels.length for gpu in case.gpus)
     if not busy or not isinstance(streams, int) or streams < 2:
         return Clean("kernels run in one stream")

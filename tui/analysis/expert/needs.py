@@ -58,8 +58,8 @@ def launches_linked(case: Case) -> str:
     missing = api_trace(case) or start_times(case)
     if missing:
         return missing
-    kernels = case.timed.filter(pl.col("is_kernel")).height
-    known = case.launched.filter(pl.col("is_kernel")).height
+    kernels = int(case.timed["is_kernel"].sum())
+    known = int(case.launched["is_kernel"].sum())
     if not kernels:
         return "no kernels ran"
     if known < SETTLED * kernels:
@@ -140,7 +140,7 @@ def sizes(case: Case) -> str:
     missing = copies_recorded(case)
     if missing:
         return missing
-    copies = case.profile["activities"].filter(pl.col("kind") == "memcpy")
+    copies = case.copies
     if not copies.height:
         return "" if case.profile["activities"].height else case.lacks.get(held.START_TIMES.name, "")
     return "" if copies["size_bytes"].count() else "the copies have no sizes"

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from tui.analysis.expert import needs
+from tui.analysis.expert.case import parts_of
 from tui.analysis.expert.figures import total, whole
 from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.utilisation import ADVISOR, ROOT_CAUSES
@@ -173,6 +174,8 @@ def autotuning(case: Case) -> Verdict:
     checkers = case.kernels.filter(pl.col("name").cast(pl.String).str.contains("(?i)redzone_checker"))
     once = case.kernels.filter(pl.col("op_type").str.contains(ALGORITHMS), pl.col("calls") == 1)
     least = int(case.limit("P5", "algorithms"))
+    if checkers.is_empty() and once.height < least:
+        return Clean("no op tries several algorithms")
     rows = case.profile["activities"].filter(pl.col("kind") == "kernel")
     single = rows["name"].is_in(once["name"].implode())
     if rows["op"].count():
@@ -370,7 +373,7 @@ def hotspot(case: Case) -> Verdict:
 def fusible_chain(case: Case) -> Verdict:
     """The same short chain of kernels comes again and again, and the GPU waits inside it."""
     best: tuple[int, list[str], int, int, int] | None = None
-    for part in case.timed.filter(pl.col("is_kernel")).partition_by("device", "stream", maintain_order=True):
+    for part in parts_of(case.timed.filter(pl.col("is_kernel")), "device", "stream"):
         middle = part.slice(max(0, (part.height - CHAIN_WINDOW) // 2), CHAIN_WINDOW)
         found = _best_chain(middle, case.limit("P11", "busy_pct") / 100, int(case.limit("P11", "repeats")))
         if found is not None and (best is None or found[0] > best[0]):
@@ -450,11 +453,10 @@ def dynamic_shapes(case: Case) -> Verdict:
         by = ops.group_by("name").agg(pl.col("input_shapes").n_unique().alias("shapes"), pl.len().alias("calls"))
         what, view = "input shapes", "ops-and-kernels"
     else:
-        config = [f"{shape}_{axis}" for shape in ("grid", "block") for axis in "xyz"]
-        rows = case.profile["activities"].filter((pl.col("kind") == "kernel") & pl.col("grid_x").is_not_null())
+        rows = case.configs.drop_nulls("grid_x")
         if rows.is_empty():
             return CannotTell("the input has no shapes and no grids")
-        by = rows.group_by("name").agg(pl.struct(config).n_unique().alias("shapes"), pl.len().alias("calls"))
+        by = rows.group_by("name").agg(pl.struct("grid", "block").n_unique().alias("shapes"), pl.col("calls").sum())
         what, view = "launch configurations", "kernels"
     many = by.filter(pl.col("shapes") >= case.limit("P12", "shapes")).sort("shapes", descending=True)
     numbers = {"names": many.height, "shapes": whole(by["shapes"].max())}

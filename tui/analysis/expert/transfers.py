@@ -13,6 +13,7 @@ from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity
 from tui.analysis.expert.utilisation import NSIGHT, ROOT_CAUSES, VISUAL_PROFILER
 from tui.analysis.expert.words import called, counted, largest, named
 from tui.fmt import duration, percent, rate, size
+from tui.loaders.linking.launches import with_launch
 
 if TYPE_CHECKING:
     from tui.analysis.expert.case import Case
@@ -153,8 +154,7 @@ def _generation(capability: str) -> int:
 @rule("T5", "slow-copies", TRANSFERS, needs.sizes, link=VISUAL_PROFILER)
 def slow_copies(case: Case) -> Verdict:
     """Copies between host and device are slow."""
-    rows = case.profile["activities"].filter(
-        pl.col("kind") == "memcpy",
+    rows = case.copies.filter(
         pl.col("copy_kind").cast(pl.String).is_in(HOST_COPIES),
         pl.col("size_bytes") >= case.limit("T5", "least_bytes"),
         pl.col("duration_ns") > 0,
@@ -206,7 +206,7 @@ def slow_copies(case: Case) -> Verdict:
 @rule("T6", "tiny-copies", TRANSFERS, needs.sizes, link=RATELPROF)
 def tiny_copies(case: Case) -> Verdict:
     """Many small copies."""
-    rows = case.profile["activities"].filter(pl.col("kind") == "memcpy", pl.col("size_bytes").is_not_null())
+    rows = case.copies.filter(pl.col("size_bytes").is_not_null())
     tiny = rows.filter(pl.col("size_bytes") < case.limit("T6", "tiny_bytes"))
     share = 100 * tiny.height / rows.height if rows.height else 0.0
     total = int(tiny["duration_ns"].sum())
@@ -235,7 +235,7 @@ def _copy_calls(case: Case, pattern: str) -> pl.DataFrame:
     calls = case.calls_named(pattern).select(
         "correlation", pl.col("name").alias("call"), pl.col("duration_ns").alias("call_ns")
     )
-    copies = case.profile["activities"].filter(pl.col("kind") == "memcpy")
+    copies = case.copies
     return copies.drop_nulls("correlation").join(
         calls.drop_nulls("correlation").unique("correlation", keep="first", maintain_order=True),
         on="correlation",
@@ -247,7 +247,7 @@ def _copy_calls(case: Case, pattern: str) -> pl.DataFrame:
 @rule("T7", "pageable-async", TRANSFERS, needs.copies_recorded, needs.api_trace, link=NSIGHT)
 def pageable_async(case: Case) -> Verdict:
     """Asynchronous copies that block, for their memory is pageable."""
-    copies = case.profile["activities"].filter(pl.col("kind") == "memcpy")
+    copies = case.copies
     if copies.is_empty():
         return Clean("there are no copies")
     if not copies["src_memory"].count() + copies["dst_memory"].count():
@@ -354,9 +354,7 @@ def _per_iteration(case: Case, rows: pl.DataFrame) -> pl.DataFrame:
 @rule("T10", "same-upload", TRANSFERS, needs.sizes, needs.recorded_iterations, severity=Severity.INFO, link=ROOT_CAUSES)
 def same_upload(case: Case) -> Verdict:
     """The same bytes are uploaded in every iteration."""
-    copies = case.profile["activities"].filter(
-        pl.col("kind") == "memcpy", pl.col("copy_kind").cast(pl.String) == "HtoD", pl.col("size_bytes").is_not_null()
-    )
+    copies = case.copies.filter(pl.col("copy_kind").cast(pl.String) == "HtoD", pl.col("size_bytes").is_not_null())
     if not copies["iteration"].count() and copies.height:
         return CannotTell("the input does not tell which iteration copies belong to")
     steps = _per_iteration(case, copies)
@@ -388,13 +386,12 @@ def same_upload(case: Case) -> Verdict:
 @rule("T11", "readback-stalls", TRANSFERS, needs.sizes, needs.launches_linked, link=ROOT_CAUSES)
 def readbacks(case: Case) -> Verdict:
     """Small results are read back and waited for."""
-    copies = case.profile["activities"].filter(
-        pl.col("kind") == "memcpy",
+    copies = case.copies.filter(
         pl.col("copy_kind").cast(pl.String) == "DtoH",
         pl.col("size_bytes") <= case.limit("T11", "most_bytes"),
     )
-    launched = case.launched.select("activity", "launch_ns", "call_end_ns", "pid", "tid")
-    rows = copies.join(launched, on="activity", how="inner", maintain_order="left").sort("launch_ns")
+    launched = with_launch(copies.drop_nulls("correlation"), case.profile["api_calls"]).drop_nulls("launch_ns")
+    rows = launched.rename({"launch_pid": "pid", "launch_tid": "tid"}).sort("launch_ns")
     waits = case.calls_named("(?i)synchronize").select("pid", "tid", wait_ns="start_ns", wait_for_ns="duration_ns")
     if rows.is_empty() or waits.is_empty():
         return Clean(f"{counted(rows.height, 'small read-back')}, {counted(waits.height, 'wait')}")
@@ -407,7 +404,7 @@ def readbacks(case: Case) -> Verdict:
             strategy="forward",
             check_sortedness=False,
         )
-        .filter(pl.col("wait_ns") - pl.coalesce("call_end_ns", "launch_ns") <= case.limit("T11", "within_ns"))
+        .filter(pl.col("wait_ns") - pl.col("launch_ns") <= case.limit("T11", "within_ns"))
         .unique("wait_ns", keep="first", maintain_order=True)
     )
     steps = max(case.iterations.height, 1)

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from tui.analysis.expert import needs
+from tui.analysis.expert.case import parts_of
 from tui.analysis.expert.figures import real, whole
 from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.words import called, counted, gpu_called, named, rounded
@@ -272,13 +273,10 @@ def unequal_gpus(case: Case) -> Verdict:
 def host_bound(case: Case) -> Verdict:
     """A GPU waits for the CPU to launch."""
     waits = []
-    for (_,), part in case.launched.group_by("device", maintain_order=True):
-        rows = part.sort("start_ns", maintain_order=True).with_columns(
-            pl.col("end_ns").cum_max().shift(1).alias("before_ns")
-        )
+    for part in parts_of(case.launched, "device"):
+        rows = part.lazy().with_columns(pl.col("end_ns").cum_max().shift(1).alias("before_ns"))
         waits.append(
-            rows.lazy()
-            .with_columns((pl.col("start_ns") - pl.col("before_ns")).alias("gap_ns"))
+            rows.with_columns((pl.col("start_ns") - pl.col("before_ns")).alias("gap_ns"))
             .filter(pl.col("gap_ns") > case.resolution_ns, pl.col("launch_ns") > pl.col("before_ns"))
             .select("name", "gap_ns", "start_ns", "device", "activity", "line")
             .collect()
@@ -367,8 +365,8 @@ def low_compute(case: Case) -> Verdict:
 def silent_pauses(case: Case) -> Verdict:
     """GPU and CUDA calls are both quiet: the program does something else."""
     least = int(case.limit("U9", "gap_ns"))
-    calls = case.profile["api_calls"].drop_nulls(["start_ns", "duration_ns"]).sort("start_ns")
-    in_calls, begins = _union(calls), calls["start_ns"].to_numpy()
+    calls = case.profile["api_calls"].select("start_ns", "duration_ns").drop_nulls()
+    in_calls, begins = _union(calls), np.sort(calls["start_ns"].to_numpy())
     rows = []
     for gpu in case.gpus:
         idle = gpu.idle(case.resolution_ns)
