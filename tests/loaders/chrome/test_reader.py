@@ -237,3 +237,22 @@ def test_the_wanted_arguments_make_the_columns() -> None:
         "correlation", "external_id", "shapes", "occupancy", "grid_x", "grid_y", "grid_z",
     ]  # fmt: skip
     assert len(ARGS) == 5
+
+
+def test_events_that_are_taken_apart_as_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui.loaders.chrome.frames._PART_ROWS", 1)
+    monkeypatch.setattr(tui.loaders.chrome.reader, "_SMALL_BLOCK", 300)
+    events = [kernel(ts=50 + index, cat=cat) for index, cat in enumerate(("kernel", "cpu_op", "cpu_op", "kernel"))]
+    heights = []
+
+    def split(part: pl.DataFrame) -> dict[str, pl.DataFrame]:
+        heights.append(part.height)
+        is_kernel = pl.col("cat") == "kernel"
+        return {"gpu": part.filter(is_kernel).select("start_ns"), "other": part.filter(~is_kernel).select("line")}
+
+    source = Source.open("x", stream=io.BytesIO("[\n{}\n]".format(",\n".join(map(json.dumps, events))).encode()))
+    trace = read_trace(source, ARGS, split=split, make_crew=None)
+    assert len(heights) > 1
+    assert (trace.complete.width, sum(heights), trace.origin_ns) == (0, 4, 50_000)
+    assert trace.parts["gpu"]["start_ns"].to_list() == [0, 3000]
+    assert trace.parts["other"]["line"].to_list() == [3, 4]
