@@ -75,7 +75,11 @@ def test_advice_and_commands() -> None:
         ),
         ("75.00%", "768 threads per block", "1 block per SM; registers and shared memory as they are"),
     ]
-    assert next_lines(None) == []
+    assert advice_lines([Advice(50.0, 4, registers=64)], waves=1.5)[0][0] == "50.00%"
+    assert advice_lines([Advice(50.0, 4, registers=64)], waves=0.4) == [
+        ("", "only a larger grid would: all blocks of this one are on the GPU at once", "")
+    ]
+    assert advice_lines([], waves=0.4) == next_lines(None) == []
     assert next_lines(ProfileNext(None, "why")) == [("none", "why", "")]
     assert next_lines(ProfileNext("ncu ./app", "note")) == [("command", "ncu ./app", ""), ("", "note", "")]
 

@@ -110,8 +110,10 @@ def next_lines(told: ProfileNext | None) -> list[Line]:
     return [("command", told.command, ""), ("", told.note, "")]
 
 
-def advice_lines(advice: Sequence[Advice]) -> list[Line]:
-    """What would raise the occupancy of a launch."""
+def advice_lines(advice: Sequence[Advice], waves: float | None = None) -> list[Line]:
+    """What would raise the occupancy of a launch; nothing does whose blocks are all on the GPU at once."""
+    if advice and waves is not None and waves <= 1:
+        return [("", "only a larger grid would: all blocks of this one are on the GPU at once", "")]
     lines: list[Line] = []
     for change in advice:
         parts = []

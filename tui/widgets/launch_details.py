@@ -57,7 +57,10 @@ def launch_details(
     blocks = [(f"{short_name(config.name)}  {config.kind}", what), ("Launched by", _origin(origin))]
     if config.kind == "kernel":
         blocks += [("Launch config", _launch(config)), ("Theoretical occupancy", _occupancy(config))]
-        blocks += [("To raise the occupancy", advice_lines(advice)), ("Tensor cores", _tensor_cores(origin))]
+        blocks += [
+            ("To raise the occupancy", advice_lines(advice, config.waves)),
+            ("Tensor cores", _tensor_cores(origin)),
+        ]
     elif config.kind == "graph":
         blocks.append(("CUDA graph", [("kernels", "unknown", config.occupancy_reason or "")]))
     else:
