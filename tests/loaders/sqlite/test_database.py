@@ -240,6 +240,21 @@ def test_a_log_with_changes_is_read_with_them_and_left_as_it_is(tmp_path: Path) 
     writer.close()
 
 
+def test_what_is_no_log_is_not_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui.loaders.sqlite.opening.shutil.copyfile", None)
+    path = make(tmp_path / "a.db", "PRAGMA journal_mode = WAL", "CREATE TABLE t (n)", "INSERT INTO t VALUES (1)")
+    beside = tmp_path / "a.db-wal"
+    beside.mkdir()
+    with Database(path, "a.db") as opened:
+        assert opened.frame("t", {"n": pl.Int64}).height == 1
+    beside.rmdir()
+    with beside.open("wb") as log:
+        log.truncate(50 << 30)  # takes no room, but its copy would
+    with Database(path, "a.db") as opened:
+        assert opened.frame("t", {"n": pl.Int64}).height == 1
+        assert opened.notes == []
+
+
 def test_without_a_log_nothing_is_made_beside_the_file(tmp_path: Path) -> None:
     path = make(tmp_path / "a.db", "PRAGMA journal_mode = WAL", "CREATE TABLE t (n)", "INSERT INTO t VALUES (1)")
     with Database(path, "a.db") as opened:

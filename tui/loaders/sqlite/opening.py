@@ -21,6 +21,8 @@ _READ_VERSION: Final = 19
 _NEWEST_READ_VERSION: Final = 2
 
 _JOURNAL_MAGIC: Final = bytes.fromhex("d9d505f920a163d7")
+_LOG_MAGIC: Final = bytes.fromhex("377f06")
+"""Of a write-ahead log; without it SQLite takes no change from there."""
 
 _LOCK_SECONDS: Final = 1.0
 """How long to wait for a writer to finish."""
@@ -105,7 +107,7 @@ def opened(path: Path, called: str) -> Opened:
             "export it again in today's format",
         )
     log = _beside(path, "-wal")
-    if log is not None and header[_READ_VERSION] == _NEWEST_READ_VERSION:
+    if log is not None and header[_READ_VERSION] == _NEWEST_READ_VERSION and _begins_with(log, _LOG_MAGIC):
         return _copy_with_log(path, log, called)
     notes: list[Note] = []
     journal = _beside(path, "-journal")
@@ -199,7 +201,7 @@ def _beside(path: Path, ending: str) -> Path | None:
     """A file of SQLite's own beside a database, if it has anything in it."""
     beside = path.with_name(path.name + ending)
     try:
-        return beside if beside.stat().st_size else None
+        return beside if beside.is_file() and beside.stat().st_size else None
     except OSError:
         return None
 
