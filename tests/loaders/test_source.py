@@ -508,3 +508,9 @@ def test_a_redirected_file_is_a_file(tmp_path: Path) -> None:
         source = Source.open("-", stream=file)
     assert source.size in (4, 8)
     assert texts_of(source)[-1] == "two"
+
+
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/null"])
+def test_a_device_is_not_waited_for(device: str) -> None:
+    with pytest.raises(ProftuiError, match=f"^{device}: is a device"):
+        Source.open(device)

@@ -241,6 +241,11 @@ class Source:
         status = os.fstat(fd)
         if stat.S_ISDIR(status.st_mode):
             raise ProftuiError(f"{self.called}: is a directory", "name the files in it")
+        if self.name != STANDARD_INPUT and (stat.S_ISCHR(status.st_mode) or stat.S_ISBLK(status.st_mode)):
+            # Some, such as /dev/zero, never end.
+            raise ProftuiError(
+                f"{self.called}: is a device, which holds no profile", "name a file, or - to read a pipe"
+            )
         if stat.S_ISREG(status.st_mode):
             self._status = status
             self._begin_at = os.lseek(fd, 0, os.SEEK_CUR)
