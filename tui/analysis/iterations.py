@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -15,6 +17,7 @@ from tui.analysis.interval_sets import union_of
 from tui.analysis.key_iterations import Key, find_key, key_cut
 from tui.analysis.memo import once_per_profile
 from tui.analysis.recorded_iterations import OUTSIDE_WORDS, recorded_iterations
+from tui.analysis.timelines import timelines
 from tui.model.columns import ColumnKind, columns
 from tui.model.schema import NAME
 from tui.model.view import TableSpec
@@ -272,20 +275,12 @@ def _with_busy(profile: Profile, rows: pl.DataFrame) -> pl.DataFrame:
     """Add busy_ns, busy_pct and idle_ns."""
     parts = []
     for (session,), part in rows.group_by("session", maintain_order=True):
-        timed = (
-            profile["activities"]
-            .lazy()
-            .filter(pl.col("session") == session)
-            .select("start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
-            .drop_nulls()
-            .sort("start_ns")
-            .collect()
-        )
-        union = union_of(timed["start_ns"].to_numpy(), timed["end_ns"].to_numpy())
+        gpus = [union_of(line.starts, line.ends) for line in timelines(profile) if line.session == session]
+        busy_set = reduce(or_, gpus) if gpus else union_of(np.zeros(0, np.int64), np.zeros(0, np.int64))
         starts = part["start_ns"].fill_null(0).to_numpy()
         ends = starts + part["duration_ns"].fill_null(0).to_numpy()
-        busy = pl.Series("busy_ns", union.until(ends) - union.until(starts), dtype=pl.Int64)
-        known = pl.lit(timed.height > 0) & pl.col("start_ns").is_not_null() & pl.col("duration_ns").is_not_null()
+        busy = pl.Series("busy_ns", busy_set.until(ends) - busy_set.until(starts), dtype=pl.Int64)
+        known = pl.lit(bool(gpus)) & pl.col("start_ns").is_not_null() & pl.col("duration_ns").is_not_null()
         parts.append(part.with_columns(busy).with_columns(pl.when(known).then("busy_ns").alias("busy_ns")))
     with_busy = pl.concat(parts) if parts else rows.with_columns(pl.lit(None, pl.Int64).alias("busy_ns"))
     return with_busy.with_columns(

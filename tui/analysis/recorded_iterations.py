@@ -47,9 +47,12 @@ def recorded_iterations(profile: Profile) -> pl.DataFrame:
         )
         .collect()
     )
+    numbered = profile["activities"].filter(pl.col("iteration").is_not_null())["session"]
+    recorded = pl.concat([frame["session"] for frame in (marks, of_ops)] + [numbered]).unique()
     work = (
         profile["activities"]
         .lazy()
+        .filter(pl.col("session").is_in(recorded.implode()))
         .group_by(KEYS)
         .agg(
             ((pl.col("kind") == "kernel") | (pl.col("kind") == "graph")).sum().cast(pl.Int64).alias("kernels_launched"),
@@ -58,8 +61,7 @@ def recorded_iterations(profile: Profile) -> pl.DataFrame:
         .collect()
     )
     named = pl.concat([frame.select(KEYS).drop_nulls("iteration") for frame in (marks, of_ops, work)]).unique()
-    sessions = named["session"].unique().implode()
-    outside = work.filter(pl.col("iteration").is_null() & pl.col("session").is_in(sessions)).select(KEYS)
+    outside = work.filter(pl.col("iteration").is_null()).select(KEYS)
     has_work = pl.col("session").is_in(profile["activities"]["session"].unique().implode())
     none = pl.col("iteration").is_null()
     return (
