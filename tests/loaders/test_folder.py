@@ -64,3 +64,13 @@ def test_reports_beside_their_export_are_left_alone(tmp_path: Path) -> None:
     with pytest.raises(ProftuiError):
         load_folder(str(tmp_path), load_one, lambda file: bool(asked.append(Path(file).name)))
     assert asked == ["a.sqlite", "b.nsys-rep"]
+
+
+def test_tables_of_one_run_are_sessions_and_that_is_told(tmp_path: Path) -> None:
+    header = "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),Name\n"
+    for name in ("a", "b"):
+        (tmp_path / f"{name}_cuda_gpu_kern_sum.csv").write_text(header + "100.0,50,2,25.0,25.0,20,30,7.1,f\n")
+    profile = load_one(str(tmp_path))
+    assert profile["sessions"].height == 2
+    warnings = profile["issues"].filter(severity="warning")["reason"].to_list()
+    assert [reason.split(":")[0] for reason in warnings] == ["2 files here are single tables of a run"]

@@ -17,6 +17,9 @@ MOST_FILES: Final = 1000
 """A folder with more files is not one of profiles: nobody wants all of it read."""
 
 _NUMBER: Final = re.compile(r"(\d+)")
+_PARTS: Final = ("nsys-stats", "rocprofv3-csv", "rocprof-csv", "dlprof-csv")
+"""Formats that come as one file for each table of a run."""
+
 _REPORTS: Final = (".nsys-rep", ".qdrep")
 """Reports of Nsight Systems, which are left alone where their export lies beside them."""
 
@@ -57,6 +60,13 @@ def load_folder(path: str, load_file: Callable[[str], Profile], is_profile: Call
     if passed_over:
         names = ", ".join(passed_over[:5]) + (", ..." if len(passed_over) > 5 else "")
         issues.append({"severity": "info", "text": names, "reason": f"{_files_in_words(len(passed_over))} no profile"})
+    reports = profile["sessions"].filter(pl.col("format").is_in(_PARTS)).select("source").n_unique()
+    if reports > 1:
+        reason = (
+            f"{reports} files here are single tables of a run: each is a session of its own, so the totals over all "
+            "sessions count a run as often as it has tables; put those of one run into one file: cat *.csv > run.csv"
+        )
+        issues.append({"severity": "warning", "text": "", "reason": reason})
     if not issues:
         return profile
     frames = {**profile.frames, "issues": pl.concat([profile["issues"], conform("issues", pl.DataFrame(issues))])}
