@@ -79,7 +79,7 @@ def test_help_names_every_command(capfd: pytest.CaptureFixture[str]) -> None:
         cli.main(["--help"])
     told = capfd.readouterr().out
     assert all(f"\n  {name} " in told for name in cli.COMMANDS)
-    assert not any(f"\n  {name} " in told for name in ("check", "diff", "sql"))
+    assert not any(f"\n  {name} " in told for name in ("diff", "sql"))
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_help_names_every_command(capfd: pytest.CaptureFixture[str]) -> None:
         (["report", "-", "-"], "proftui: standard input (-) can be read once only\n"),
         (["inspect", "no/such.log"], ""),
         (["formats", "x"], "proftui: unrecognized arguments: x\n         proftui formats --help\n"),
-        (["check", "x"], "proftui: standard output is not a terminal"),
+        (["diff", "x"], "proftui: standard output is not a terminal"),
     ],
 )
 def test_a_wrong_command_line_is_one_line_and_status_2(

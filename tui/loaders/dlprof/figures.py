@@ -24,6 +24,19 @@ _MOST: Final = 100
 Figure = tuple[str, str, str | None]
 """What DLProf calls a figure, the column that holds it, and its unit."""
 
+_MODEL_CONFIG: Final = (
+    "num_workers",
+    "pin_memory",
+    "cudnn_benchmark_disabled",
+    "detect_anomaly",
+    "gradcheck",
+    "gradgradcheck",
+    "autograd_profile",
+    "autograd_set_detect_anomaly",
+    "emit_nvtx",
+    "amp_enabled",
+)
+"""What DLProf recorded of how the model is set, by its own names; 1 stands for yes."""
 _PERFORMANCE: Final[tuple[Figure, ...]] = (
     ("Wall Clock Time", "wall_time", "ns"),
     ("Tensor Core Kernel Efficiency", "tc_utilization", "%"),
@@ -121,6 +134,10 @@ def put_figures(database: Database, strings: Strings, collector: Collector, late
         figures.section = "System Config"
         for name, column in _CONFIG:
             figures.text(name, row[column])
+    for row in _rows(database, "read_only_model_config", dict.fromkeys(_MODEL_CONFIG, pl.Int64)):
+        figures.section = "Model Config"
+        for name in _MODEL_CONFIG:
+            figures.number(name, row[name], None)
     for row in _rows(database, "db_version", {"current_version": pl.String}):
         figures.section = "System Config"
         figures.text("DLProf DB Version", row["current_version"])

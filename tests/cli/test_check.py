@@ -1,0 +1,115 @@
+"""`proftui check`: findings for people, programs and CI."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.analysis.expert.profiles import HEALTHY, MS, SESSION, moved, run
+from tests.analysis.frames import profile
+from tui import cli
+from tui.check import Check
+from tui.report import Style
+
+SAMPLES = Path(__file__).parents[2] / "sample_logs"
+COPIES = "tracking_four_runs.nvprof.log"
+HOSTILE = "[x](http://evil) {0}\x1b[31m"
+MADE = profile(
+    sessions=[{**SESSION, "source": "/tmp/a b.sqlite", "first_line": 7}],
+    activities=[moved(0, 30 * MS), run(30 * MS, 10 * MS, HOSTILE), run(40 * MS, 30 * MS, HOSTILE)],
+    tool_findings=[{"tool": "DLProf", "problem": "No DALI ops detected", "recommendation": "Consider DALI"}],
+)
+
+
+def ran(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
+    status = cli.main(["check", *arguments])
+    return status, capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("fail_on", "status"),
+    [(None, 0), ("info", 1), ("warning", 1), ("error", 0)],
+    ids=["never", "info", "warning", "error"],
+)
+def test_the_exit_status_is_for_ci(capsys: pytest.CaptureFixture[str], fail_on: str | None, status: int) -> None:
+    options = ["--fail-on", fail_on] if fail_on else []
+    assert ran(capsys, str(SAMPLES / COPIES), *options)[0] == status
+
+
+def test_a_file_that_cannot_be_read_is_graver_than_findings(capsys: pytest.CaptureFixture[str]) -> None:
+    assert ran(capsys, str(SAMPLES / COPIES), "no/such/file", "--fail-on", "info")[0] == 2
+
+
+def test_tools_findings_without_severity_fail_nothing() -> None:
+    alone = profile(sessions=[SESSION], tool_findings=[{"tool": "DLProf", "problem": "No DALI ops detected"}])
+    assert not Check(alone).reaches("info")
+    assert Check(MADE).reaches("warning")
+    assert not Check(MADE).reaches("error")
+
+
+def test_text_says_what_to_do_what_it_costs_and_what_could_not_be_told() -> None:
+    text = Check(MADE).as_text(Style(100))
+    assert "warning  T1  `[CUDA memcpy HtoD]` takes 42.86% of GPU time: 1 copy, 30.000 ms each." in text
+    assert "> Keep data on the device" in text
+    assert "costs at most 30.000 ms: all copies" in text
+    assert "says     DLProf  No DALI ops detected" in text
+    assert "Cannot tell" in text
+    assert "\x1b" not in text
+    assert all(len(line) <= 100 for line in text.splitlines())
+
+
+def test_json_holds_every_answer_with_its_figures() -> None:
+    content = json.loads(Check(MADE).as_json())
+    told: dict[str, Any] = {row["rule"]: row for row in content["findings"]}
+    assert told["T1"]["numbers"]["copy_ns"] == 30 * MS
+    assert told["T1"]["thresholds"][0]["name"] == "copy_pct"
+    assert told["T1"]["evidence"][0]["calls"] == 1
+    assert told["U6"]["state"] == "cannot tell"
+    assert content["counts"]["clean"] == sum(row["state"] == "clean" for row in content["findings"])
+
+
+def test_markdown_has_no_links_or_lines_of_a_profile() -> None:
+    text = Check(MADE).as_markdown()
+    assert text.startswith("## Findings (")
+    assert "### Cannot tell" in text
+    assert "\x1b" not in text
+
+
+def test_sarif_is_what_code_hosts_take() -> None:
+    content = json.loads(Check(MADE).as_sarif())
+    assert (content["version"], content["$schema"]) == ("2.1.0", "https://json.schemastore.org/sarif-2.1.0.json")
+    (run_of_it,) = content["runs"]
+    rules = run_of_it["tool"]["driver"]["rules"]
+    assert len({rule["id"] for rule in rules}) == len(rules) == 84
+    for result in run_of_it["results"]:
+        assert result["level"] in ("error", "warning", "note")
+        assert result["message"]["text"]
+        (location,) = result["locations"]
+        place = location["physicalLocation"]
+        assert place["artifactLocation"]["uri"] == "file:///tmp/a%20b.sqlite"
+        assert place["region"]["startLine"] >= 1
+        if "ruleIndex" in result:
+            assert rules[result["ruleIndex"]]["id"] == result["ruleId"]
+    by_rule = {result["ruleId"]: result for result in run_of_it["results"]}
+    assert by_rule["T1"]["locations"][0]["physicalLocation"]["region"]["startLine"] == 7
+    assert by_rule["DLProf-finding"]["level"] == "note"
+    hot = by_rule["P10"]["message"]["text"]
+    assert "](" not in hot
+    assert "{0}" not in hot.replace("{{0}}", "")
+    assert "\x1b" not in hot
+    notes = run_of_it["invocations"][0]["toolExecutionNotifications"]
+    assert any(note["message"]["text"].startswith("U6 cannot tell: ") for note in notes)
+
+
+def test_the_findings_view_prints_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    file = str(SAMPLES / COPIES)
+    _, checked = ran(capsys, file, "--format", "json")
+    assert cli.main(["report", file, "--view", "findings", "--format", "json"]) == 0
+    assert capsys.readouterr().out == checked
+
+
+def test_a_healthy_profile_fails_no_build() -> None:
+    assert not Check(HEALTHY).reaches("warning")
