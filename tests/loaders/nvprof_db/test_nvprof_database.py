@@ -343,3 +343,11 @@ def test_tables_that_are_missing_or_of_other_types_cost_only_themselves(tmp_path
     assert texts(profile, "activities", "name", "duration_ns", "grid_x", "grid_y") == [
         ("add(float*, int)", 10, None, 3)
     ]
+
+
+def test_times_at_the_end_of_all_numbers_open(tmp_path: Path) -> None:
+    end = (1 << 63) - 1
+    tables = {"CONCURRENT_KERNEL": [kernel(1, 1, end - 10, end), kernel(1, 2, end - 30, end - 20), kernel(1, 3, 5, 6)]}
+    profile = load_one(write(tmp_path / "late.nvprof", tables, strings=STRINGS))
+    assert profile["activities"]["start_ns"].to_list() == [0, 20, None]
+    assert "start times more than a week from the others were left out (1)" in profile["issues"]["reason"].to_list()

@@ -26,9 +26,10 @@ def relative(frames: tuple[pl.DataFrame, ...]) -> tuple[tuple[pl.DataFrame, ...]
     if starts.is_empty():
         return frames, None, 0
     middle = int(starts[len(starts) // 2])
-    near = starts.is_between(middle - LONGEST_NS, middle + LONGEST_NS)
-    origin = int(starts.filter(near)[0])
+    # As an expression: the ends may need more than 64 bits.
     there = pl.col("start_ns").is_between(middle - LONGEST_NS, middle + LONGEST_NS)
+    near = starts.to_frame("start_ns").filter(there)["start_ns"]
+    origin = int(near[0])
     counted = tuple(
         frame.with_columns(
             pl.when(there).then(pl.col("start_ns") - origin).alias("start_ns"),
@@ -36,4 +37,4 @@ def relative(frames: tuple[pl.DataFrame, ...]) -> tuple[tuple[pl.DataFrame, ...]
         )
         for frame in frames
     )
-    return counted, origin, int((~near).sum())
+    return counted, origin, len(starts) - len(near)
