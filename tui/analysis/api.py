@@ -55,7 +55,7 @@ def api(profile: Profile) -> pl.DataFrame:
     return (
         rows.with_columns(pl.lit("api").cast(NAME).alias("kind"), pl.col("name").alias("short_name"))
         .select("session", "kind", "name", "short_name", *BY_NAME, "line")
-        .sort("total_ns", "name", descending=[True, False], nulls_last=True)
+        .sort("total_ns", "name", "session", descending=[True, False, False], nulls_last=True)
     )
 
 

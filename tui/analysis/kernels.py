@@ -124,7 +124,7 @@ def kernels(profile: Profile) -> pl.DataFrame:
         .with_columns(pl.coalesce("short_name", "short_name_made"))
         .join(verdicts_by_name(profile), on=["session", "kind", "name"], how="left", nulls_equal=True)
         .select("session", "kind", "name", "short_name", *BY_NAME, "tensor_core_reason", "line")
-        .sort("total_ns", "name", descending=[True, False], nulls_last=True)
+        .sort("total_ns", "name", "session", descending=[True, False, False], nulls_last=True)
     )
 
 

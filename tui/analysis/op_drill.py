@@ -128,7 +128,7 @@ def kernels_of_recorded_op(
         rows.with_columns(pl.col("op").cast(own.schema["op"]))
         .join(own.drop("why_no_op"), on=["op", "kind", "name"], how="left", nulls_equal=True)
         .rename({"op": "launched_by"})
-        .sort("total_ns", "name", descending=[True, False], nulls_last=True)
+        .sort("total_ns", "name", "session", descending=[True, False, False], nulls_last=True)
     )
 
 

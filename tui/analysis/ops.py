@@ -158,8 +158,8 @@ def by_name(profile: Profile) -> pl.DataFrame:
         "line",
     )
     rows = inferred if not has_recorded_ops(profile) else pl.concat([recorded_ops(profile), inferred], how="diagonal")
-    order = ("gpu_self_ns", "gpu_total_ns", "cpu_total_ns", "op")
-    return with_columns_of(rows, RECORDED).sort(order, descending=[True, True, True, False], nulls_last=True)
+    order = ("gpu_self_ns", "gpu_total_ns", "cpu_total_ns", "op", "session")
+    return with_columns_of(rows, RECORDED).sort(order, descending=[True, True, True, False, False], nulls_last=True)
 
 
 def inferred_ops(profile: Profile) -> pl.DataFrame:
@@ -210,7 +210,7 @@ def inferred_ops(profile: Profile) -> pl.DataFrame:
             "op_source",
             "line",
         )
-        .sort("total_ns", "op", descending=[True, False], nulls_last=True)
+        .sort("total_ns", "op", "session", descending=[True, False, False], nulls_last=True)
     )
 
 
@@ -239,7 +239,7 @@ def kernels_with_ops(profile: Profile) -> pl.DataFrame:
         pl.when(whole > 0).then(100 * pl.col("total_ns") / whole).alias("time_pct"),
     )
     return pl.concat([inferred, recorded.drop("launches", "kernel_type")], how="diagonal_relaxed").sort(
-        "total_ns", "name", descending=[True, False], nulls_last=True
+        "total_ns", "name", "session", descending=[True, False, False], nulls_last=True
     )
 
 
