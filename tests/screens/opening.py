@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tests.snapshots import screen_text
 from tui.app import ProftuiApp
 from tui.options import OpenOptions
 from tui.widgets import table_view
@@ -54,10 +55,16 @@ async def opened(
 
 
 async def settled(pilot: Pilot[None]) -> None:
-    """Wait until tables that follow a cursor have followed it, and those below have followed them."""
-    for _ in range(4):
+    """Wait until tables that follow a cursor have followed it, and the screen stays as it is."""
+    alike, before = 0, ""
+    for _ in range(200):
         await asyncio.sleep(4 * SETTLED_AFTER)
         await pilot.pause()
+        now = screen_text(pilot.app)
+        alike = alike + 1 if now == before else 0
+        before = now
+        if alike == 4:
+            return
 
 
 async def press(pilot: Pilot[None], *keys: str) -> None:
