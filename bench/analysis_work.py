@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from bench.grow_profile import read_frames
-from tui.analysis import breakdown as breakdown_
-from tui.analysis import copy_runs, intervals, launch_delays
 from tui.analysis import dashboard as dashboard_
-from tui.analysis import gaps as gaps_
 from tui.analysis import kernels as kernels_
-from tui.analysis import low_use as low_use_
-from tui.analysis import overlap as overlap_
-from tui.analysis import transfers as transfers_
+from tui.analysis.gpu_time import breakdown as breakdown_
+from tui.analysis.gpu_time import gaps as gaps_
+from tui.analysis.gpu_time import intervals
+from tui.analysis.gpu_time import low_use as low_use_
+from tui.analysis.gpu_time import overlap as overlap_
+from tui.analysis.launches import delays as launch_delays
+from tui.analysis.transfers import copy_runs
+from tui.analysis.transfers import tables as transfers_
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile

@@ -14,8 +14,8 @@ SIZE: Final = (120, 40)
 
 def readme(text: str) -> str:
     """The README with the tables as the program has them now."""
-    from tui.listing import formats_markdown, keys_markdown
     from tui.loaders.registry import formats
+    from tui.output.listing import formats_markdown, keys_markdown
 
     for name, table in (("formats", formats_markdown(formats())), ("keys", keys_markdown())):
         begin, end = f"<!-- {name}: written by docs/generate.py -->", f"<!-- end of {name} -->"

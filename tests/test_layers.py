@@ -23,21 +23,7 @@ LAYERS = (
 )
 """From the bottom up: a layer imports itself and what is below it."""
 
-HEADLESS = (
-    "check",
-    "cli",
-    "clipboard",
-    "export",
-    "exportable",
-    "labels",
-    "listing",
-    "opening",
-    "options",
-    "report",
-    "report_dashboard",
-    "terminal",
-    "text_table",
-)
+HEADLESS = ("cli", "clipboard", "labels", "opening", "options", "output", "terminal")
 """Modules without a screen, beside the layers."""
 
 BELOW_THE_SCREEN = (*HEADLESS, *(name for layer in LAYERS[:4] for name in layer))
@@ -122,7 +108,7 @@ def test_importing_all_that_is_headless_loads_no_screen() -> None:
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["report", "--help"], ["export", "--help"]])
 def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     loaded = run_python(
-        "import sys\nfrom tui.cli import main\n"
+        "import sys\nfrom tui.cli.main import main\n"
         f"try: main({arguments!r})\nexcept SystemExit as end: assert not end.code\n"
         "print(sorted({'textual', 'rich', 'polars', 'numpy'} & set(sys.modules)), file=sys.stdout)"
     )

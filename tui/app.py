@@ -220,7 +220,7 @@ class ProftuiApp(App[None]):
         Raises:
             ProftuiError: The iterations or their key are not there.
         """
-        from tui.analysis.aggregation import aggregated
+        from tui.analysis.iterations.aggregation import aggregated
 
         return aggregated(whole if session is None else whole.only_session(session), wanted)
 

@@ -40,10 +40,10 @@ def open_profiles(
         aggregation: The iterations to show, which must be there; None for all.
     """
     # Imported here, so that the shell of the app is on the screen before Polars is.
-    from tui.analysis.aggregation import aggregated
-    from tui.analysis.capabilities import views
-    from tui.analysis.iterations import with_iterations
-    from tui.analysis.recorded_ops import recorded_ops
+    from tui.analysis.inputs.capabilities import views
+    from tui.analysis.iterations.aggregation import aggregated
+    from tui.analysis.iterations.tables import with_iterations
+    from tui.analysis.ops.recorded import recorded_ops
     from tui.loaders import registry
 
     profile, errors = registry.load(options.paths, format_in=options.format_in, report=report)
@@ -66,9 +66,9 @@ def open_profiles(
 
 def _check(profile: Profile) -> None:
     """Find out now, not in a view, whether the user's rules and GPU can be used."""
-    from tui.analysis.devices import device_facts
-    from tui.analysis.op_rules import op_rules
-    from tui.analysis.tensor_core_rules import tensor_core_rules
+    from tui.analysis.inputs.devices import device_facts
+    from tui.analysis.ops.rules import op_rules
+    from tui.analysis.tensor_cores.rules import tensor_core_rules
 
     op_rules()
     tensor_core_rules()

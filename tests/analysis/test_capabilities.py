@@ -4,8 +4,8 @@ import json
 from collections.abc import Callable
 
 from tests.analysis.frames import copy, kernel, printed, profile
-from tui.analysis.capabilities import OK, views
-from tui.analysis.inspect import inspect
+from tui.analysis.inputs.capabilities import OK, views
+from tui.analysis.inputs.inspect import inspect
 from tui.loaders import registry
 from tui.model.profile import Profile, joined
 from tui.views import NOT_IN_THIS_VERSION, VIEWS

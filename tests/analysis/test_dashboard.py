@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analysis.frames import copy, kernel, printed, profile
-from tui.analysis.copies import copies
 from tui.analysis.dashboard import REST, SPLIT, TOP, Dashboard, Fact, dashboard
-from tui.analysis.intervals import busy_time
+from tui.analysis.gpu_time.intervals import busy_time
 from tui.analysis.memo import once_per_profile
+from tui.analysis.transfers.copies import copies
 from tui.loaders import registry
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tests.analysis.frames import copy, kernel, profile
 from tests.corpus import SHARED
-from tui.analysis.inspect import inspect
-from tui.analysis.iterations import iterations, reasons, sources, with_iterations
+from tui.analysis.inputs.inspect import inspect
+from tui.analysis.iterations.tables import iterations, reasons, sources, with_iterations
 from tui.loaders.registry import load_one
 
 if TYPE_CHECKING:

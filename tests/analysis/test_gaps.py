@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analysis.frames import kernel, profile
-from tui.analysis.gaps import GAPS, gap_summary, gaps, idle_time
-from tui.analysis.host_calls import NO_CALL
-from tui.analysis.low_use import low_use, use_in_chunks
+from tui.analysis.gpu_time.gaps import GAPS, gap_summary, gaps, idle_time
+from tui.analysis.gpu_time.host_calls import NO_CALL
+from tui.analysis.gpu_time.low_use import low_use, use_in_chunks
 from tui.loaders.registry import load_one
 
 

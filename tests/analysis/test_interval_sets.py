@@ -4,7 +4,15 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.analysis.interval_sets import EMPTY, IntervalSet, at_least, most_at_once, overlaps, union_length, union_of
+from tui.analysis.gpu_time.interval_sets import (
+    EMPTY,
+    IntervalSet,
+    at_least,
+    most_at_once,
+    overlaps,
+    union_length,
+    union_of,
+)
 
 INTERVALS = st.lists(st.tuples(st.integers(-20, 60), st.integers(0, 15)), max_size=12)
 END = 80

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analysis.frames import kernel, profile
-from tui.analysis import iteration_times as module
-from tui.analysis.iteration_times import iteration_times, steady_stretch
+from tui.analysis.iterations import times as module
+from tui.analysis.iterations.times import iteration_times, steady_stretch
 
 
 def steps(*times: int, session: int = 0) -> list[dict[str, object]]:

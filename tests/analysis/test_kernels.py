@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tests.analysis.frames import copy, kernel, printed, profile
 from tui.analysis.api import API, API_INSTANCES, api, api_instances
 from tui.analysis.kernels import KERNEL_EXPORT, KERNELS, LAUNCHES, kernels, launches
-from tui.analysis.op_drill import KERNELS_OF_OP, kernels_of_recorded_op
-from tui.analysis.ops import OP_KERNELS, OPS, RECORDED_OPS, by_name, kernels_of_op, ops
+from tui.analysis.ops.drill import KERNELS_OF_OP, kernels_of_recorded_op
+from tui.analysis.ops.tables import OP_KERNELS, OPS, RECORDED_OPS, by_name, kernels_of_op, ops
 from tui.loaders import registry
 
 if TYPE_CHECKING:

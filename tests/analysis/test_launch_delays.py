@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.analysis.frames import kernel, profile
 from tests.corpus import recording_file
-from tui.analysis.launch_delays import LAUNCH_DELAYS, delays_by_name, launch_calls, launch_delays
+from tui.analysis.launches.delays import LAUNCH_DELAYS, delays_by_name, launch_calls, launch_delays
 from tui.loaders.registry import load_one
 
 

@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 
 from tests.corpus import oracle_file, recording_file
-from tui.analysis.api_classes import ApiClass, api_class
-from tui.analysis.gaps import gaps
-from tui.analysis.low_use import low_use
+from tui.analysis.gpu_time.api_classes import ApiClass, api_class
+from tui.analysis.gpu_time.gaps import gaps
+from tui.analysis.gpu_time.low_use import low_use
 from tui.loaders.registry import load_one
 from tui.model.profile import Profile
 

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analysis.frames import copy, kernel, profile
-from tui.analysis.devices import device_facts, find_gpu, known_gpus
+from tui.analysis.inputs.devices import device_facts, find_gpu, known_gpus
 from tui.analysis.kernels import launches
-from tui.analysis.launch_config import launch_config
-from tui.analysis.occupancy import capabilities, occupancy
+from tui.analysis.launches.config import launch_config
+from tui.analysis.occupancy.theoretical import capabilities, occupancy
 from tui.loaders import registry
 from tui.model.errors import ProftuiError
 

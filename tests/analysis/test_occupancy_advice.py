@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from tests.analysis.frames import kernel, profile
 from tests.corpus import corpus_file
-from tui.analysis.launch_config import launch_config
-from tui.analysis.occupancy import capabilities, occupancy
-from tui.analysis.occupancy_advice import Advice, occupancy_advice
-from tui.analysis.occupancy_means import occupancy_by_device, occupancy_by_kernel
+from tui.analysis.launches.config import launch_config
+from tui.analysis.occupancy.advice import Advice, occupancy_advice
+from tui.analysis.occupancy.means import occupancy_by_device, occupancy_by_kernel
+from tui.analysis.occupancy.theoretical import capabilities, occupancy
 from tui.loaders import registry
 
 KB = 1024

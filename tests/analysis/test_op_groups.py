@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.analysis.frames import kernel, profile
-from tui.analysis.op_groups import op_groups
+from tui.analysis.ops.groups import op_groups
 
 
 def test_groups_sum_what_ran_in_them_and_below() -> None:

@@ -7,9 +7,9 @@ import pytest
 
 from tests.analysis.frames import kernel, profile
 from tests.corpus import CORPUS
-from tui.analysis import op_rules
-from tui.analysis.op_rules import NAME_LIMIT, UNKNOWN, Rule, classify, parse_rules
-from tui.analysis.ops import op_name, ops
+from tui.analysis.ops import rules as op_rules
+from tui.analysis.ops.rules import NAME_LIMIT, UNKNOWN, Rule, classify, parse_rules
+from tui.analysis.ops.tables import op_name, ops
 from tui.model.errors import ProftuiError
 
 KNOWN = {

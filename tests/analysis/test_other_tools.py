@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 
 from tests.analysis.frames import kernel, printed, profile
-from tui.analysis.capabilities import OK, how_to_record, missing, to_ask_for, views, why_none
-from tui.analysis.copies import copies
 from tui.analysis.dashboard import dashboard
 from tui.analysis.gpus import gpus
-from tui.analysis.needs import API_WORK, COPIES, ITERATIONS, METRICS, SHAPES, STACKS, START_TIMES
-from tui.analysis.op_types import kinds_of_work
-from tui.analysis.ops import ops
-from tui.analysis.recording import Tool, tool_of, tools_of
-from tui.analysis.replayed import replayed_sessions
+from tui.analysis.inputs.capabilities import OK, how_to_record, missing, to_ask_for, views, why_none
+from tui.analysis.inputs.needs import API_WORK, COPIES, ITERATIONS, METRICS, SHAPES, STACKS, START_TIMES
+from tui.analysis.inputs.recording import Tool, tool_of, tools_of
+from tui.analysis.inputs.replayed import replayed_sessions
+from tui.analysis.ops.by_type import kinds_of_work
+from tui.analysis.ops.tables import ops
 from tui.analysis.tool_report import FINDING, tool_report
-from tui.report import Style, as_text
-from tui.report_dashboard import DashboardReport
+from tui.analysis.transfers.copies import copies
+from tui.output.report import Style, as_text
+from tui.output.report_dashboard import DashboardReport
 from tui.screens.ops_and_kernels import no_kernels_of_op
 
 RUN = {"session": 0, "format": "nsys-sqlite"}

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analysis.frames import copy, kernel, profile
-from tui.analysis.overlap import OVERLAP, overlap
+from tui.analysis.gpu_time.overlap import OVERLAP, overlap
 from tui.loaders.registry import load_one
 from tui.model.profile import Profile
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.analysis.frames import copy, kernel, printed, profile
 from tui.analysis.gpus import gpus
-from tui.analysis.iterations import OUTSIDE, iterations
+from tui.analysis.iterations.tables import OUTSIDE, iterations
 from tui.analysis.kernels import kernels
 from tui.analysis.ranges import instances_of, range_instances, ranges_by_name
 

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from tests.analysis.frames import copy, kernel, printed, profile
 from tui.analysis.dashboard import dashboard
 from tui.analysis.kernels import kernels
-from tui.analysis.op_drill import Value, kernels_of_recorded_op, launches_of_recorded_op, op_calls
-from tui.analysis.op_instances import op_instances
-from tui.analysis.op_tree import op_tree
-from tui.analysis.op_types import kinds_of_work, op_types
-from tui.analysis.op_work import classified_work, work_by_op
-from tui.analysis.ops import (
+from tui.analysis.ops.by_type import kinds_of_work, op_types
+from tui.analysis.ops.drill import Value, kernels_of_recorded_op, launches_of_recorded_op, op_calls
+from tui.analysis.ops.instances import op_instances
+from tui.analysis.ops.recorded import by_name as recorded_by_name
+from tui.analysis.ops.recorded import recorded_ops
+from tui.analysis.ops.tables import (
     OPS,
     RECORDED_OPS,
     by_name,
@@ -26,8 +26,8 @@ from tui.analysis.ops import (
     ops,
     ops_spec,
 )
-from tui.analysis.recorded_ops import by_name as recorded_by_name
-from tui.analysis.recorded_ops import recorded_ops
+from tui.analysis.ops.tree import op_tree
+from tui.analysis.ops.work import classified_work, work_by_op
 from tui.model.profile import Profile, joined
 
 if TYPE_CHECKING:

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from tests.analysis.frames import Row, copy, kernel, printed, profile
 from tests.corpus import corpus_file, recording_file
 from tui.analysis.dashboard import dashboard
-from tui.analysis.recorded_ops import recorded_ops
-from tui.analysis.tensor_core_eligible import (
+from tui.analysis.ops.recorded import recorded_ops
+from tui.analysis.tensor_cores.efficiency import TensorCoreUse, tensor_core_time, tensor_core_use
+from tui.analysis.tensor_cores.eligible import (
     eligible_activities,
     eligible_kernels_by_name,
     eligible_ops,
     eligible_ops_by_name,
 )
-from tui.analysis.tensor_core_time import TensorCoreUse, tensor_core_time, tensor_core_use
 from tui.loaders import registry
 
 if TYPE_CHECKING:

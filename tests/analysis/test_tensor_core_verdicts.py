@@ -11,12 +11,12 @@ import pytest
 
 from tests.analysis.frames import Row, copy, kernel, printed, profile
 from tests.corpus import corpus_file, recording_file
-from tui.analysis import tensor_core_rules
 from tui.analysis.kernels import kernels, launches
-from tui.analysis.launch_origin import launch_origin
-from tui.analysis.op_drill import kernels_of_recorded_op, launches_of_recorded_op
-from tui.analysis.recorded_ops import recorded_ops
-from tui.analysis.tensor_cores import AS_RECORDED, ASSUMED, kernel_verdicts, verdicts_by_name
+from tui.analysis.launches.origin import launch_origin
+from tui.analysis.ops.drill import kernels_of_recorded_op, launches_of_recorded_op
+from tui.analysis.ops.recorded import recorded_ops
+from tui.analysis.tensor_cores import rules as tensor_core_rules
+from tui.analysis.tensor_cores.verdicts import AS_RECORDED, ASSUMED, kernel_verdicts, verdicts_by_name
 from tui.loaders import registry
 
 HALF = "turing_fp16_s1688cudnn_fp16_256x128_ldg8_relu_f2f_exp_medium_nhwc_tn_v1"

@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 
 from tests.corpus import CORPUS
-from tui.analysis.tensor_core_rules import parse_rules, tensor_core_rules
-from tui.analysis.tensor_cores import tensor_cores_by_name
+from tui.analysis.tensor_cores.rules import parse_rules, tensor_core_rules
+from tui.analysis.tensor_cores.verdicts import tensor_cores_by_name
 from tui.model.errors import ProftuiError
 
 YES = (
@@ -64,7 +64,7 @@ def test_names_of_the_public_agree_with_a_prototype_or_are_unknown() -> None:
 
 
 def test_op_types_without_tensor_cores_are_op_types() -> None:
-    from tui.analysis.op_rules import op_rules
+    from tui.analysis.ops.rules import op_rules
 
     assert tensor_core_rules().without <= {rule.op_type for rule in op_rules().rules}
 

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analysis.frames import kernel, profile
-from tui.analysis.busy_over_time import busy_over_time
-from tui.analysis.intervals import busy_time
-from tui.analysis.neighbours import neighbours
+from tui.analysis.gpu_time.busy_over_time import busy_over_time
+from tui.analysis.gpu_time.intervals import busy_time
+from tui.analysis.launches.neighbours import neighbours
 from tui.analysis.sessions import session_times
 
 

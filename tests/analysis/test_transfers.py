@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analysis.frames import copy, kernel, printed, profile
-from tui.analysis.copy_runs import TINY_RUNS, tiny_runs
-from tui.analysis.transfers import (
+from tui.analysis.transfers.copy_runs import TINY_RUNS, tiny_runs
+from tui.analysis.transfers.tables import (
     NO_BANDWIDTH,
     NO_LINK,
     NO_PEER_LINK,

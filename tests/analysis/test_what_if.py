@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from tests.analysis.frames import Row, kernel, profile
 from tests.corpus import corpus_file
-from tui.analysis.intervals import busy_time
-from tui.analysis.profile_next import PROGRAM, profile_next
+from tui.analysis.gpu_time.intervals import busy_time
+from tui.analysis.launches.profile_next import PROGRAM, profile_next
 from tui.analysis.what_if import what_if
 from tui.loaders import registry
 

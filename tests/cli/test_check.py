@@ -10,9 +10,9 @@ import pytest
 
 from tests.analysis.expert.profiles import HEALTHY, MS, SESSION, moved, run
 from tests.analysis.frames import profile
-from tui import cli
-from tui.check import Check
-from tui.report import Style
+from tui.cli.main import main
+from tui.output.check import Check
+from tui.output.report import Style
 
 SAMPLES = Path(__file__).parents[2] / "sample_logs"
 COPIES = "tracking_four_runs.nvprof.log"
@@ -25,7 +25,7 @@ MADE = profile(
 
 
 def ran(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
-    status = cli.main(["check", *arguments])
+    status = main(["check", *arguments])
     return status, capsys.readouterr().out
 
 
@@ -107,7 +107,7 @@ def test_sarif_is_what_code_hosts_take() -> None:
 def test_the_findings_view_prints_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     file = str(SAMPLES / COPIES)
     _, checked = ran(capsys, file, "--format", "json")
-    assert cli.main(["report", file, "--view", "findings", "--format", "json"]) == 0
+    assert main(["report", file, "--view", "findings", "--format", "json"]) == 0
     assert capsys.readouterr().out == checked
 
 

@@ -15,9 +15,11 @@ from typing import Any
 
 import pytest
 
-from tui import __version__, cli
-from tui.exportable import AGGREGATES, MODEL_FRAMES
+from tui import __version__
+from tui.cli.arguments import COMMANDS
+from tui.cli.main import main
 from tui.model.schema import FRAMES
+from tui.output.exportable import AGGREGATES, MODEL_FRAMES
 
 TRACE = """\
 ==7412== NVPROF is profiling process 7412, command: ./train --epochs 1
@@ -61,7 +63,7 @@ def proftui(
 
 def run(capfd: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int, str, str]:
     """Run it in this process: status, standard output, standard error."""
-    status = cli.main([str(argument) for argument in arguments])
+    status = main([str(argument) for argument in arguments])
     said = capfd.readouterr()
     return status, said.out, said.err
 
@@ -69,16 +71,16 @@ def run(capfd: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int,
 def test_version_and_help(capfd: pytest.CaptureFixture[str]) -> None:
     for arguments, text in ((["--version"], f"proftui {__version__}\n"), (["--help"], "proftui COMMAND [options]")):
         with pytest.raises(SystemExit) as end:
-            cli.main(arguments)
+            main(arguments)
         assert end.value.code == 0
         assert text in capfd.readouterr().out
 
 
 def test_help_names_every_command(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        cli.main(["--help"])
+        main(["--help"])
     told = capfd.readouterr().out
-    assert all(f"\n  {name} " in told for name in cli.COMMANDS)
+    assert all(f"\n  {name} " in told for name in COMMANDS)
     assert not any(f"\n  {name} " in told for name in ("diff", "sql"))
 
 
@@ -398,7 +400,7 @@ def test_keys_need_a_terminal_when_data_comes_through_standard_input() -> None:
 
 def test_with_a_terminal_keys_and_data_are_kept_apart() -> None:
     code = (
-        "import os, sys\nfrom tui.cli import _take_keys_from_terminal\n_take_keys_from_terminal()\n"
+        "import os, sys\nfrom tui.cli.app import _take_keys_from_terminal\n_take_keys_from_terminal()\n"
         "keys = sys.__stdin__.fileno()\n"
         "print(os.isatty(keys), sys.stdin.buffer.read(), os.read(keys, 10), flush=True)\n"
     )
@@ -431,7 +433,7 @@ def test_a_profile_never_writes_escapes_to_a_terminal(tmp_path: Path) -> None:
         ["report", str(path), "--color", "never"],
         ["inspect", str(path)],
     ]
-    code = f"from tui.cli import main\nfor run in {runs!r}: assert main(run) == 0"
+    code = f"from tui.cli.main import main\nfor run in {runs!r}: assert main(run) == 0"
     status, shown = on_a_terminal(["-c", code], env={"TERM": "xterm"}, program=[sys.executable])
     assert status == 0
     assert shown.count("lu") >= len(runs) - 1
@@ -445,7 +447,7 @@ def test_interrupting_is_status_130(monkeypatch: pytest.MonkeyPatch, log: Path) 
         raise KeyboardInterrupt
 
     monkeypatch.setattr("tui.loaders.registry.load_one", interrupted)
-    assert cli.main(["inspect", str(log)]) == 130
+    assert main(["inspect", str(log)]) == 130
 
 
 def test_a_bug_is_shown_as_one(monkeypatch: pytest.MonkeyPatch, log: Path) -> None:
@@ -454,7 +456,7 @@ def test_a_bug_is_shown_as_one(monkeypatch: pytest.MonkeyPatch, log: Path) -> No
 
     monkeypatch.setattr("tui.loaders.registry.load_one", broken)
     with pytest.raises(ZeroDivisionError):
-        cli.main(["inspect", str(log)])
+        main(["inspect", str(log)])
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")

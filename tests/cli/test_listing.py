@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from tui.fitting import cell_width
 from tui.keys import ACTIONS
-from tui.listing import formats_markdown, formats_text, inspect_text, keys_markdown, keys_text, shown_keys
 from tui.loaders.base import Format
 from tui.loaders.registry import formats
+from tui.output.listing import formats_markdown, formats_text, inspect_text, keys_markdown, keys_text, shown_keys
 
 PIPED = Format("toy", "Toy traces", "the line 'a|b'", ("activities", "issues"), "toy record | tee run.log")
 

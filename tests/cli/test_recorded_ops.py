@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.screens.training_trace import NAME, write_training_trace
-from tui import cli
+from tui.cli.main import main
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +27,7 @@ def in_the_folder_of_the_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def run(capfd: pytest.CaptureFixture[str], *arguments: str) -> str:
-    assert cli.main(list(arguments)) == 0
+    assert main(list(arguments)) == 0
     return capfd.readouterr().out
 
 

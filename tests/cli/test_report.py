@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
-from tui import cli, report
+from tui.cli.main import main
 from tui.fitting import cell_width
 from tui.loaders.registry import load_one
-from tui.report import Style, as_json, as_markdown, as_text
-from tui.report_dashboard import DashboardReport
+from tui.output import report
+from tui.output.report import Style, as_json, as_markdown, as_text
+from tui.output.report_dashboard import DashboardReport
 
 if TYPE_CHECKING:
     from syrupy.assertion import SnapshotAssertion
@@ -51,7 +52,7 @@ def at_home(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(capfd: pytest.CaptureFixture[str], *arguments: str) -> str:
-    assert cli.main(list(arguments)) == 0
+    assert main(list(arguments)) == 0
     out, err = capfd.readouterr()
     assert err == ""
     return out
@@ -133,7 +134,7 @@ def test_headings_are_bold_only_where_asked_for() -> None:
 def test_the_gpu_can_be_named(capfd: pytest.CaptureFixture[str]) -> None:
     told = run(capfd, "report", "caffe_conv1.nvprof.log", "--gpu", "Tesla V100-SXM2-16GB", "--format", "json")
     assert json.loads(told)["devices"][0]["compute_capability"] == "7.0"
-    assert cli.main(["report", "caffe_conv1.nvprof.log", "--gpu", "abacus"]) == 2
+    assert main(["report", "caffe_conv1.nvprof.log", "--gpu", "abacus"]) == 2
     assert capfd.readouterr().err.startswith("proftui: --gpu abacus: nothing is known of a GPU of this name\n")
 
 

@@ -17,10 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tui.loaders.source
-from tui.loaders.cleaning import clean_bytes, clean_line
-from tui.loaders.lines import whole_lines
 from tui.loaders.source import Source
-from tui.loaders.stored_text import StoredText
+from tui.loaders.text.cleaning import clean_bytes, clean_line
+from tui.loaders.text.lines import whole_lines
+from tui.loaders.text.stored_text import StoredText
 from tui.model.errors import ProftuiError
 
 COMPRESS = {

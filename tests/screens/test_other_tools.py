@@ -9,7 +9,7 @@ import pytest
 from tests.screens.made_profiles import STEPS, dlprof, opened_profile, training
 from tests.screens.opening import app_of, opened, press
 from tests.snapshots import assert_screen, screen_text
-from tui.analysis.iterations import reasons
+from tui.analysis.iterations.tables import reasons
 from tui.widgets.table_pane import TablePane
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import polars as pl
 
 from tests.analysis.frames import kernel, profile
 from tui.analysis.duration_spread import SlowPart, Spread, spread, variants
-from tui.analysis.occupancy_advice import Advice
-from tui.analysis.profile_next import ProfileNext
+from tui.analysis.launches.profile_next import ProfileNext
+from tui.analysis.occupancy.advice import Advice
 from tui.analysis.what_if import Gain
 from tui.widgets.details import sections
 from tui.widgets.kernel_details import advice_lines, below, gain_lines, next_lines, slow_lines, variant_lines

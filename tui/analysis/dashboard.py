@@ -9,26 +9,26 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.api import api
-from tui.analysis.capabilities import to_ask_for
-from tui.analysis.copies import copies
-from tui.analysis.devices import device_facts
 from tui.analysis.durations import average, share, total
-from tui.analysis.intervals import busy_time
+from tui.analysis.gpu_time.intervals import busy_time
+from tui.analysis.inputs.capabilities import to_ask_for
+from tui.analysis.inputs.devices import device_facts
+from tui.analysis.inputs.needs import API_WORK, GPU_WORK, START_TIMES
+from tui.analysis.inputs.recording import tools_of
+from tui.analysis.inputs.replayed import replayed_sessions, why_left_out, without_sessions
 from tui.analysis.issues import issue_counts
 from tui.analysis.kernels import kernels
-from tui.analysis.needs import API_WORK, GPU_WORK, START_TIMES
-from tui.analysis.op_types import kinds_of_work
-from tui.analysis.op_work import recorded_sessions
-from tui.analysis.ops import by_name, has_recorded_ops, inferred_ops
-from tui.analysis.recording import tools_of
-from tui.analysis.replayed import replayed_sessions, why_left_out, without_sessions
+from tui.analysis.ops.by_type import kinds_of_work
+from tui.analysis.ops.tables import by_name, has_recorded_ops, inferred_ops
+from tui.analysis.ops.work import recorded_sessions
 from tui.analysis.sessions import rank_words
-from tui.analysis.tensor_core_time import TensorCoreUse, tensor_core_time, tensor_core_use
+from tui.analysis.tensor_cores.efficiency import TensorCoreUse, tensor_core_time, tensor_core_use
 from tui.analysis.tool_report import headlines
+from tui.analysis.transfers.copies import copies
 from tui.model.columns import ColumnKind
 
 if TYPE_CHECKING:
-    from tui.analysis.recording import Need
+    from tui.analysis.inputs.recording import Need
     from tui.model.profile import Profile
 
 TOP: Final = 10
@@ -78,7 +78,7 @@ class Dashboard:
     """Performance summary."""
 
     split: pl.DataFrame
-    """GPU time by kind of work (`tui.analysis.op_types.kinds_of_work`), largest first: group, calls, total_ns,
+    """GPU time by kind of work (`tui.analysis.ops.by_type.kinds_of_work`), largest first: group, calls, total_ns,
     time_pct, members (op types that it sums). At most `SPLIT` rows and one called `REST`; they add up to the GPU
     time."""
 
@@ -103,7 +103,7 @@ class Dashboard:
     """By direction: kind, copy_kind, calls, total_ns, size_bytes, throughput, time_pct."""
 
     devices: pl.DataFrame
-    """`tui.analysis.devices.device_facts`, with busy_ns, idle_ns and busy_pct where start times are known."""
+    """`tui.analysis.inputs.devices.device_facts`, with busy_ns, idle_ns and busy_pct where start times are known."""
 
     sessions: pl.DataFrame
     """The frame ``sessions``."""

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from tui.analysis.durations import figures
-from tui.analysis.shapes import with_shapes
+from tui.analysis.launches.shapes import with_shapes
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.devices import device_facts
 from tui.analysis.durations import total
-from tui.analysis.intervals import busy_time
+from tui.analysis.gpu_time.intervals import busy_time
+from tui.analysis.inputs.devices import device_facts
 from tui.model.columns import columns
 from tui.model.view import TableSpec
 
@@ -36,9 +36,9 @@ GPUS: Final = TableSpec(
 def gpus(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
     """One row per GPU of each session that the session names or uses.
 
-    Columns: session, rank, host, device, gpu_name, those of `tui.analysis.devices.device_facts`, kernels_launched,
+    Columns: session, rank, host, device, gpu_name, those of `inputs.devices.device_facts`, kernels_launched,
     gpu_ns (summed durations of its work), kernel_ns, copy_ns (of which kernels and whole graphs, and copies and sets),
-    busy_ns, idle_ns, busy_pct and span_ns (`tui.analysis.intervals.busy_time`). Sums and busy time are 0 for a GPU
+    busy_ns, idle_ns, busy_pct and span_ns (`gpu_time.intervals.busy_time`). Sums and busy time are 0 for a GPU
     that the session names and does not use, and null in a session without single GPU activities. A sum is null as well
     where there is such work and none of its durations is known.
 

@@ -8,11 +8,11 @@ import polars as pl
 
 from tui.analysis.durations import FIGURES, figures, merged_figures, share
 from tui.analysis.kinds import kind_by_name
-from tui.analysis.launch_origin import with_launched_by
+from tui.analysis.launches.origin import with_launched_by
+from tui.analysis.launches.shapes import with_shapes
 from tui.analysis.memo import once_per_profile
-from tui.analysis.occupancy import with_occupancy
-from tui.analysis.shapes import with_shapes
-from tui.analysis.tensor_cores import verdicts_by_name, with_verdicts
+from tui.analysis.occupancy.theoretical import with_occupancy
+from tui.analysis.tensor_cores.verdicts import verdicts_by_name, with_verdicts
 from tui.model.columns import columns
 from tui.model.names import short_name
 from tui.model.schema import NAME
@@ -99,7 +99,7 @@ def kernels(profile: Profile) -> pl.DataFrame:
 
     Columns: session, kind, name, short_name, calls, total_ns, avg_ns, min_ns, max_ns, median_ns, p90_ns, p99_ns, std_ns
     (`tui.analysis.durations.figures`), time_pct, uses_tensor_core and tensor_core_reason
-    (`tui.analysis.tensor_cores.verdicts_by_name`), line (first one in the input).
+    (`tui.analysis.tensor_cores.verdicts.verdicts_by_name`), line (first one in the input).
     ``time_pct`` is the share of the session's GPU time: the summed durations of its kernels, copies, memsets, unified
     memory work and whole CUDA graphs. Where rows are missing from the log's own table (its percentages do not add up to
     100), the percentages are those that the log prints, since the whole is known to it alone.
@@ -160,10 +160,10 @@ def launches(
 ) -> pl.DataFrame:
     """The activities of one name of one session, in time order.
 
-    Their own columns, with the verdict on tensor cores completed (`tui.analysis.tensor_cores.with_verdicts`), ``grid``
+    Their own columns, with the verdict on tensor cores completed (`tensor_cores.verdicts.with_verdicts`), ``grid``
     and ``block`` as text, as ``(27848 1 1)``, the occupancy of each launch
-    (`tui.analysis.occupancy.with_occupancy`), and when and by which op it was launched
-    (`tui.analysis.launch_origin.with_launched_by`).
+    (`tui.analysis.occupancy.theoretical.with_occupancy`), and when and by which op it was launched
+    (`tui.analysis.launches.origin.with_launched_by`).
 
     Args:
         profile: Where to look.

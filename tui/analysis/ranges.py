@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.durations import FIGURES, figures, merged_figures, total
-from tui.analysis.launch_times import launched, with_launched_within
+from tui.analysis.launches.times import launched, with_launched_within
 from tui.analysis.memo import once_per_profile
 from tui.model.columns import ColumnKind, columns
 from tui.model.view import TableSpec

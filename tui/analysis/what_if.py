@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from tui.analysis.interval_sets import union_of
-from tui.analysis.timelines import timelines
+from tui.analysis.gpu_time.interval_sets import union_of
+from tui.analysis.gpu_time.timelines import timelines
 
 if TYPE_CHECKING:
-    from tui.analysis.timelines import Flags, Timeline
+    from tui.analysis.gpu_time.timelines import Flags, Timeline
     from tui.model.profile import Profile
 
 

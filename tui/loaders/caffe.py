@@ -16,7 +16,7 @@ from tui.loaders.caffe_net import NetText, Network
 
 if TYPE_CHECKING:
     from tui.loaders.collector import Collector, Session
-    from tui.loaders.section import Line, Section, TextReader
+    from tui.loaders.text.section import Line, Section, TextReader
 
 NS_PER_MS: Final = 1_000_000
 

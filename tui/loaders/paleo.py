@@ -17,7 +17,7 @@ from tui.loaders.paleo_context import Context, Static, Summary
 
 if TYPE_CHECKING:
     from tui.loaders.collector import Collector
-    from tui.loaders.section import Line, Section, TextReader
+    from tui.loaders.text.section import Line, Section, TextReader
 
 NS_PER_MS: Final = 1_000_000
 MAX_MS: Final = 10**12

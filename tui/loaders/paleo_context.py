@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from tui.loaders.collector import Collector
-    from tui.loaders.section import Line
+    from tui.loaders.text.section import Line
 
 _SUMMARY_ROW: Final = re.compile(r"\s+(?P<layer>\S+)\s+\[(?P<outputs>[\d, ]+)\]\s*(?P<rest>.*)")
 _FILTERS: Final = re.compile(r"Filters: \[([\d, ]+)\]")

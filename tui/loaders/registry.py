@@ -23,7 +23,7 @@ from tui.loaders.rocpd import ROCPD, ROCPROF_DATABASE
 from tui.loaders.rocprof import ROCPROF_CSV, ROCPROFV3_CSV
 from tui.loaders.source import Source
 from tui.loaders.sqlite.loader import DatabaseLoader
-from tui.loaders.text_log import TextLogLoader
+from tui.loaders.text.text_log import TextLogLoader
 from tui.loaders.tf_timeline import TfTimelineLoader
 from tui.loaders.xla.loader import XlaTraceLoader
 from tui.model.errors import ProftuiError

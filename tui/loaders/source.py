@@ -17,15 +17,15 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from tui.loaders.base import LoadProgress, Report, keep_going
-from tui.loaders.block import Block as Block
-from tui.loaders.cleaning import clean_line
 from tui.loaders.decompress import DamagedStreamError, compression_of, decompressed
-from tui.loaders.encoding import Encoding, as_utf8, encoding_of
 from tui.loaders.file_kinds import why_empty
-from tui.loaders.line_tags import tag_of
-from tui.loaders.lines import whole_lines
-from tui.loaders.notebook import is_notebook, unquoted
-from tui.loaders.stored_text import StoredText
+from tui.loaders.text.block import Block as Block
+from tui.loaders.text.cleaning import clean_line
+from tui.loaders.text.encoding import Encoding, as_utf8, encoding_of
+from tui.loaders.text.line_tags import tag_of
+from tui.loaders.text.lines import whole_lines
+from tui.loaders.text.notebook import is_notebook, unquoted
+from tui.loaders.text.stored_text import StoredText
 from tui.model.errors import ProftuiError
 
 HEAD_SIZE: Final = 1 << 16

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from tui.analysis.api import API, API_INSTANCES, api, api_instances
-from tui.analysis.capabilities import how_to_record, why_none
-from tui.analysis.needs import API_TRACE, API_WORK
+from tui.analysis.inputs.capabilities import how_to_record, why_none
+from tui.analysis.inputs.needs import API_TRACE, API_WORK
 from tui.screens.kernels import short
 from tui.screens.linked import Level, LinkedTablesScreen, Row
 

@@ -8,9 +8,9 @@ from textual import on
 from textual.containers import Container, Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 
-from tui.analysis.busy_over_time import busy_over_time
 from tui.analysis.dashboard import Dashboard, dashboard
-from tui.analysis.intervals import busy_time
+from tui.analysis.gpu_time.busy_over_time import busy_over_time
+from tui.analysis.gpu_time.intervals import busy_time
 from tui.analysis.issues import issues
 from tui.analysis.layers import layer_totals
 from tui.analysis.sessions import session_times

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from tui.analysis.capabilities import why_none
 from tui.analysis.gpus import GPUS, gpus
-from tui.analysis.needs import DEVICES
+from tui.analysis.inputs.capabilities import why_none
+from tui.analysis.inputs.needs import DEVICES
 from tui.screens.single import TableScreen
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from tui.analysis.capabilities import why_none
-from tui.analysis.iterations import ITERATIONS, iterations, reasons
-from tui.analysis.needs import ITERATIONS as NEEDED
+from tui.analysis.inputs.capabilities import why_none
+from tui.analysis.inputs.needs import ITERATIONS as NEEDED
+from tui.analysis.iterations.tables import ITERATIONS, iterations, reasons
 from tui.screens.single import TableScreen
 
 if TYPE_CHECKING:

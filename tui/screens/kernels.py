@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import polars as pl
 
-from tui.analysis.capabilities import how_to_record, why_none
 from tui.analysis.duration_spread import spread, variants
+from tui.analysis.inputs.capabilities import how_to_record, why_none
+from tui.analysis.inputs.needs import GPU_WORK, START_TIMES
 from tui.analysis.kernels import KERNELS, LAUNCHES, kernels, launches
-from tui.analysis.launch_config import launch_config
-from tui.analysis.launch_origin import launch_origin
-from tui.analysis.measured_metrics import measured_metrics
-from tui.analysis.needs import GPU_WORK, START_TIMES
-from tui.analysis.neighbours import neighbours
-from tui.analysis.occupancy_advice import advice_for
-from tui.analysis.profile_next import profile_next
+from tui.analysis.launches.config import launch_config
+from tui.analysis.launches.measured_metrics import measured_metrics
+from tui.analysis.launches.neighbours import neighbours
+from tui.analysis.launches.origin import launch_origin
+from tui.analysis.launches.profile_next import profile_next
+from tui.analysis.occupancy.advice import advice_for
 from tui.analysis.what_if import what_if
 from tui.fitting import shorten_symbol
 from tui.model.names import short_name

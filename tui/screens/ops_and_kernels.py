@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from tui.analysis.capabilities import missing, why_none
+from tui.analysis.inputs.capabilities import missing, why_none
+from tui.analysis.inputs.needs import GPU_WORK
 from tui.analysis.kernels import LAUNCHES
-from tui.analysis.needs import GPU_WORK
-from tui.analysis.op_drill import (
+from tui.analysis.ops.drill import (
     KERNELS_OF_OP,
     activities_of_recorded_op,
     kernels_of_recorded_op,
     launches_of_recorded_op,
     op_calls,
 )
-from tui.analysis.ops import OP_KERNELS, OPS, has_recorded_ops, kernels_of_op, ops, ops_spec
+from tui.analysis.ops.tables import OP_KERNELS, OPS, has_recorded_ops, kernels_of_op, ops, ops_spec
 from tui.analysis.what_if import what_if
 from tui.fitting import clip_middle
 from tui.screens.kernels import LaunchScreen, launches_of_kernel, no_kernels, no_launches, short
@@ -42,7 +42,7 @@ def is_recorded(row: Row) -> bool:
 
 
 def selection(row: Row) -> dict[str, Any]:
-    """What tells a recorded op, or work without an op, apart: arguments of `tui.analysis.op_drill`."""
+    """What tells a recorded op, or work without an op, apart: arguments of `tui.analysis.ops.drill`."""
     reason = row["why_no_op"]
     return {"session": row["session"], "op": None if reason else row["op"], "why_no_op": reason}
 

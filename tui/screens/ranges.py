@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from tui.analysis.capabilities import how_to_record, why_none
-from tui.analysis.needs import RANGES as NEEDED
+from tui.analysis.inputs.capabilities import how_to_record, why_none
+from tui.analysis.inputs.needs import RANGES as NEEDED
 from tui.analysis.ranges import RANGE_INSTANCES, RANGES, instances_of, ranges_by_name
 from tui.fitting import clip_middle
 from tui.screens.linked import Level, LinkedTablesScreen, Row

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 
-from tui.analysis.replayed import replayed_sessions
+from tui.analysis.inputs.replayed import replayed_sessions
 from tui.screens.base import ViewScreen
 from tui.widgets.table_pane import TablePane
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from tui.analysis.capabilities import why_none
-from tui.analysis.needs import TOOL_REPORT as NEEDED
+from tui.analysis.inputs.capabilities import why_none
+from tui.analysis.inputs.needs import TOOL_REPORT as NEEDED
 from tui.analysis.tool_report import TOOL_REPORT, tool_report
 from tui.screens.single import TableScreen
 

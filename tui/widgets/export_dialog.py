@@ -10,9 +10,9 @@ from textual import on, work
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from tui.export import FORMATS, format_of, write
 from tui.fmt import count
 from tui.model.errors import ProftuiError
+from tui.output.export import FORMATS, format_of, write
 from tui.text import plain
 from tui.widgets.dialog import ChoiceLine, Dialog
 

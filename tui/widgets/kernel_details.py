@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     import polars as pl
 
     from tui.analysis.duration_spread import SlowPart, Spread
-    from tui.analysis.occupancy_advice import Advice
-    from tui.analysis.profile_next import ProfileNext
+    from tui.analysis.launches.profile_next import ProfileNext
+    from tui.analysis.occupancy.advice import Advice
     from tui.analysis.what_if import Gain
     from tui.widgets.details import Line
 

@@ -14,12 +14,12 @@ from tui.widgets.kernel_details import advice_lines, gain_lines, next_lines
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tui.analysis.launch_config import LaunchConfig
-    from tui.analysis.launch_origin import LaunchOrigin
-    from tui.analysis.measured_metrics import Measured
-    from tui.analysis.neighbours import Neighbour
-    from tui.analysis.occupancy_advice import Advice
-    from tui.analysis.profile_next import ProfileNext
+    from tui.analysis.launches.config import LaunchConfig
+    from tui.analysis.launches.measured_metrics import Measured
+    from tui.analysis.launches.neighbours import Neighbour
+    from tui.analysis.launches.origin import LaunchOrigin
+    from tui.analysis.launches.profile_next import ProfileNext
+    from tui.analysis.occupancy.advice import Advice
     from tui.analysis.what_if import Gain
 
 NAME_CELLS = 48

@@ -12,7 +12,7 @@ from tui.widgets.details import Details
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tui.analysis.recording import Need
+    from tui.analysis.inputs.recording import Need
 
 
 def needs_text(needs: Iterable[Need]) -> Details:

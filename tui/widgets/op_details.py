@@ -11,7 +11,7 @@ from tui.widgets.details import Details, sections, whole_value
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tui.analysis.op_drill import OpCalls, Values
+    from tui.analysis.ops.drill import OpCalls, Values
     from tui.model.view import TableSpec
     from tui.widgets.details import Line
 

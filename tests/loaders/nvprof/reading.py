@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tui.loaders.nvprof import NVPROF
 from tui.loaders.source import Source
-from tui.loaders.text_log import TextLogLoader
+from tui.loaders.text.text_log import TextLogLoader
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile

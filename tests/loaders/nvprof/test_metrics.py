@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tui.loaders.nvprof import NVPROF
 from tui.loaders.nvprof.metric_values import measured, values_of
 from tui.loaders.source import Source
-from tui.loaders.text_log import TextLogLoader
+from tui.loaders.text.text_log import TextLogLoader
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from tui.analysis.api import api
-from tui.analysis.capabilities import missing
-from tui.analysis.cutting import NOT_REPEATED
-from tui.analysis.devices import device_facts
 from tui.analysis.expert.spans import GpuTime
-from tui.analysis.intervals import busy_time
-from tui.analysis.iterations import iterations
-from tui.analysis.launch_delays import launch_calls
-from tui.analysis.occupancy import occupancy
-from tui.analysis.op_rules import classify
-from tui.analysis.ops import classified_kernels
-from tui.analysis.recording import Tool, tool_of
+from tui.analysis.gpu_time.intervals import busy_time
+from tui.analysis.inputs.capabilities import missing
+from tui.analysis.inputs.devices import device_facts
+from tui.analysis.inputs.recording import Tool, tool_of
+from tui.analysis.iterations.cutting import NOT_REPEATED
+from tui.analysis.iterations.tables import iterations
+from tui.analysis.launches.delays import launch_calls
+from tui.analysis.occupancy.theoretical import occupancy
+from tui.analysis.ops.rules import classify
+from tui.analysis.ops.tables import classified_kernels
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -113,7 +113,7 @@ class Case:
 
     @cached_property
     def work(self) -> pl.DataFrame:
-        """GPU work by name: `tui.analysis.ops.classified_kernels`, ``op_type`` as text."""
+        """GPU work by name: `tui.analysis.ops.tables.classified_kernels`, ``op_type`` as text."""
         return classified_kernels(self.profile).with_columns(pl.col("op_type", "kind").cast(pl.String))
 
     @cached_property
@@ -202,7 +202,7 @@ class Case:
 
     @cached_property
     def busy(self) -> pl.DataFrame:
-        """`tui.analysis.intervals.busy_time`."""
+        """`tui.analysis.gpu_time.intervals.busy_time`."""
         return busy_time(self.profile)
 
     @cached_property
@@ -259,7 +259,7 @@ class Case:
 
     @cached_property
     def facts(self) -> pl.DataFrame:
-        """`tui.analysis.devices.device_facts` of the devices that it names or uses."""
+        """`tui.analysis.inputs.devices.device_facts` of the devices that it names or uses."""
         return device_facts(self.profile, gpu=self.gpu)
 
     @cached_property
@@ -270,7 +270,7 @@ class Case:
 
     @cached_property
     def configs(self) -> pl.DataFrame:
-        """`tui.analysis.occupancy.occupancy`: one row per kernel and launch configuration, with sm_count and blocks.
+        """`occupancy.theoretical.occupancy`: one row per kernel and launch configuration, with sm_count and blocks.
 
         Kernels of communication are left out: they take few SMs on purpose.
         """

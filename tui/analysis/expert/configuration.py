@@ -12,7 +12,7 @@ from tui.analysis.expert.launches import filled_pct
 from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.utilisation import TENSORBOARD
 from tui.analysis.expert.words import called, counted, named
-from tui.analysis.occupancy import WARP, capabilities
+from tui.analysis.occupancy.theoretical import WARP, capabilities
 from tui.fmt import duration, percent
 
 if TYPE_CHECKING:

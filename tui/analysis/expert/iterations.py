@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.analysis import needs as held
 from tui.analysis.expert import needs
 from tui.analysis.expert.figures import real, whole
 from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.precision import DLPROF, config_known, model_config
 from tui.analysis.expert.utilisation import ROOT_CAUSES, SAGEMAKER, TENSORBOARD
 from tui.analysis.expert.words import counted
-from tui.analysis.host_phases import HostPhase, host_phases
-from tui.analysis.interval_sets import EMPTY, IntervalSet
+from tui.analysis.gpu_time.host_phases import HostPhase, host_phases
+from tui.analysis.gpu_time.interval_sets import EMPTY, IntervalSet
+from tui.analysis.inputs import needs as held
 from tui.fmt import duration, percent, size
 
 if TYPE_CHECKING:

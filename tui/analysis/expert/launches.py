@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.analysis import needs as held
 from tui.analysis.expert import needs
 from tui.analysis.expert.case import parts_of
 from tui.analysis.expert.figures import total
@@ -15,8 +14,9 @@ from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity
 from tui.analysis.expert.transfers import RATELPROF, TRACELENS
 from tui.analysis.expert.utilisation import ADVISOR, HTA, ROOT_CAUSES, VISUAL_PROFILER
 from tui.analysis.expert.words import called, counted, largest, named, rounded
+from tui.analysis.gpu_time.interval_sets import union_of
 from tui.analysis.grouping import distinct
-from tui.analysis.interval_sets import union_of
+from tui.analysis.inputs import needs as held
 from tui.fmt import duration, percent
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis import needs as held
 from tui.analysis.expert.figures import total
-from tui.analysis.recording import Tool
+from tui.analysis.inputs import needs as held
+from tui.analysis.inputs.recording import Tool
 from tui.fmt import duration, percent
 
 if TYPE_CHECKING:

@@ -13,13 +13,13 @@ from tui.analysis.expert.figures import total, whole
 from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.utilisation import ADVISOR, ROOT_CAUSES
 from tui.analysis.expert.words import called, counted, named
-from tui.analysis.tensor_core_time import tensor_core_time, tensor_core_use
-from tui.analysis.tensor_cores import tensor_cores_by_device
+from tui.analysis.tensor_cores.efficiency import tensor_core_time, tensor_core_use
+from tui.analysis.tensor_cores.verdicts import tensor_cores_by_device
 from tui.fmt import duration, percent
 
 if TYPE_CHECKING:
     from tui.analysis.expert.case import Case
-    from tui.analysis.tensor_core_time import TensorCoreUse
+    from tui.analysis.tensor_cores.efficiency import TensorCoreUse
 
 PRECISION: Final = Family.PRECISION
 DLPROF: Final = "https://docs.nvidia.com/deeplearning/frameworks/dlprof-user-guide/"

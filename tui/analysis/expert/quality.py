@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis import needs as held
 from tui.analysis.expert import needs
 from tui.analysis.expert.figures import real, total
 from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.words import called, counted, named
+from tui.analysis.inputs import needs as held
 from tui.fmt import duration, percent, rate, size
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from tui.analysis.interval_sets import EMPTY, IntervalSet, at_least, union_of
+from tui.analysis.gpu_time.interval_sets import EMPTY, IntervalSet, at_least, union_of
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis import needs as held
 from tui.analysis.expert import needs
 from tui.analysis.expert.figures import real
 from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.utilisation import NSIGHT, ROOT_CAUSES, VISUAL_PROFILER
 from tui.analysis.expert.words import called, counted, largest, named
+from tui.analysis.inputs import needs as held
 from tui.fmt import duration, percent, rate, size
 from tui.loaders.linking.launches import with_launch
 

@@ -12,7 +12,7 @@ from tui.analysis.expert.case import parts_of
 from tui.analysis.expert.figures import real, whole
 from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.words import called, counted, gpu_called, named, rounded
-from tui.analysis.interval_sets import IntervalSet, union_of
+from tui.analysis.gpu_time.interval_sets import IntervalSet, union_of
 from tui.fmt import duration, percent
 
 if TYPE_CHECKING:

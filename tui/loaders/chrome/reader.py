@@ -21,8 +21,8 @@ from tui.loaders.chrome.scanning import scan
 from tui.loaders.chrome.stream import Stream
 from tui.loaders.chrome.tally import Tally
 from tui.loaders.chrome.trace import Arg
-from tui.loaders.encoding import as_utf8, encoding_of
 from tui.loaders.source import Note, Source, size_in_words
+from tui.loaders.text.encoding import as_utf8, encoding_of
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:

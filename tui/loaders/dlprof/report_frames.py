@@ -18,8 +18,8 @@ from tui.model.schema import NAME
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tui.loaders.cell_values import CellValues
     from tui.loaders.collector import Collector
+    from tui.loaders.text.cell_values import CellValues
 
 _YES: Final = {"yes": True, "no": False}
 

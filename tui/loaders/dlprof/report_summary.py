@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from tui.loaders.csv_table import split_cells
 from tui.loaders.dlprof.gpu_work import TOOL
+from tui.loaders.text.csv_table import split_cells
 
 if TYPE_CHECKING:
     from tui.loaders.collector import Collector, Value
-    from tui.loaders.section import Line
+    from tui.loaders.text.section import Line
 
 PARTS: Final = ("System Config", "Summary Report", "Iterations", "All Ops", "All Kernels")
 """Their titles; the report begins with the first."""
@@ -37,7 +37,7 @@ def name_and_unit(title: str) -> tuple[str, str | None]:
 
 
 class Summary:
-    """The lines of one summary report, as a `tui.loaders.section.Section`."""
+    """The lines of one summary report, as a `tui.loaders.text.section.Section`."""
 
     def __init__(self, collector: Collector, format_name: str, line: Line) -> None:
         """Begin with the line of the first title."""

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.loaders.base import Format
-from tui.loaders.cell_values import CellValues
-from tui.loaders.csv_table import CsvTable, split_cells
 from tui.loaders.dlprof import report_frames as frames
 from tui.loaders.dlprof.gpu_work import TOOL
 from tui.loaders.dlprof.report_summary import PARTS, Summary
+from tui.loaders.text.cell_values import CellValues
+from tui.loaders.text.csv_table import CsvTable, split_cells
 
 if TYPE_CHECKING:
     from tui.loaders.collector import Collector, Session
-    from tui.loaders.section import Line, Section, TextReader
+    from tui.loaders.text.section import Line, Section, TextReader
 
 FORMAT: Final = Format(
     name="dlprof-csv",

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.loaders.base import Format
-from tui.loaders.csv_table import CsvTable
 from tui.loaders.ncu.launches import TOOL, add_launches, measured, shaped
 from tui.loaders.ncu.summary import add_summary
 from tui.loaders.ncu.tables import Page, long_form, page_of, summary_rows
+from tui.loaders.text.csv_table import CsvTable
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
     from tui.loaders.collector import Collector, Session
-    from tui.loaders.section import Line, Section, TextReader
+    from tui.loaders.text.section import Line, Section, TextReader
 
 FORMAT: Final = Format(
     name="ncu-csv",

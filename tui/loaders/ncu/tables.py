@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.loaders.csv_table import LINE, split_cells, unique_names
+from tui.loaders.text.csv_table import LINE, split_cells, unique_names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tui.loaders.collector import Collector
-    from tui.loaders.section import Line
+    from tui.loaders.text.section import Line
 
 LAUNCH: Final = MappingProxyType(
     {

@@ -8,7 +8,7 @@ from typing import Final
 
 import polars as pl
 
-from tui.loaders.cell_values import NS_PER_UNIT
+from tui.loaders.text.cell_values import NS_PER_UNIT
 
 _SIZES: Final = MappingProxyType(
     {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "p": 10**15, "ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30}

@@ -12,19 +12,19 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from tui.loaders.base import Format
-from tui.loaders.cell_values import CellValues
-from tui.loaders.csv_table import CsvTable
 from tui.loaders.nsys_stats.handing_over import hand_over
 from tui.loaders.nsys_stats.header import CUE, FIRST_CELL, TITLES, Header, header_of
 from tui.loaders.nsys_stats.rows import read_rows
 from tui.loaders.nsys_stats.state import FORMAT_NAME, Report, Run, State
 from tui.loaders.nsys_stats.text_table import TextTable
+from tui.loaders.text.cell_values import CellValues
+from tui.loaders.text.csv_table import CsvTable
 
 if TYPE_CHECKING:
     import polars as pl
 
     from tui.loaders.collector import Collector
-    from tui.loaders.section import Line, Section, TextReader
+    from tui.loaders.text.section import Line, Section, TextReader
 
 FORMAT: Final = Format(
     name=FORMAT_NAME,

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.loaders.cell_values import by_value
+from tui.loaders.text.cell_values import by_value
 
 if TYPE_CHECKING:
-    from tui.loaders.cell_values import CellValues
     from tui.loaders.nsys_stats.header import Header
+    from tui.loaders.text.cell_values import CellValues
 
 BYTES_PER_UNIT: Final = MappingProxyType(
     {

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.loaders.csv_table import LINE, MAX_STRAY_LINES, TableSink
 from tui.loaders.nsys_stats.header import header_of
+from tui.loaders.text.csv_table import LINE, MAX_STRAY_LINES, TableSink
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tui.loaders.section import Line
+    from tui.loaders.text.section import Line
 
 _RULE: Final = re.compile(r"[\s|+\u2500-\u257f-]*[-\u2500\u2501]{2,}[\s|+\u2500-\u257f-]*")
 _DASHES: Final = re.compile(r"-+")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.loaders.cell_values import NS_PER_UNIT, by_value
 from tui.loaders.nsys_stats.rows import device_number
+from tui.loaders.text.cell_values import NS_PER_UNIT, by_value
 from tui.model.names import kind_of, short_name
 from tui.model.schema import NAME
 

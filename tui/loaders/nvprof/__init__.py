@@ -11,7 +11,7 @@ from tui.loaders.nvprof.state import FORMAT_NAME
 
 if TYPE_CHECKING:
     from tui.loaders.collector import Collector
-    from tui.loaders.section import TextFormat
+    from tui.loaders.text.section import TextFormat
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from tui.loaders.nvprof.state import NvprofState, is_message
 from tui.loaders.nvprof.summary_rows import add_row
 
 if TYPE_CHECKING:
-    from tui.loaders.section import Line
+    from tui.loaders.text.section import Line
 
 _CPU_HEADER: Final = re.compile(r"\s*Time\(%\)(?:\s+Time)?\s+Name\s*")
 _CPU_ROW: Final = re.compile(

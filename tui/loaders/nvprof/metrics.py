@@ -15,7 +15,7 @@ from tui.loaders.nvprof.state import is_message
 
 if TYPE_CHECKING:
     from tui.loaders.nvprof.state import NvprofState
-    from tui.loaders.section import Line, Section
+    from tui.loaders.text.section import Line, Section
 
 _TEXT_HEADER: Final = re.compile(
     r"Invocations\s+(?:Metric Name\s+Metric Description|Event Name)\s+Min\s+Max\s+Avg(?P<total>\s+Total)?\s*"

@@ -16,7 +16,7 @@ from tui.loaders.nvprof.summary import open_summary
 from tui.loaders.nvprof.summary_csv import go_on_summary_csv, open_summary_csv
 from tui.loaders.nvprof.trace import open_trace
 from tui.loaders.nvprof.unified_memory import open_unified_memory
-from tui.loaders.section import Line, Section
+from tui.loaders.text.section import Line, Section
 
 if TYPE_CHECKING:
     from tui.loaders.collector import Collector, Session

@@ -15,7 +15,7 @@ from tui.loaders.nvprof.state import NvprofState, is_lead, is_message
 from tui.loaders.nvprof.summary_rows import add_rows
 
 if TYPE_CHECKING:
-    from tui.loaders.section import Line
+    from tui.loaders.text.section import Line
 
 _HEADER: Final = ("Time(%)", "Time", "Calls", "Avg", "Min", "Max", "Name")
 _MISREAD: Final = MappingProxyType({"Ava": "Avg", "Avq": "Avg"})

@@ -13,7 +13,7 @@ from tui.loaders.nvprof.state import NvprofState, is_lead, is_message
 from tui.loaders.nvprof.summary_rows import add_row, add_rows
 
 if TYPE_CHECKING:
-    from tui.loaders.section import Line
+    from tui.loaders.text.section import Line
 
 _SUMMARY: Final = ("Time(%)", "Time", "Calls", "Avg", "Min", "Max", "Name")
 _MEMORY: Final = ("Device", "Count", "Avg Size", "Min Size", "Max Size", "Total Size", "Total Time", "")

@@ -10,7 +10,7 @@ from tui.loaders.nvprof.names import identifiers
 if TYPE_CHECKING:
     from tui.loaders.nvprof.figures import Row, Units
     from tui.loaders.nvprof.state import NvprofState
-    from tui.loaders.section import Line
+    from tui.loaders.text.section import Line
 
 
 def add_row(

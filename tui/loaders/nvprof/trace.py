@@ -14,12 +14,12 @@ from tui.loaders.nvprof.trace_csv import CsvTrace
 from tui.loaders.nvprof.trace_layout import TextLayout, bare_row, csv_header, text_header
 from tui.loaders.nvprof.trace_table import TraceTable
 from tui.loaders.nvprof.trace_text_bulk import TextBulk, bulk_reads
-from tui.loaders.section import Line
+from tui.loaders.text.section import Line
 
 if TYPE_CHECKING:
-    from tui.loaders.block import Block
     from tui.loaders.nvprof.state import NvprofState
-    from tui.loaders.section import Section
+    from tui.loaders.text.block import Block
+    from tui.loaders.text.section import Section
 
 _NUMBER: Final = r"\d+(?:\.\d*)?(?:e[+-]?\d+)?"
 _TIME: Final = re.compile(rf"{_NUMBER}(?:ns|us|ms|s)")

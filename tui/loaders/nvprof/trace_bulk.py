@@ -22,10 +22,10 @@ from tui.loaders.nvprof.trace_layout import csv_header, text_header
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from tui.loaders.block import Block
     from tui.loaders.nvprof.trace_numbers import Bytes, Mask, Places
     from tui.loaders.nvprof.trace_table import TraceTable
-    from tui.loaders.section import Line
+    from tui.loaders.text.block import Block
+    from tui.loaders.text.section import Line
 
 ODD: Final = -2
 """In place of the code of cells that the tolerant reader has to look at."""

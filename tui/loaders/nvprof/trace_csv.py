@@ -12,10 +12,10 @@ from tui.loaders.nvprof.trace_csv_bulk import CsvBulk, bulk_reads
 from tui.loaders.nvprof.trace_layout import CsvLayout, csv_header, split_csv
 
 if TYPE_CHECKING:
-    from tui.loaders.block import Block
     from tui.loaders.nvprof.state import NvprofState
     from tui.loaders.nvprof.trace_table import TraceTable
-    from tui.loaders.section import Line
+    from tui.loaders.text.block import Block
+    from tui.loaders.text.section import Line
 
 _NUMBER: Final = re.compile(r"\d+(?:\.\d*)?(?:e[+-]?\d+)?")
 

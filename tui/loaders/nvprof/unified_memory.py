@@ -10,7 +10,7 @@ from tui.loaders.nvprof.state import NvprofState, is_message
 from tui.loaders.nvprof.summary_rows import add_row
 
 if TYPE_CHECKING:
-    from tui.loaders.section import Line
+    from tui.loaders.text.section import Line
 
 _HEADER: Final = re.compile(r"\s*Count\s+Avg Size\s+Min Size\s+Max Size\s+Total Size\s+Total Time\s+Name\s*")
 _DEVICE: Final = re.compile(r'\s*Device "(?P<name>[^"]*?)(?: \((?P<device>\d+)\))?"\s*')

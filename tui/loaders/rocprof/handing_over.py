@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.loaders.cell_values import CellValues, by_value
 from tui.loaders.linking.whole_run import linked
 from tui.loaders.rocprof.rows import agent_number
+from tui.loaders.text.cell_values import CellValues, by_value
 from tui.model.names import short_name
 from tui.model.schema import NAME
 

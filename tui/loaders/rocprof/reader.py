@@ -8,18 +8,18 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from tui.loaders.base import Format
-from tui.loaders.cell_values import CellValues
-from tui.loaders.csv_table import CsvTable
 from tui.loaders.rocprof.handing_over import Run, Table, hand_over
 from tui.loaders.rocprof.header import CUE, FIRST_CELL, V1, V3, WHOLE, Header, header_of
 from tui.loaders.rocprof.rows import read_rows
+from tui.loaders.text.cell_values import CellValues
+from tui.loaders.text.csv_table import CsvTable
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
     import polars as pl
 
     from tui.loaders.collector import Collector
-    from tui.loaders.section import Line, Section, TextReader
+    from tui.loaders.text.section import Line, Section, TextReader
 
 FORMAT_V3: Final = Format(
     name=V3,

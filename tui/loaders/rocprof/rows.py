@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.loaders.cell_values import by_value
+from tui.loaders.text.cell_values import by_value
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
-    from tui.loaders.cell_values import CellValues
     from tui.loaders.rocprof.header import Header
+    from tui.loaders.text.cell_values import CellValues
 
 _CLONE: Final = re.compile(r"(?: \[clone \.kd\]|\.kd)$")
 _AGENT: Final = re.compile(r"(?:Agent |GPU[ -]?)?(\d{1,6})", re.IGNORECASE)

@@ -1,0 +1,125 @@
+"""Rows of separated values: many at once are the same as one by one."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from typing import TYPE_CHECKING
+
+import polars as pl
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui.loaders.text.block import Block
+from tui.loaders.text.csv_table import CsvTable, unique_names
+
+if TYPE_CHECKING:
+    from tui.loaders.text.section import Line
+
+HEADER = re.compile("first")
+ENDS = re.compile("==")
+
+
+class Sink:
+    """Keeps everything."""
+
+    def __init__(self) -> None:
+        self.parts: list[pl.DataFrame] = []
+        self.bad: list[int] = []
+
+    def add(self, cells: pl.DataFrame) -> None:
+        self.parts.append(cells.cast({name: pl.String for name in cells.columns if name != "line"}))
+
+    def damaged(self, line: Line, reason: str) -> None:
+        self.bad.append(line.number)
+
+    def close(self) -> None:
+        pass
+
+    @property
+    def rows(self) -> list[tuple[object, ...]]:
+        return pl.concat(self.parts).rows() if self.parts else []
+
+
+def read(text: str, *, bulk: bool, width: int = 3, whole: tuple[str, ...] = (), last_is_text: bool = False) -> Sink:
+    """Read all lines of a text as a table; with ``bulk`` off, one by one."""
+    sink = Sink()
+    columns = ["a", "b", "c", "d"][:width]
+    table = CsvTable(columns, sink, header=HEADER, ends=ENDS, whole=whole, last_is_text=last_is_text)
+    block = Block.of(text.encode(), 1)
+    index = 0
+    while index < block.line_count:
+        if bulk:
+            index = table.take_block(block, index)
+        if index < block.line_count and not table.take(block.line(index)):
+            break
+        index += 1
+    table.close()
+    return sink
+
+
+CELLS = st.text(st.sampled_from('ab1,"\n é'), max_size=6)
+
+
+@given(st.lists(st.tuples(CELLS, CELLS, CELLS), max_size=90))
+def test_what_a_program_writes_is_read_back(rows: list[tuple[str, str, str]]) -> None:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC).writerows([("x" + a, b, c) for a, b, c in rows])
+    expected = [("x" + a, b or None, c or None) for a, b, c in rows]
+    for bulk in (True, False):
+        sink = read(text.getvalue(), bulk=bulk)
+        assert [row[:3] for row in sink.rows] == expected
+        assert sink.bad == []
+    assert read(text.getvalue(), bulk=True).rows == read(text.getvalue(), bulk=False).rows
+
+
+@given(st.lists(st.text(st.sampled_from('ab1,"=- é\t'), max_size=12), max_size=200))
+def test_garbage_is_the_same_in_bulk_and_one_by_one(lines: list[str]) -> None:
+    text = "".join(f"{line}\n" for line in lines)
+    bulk, single = (read(text, bulk=bulk, whole=("a",) if bulk else ()) for bulk in (True, False))
+    assert bulk.rows == single.rows
+    assert bulk.bad == single.bad
+
+
+def test_many_plain_rows_have_their_lines_and_an_odd_one_among_them_is_read_alone() -> None:
+    lines = [f"{n},x{n},{2 * n}" for n in range(1000)]
+    lines[400] = '400,"two\nlines",800'
+    sink = read("\n".join(lines) + "\n", bulk=True, whole=("a", "c"))
+    assert [row[0] for row in sink.rows] == [str(n) for n in range(1000)]
+    assert sink.rows[400] == ("400", "two\nlines", "800", 401)
+    assert sink.rows[401][3] == 403
+    assert sink.bad == []
+
+
+def test_a_column_that_is_not_of_whole_numbers_after_all_comes_as_text() -> None:
+    sink = read("".join(f"{n},x,{n}\n" for n in range(200)) + "n/a,x,1.5\n", bulk=True, whole=("a", "c"))
+    assert sink.rows[-1] == ("n/a", "x", "1.5", 201)
+    assert len(sink.rows) == 201
+
+
+def test_another_header_or_line_ends_the_table() -> None:
+    rows = "".join(f"{n},x,{n}\n" for n in range(300))
+    for end in ("first,b,c\n", "== the end ==\n"):
+        for bulk in (True, False):
+            assert len(read(rows + end + rows, bulk=bulk).rows) == 300
+
+
+def test_rows_that_are_short_or_long_are_told_and_surplus_text_belongs_to_the_last_cell() -> None:
+    text = "1,2,3\n4,5\n1,2,3,4,5\n7,8,9\n"
+    sink = read(text, bulk=True)
+    assert [row[3] for row in sink.rows] == [1, 4]
+    assert sink.bad == [2, 3]
+    assert read(text, bulk=True, last_is_text=True).rows[1] == ("1", "2", "3,4,5", 3)
+
+
+def test_program_output_between_rows_is_no_row_and_too_much_of_it_ends_the_table() -> None:
+    few = read("1,2,3\n" + "hello\n" * 5 + "4,5,6\n", bulk=True)
+    assert [row[3] for row in few.rows] == [1, 7]
+    assert few.bad == []
+    assert len(read("1,2,3\n" + "hello\n" * 30 + "4,5,6\n", bulk=True).rows) == 1
+    assert len(read("1,2,3\n\nhello\n4,5,6\n", bulk=True).rows) == 1
+
+
+def test_names_of_columns_are_distinct() -> None:
+    assert unique_names(["a", "a", "a 1", "", "line"]) == ["a", "a 1", "a 1 2", "column 3", "line 4"]

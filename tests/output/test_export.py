@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+import zipfile
+from pathlib import Path
+from xml.etree import ElementTree
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from tui.cli.arguments import EXPORT_FORMATS
+from tui.cli.headless import BINARY_FORMATS
+from tui.model.errors import ProftuiError
+from tui.output import export
+from tui.output.export import for_terminal, format_of, markdown_table, write
+
+NAMES = ['void f<float, 4>(int, "x")', "=SUM(A1)", "+a|b", "line\nend", "\x1b[31mred", None, "http://x"]
+
+
+@pytest.fixture
+def frame() -> pl.DataFrame:
+    return pl.DataFrame(
+        {
+            "name": pl.Series(NAMES, dtype=pl.Categorical()),
+            "total_ns": pl.Series([753_580_086, None, 2**53 + 1, 0, 1, 2, 3], dtype=pl.Int64),
+            "time_pct": [100.0, 0.1, None, 1 / 3, 5e-324, 1e300, -0.5],
+            "uses_tensor_core": [True, False, None, None, None, None, None],
+        }
+    )
+
+
+def written(frame: pl.DataFrame, format_name: str) -> bytes:
+    stream = io.BytesIO()
+    write(frame, stream, format_name)
+    return stream.getvalue()
+
+
+def as_strings(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame.with_columns(pl.col("name").cast(pl.String))
+
+
+@pytest.mark.parametrize(("format_name", "delimiter"), [("csv", ","), ("tsv", "\t")])
+def test_separated_values_keep_every_byte_and_digit(frame: pl.DataFrame, format_name: str, delimiter: str) -> None:
+    text = written(frame, format_name).decode()
+    rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
+    assert rows[0] == ["name", "total_ns", "time_pct", "uses_tensor_core"]
+    assert [row[0] for row in rows[1:]] == [name or "" for name in NAMES]
+    assert [row[1] for row in rows[1:]] == ["753580086", "", "9007199254740993", "0", "1", "2", "3"]
+    assert [float(row[2]) if row[2] else None for row in rows[1:]] == frame["time_pct"].to_list()
+    assert [row[3] for row in rows[1:]] == ["true", "false", "", "", "", "", ""]
+    assert "\r" not in text
+
+
+def test_json_is_a_list_of_objects(frame: pl.DataFrame) -> None:
+    assert json.loads(written(frame, "json")) == frame.to_dicts()
+    assert [json.loads(line) for line in written(frame, "ndjson").splitlines()] == frame.to_dicts()
+
+
+def test_parquet_reads_back_with_its_types(frame: pl.DataFrame) -> None:
+    assert_frame_equal(pl.read_parquet(io.BytesIO(written(frame, "parquet"))), as_strings(frame))
+
+
+def test_excel_holds_texts_and_numbers_but_no_formulas(frame: pl.DataFrame) -> None:
+    with zipfile.ZipFile(io.BytesIO(written(frame, "xlsx"))) as book:
+        sheet = ElementTree.fromstring(book.read("xl/worksheets/sheet1.xml"))
+        shared = ElementTree.fromstring(book.read("xl/sharedStrings.xml"))
+        styles = book.read("xl/styles.xml").decode()
+    space = {"x": "http://schemas.openxmlformats.org/spreadsheetml/2006/main"}
+    texts = ["".join(item.itertext()) for item in shared.findall("x:si", space)]
+    assert "=SUM(A1)" in texts
+    assert "http://x" in texts
+    assert sheet.find(".//x:f", space) is None
+    assert sheet.find(".//x:hyperlink", space) is None
+    cell = sheet.find(".//x:c[@r='B2']/x:v", space)
+    assert cell is not None
+    assert cell.text == "753580086"
+    assert "#,##0" not in styles
+
+
+def test_excel_that_cannot_hold_it_says_so(monkeypatch: pytest.MonkeyPatch, frame: pl.DataFrame) -> None:
+    monkeypatch.setattr(export, "EXCEL_ROWS", 6)
+    with pytest.raises(ProftuiError, match=r"holds 6 rows, this has 7; export csv or parquet"):
+        written(frame, "xlsx")
+
+
+def test_excel_without_its_package_names_the_command(monkeypatch: pytest.MonkeyPatch, frame: pl.DataFrame) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "xlsxwriter", None)
+    with pytest.raises(ProftuiError, match=r"pip install 'proftui\[excel\]'"):
+        written(frame, "xlsx")
+
+
+def test_markdown_cells_are_never_markup(frame: pl.DataFrame) -> None:
+    lines = written(frame, "markdown").decode().splitlines()
+    assert lines[:3] == [
+        "| name | total_ns | time_pct | uses_tensor_core |",
+        "| --- | ---: | ---: | --- |",
+        '| void f\\<float, 4>(int, "x") | 753580086 | 100.0 | true |',
+    ]
+    assert lines[4].startswith("| +a\\|b | 9007199254740993 |")
+    assert lines[5].startswith("| line·end | 0 |")
+    assert len(lines) == 2 + len(NAMES)
+
+
+def test_markdown_escapes() -> None:
+    table = markdown_table(["a_b", "n"], [["__x__ *y* `z` [l](u) &amp; <b>", "1"]], [False, True])
+    assert table.splitlines()[2] == "| \\_\\_x\\_\\_ \\*y\\* \\`z\\` \\[l](u) &amp;amp; \\<b> | 1 |"
+
+
+def test_a_terminal_gets_no_escapes(frame: pl.DataFrame) -> None:
+    assert for_terminal(frame)["name"].to_list()[3:6] == ["line·end", "·[31mred", None]
+
+
+def test_a_file_is_whole_or_absent(tmp_path: Path, frame: pl.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "out.csv"
+
+    def fails(_frame: pl.DataFrame, stream: io.BytesIO) -> None:
+        stream.write(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setitem(export.FORMATS, "csv", fails)
+    with pytest.raises(ProftuiError, match=r"out\.csv cannot be written: No space left on device"):
+        write(frame, target, "csv")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_is_replaced_only_when_told(tmp_path: Path, frame: pl.DataFrame) -> None:
+    target = tmp_path / "out.tsv"
+    target.write_text("mine")
+    with pytest.raises(ProftuiError, match=r"out\.tsv exists; .*--overwrite"):
+        write(frame, target, "tsv")
+    assert target.read_text() == "mine"
+    write(frame, target, "tsv", overwrite=True)
+    assert target.read_bytes() == written(frame, "tsv")
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_a_link_stays_a_link_and_a_device_a_device(tmp_path: Path, frame: pl.DataFrame) -> None:
+    (tmp_path / "real.csv").write_text("old")
+    (tmp_path / "link.csv").symlink_to(tmp_path / "real.csv")
+    write(frame, tmp_path / "link.csv", "csv", overwrite=True)
+    assert (tmp_path / "link.csv").is_symlink()
+    assert (tmp_path / "real.csv").read_bytes() == written(frame, "csv")
+    write(frame, Path("/dev/null"), "csv")
+    assert Path("/dev/null").is_char_device()
+
+
+@pytest.mark.parametrize("place", ["", "missing/out.csv"])
+def test_a_place_that_cannot_be_written(tmp_path: Path, frame: pl.DataFrame, place: str) -> None:
+    with pytest.raises(ProftuiError, match=r"is a directory|cannot be written: No such file"):
+        write(frame, tmp_path / place, "csv")
+
+
+def test_an_unknown_format_lists_the_known() -> None:
+    with pytest.raises(ProftuiError, match=r"cannot export docx; formats: csv, tsv"):
+        write(pl.DataFrame(), io.BytesIO(), "docx")
+
+
+def test_the_ending_of_a_path_tells_the_format() -> None:
+    assert [format_of(path) for path in ("a.CSV", "a.jsonl", "a.md", "a.xlsx", "csv", "a.txt")] == [
+        "csv",
+        "ndjson",
+        "markdown",
+        "xlsx",
+        None,
+        None,
+    ]
+
+
+def test_the_command_line_offers_what_can_be_written() -> None:
+    assert tuple(export.FORMATS) == EXPORT_FORMATS
+    assert set(BINARY_FORMATS) < set(EXPORT_FORMATS)

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui.fitting import cell_width
+from tui.model.columns import columns
+from tui.output.text_table import laid_out, written
+
+COLUMNS = columns("name", "total_ns", "time_pct", "calls", "avg_ns", "max_ns", "kind")
+ROWS = pl.DataFrame(
+    {
+        "name": ["void cudnn::detail::dgrad_engine<float, int=128>(int, float const *)", "[CUDA memset]\x1b[2J"],
+        "total_ns": [353_980_000, 1_025],
+        "time_pct": [99.9997, 0.0003],
+        "calls": [1_200, 1],
+        "avg_ns": [294_983, 1_025],
+        "max_ns": [300_000, 1_025],
+        "kind": ["kernel", "memset"],
+    }
+)
+
+
+def test_numbers_are_aligned_and_the_name_comes_last() -> None:
+    table = laid_out(written(COLUMNS, ROWS), name="name", width=100)
+    assert table.lines == (
+        "Total ms   Time%  Calls  Avg µs  Max µs  Kind    Name",
+        "  353.98  >99.99  1,200  294.98  300.00  kernel  cudnn::detail::dgrad_engine<float, int=128>",
+        "  0.0010   <0.01      1    1.02    1.02  memset  [CUDA memset]·[2J",
+    )
+    assert table.left_out == ()
+
+
+def test_columns_go_by_priority_where_room_is_short() -> None:
+    table = laid_out(written(COLUMNS, ROWS), name="name", width=50)
+    assert table.lines[0] == "Total ms   Time%  Calls  Name"
+    assert table.lines[1] == "  353.98  >99.99  1,200  detail::dgrad_engine"
+    assert table.left_out == ("Avg µs", "Max µs", "Kind")
+
+
+def test_ascii() -> None:
+    table = laid_out(written(COLUMNS, ROWS, ascii_only=True), name="name", width=60, ascii_only=True)
+    assert "".join(table.lines).isascii()
+    assert "Avg us" in (*table.left_out, *table.lines[0].split("  "))
+
+
+@given(st.integers(30, 200), st.lists(st.text("行aß<,>:", min_size=1, max_size=80), min_size=1, max_size=5))
+def test_no_line_is_wider_than_it_may_be(width: int, names: list[str]) -> None:
+    rows = ROWS.sample(len(names), with_replacement=True).with_columns(pl.Series("name", names))
+    table = laid_out(written(COLUMNS, rows), name="name", width=width)
+    assert all(cell_width(line) <= width for line in table.lines)
+    assert len(table.lines) == 1 + len(names)
+
+
+def test_a_name_that_is_no_symbol_comes_first() -> None:
+    rows = pl.DataFrame({"op": ["convolution forward", "pooling"], "total_ns": [353_980_000, 1_440_000]})
+    assert laid_out(written(columns("op", "total_ns"), rows), name="op", width=80).lines == (
+        "Op                   Total ms",
+        "convolution forward    353.98",
+        "pooling                  1.44",
+    )
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_table_without_rows_is_its_heading(width: int) -> None:
+    assert laid_out(written(COLUMNS, ROWS.clear()), name="name", width=width).lines == (
+        "Total ns  Time%  Calls  Avg ns  Max ns  Kind  Name",
+    )

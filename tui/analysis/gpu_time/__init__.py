@@ -1,0 +1,1 @@
+"""Busy and idle time of GPUs, what overlaps, and what the CPU did meanwhile."""

@@ -1,0 +1,254 @@
+"""Where the wall time went: seven exclusive kinds of use, as DLProf's dashboard has them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from tui.analysis.by_session import by_session
+from tui.analysis.gpu_time.gpu_uses import GpuUse, gpu_uses
+from tui.analysis.gpu_time.host_phases import HostPhase, phases_in
+from tui.analysis.gpu_time.interval_sets import EMPTY, IntervalSet, union_length, union_of
+from tui.analysis.gpu_time.timelines import Timeline, timelines
+from tui.analysis.inputs.recording import Tool, tool_of
+from tui.analysis.memo import once_per_profile
+from tui.model.columns import columns
+from tui.model.view import TableSpec
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tui.model.profile import Profile
+
+    Ints = npt.NDArray[np.int64]
+
+
+class Category(StrEnum):
+    """What an instant of wall time was used for; of several the first one counts."""
+
+    TENSOR_CORES = "Using tensor cores"
+    OTHER_KERNELS = "Not using tensor cores"
+    UNKNOWN_KERNELS = "Kernels, tensor cores unknown"
+    """Not one of DLProf's, which knows it of every kernel; left out where there is none."""
+    MEMORY = "Memory"
+    DATALOADER = "Dataloader"
+    IO = "I/O"
+    CPU = "CPU"
+    OTHER = "Other"
+
+
+BREAKDOWN: Final = TableSpec(
+    "breakdown",
+    "Wall time",
+    columns("category", "wall_pct", "time_ns", "why", "wall_ns", "session"),
+    key=("session", "category"),
+    weight="time_ns",
+    pinned="category",
+)
+
+_SCHEMA: Final = pl.Schema(
+    {
+        "session": pl.UInt32,
+        "device": pl.Int32,
+        "category": pl.String,
+        "time_ns": pl.Int64,
+        "wall_ns": pl.Int64,
+        "why": pl.String,
+    }
+)
+
+_NO_GPU_WORK: Final = "the input records no GPU work with its times"
+_NOT_TOLD: Final = {
+    Category.DATALOADER: "no op or range is known by its name to load data",
+    Category.IO: "no op or range is known by its name to read or write files",
+    Category.CPU: "the input records neither ops nor API calls with their times",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Host:
+    """What a session's host did, and from when to when the session lasted."""
+
+    first_ns: int
+    last_ns: int
+    sets: dict[Category, IntervalSet]
+    """Without the categories that the input does not tell."""
+
+
+@once_per_profile("sessions", "devices", "activities", "api_calls", "ops", "ranges")
+def breakdown_by_device(profile: Profile) -> pl.DataFrame:
+    """Where the wall time of each GPU went: one row per session, device and `Category`.
+
+    Columns: session, device (null where no GPU work is recorded), category, time_ns, wall_ns, wall_pct, why.
+
+    Each instant belongs to the first category of `Category` that is on then: a kernel that uses tensor cores, another
+    kernel, a copy or a memset, the loading of data, reading and writing of files (both by the names of ops and ranges,
+    `gpu_time.host_phases`), an op or an API call on any thread; the rest is other. So the rows of a device add up
+    to the wall time: from the begin of the first iteration, op or GPU activity to the end of the last; in sessions with
+    neither ops nor iterations, of the first and last API call or GPU activity.
+
+    What the input does not tell is null, ``why`` says so, and its time is in Other.
+    """
+    lines = timelines(profile)
+    use = gpu_uses(profile)
+    memory_told = _tells_memory(profile)
+    of_session: dict[int, list[Timeline]] = {}
+    for line in lines:
+        of_session.setdefault(line.session, []).append(line)
+    frames = {name: by_session(profile[name]) for name in ("ops", "api_calls", "ranges")}
+    rows: list[tuple[object, ...]] = []
+    for session in profile["sessions"]["session"].to_list():
+        own = of_session.get(session, [])
+        ops, calls, ranges = (parts.get(session, profile[name].clear()) for name, parts in frames.items())
+        host = _host(ops, calls, ranges, own)
+        if host is None:
+            continue
+        if not own:
+            rows += _rows(session, None, host, use, told_memory=False)
+        for line in own:
+            rows += _rows(session, line, host, use, told_memory=session in memory_told)
+    wall = pl.col("wall_ns")
+    return pl.DataFrame(rows, schema=_SCHEMA, orient="row").with_columns(
+        pl.when(wall > 0).then(100 * pl.col("time_ns") / wall).alias("wall_pct")
+    )
+
+
+def breakdown(profile: Profile) -> pl.DataFrame:
+    """Where the wall time went, as the mean over the GPUs of a session that had work: one row per session and category.
+
+    Columns: session, category, time_ns, wall_ns, wall_pct, why (see `breakdown_by_device`). Times add up to the wall
+    time, percentages to 100.
+    """
+    order = {str(category): place for place, category in enumerate(Category)}
+    mean = (
+        breakdown_by_device(profile)
+        .group_by("session", "category")
+        .agg(
+            pl.when(pl.col("time_ns").count() > 0).then(pl.col("time_ns").sum()).alias("time_ns"),
+            pl.col("wall_ns").first(),
+            pl.col("why").drop_nulls().first(),
+            pl.col("device").n_unique().alias("devices"),
+        )
+        .with_columns(pl.col("devices").max().over("session"))
+        .sort("session", pl.col("category").replace_strict(order, return_dtype=pl.Int64))
+    )
+    # Rounding each running sum, not each part, keeps the sum of the parts.
+    running = pl.col("time_ns").fill_null(0).cum_sum().over("session") / pl.col("devices")
+    whole = running.round().cast(pl.Int64)
+    return (
+        mean.with_columns(whole.alias("until"))
+        .with_columns(
+            pl.when(pl.col("time_ns").is_not_null())
+            .then(pl.col("until") - pl.col("until").shift(1).over("session").fill_null(0))
+            .alias("time_ns"),
+            pl.when(pl.col("wall_ns") > 0)
+            .then(100 * pl.col("time_ns") / pl.col("devices") / pl.col("wall_ns"))
+            .alias("wall_pct"),
+        )
+        .select("session", "category", "time_ns", "wall_ns", "wall_pct", "why")
+    )
+
+
+def _rows(
+    session: int,
+    line: Timeline | None,
+    host: _Host,
+    use: npt.NDArray[np.int8],
+    *,
+    told_memory: bool,
+) -> list[tuple[object, ...]]:
+    why: dict[Category, str | None] = {c: reason for c, reason in _NOT_TOLD.items() if c not in host.sets}
+    times: dict[Category, int | None] = dict.fromkeys(_GPU_CATEGORIES)
+    covered, so_far = EMPTY, 0
+    if line is None:
+        why |= dict.fromkeys((Category.TENSOR_CORES, Category.OTHER_KERNELS, Category.MEMORY), _NO_GPU_WORK)
+    else:
+        classes = use[line.rows]
+        counts = np.bincount(classes, minlength=len(GpuUse))
+        for category, kind in _GPU_CATEGORIES.items():
+            times[category] = 0
+            if counts[kind]:
+                # What is on with a category before it counts there.
+                on = classes <= kind
+                now = union_length(line.starts[on], line.ends[on])
+                times[category], so_far = now - so_far, now
+        if not counts[GpuUse.YES] and not counts[GpuUse.NO] and counts[GpuUse.UNKNOWN]:
+            for category in (Category.TENSOR_CORES, Category.OTHER_KERNELS):
+                times[category] = None
+                why[category] = "nothing says of any kernel whether it uses tensor cores"
+        if not told_memory:
+            times[Category.MEMORY] = None
+            why[Category.MEMORY] = "the input records kernels alone"
+        covered = union_of(line.starts, line.ends)
+    if times[Category.UNKNOWN_KERNELS]:
+        why[Category.UNKNOWN_KERNELS] = "nothing says whether these kernels use tensor cores"
+    else:
+        times.pop(Category.UNKNOWN_KERNELS)
+    wall = host.last_ns - host.first_ns
+    for category in _HOST_CATEGORIES:
+        times[category] = None
+        if category in host.sets:
+            covered = covered | host.sets[category]
+            times[category], so_far = covered.length - so_far, covered.length
+    times[Category.OTHER] = wall - so_far
+    missing = [str(category) for category in times if times[category] is None]
+    if missing:
+        why[Category.OTHER] = f"with the time of what cannot be told: {', '.join(missing)}"
+    device = line.device if line is not None else None
+    return [(session, device, str(c), time, wall, why.get(c)) for c, time in times.items()]
+
+
+_HOST_CATEGORIES: Final = (Category.DATALOADER, Category.IO, Category.CPU)
+_GPU_CATEGORIES: Final = {
+    Category.TENSOR_CORES: GpuUse.YES,
+    Category.OTHER_KERNELS: GpuUse.NO,
+    Category.UNKNOWN_KERNELS: GpuUse.UNKNOWN,
+    Category.MEMORY: GpuUse.MEMORY,
+}
+
+
+def _host(ops: pl.DataFrame, calls: pl.DataFrame, ranges: pl.DataFrame, own: Sequence[Timeline]) -> _Host | None:
+    """What the host of a session did, from its rows and timelines; None where nothing has a time."""
+    in_ops, in_calls = _spans(ops), _spans(calls)
+    in_marks = _spans(ranges.filter(pl.col("iteration").is_not_null()))
+    of_gpu = [(int(line.starts[0]), int(line.ends.max())) for line in own]
+    bounds = [*of_gpu, *(_bounds(part) for part in (in_ops, in_marks) if len(part.starts))]
+    if not len(in_ops.starts) and not len(in_marks.starts) and len(in_calls.starts):
+        bounds.append(_bounds(in_calls))
+    if not bounds:
+        return None
+    first, last = min(first for first, _ in bounds), max(last for _, last in bounds)
+    phases = phases_in(ops, ranges)
+    sets = {
+        category: phases[phase]
+        for category, phase in ((Category.DATALOADER, HostPhase.DATALOADER), (Category.IO, HostPhase.IO))
+        if phase in phases
+    }
+    if len(in_ops.starts) or len(in_calls.starts):
+        sets[Category.CPU] = in_ops | in_calls
+    return _Host(first, last, {category: spans.clipped(first, last) for category, spans in sets.items()})
+
+
+def _spans(rows: pl.DataFrame) -> IntervalSet:
+    timed = rows.select("start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns")).drop_nulls()
+    return union_of(timed["start_ns"].to_numpy(), timed["end_ns"].to_numpy())
+
+
+def _bounds(spans: IntervalSet) -> tuple[int, int]:
+    return int(spans.starts[0]), int(spans.ends[-1])
+
+
+def _tells_memory(profile: Profile) -> frozenset[int]:
+    """The sessions in which a copy would be recorded if there were one: rocprof can leave them out."""
+    kinds = profile["activities"].select("session", "kind").unique()
+    copying = kinds.filter(pl.col("kind").cast(pl.String).is_in(["memcpy", "memset", "um"]))["session"].to_list()
+    return frozenset(copying) | {
+        session
+        for session, format_name, tool in profile["sessions"].select("session", "format", "tool").iter_rows()
+        if tool_of(format_name, tool) is not Tool.ROCPROF
+    }

@@ -1,0 +1,243 @@
+"""Idle gaps of a GPU: how long, between which work, and what the CPU did in them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from tui.analysis.by_session import by_session
+from tui.analysis.gpu_time.host_calls import HostCalls, host_calls
+from tui.analysis.gpu_time.interval_sets import IntervalSet
+from tui.analysis.gpu_time.intervals import busy_time
+from tui.analysis.gpu_time.timelines import Timeline, timelines
+from tui.analysis.launches.delays import launch_calls
+from tui.analysis.memo import once_per_profile
+from tui.model.columns import columns
+from tui.model.schema import NAME
+from tui.model.view import TableSpec
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tui.model.profile import Profile
+
+    Ints = npt.NDArray[np.int64]
+
+HOST_WAIT: Final = "host wait"
+"""The next work was launched after the work before had ended: the GPU waited for the CPU."""
+KERNEL_WAIT: Final = "kernel wait"
+"""The next work had been launched, and the gap is shorter than `KERNEL_WAIT_NS`: what every launch costs."""
+OTHER_WAIT: Final = "other"
+"""The next work had been launched and waited: for a dependency, or its launch was on the way."""
+
+KERNEL_WAIT_NS: Final = 30
+"""As in Holistic Trace Analysis."""
+MICRO_NS: Final = 10_000
+"""Shorter gaps are micro gaps, the others macro gaps."""
+
+GAPS: Final = TableSpec(
+    "gaps",
+    "Idle gaps",
+    (
+        replace(columns("start_ns")[0], help="When the work before it ended, since the clock zero of the input."),
+        replace(columns("duration_ns")[0], help="From the latest end of all work before to the next start."),
+        *columns("span_pct", "wait", "host", "call", "call_ns", "before", "after", "iteration"),
+        *columns("api_ns", "api_calls_begun", "device", "session", "activity"),
+    ),
+    key=("session", "activity"),
+    sort=(("duration_ns", True),),
+    weight="duration_ns",
+    pinned="start_ns",
+)
+
+_SCHEMA: Final = pl.Schema(
+    {
+        "session": pl.UInt32,
+        "device": pl.Int32,
+        "start_ns": pl.Int64,
+        "duration_ns": pl.Int64,
+        "span_pct": pl.Float64,
+        "before": NAME,
+        "after": NAME,
+        "iteration": pl.Int32,
+        "wait": NAME,
+        "host": NAME,
+        "call": NAME,
+        "call_ns": pl.Int64,
+        "api_ns": pl.Int64,
+        "api_calls_begun": pl.Int64,
+        "activity": pl.UInt32,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Holes:
+    """The idle gaps of a timeline, in order of time."""
+
+    starts: Ints
+    ends: Ints
+    before: Ints
+    """Place in the timeline of the work that ended last before each."""
+    after: Ints
+    """Place in the timeline of the work that began after each."""
+
+
+def holes(line: Timeline) -> Holes:
+    """Where a device had nothing to do between its first and last work: next start - latest end of all before.
+
+    What is shorter than the resolution of the start times cannot be told and is left out.
+    """
+    reached = line.reached()
+    places = np.arange(len(reached))
+    latest = np.maximum.accumulate(np.where(line.ends == reached, places, 0))
+    after = np.flatnonzero(line.starts[1:] - reached[:-1] >= line.resolution_ns) + 1
+    return Holes(reached[after - 1], line.starts[after], latest[after - 1], after)
+
+
+@once_per_profile("activities", "api_calls", "sessions")
+def gaps(profile: Profile) -> pl.DataFrame:
+    """Every idle gap of every GPU, the longest first.
+
+    Columns: session, device, start_ns, duration_ns (`holes`), span_pct (its share of the time from the device's first
+    start to its last end), before and after (the work around it), iteration (that the work after it was launched in),
+    wait, host, call, call_ns, api_ns, api_calls_begun, activity (the work after it).
+
+    - wait is `HOST_WAIT`, `KERNEL_WAIT` or `OTHER_WAIT`, null where the call that launched the next work is not known.
+    - host is what took most of the gap on the CPU: the kind of API call (`api_classes.TITLES`), on any
+      thread of the session, or `host_calls.NO_CALL` where most of it no call was on. Null in a session
+      that records no calls with their times, as are the columns after it.
+    - call and call_ns are the call of that kind that took most of the gap, and its time in it. Of a session with very
+      many different calls the less costly are not looked at (`tui.analysis.gpu_time.host_calls.NAMES_LIMIT`).
+    - api_ns is the time in the gap in which any call was on, api_calls_begun how many began in it.
+    """
+    parts = []
+    host: dict[int, HostCalls | None] = {}
+    calls = by_session(profile["api_calls"])
+    launched = launch_calls(profile)["launch_ns"]
+    for line in timelines(profile):
+        if line.session not in host:
+            host[line.session] = host_calls(calls.get(line.session))
+        parts.append(_gaps(profile, line, holes(line), host[line.session], launched))
+    if not parts:
+        return pl.DataFrame(schema=_SCHEMA)
+    return pl.concat(parts).sort("duration_ns", descending=True, maintain_order=True)
+
+
+def _gaps(profile: Profile, line: Timeline, found: Holes, calls: HostCalls | None, launched: pl.Series) -> pl.DataFrame:
+    activities = profile["activities"]
+    span = int(line.ends.max() - line.starts[0])
+    before, after = (pl.Series(line.rows[places]) for places in (found.before, found.after))
+    gap, launch = pl.col("duration_ns"), pl.col("launch_ns")
+    wait = (
+        pl.when(launch > pl.col("start_ns"))
+        .then(pl.lit(HOST_WAIT))
+        .when(launch.is_not_null() & (gap < KERNEL_WAIT_NS))
+        .then(pl.lit(KERNEL_WAIT))
+        .when(launch.is_not_null())
+        .then(pl.lit(OTHER_WAIT))
+    )
+    lengths = found.ends - found.starts
+    rows = pl.DataFrame(
+        {
+            "start_ns": found.starts,
+            "duration_ns": lengths,
+            "before": activities["name"].gather(before),
+            "after": activities["name"].gather(after),
+            "iteration": activities["iteration"].gather(after),
+            "activity": activities["activity"].gather(after),
+            "launch_ns": launched.gather(after),
+        }
+    ).with_columns(
+        pl.lit(line.session, pl.UInt32).alias("session"),
+        pl.lit(line.device, pl.Int32).alias("device"),
+        (100 * gap / span).alias("span_pct") if span else pl.lit(None, pl.Float64).alias("span_pct"),
+        wait.cast(NAME).alias("wait"),
+    )
+    if calls is not None:
+        stretches = IntervalSet(found.starts, found.ends, np.cumsum(lengths) - lengths)
+        rows = pl.concat([rows, calls.in_stretches(stretches)], how="horizontal")
+    missing = {name: dtype for name, dtype in _SCHEMA.items() if name not in rows.columns}
+    return rows.with_columns(pl.lit(None, dtype).alias(name) for name, dtype in missing.items()).select(*_SCHEMA)
+
+
+def gap_summary(profile: Profile) -> pl.DataFrame:
+    """Gaps by what they wait for and what the CPU did: most time first.
+
+    One row per session, device, size (macro, or micro: shorter than `MICRO_NS`), wait and host, see `gaps`. Columns:
+    those, and gaps (how many), total_ns, span_pct, max_ns.
+    """
+    return (
+        gaps(profile)
+        .lazy()
+        .with_columns(
+            pl.when(pl.col("duration_ns") < MICRO_NS).then(pl.lit("micro")).otherwise(pl.lit("macro")).alias("size")
+        )
+        .group_by("session", "device", "size", "wait", "host")
+        .agg(
+            pl.len().cast(pl.Int64).alias("gaps"),
+            pl.col("duration_ns").sum().alias("total_ns"),
+            pl.col("span_pct").sum(),
+            pl.col("duration_ns").max().alias("max_ns"),
+        )
+        .sort("total_ns", "session", "device", "size", "wait", "host", descending=[True] + [False] * 5)
+        .collect()
+    )
+
+
+@once_per_profile("activities", "api_calls", "sessions")
+def idle_time(profile: Profile) -> pl.DataFrame:
+    """What the idle time of each GPU is made of: one row per session and device.
+
+    Columns: session, device, span_ns (first start to last end on this device), busy_ns (as in
+    `tui.analysis.gpu_time.intervals.busy_time`), idle_ns (span - busy), gaps (how many), macro_ns and micro_ns (gaps of
+    `MICRO_NS` or more, and shorter ones), longest_ns, host_wait_ns, kernel_wait_ns, other_wait_ns, unknown_wait_ns (of
+    which nothing tells what they wait for), untold_ns.
+
+    macro + micro + untold = idle, and so are the four kinds of waiting with it. ``untold_ns`` is 0 where starts are
+    exact. Where they are rounded it is gaps too short to be told, less what rounding makes the others too long: it can
+    be below 0.
+    """
+    calls = launch_calls(profile)["launch_ns"]
+    rows = []
+    for line in timelines(profile):
+        found = holes(line)
+        length = found.ends - found.starts
+        launch = calls.gather(pl.Series(line.rows[found.after]))
+        known = launch.is_not_null().to_numpy()
+        by_host = known & (launch.fill_null(0).to_numpy() > found.starts)
+        by_kernel = known & ~by_host & (length < KERNEL_WAIT_NS)
+        micro = length < MICRO_NS
+        chosen = (~micro, micro, by_host, by_kernel, known & ~by_host & ~by_kernel, ~known)
+        rows.append(
+            (
+                line.session,
+                line.device,
+                int(line.ends.max() - line.starts[0]),
+                len(length),
+                int(length.max()) if len(length) else None,
+                *(int(length[which].sum()) for which in chosen),
+            )
+        )
+    names = ("macro_ns", "micro_ns", "host_wait_ns", "kernel_wait_ns", "other_wait_ns", "unknown_wait_ns")
+    schema = pl.Schema(
+        {"session": pl.UInt32, "device": pl.Int32}
+        | dict.fromkeys(("span_ns", "gaps", "longest_ns", *names), pl.Int64())
+    )
+    return (
+        pl.DataFrame(rows, schema=schema, orient="row")
+        .join(
+            busy_time(profile).select("session", "device", "busy_ns"),
+            on=["session", "device"],
+            how="left",
+            nulls_equal=True,
+            maintain_order="left",
+        )
+        .with_columns(pl.min_horizontal("busy_ns", "span_ns").alias("busy_ns"))
+        .with_columns((pl.col("span_ns") - pl.col("busy_ns")).alias("idle_ns"))
+        .with_columns((pl.col("idle_ns") - pl.col("macro_ns") - pl.col("micro_ns")).alias("untold_ns"))
+        .select("session", "device", "span_ns", "busy_ns", "idle_ns", "gaps", "longest_ns", *names, "untold_ns")
+    )

@@ -1,0 +1,67 @@
+"""How long a GPU was busy: the union of the intervals of its activities."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from tui.analysis.gpu_time.timelines import timelines
+from tui.analysis.memo import once_per_profile
+
+if TYPE_CHECKING:
+    from tui.analysis.gpu_time.timelines import Timeline
+    from tui.model.profile import Profile
+
+_SCHEMA: Final = pl.Schema(
+    {
+        "session": pl.UInt32,
+        "device": pl.Int32,
+        "activities": pl.Int64,
+        "first_ns": pl.Int64,
+        "last_ns": pl.Int64,
+        "busy_ns": pl.Int64,
+    }
+)
+
+
+@once_per_profile("activities", "sessions")
+def busy_time(profile: Profile) -> pl.DataFrame:
+    """Busy and idle time of each GPU of each session, from the activities whose start and duration are known.
+
+    Columns: session, device, activities (how many were counted), first_ns (first start on this device), last_ns (last
+    end), span_ns (first start to last end on any device of the session), busy_ns (union of the intervals of kernels,
+    copies, memsets, unified memory work and whole CUDA graphs), idle_ns (span - busy), busy_pct.
+
+    Start times are rounded to ``sessions.start_resolution_ns``: an overlap shorter than that may be none, and is
+    counted as none. ``busy_ns`` is at most the span.
+    """
+    rows = [
+        (line.session, line.device, len(line.rows), int(line.starts[0]), int(line.ends.max()), _busy(line))
+        for line in timelines(profile)
+    ]
+    return (
+        pl.DataFrame(rows, schema=_SCHEMA, orient="row")
+        .with_columns((pl.col("last_ns").max() - pl.col("first_ns").min()).over("session").alias("span_ns"))
+        .with_columns(pl.min_horizontal("busy_ns", "span_ns").alias("busy_ns"))
+        .select(
+            "session",
+            "device",
+            "activities",
+            "first_ns",
+            "last_ns",
+            "span_ns",
+            "busy_ns",
+            (pl.col("span_ns") - pl.col("busy_ns")).alias("idle_ns"),
+            pl.when(pl.col("span_ns") > 0).then(100 * pl.col("busy_ns") / pl.col("span_ns")).alias("busy_pct"),
+        )
+    )
+
+
+def _busy(line: Timeline) -> int:
+    before = np.concatenate((line.starts[:1], line.reached()[:-1]))
+    overlap = before - line.starts
+    apart = overlap < line.resolution_ns
+    added = np.where(apart, line.ends - line.starts, np.maximum(line.ends - before, 0))
+    return int(added.sum())

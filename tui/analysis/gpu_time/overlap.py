@@ -1,0 +1,153 @@
+"""What ran at the same time on a GPU: computation, communication and copies, and what of them nothing hides."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from tui.analysis.gpu_time.communication import WorkKind, work_kinds
+from tui.analysis.gpu_time.interval_sets import IntervalSet, at_least, most_at_once, union_length, union_of
+from tui.analysis.gpu_time.timelines import Timeline, classes_of, timelines
+from tui.analysis.memo import once_per_profile
+from tui.model.columns import columns
+from tui.model.view import TableSpec
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tui.model.profile import Profile
+
+    Classes = npt.NDArray[np.int8]
+
+OVERLAP: Final = TableSpec(
+    "overlap",
+    "Overlap",
+    columns(
+        "device",
+        "session",
+        "total_span_ns",
+        "compute_ns",
+        "exposed_comm_ns",
+        "exposed_copy_ns",
+        "busy_ns",
+        "idle_ns",
+        "comm_ns",
+        "comm_hidden_pct",
+        "copies_ns",
+        "copy_hidden_pct",
+        "both_ways_pct",
+        "concurrent_ns",
+        "concurrent_pct",
+        "most_at_once",
+        "kernel_streams",
+    ),
+    key=("session", "device"),
+    pinned="device",
+)
+
+_SCHEMA: Final = pl.Schema(
+    {
+        "session": pl.UInt32,
+        "device": pl.Int32,
+        "total_span_ns": pl.Int64,
+        "compute_ns": pl.Int64,
+        "exposed_comm_ns": pl.Int64,
+        "exposed_copy_ns": pl.Int64,
+        "busy_ns": pl.Int64,
+        "idle_ns": pl.Int64,
+        "comm_ns": pl.Int64,
+        "copies_ns": pl.Int64,
+        "kernels_ns": pl.Int64,
+        "copies_hidden_ns": pl.Int64,
+        "to_device_ns": pl.Int64,
+        "from_device_ns": pl.Int64,
+        "both_ways_ns": pl.Int64,
+        "concurrent_ns": pl.Int64,
+        "most_at_once": pl.Int64,
+        "kernel_streams": pl.Int64,
+    }
+)
+
+_DIRECTIONS: Final = {"HtoD": 1, "HtoA": 1, "DtoH": 2, "AtoH": 2}
+
+
+@once_per_profile("activities", "sessions")
+def overlap(profile: Profile) -> pl.DataFrame:
+    """What ran at the same time on each GPU of each session, of the work whose start and duration are known.
+
+    Each figure in ns is the length of a union. With K the kernels (whole CUDA graphs and memsets among them), C those
+    of them that communicate (`tui.analysis.gpu_time.communication`) and M the copies and unified memory work:
+
+    - total_span_ns: from the first start to the last end on the device
+    - compute_ns: K - C, kernels that do not communicate
+    - exposed_comm_ns: C without the time of compute; exposed_copy_ns: M without the time of compute and C
+    - busy_ns: the three together; idle_ns: the rest of the span, so that the four add up to it (the terms are those of
+      TraceLens: computation + exposed_comm + exposed_memcpy + idle = total)
+    - comm_ns, copies_ns, kernels_ns: C, M and K as they are; copies_hidden_ns: M and K at once
+    - comm_hidden_pct: share of C that compute runs beside; copy_hidden_pct: M and K at once as a share of the shorter
+    - to_device_ns, from_device_ns, both_ways_ns: copies of each direction and of both at once; both_ways_pct: as a
+      share of the shorter
+    - concurrent_ns: two kernels or more at once; concurrent_pct: as a share of kernels_ns; most_at_once: kernels;
+      kernel_streams: streams with kernels, null where the input does not name them
+
+    A share of nothing is null. Overlaps shorter than ``sessions.start_resolution_ns`` may be none: where starts are
+    rounded, ``concurrent_ns`` counts only pairs that overlap by more.
+    """
+    kinds = work_kinds(profile)
+    directions = classes_of(profile["activities"]["copy_kind"], _direction)
+    streams = profile["activities"]["stream"]
+    rows = [_row(line, kinds[line.rows], directions[line.rows], streams) for line in timelines(profile)]
+    return pl.DataFrame(rows, schema=_SCHEMA, orient="row").with_columns(
+        _share(pl.col("comm_ns") - pl.col("exposed_comm_ns"), pl.col("comm_ns")).alias("comm_hidden_pct"),
+        _share(pl.col("copies_hidden_ns"), pl.min_horizontal("copies_ns", "kernels_ns")).alias("copy_hidden_pct"),
+        _share(pl.col("both_ways_ns"), pl.min_horizontal("to_device_ns", "from_device_ns")).alias("both_ways_pct"),
+        _share(pl.col("concurrent_ns"), pl.col("kernels_ns")).alias("concurrent_pct"),
+    )
+
+
+def _share(part: pl.Expr, whole: pl.Expr) -> pl.Expr:
+    return pl.when(whole > 0).then(100 * part / whole)
+
+
+def _direction(names: pl.Series) -> Classes:
+    return np.array([_DIRECTIONS.get(name, 0) for name in names.to_list()], np.int8)
+
+
+def _row(line: Timeline, kinds: Classes, directions: Classes, streams: pl.Series) -> tuple[object, ...]:
+    def union(chosen: npt.NDArray[np.bool_]) -> IntervalSet:
+        return union_of(line.starts[chosen], line.ends[chosen])
+
+    is_kernel = kinds != WorkKind.COPY
+    compute = union(is_kernel & (kinds != WorkKind.COMMUNICATION))
+    comm, copies = union(kinds == WorkKind.COMMUNICATION), union(kinds == WorkKind.COPY)
+    kernels = compute | comm
+    busy_ns = union_length(line.starts, line.ends)
+    up, down = union(directions == 1), union(directions == 2)
+    span = int(line.ends.max() - line.starts[0])
+    starts, ends = line.starts[is_kernel], line.ends[is_kernel]
+    # What only rounding makes overlap does not.
+    ends = np.maximum(starts, ends - (line.resolution_ns - 1))
+    together = at_least(starts, ends, 2)
+    named = streams.gather(pl.Series(line.rows[is_kernel]))
+    return (
+        line.session,
+        line.device,
+        span,
+        compute.length,
+        kernels.length - compute.length,
+        busy_ns - kernels.length,
+        busy_ns,
+        span - busy_ns,
+        comm.length,
+        copies.length,
+        kernels.length,
+        copies.length + kernels.length - busy_ns,
+        up.length,
+        down.length,
+        (up & down).length,
+        together.length,
+        most_at_once(starts, ends),
+        named.n_unique() if len(named) and not named.null_count() else None,
+    )

@@ -1,0 +1,153 @@
+"""Which views an input can feed, and what would have to be recorded for the others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.analysis.inputs.needs import (
+    API_TRACE,
+    API_WORK,
+    BY_OTHER_TOOLS_ONLY,
+    COPIES,
+    DEVICES,
+    GPU_WORK,
+    ITERATIONS,
+    LAUNCH_CONFIGS,
+    LAYERS,
+    METRICS,
+    OPS,
+    OTHER_SUMMARIES,
+    RANGES,
+    RECORDABLE,
+    SHAPES,
+    STACKS,
+    START_TIMES,
+    TEXT,
+    TOOL_REPORT,
+)
+from tui.analysis.inputs.recording import Need, Tool, tools_of
+from tui.analysis.inputs.vendors import amd_sessions
+from tui.analysis.iterations.tables import sources
+from tui.analysis.kinds import kind_by_name
+from tui.views import NOT_IN_THIS_VERSION, VIEWS
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+OK: Final = "ok"
+"""The value of a view that can be shown."""
+
+_VIEW_NEEDS: Final[dict[str, tuple[Need, ...]]] = {
+    "op-types": (GPU_WORK,),
+    "group-ops": (GPU_WORK, RANGES),
+    "ops-and-kernels": (GPU_WORK,),
+    "kernels": (GPU_WORK,),
+    "kernels-by-iteration": (START_TIMES,),
+    "kernels-by-op": (START_TIMES,),
+    "iterations": (ITERATIONS,),
+    "gpus": (DEVICES,),
+    "expert-systems": (GPU_WORK,),
+    "api-calls": (API_WORK,),
+    "timeline": (START_TIMES,),
+    "memory": (COPIES,),
+    "ranges": (RANGES,),
+    "metrics": (METRICS,),
+    "summaries": (OTHER_SUMMARIES,),
+    "layers": (LAYERS,),
+    "tool-report": (TOOL_REPORT,),
+    "log": (TEXT,),
+}
+
+_FED_BY_OPS: Final = frozenset({"ops-and-kernels"})
+"""Views that recorded ops feed as well: without GPU work their CPU times are worth seeing."""
+
+
+def views(profile: Profile) -> dict[str, str]:
+    """For every view of the program ``ok``, or why it cannot be shown and what to record.
+
+    A view that this version has no screen for says so, and says as well what the input lacks for it.
+    """
+    lacks = {need: need for need in missing(profile)}
+    if profile["activities"].height:
+        # A GPU whose name is not known has its utilisation all the same; the dashboard still asks for the name.
+        lacks.pop(DEVICES, None)
+    if sources(profile):
+        # A run in which nothing repeats is one iteration: shown as that, though the dashboard asks for more.
+        lacks.pop(ITERATIONS, None)
+    # Rules on API calls, and what the recording tool itself found, need no GPU work.
+    other_answers = not {API_WORK, TOOL_REPORT} <= lacks.keys()
+    answers = {}
+    for view in VIEWS:
+        reasons = [] if view.screen else [NOT_IN_THIS_VERSION]
+        if view.name == "expert-systems" and other_answers:
+            answers[view.name] = OK
+            continue
+        if not (view.name in _FED_BY_OPS and profile["ops"].height):
+            reasons += [lacks[need].missing for need in _VIEW_NEEDS.get(view.name, ()) if need in lacks][:1]
+        answers[view.name] = "; ".join(reasons) or OK
+    return answers
+
+
+def missing(profile: Profile) -> list[Need]:
+    """What an input could hold and does not, in any of its sessions; each with the command of the input's own tool."""
+    activities, summary = profile["activities"], profile["summary"]
+    sections = set(summary["section"].unique().to_list())
+    kinds = set(activities["kind"].unique().to_list())
+    copies = (
+        kinds & {"memcpy", "memset", "um"}
+        or not summary.filter(
+            (pl.col("section") == "um") | ((pl.col("section") == "gpu") & (kind_by_name() != "kernel"))
+        ).is_empty()
+    )
+    holds = {
+        GPU_WORK: bool(kinds) or "gpu" in sections,
+        START_TIMES: _any(activities["start_ns"]),
+        LAUNCH_CONFIGS: _any(activities["block_x"]),
+        DEVICES: _any(profile["devices"]["name"]),
+        API_WORK: profile["api_calls"].height > 0 or "api" in sections,
+        API_TRACE: _any(profile["api_calls"]["start_ns"]),
+        METRICS: profile["metrics"].height > 0,
+        LAYERS: any(_any(profile["layers"][column]) for column in ("time_ns", "predicted_ns")),
+        RANGES: profile["ranges"].height > 0 or "nvtx" in sections,
+        COPIES: bool(copies),
+        OTHER_SUMMARIES: bool(sections - {"gpu", "api"}),
+        OPS: profile["ops"].height > 0,
+        SHAPES: _any(profile["ops"]["input_shapes"]),
+        STACKS: _any(profile["ops"]["stack"]),
+        ITERATIONS: any(source != "whole run" for source in sources(profile).values()),
+        TOOL_REPORT: profile["tool_figures"].height + profile["tool_findings"].height > 0,
+        TEXT: bool(profile.texts),
+    }
+    return [_of_tools(profile, need) for need, held in holds.items() if not held]
+
+
+def to_ask_for(profile: Profile) -> list[Need]:
+    """What is missing and worth recording: what the input's own tool cannot hold at all is left out."""
+    tools = tools_of(profile)
+    return [
+        need
+        for need in missing(profile)
+        if need in RECORDABLE and (need not in BY_OTHER_TOOLS_ONLY or need.recordable(tools))
+    ]
+
+
+def why_none(profile: Profile, need: Need) -> str:
+    """What an empty table says: what is not in the file, and the command that records it."""
+    return _of_tools(profile, need).missing
+
+
+def how_to_record(profile: Profile, need: Need) -> str:
+    """The command alone, as ``record with ...``."""
+    return _of_tools(profile, need).how
+
+
+def _of_tools(profile: Profile, need: Need) -> Need:
+    """A need with the command of the tool that recorded the profile; metrics of AMD's GPUs are read by AMD's tool."""
+    of_amd = need == METRICS and amd_sessions(profile)
+    return need.with_tools((Tool.ROCPROF,) if of_amd else tools_of(profile))
+
+
+def _any(column: pl.Series) -> bool:
+    return column.len() > column.null_count()

@@ -1,0 +1,156 @@
+"""A profile of some of its iterations: the filter in front of every view, report and export."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from tui.analysis.iterations.tables import iteration_at, with_iterations
+from tui.fmt import count
+from tui.model.errors import ProftuiError
+from tui.model.schema import conform
+
+if TYPE_CHECKING:
+    from tui.model.aggregation import Aggregation
+    from tui.model.profile import Profile
+
+
+def aggregated(profile: Profile, wanted: Aggregation) -> Profile:
+    """The profile of the iterations that were chosen.
+
+    GPU work is of the iteration that it was launched in, as far as that is known; calls, ops and ranges of the one
+    that they began in (a call that launched work: of the iteration of that work). Op numbers stay as they are. What
+    the input summed over the whole run itself is left out, with an issue that says so, and so are sessions that have
+    none of the iterations; metrics, layer times and what the recording tool says of the run stay. Where all iterations
+    are wanted nothing is left out. To choose the same again changes nothing.
+
+    Args:
+        profile: What was read, or some iterations of it.
+        wanted: The range, and the key that iterations end with.
+
+    Raises:
+        ProftuiError: There is no such key or no such iteration.
+    """
+    whole = with_iterations(profile, wanted.key)
+    assert whole.steps is not None, "with_iterations fills it"
+    if not wanted.is_part:
+        return whole
+    inside = _inside(wanted, "iteration")
+    steps = whole.steps.filter(inside)
+    if steps.is_empty():
+        raise ProftuiError(f"there is no {_named(wanted)} here", _there_is(whole.steps, whole["sessions"]))
+    # A run that is one iteration is kept as it is, with what was summed over it.
+    uncut = steps.filter(pl.col("source") == "whole run")["session"]
+    frames = dict(whole.frames)
+    kept = inside | pl.col("session").is_in(uncut.implode())
+    activities = whole["activities"]
+    frames["activities"] = activities.filter(kept)
+    frames["api_calls"] = _calls(whole, wanted, kept)
+    for name in ("ops", "ranges"):
+        frame = whole[name]
+        own = pl.coalesce("iteration", pl.lit(iteration_at(whole.steps, frame["session"], frame["start_ns"])))
+        frames[name] = frame.with_columns(own.alias("of")).filter(_inside(wanted, "of")).drop("of")
+    frames["summary"] = whole["summary"].filter(pl.col("session").is_in(uncut.implode()))
+    frames["issues"] = pl.concat([whole["issues"], _left_out(whole, steps, frames["summary"], wanted)])
+    chosen = replace(wanted, key=whole.aggregation.key)
+    return replace(whole, frames=frames, steps=steps, aggregation=chosen)
+
+
+def words(profile: Profile) -> str:
+    """Which iterations a profile is of, for people; empty where all are, as recorded or found.
+
+    Such as ``iterations 3:7`` and ``iterations 3:7 by the key global_step``.
+    """
+    chosen = profile.aggregation
+    by = f"by the key {chosen.key}" if chosen.key else ""
+    return f"{chosen.words or 'all iterations'} {by}".strip() if chosen.is_part or by else ""
+
+
+def _inside(wanted: Aggregation, column: str) -> pl.Expr:
+    """Whether the number of an iteration is in the range."""
+    number = pl.col(column)
+    inside = number.is_not_null()
+    inside &= True if wanted.first is None else number >= wanted.first
+    inside &= True if wanted.last is None else number <= wanted.last
+    return inside
+
+
+def _calls(whole: Profile, wanted: Aggregation, kept: pl.Expr) -> pl.DataFrame:
+    """The API calls of the iterations: those that began in them, as the work that they launched was cut by that.
+
+    In sessions that could not be cut by their launches, calls that launched work follow the work.
+    """
+    calls, known = whole["api_calls"], whole.steps
+    assert known is not None, "with_iterations fills it"
+    began = iteration_at(known, calls["session"], calls["start_ns"])
+    chosen = began.to_frame().select(_inside(wanted, began.name)).to_series().to_numpy(writable=True)
+    # What is recorded has times of the CPU, unless its work alone tells it; what was cut may have those of the GPU.
+    by_gpu = (pl.col("source") != "recorded") & (pl.col("cpu_start_ns") == pl.col("start_ns"))
+    by_work = (pl.col("source") == "recorded") & pl.col("cpu_start_ns").is_null() & pl.col("iteration").is_not_null()
+    follow = known.filter(by_gpu | by_work)["session"].unique().to_list()
+    for session in sorted(set(follow) & set(calls["session"].unique().to_list())):
+        rows = np.flatnonzero((calls["session"] == session).to_numpy())
+        launched = (
+            whole["activities"]
+            .lazy()
+            .filter(pl.col("session") == session, pl.col("correlation").is_not_null())
+            .select("correlation", kept.alias("kept"))
+            .group_by("correlation")
+            .agg(pl.col("kept").any())
+            .collect()
+        )
+        of_work = calls[rows].select("correlation").join(launched, on="correlation", how="left", maintain_order="left")
+        told = of_work["kept"].is_not_null().to_numpy()
+        chosen[rows] = np.where(told, of_work["kept"].fill_null(False).to_numpy(), chosen[rows])
+    return calls.filter(pl.Series(chosen))
+
+
+def _left_out(whole: Profile, steps: pl.DataFrame, summary: pl.DataFrame, wanted: Aggregation) -> pl.DataFrame:
+    """Issues that say what the filter leaves out beside other iterations."""
+    rows = []
+    lost = whole["summary"].group_by("session").len().join(summary, on="session", how="anti").sort("session")
+    for session, rows_lost in lost.iter_rows():
+        reason = (
+            f"{count(rows_lost)} row{'s' if rows_lost != 1 else ''} that the input summed over the whole run "
+            f"cannot be told of {wanted.words} alone: left out"
+        )
+        rows.append({"session": session, "severity": "info", "reason": reason})
+    with_work = set(whole["activities"]["session"].unique().to_list()) - set(steps["session"].unique().to_list())
+    rows += [
+        {"session": session, "severity": "info", "reason": f"no {_named(wanted)} in this session: left out"}
+        for session in sorted(with_work)
+    ]
+    return conform("issues", pl.DataFrame(rows, schema_overrides={"session": pl.UInt32}))
+
+
+def _named(wanted: Aggregation) -> str:
+    """What was asked for, as after ``there is no``."""
+    if wanted.first == wanted.last:
+        return wanted.words
+    if wanted.last is None:
+        return f"iteration from {wanted.first} on"
+    return f"iteration {0 if wanted.first is None else wanted.first} to {wanted.last}"
+
+
+def _there_is(steps: pl.DataFrame, sessions: pl.DataFrame) -> str:
+    """The iterations that there are, for a person; of several sessions with different ones the first few."""
+    ranges = (
+        steps.drop_nulls("iteration")
+        .group_by("session")
+        .agg(pl.col("iteration").min().alias("first"), pl.col("iteration").max().alias("last"), pl.len().alias("count"))
+        .sort("session")
+    )
+    if ranges.is_empty():
+        return "there are none: work has no start times"
+    told = []
+    for row in (
+        ranges.unique(["first", "last", "count"], keep="first", maintain_order=True).head(3).iter_rows(named=True)
+    ):
+        text = f"iterations: {row['first']} to {row['last']}" if row["count"] > 1 else f"the only one is {row['first']}"
+        source = sessions.filter(pl.col("session") == row["session"])["iteration_source"][0]
+        text += f" ({source})" if source else ""
+        told.append(text if sessions.height == 1 else f"session {row['session']}: {text}")
+    return "; ".join(told)

@@ -1,0 +1,139 @@
+"""Names that could mark the end of an iteration, the most regular first: what a picker of keys offers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.analysis.iterations.tables import iteration_at, with_iterations
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+LEAST_CALLS: Final = 3
+"""A name that comes less often has no rhythm."""
+
+_PLACES: Final = (
+    ("op", "ops", ("pid", "tid")),
+    ("range", "ranges", ("pid", "tid")),
+    ("kernel", "activities", ("device", "stream")),
+    ("API call", "api_calls", ("pid", "tid")),
+)
+
+_SCHEMA: Final = pl.Schema(
+    {
+        "session": pl.UInt32,
+        "key_kind": pl.String,
+        "name": pl.String,
+        "calls": pl.Int64,
+        "per_iteration": pl.Int64,
+        "spacing_ns": pl.Int64,
+        "spacing_cv": pl.Float64,
+        "coverage_pct": pl.Float64,
+    }
+)
+
+
+def candidate_keys(profile: Profile) -> pl.DataFrame:
+    """Names that could be a key, the best first within each session.
+
+    Columns: session, key_kind (op, range, kernel or API call; a copy is a kernel here), name, calls (in the stream or
+    thread that it is most in: `iterations.by_key.key_cut` counts those), per_iteration (how often it comes in
+    every iteration that is recorded or found; null where that is not the same in all, or where none repeat), spacing_ns
+    (mean time from one end to the next), spacing_cv (standard deviation of that / mean: 0 is a clock), coverage_pct
+    (time from the first end to the last, as a share of the time from the session's first start to its last end).
+
+    First come names that are once in every iteration, then those that are several times in every one, fewest first,
+    then the rest; among them those that are covered most and most evenly: by coverage * (1 - spacing_cv). Names with
+    fewer than `LEAST_CALLS` calls are left out. Names are as recorded: `tui.analysis.iterations.by_key.find_key` takes
+    them.
+    """
+    known = with_iterations(profile)
+    assert known.steps is not None, "with_iterations fills it"
+    parts = []
+    for kind, frame, lane in _PLACES:
+        rows = known[frame].select("session", "name", "start_ns", "duration_ns", *lane)
+        if rows.is_empty():
+            continue
+        rows = rows.with_columns(
+            known[frame]["iteration"]
+            if frame in ("activities", "ops")
+            else iteration_at(known.steps, rows["session"], rows["start_ns"])
+        )
+        parts.append(_of_frame(rows, kind, lane, known.steps))
+    if not parts:
+        return pl.DataFrame(schema=_SCHEMA)
+    even = pl.col("per_iteration")
+    score = pl.col("coverage_pct") * (1 - pl.col("spacing_cv").fill_nan(1).clip(0, 1))
+    return (
+        pl.concat(parts)
+        .sort(
+            pl.col("session"),
+            even.fill_null(pl.lit(1 << 40)),
+            score,
+            pl.col("name"),
+            pl.col("key_kind"),
+            descending=[False, False, True, False, False],
+        )
+        .select(*_SCHEMA)
+        .cast(_SCHEMA)
+    )
+
+
+def _of_frame(rows: pl.DataFrame, kind: str, lane: tuple[str, str], steps: pl.DataFrame) -> pl.DataFrame:
+    """The candidates of one frame."""
+    whole = ("recorded", "whole")
+    counted = steps.filter(pl.col("piece").is_in(whole)).group_by("session").agg(pl.len().alias("all_iterations"))
+    end = pl.col("start_ns") + pl.col("duration_ns").fill_null(0)
+    timed = rows.lazy().filter(pl.col("start_ns").is_not_null()).with_columns(end.alias("end_ns"))
+    ranges = timed.group_by("session").agg((pl.col("end_ns").max() - pl.col("start_ns").min()).alias("range_ns"))
+    by_name = ["session", "name"]
+    lanes = timed.group_by(*by_name, *lane).agg(pl.len().alias("calls"))
+    most = (
+        lanes.filter(pl.col("calls") >= LEAST_CALLS)
+        .sort("calls", *lane, descending=[True, False, False])
+        .unique(by_name, keep="first", maintain_order=True)
+    )
+    own = timed.join(most, on=[*by_name, *lane], how="semi", nulls_equal=True)
+    every = (
+        own.filter(pl.col("iteration").is_not_null())
+        .group_by(*by_name, "iteration")
+        .agg(pl.len().alias("times"))
+        .group_by(by_name)
+        .agg(pl.len().alias("in_iterations"), pl.col("times").min().alias("least"), pl.col("times").max().alias("most"))
+        .join(counted.lazy(), on="session", how="left")
+        .select(
+            *by_name,
+            pl.when(
+                (pl.col("in_iterations") == pl.col("all_iterations"))
+                & (pl.col("least") == pl.col("most"))
+                & (pl.col("all_iterations") > 1)
+            )
+            .then(pl.col("most"))
+            .alias("per_iteration"),
+        )
+    )
+    spacing = pl.col("end_ns").sort().diff().drop_nulls()
+    return (
+        own.group_by(by_name)
+        .agg(
+            pl.len().alias("calls"),
+            spacing.mean().round().alias("spacing_ns"),
+            (spacing.std() / spacing.mean()).alias("spacing_cv"),
+            (pl.col("end_ns").max() - pl.col("end_ns").min()).alias("covered_ns"),
+        )
+        .join(every, on=by_name, how="left")
+        .join(ranges, on="session")
+        .select(
+            "session",
+            pl.lit(kind).alias("key_kind"),
+            pl.col("name").cast(pl.String),
+            pl.col("calls").cast(pl.Int64),
+            pl.col("per_iteration").cast(pl.Int64),
+            pl.col("spacing_ns").cast(pl.Int64),
+            "spacing_cv",
+            pl.when(pl.col("range_ns") > 0).then(100 * pl.col("covered_ns") / pl.col("range_ns")).alias("coverage_pct"),
+        )
+        .collect()
+    )

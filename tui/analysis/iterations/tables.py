@@ -1,0 +1,289 @@
+"""Iterations: how long each step of a training or inference loop took, and the GPU work that was launched in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from tui.analysis.durations import share
+from tui.analysis.gpu_time.interval_sets import union_of
+from tui.analysis.gpu_time.timelines import timelines
+from tui.analysis.iterations.by_key import Key, find_key, key_cut
+from tui.analysis.iterations.cutting import NO_PIECE, rows_of, table_of
+from tui.analysis.iterations.found import found_cut
+from tui.analysis.iterations.recorded import OUTSIDE_WORDS, recorded_iterations
+from tui.analysis.memo import once_per_profile
+from tui.model.columns import ColumnKind, columns
+from tui.model.schema import NAME
+from tui.model.view import TableSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tui.model.profile import Profile
+
+OUTSIDE: Final = OUTSIDE_WORDS
+
+# These names are words of the program, not C++ to be shortened.
+_NAME: Final = replace(
+    columns("name")[0],
+    title="Marked by",
+    kind=ColumnKind.TEXT,
+    help="The range or annotation that marks it, or the key that it ends with.",
+    priority=2,
+)
+
+ITERATIONS: Final = TableSpec(
+    "iterations",
+    "Iterations",
+    (
+        # The rows without a number are of what was launched before, between or after the iterations.
+        replace(columns("iteration")[0], absent="outside"),
+        *columns(
+            "session",
+            "piece",
+            "duration_ns",
+            "gpu_ns",
+            "time_pct",
+            "kernels_launched",
+            "busy_ns",
+            "busy_pct",
+            "idle_ns",
+        ),
+        _NAME,
+        replace(columns("start_ns")[0], priority=5),
+        *columns("rank"),
+    ),
+    key=("session", "iteration", "piece"),
+    weight="gpu_ns",
+    pinned="iteration",
+    pinned_least=10,
+)
+
+_WORK: Final = (
+    "session",
+    "kind",
+    "name",
+    "short_name",
+    "start_ns",
+    "duration_ns",
+    "device",
+    "stream",
+    "correlation",
+)
+
+
+_TABLE: Final = pl.Schema(
+    {
+        "session": pl.UInt32,
+        "iteration": pl.Int32,
+        "piece": pl.String,
+        "name": pl.String,
+        "start_ns": pl.Int64,
+        "duration_ns": pl.Int64,
+        "cpu_start_ns": pl.Int64,
+        "cpu_end_ns": pl.Int64,
+        "kernels_launched": pl.Int64,
+        "gpu_ns": pl.Int64,
+        "source": pl.String,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Iterations:
+    """The iterations of all sessions."""
+
+    table: pl.DataFrame
+    """As `tui.model.profile.Profile.steps`."""
+    numbers: pl.Series | None
+    """The iteration of each activity, where that is not what the frame ``activities`` says already."""
+    sources: Mapping[int, str]
+    """For sessions whose iterations are not recorded: where they are from, in words."""
+
+
+def iterations(profile: Profile) -> pl.DataFrame:
+    """One row per iteration, in order of time, and rows for what belongs to none.
+
+    Columns: session, rank, iteration (its number: as recorded, which can start anywhere, else from 0; null where it is
+    not counted), piece (one of `cutting.PIECES`), name (of the range that marks it or the key that it ends
+    with, or `OUTSIDE`), start_ns and duration_ns (of that range; else from its first launch on the GPU to the first of
+    the next one), kernels_launched, gpu_ns (summed durations of the GPU work that was launched in it, whenever it ran),
+    time_pct (its share of the session's GPU time), busy_ns (time from its start to its end in which any GPU of the
+    session had work, of whatever iteration), busy_pct, idle_ns (the rest of its duration). Kernels and GPU time of the
+    rows of a session add up to those of the session.
+
+    A session that records no iterations has those that are found (`tui.analysis.iterations.found`), or its whole run as
+    one; one without start times has none.
+    """
+    known = profile.steps if profile.steps is not None else _all(profile).table
+    return (
+        known.drop("cpu_start_ns", "cpu_end_ns", "source")
+        .with_columns(share("gpu_ns"), pl.col("name").cast(NAME))
+        .join(profile["sessions"].select("session", "rank"), on="session", how="left", maintain_order="left")
+        .select(
+            "session",
+            "rank",
+            "iteration",
+            "piece",
+            "name",
+            "start_ns",
+            "duration_ns",
+            "kernels_launched",
+            "gpu_ns",
+            "time_pct",
+            "busy_ns",
+            "busy_pct",
+            "idle_ns",
+        )
+    )
+
+
+def sources(profile: Profile) -> dict[int, str]:
+    """For each session with iterations where they are from: ``recorded``, ``found``, ``key`` or ``whole run``."""
+    known = profile.steps if profile.steps is not None else _all(profile).table
+    return dict(known.select("session", "source").unique("session", maintain_order=True).iter_rows())
+
+
+def reasons(profile: Profile) -> dict[int, str]:
+    """For each session whose iterations are not recorded how they were found, or why the whole run is one."""
+    if profile.steps is None:
+        return dict(_all(profile).sources)
+    told = profile["sessions"].select("session", "iteration_source").iter_rows()
+    given = sources(profile)
+    return {session: words for session, words in told if given.get(session, "recorded") != "recorded" and words}
+
+
+def with_iterations(profile: Profile, key: str | None = None) -> Profile:
+    """The same profile with the iterations that its sessions do not record, or with those that end with a key.
+
+    ``iteration`` of activities and ops is filled, except where the whole run is one; ``sessions.iteration_source`` says
+    how they were found; `Profile.steps` holds the table. A profile that has them is returned as it is.
+
+    Args:
+        profile: What was read.
+        key: The name of a kernel, op, range or API call (`iterations.by_key.find_key`). All sessions are cut
+            by it, whatever they record.
+
+    Raises:
+        ProftuiError: There is no such key, or several names are meant.
+    """
+    if profile.steps is not None and key in (None, profile.aggregation.key):
+        return profile
+    known = _all(profile) if key is None else _cut_all(profile, find_key(profile, key))
+    frames = dict(profile.frames)
+    if known.numbers is not None:
+        frames["activities"] = profile["activities"].with_columns(known.numbers)
+        frames["ops"] = _with_iteration(profile["ops"], known)
+    if key is not None:
+        frames["ranges"] = profile["ranges"].with_columns(pl.lit(None, pl.Int32).alias("iteration"))
+    if known.sources:
+        words = pl.col("session").replace_strict(known.sources, default=None, return_dtype=pl.String)
+        frames["sessions"] = profile["sessions"].with_columns(
+            pl.coalesce(words, "iteration_source").alias("iteration_source")
+        )
+    chosen = profile.aggregation if key is None else replace(profile.aggregation, key=key)
+    return replace(profile, frames=frames, steps=known.table, aggregation=chosen)
+
+
+@once_per_profile("sessions", "ranges", "activities", "ops", "api_calls")
+def _all(profile: Profile) -> Iterations:
+    """The iterations as recorded, else as found."""
+    return _cut_all(profile, None)
+
+
+def _cut_all(profile: Profile, key: Key | None) -> Iterations:
+    """The iterations of every session: by a key, or as recorded, else as found."""
+    recorded = recorded_iterations(profile) if key is None else None
+    parts = [] if recorded is None else [recorded.with_columns(pl.lit("recorded").alias("source"))]
+    own = set() if recorded is None else set(recorded["session"].unique().to_list())
+    work = profile["activities"].select(_WORK)
+    timed = work.lazy().filter(pl.col("start_ns").is_not_null()).select(pl.col("session").unique()).collect()
+    told: dict[int, str] = {}
+    numbers = np.full(work.height, NO_PIECE, np.int64)
+    cut_any = False
+    for session in sorted(set(timed["session"].to_list()) - own):
+        rows = np.flatnonzero((work["session"] == session).to_numpy())
+        part = rows_of(work, rows)
+        calls = profile["api_calls"].filter(pl.col("session") == session)
+        cut, pieces = found_cut(part, calls) if key is None else key_cut(profile, session, key, part)
+        parts.append(
+            table_of(cut, part, pieces).select(
+                pl.lit(session, pl.UInt32).alias("session"), pl.all(), pl.lit(cut.source).alias("source")
+            )
+        )
+        told[session] = f"{cut.source}: {cut.reason}"
+        if cut.source != "whole run":
+            numbers[rows] = np.where(pieces == NO_PIECE, NO_PIECE, cut.numbers[pieces])
+            cut_any = True
+    table = pl.concat(parts, how="diagonal_relaxed") if parts else pl.DataFrame(schema=_TABLE)
+    filled = None
+    if cut_any:
+        filled = pl.Series("iteration", numbers, dtype=pl.Int32)
+        filled = filled.set(filled == NO_PIECE, None)
+        if own:
+            filled = pl.select(pl.coalesce(pl.Series(filled), profile["activities"]["iteration"])).to_series()
+    return Iterations(_with_busy(profile, table.sort("session", maintain_order=True)), filled, told)
+
+
+def _with_iteration(ops: pl.DataFrame, known: Iterations) -> pl.DataFrame:
+    """Ops with the iteration that they begin in, in the sessions where it is not recorded."""
+    cut = known.table.filter((pl.col("source") == "found") | (pl.col("source") == "key"))
+    if ops.is_empty() or cut.is_empty():
+        return ops
+    return ops.with_columns(
+        pl.when(pl.col("session").is_in(cut["session"].unique().implode()))
+        .then(iteration_at(cut, ops["session"], ops["start_ns"]))
+        .otherwise("iteration")
+        .alias("iteration")
+    )
+
+
+def iteration_at(table: pl.DataFrame, session: pl.Series, at_ns: pl.Series) -> pl.Series:
+    """The iteration in which something began on the CPU; null where it is in none.
+
+    Args:
+        table: As `Profile.steps`.
+        session: Of each thing.
+        at_ns: When it began.
+    """
+    found = np.full(len(session), NO_PIECE, np.int64)
+    sessions, moments = session.to_numpy(), at_ns.fill_null(np.iinfo(np.int64).min).to_numpy()
+    unknown = at_ns.is_null().to_numpy()
+    low, high = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+    for (number,), rows in table.group_by("session", maintain_order=True):
+        # Without a time of their own only the first and the last piece reach to the ends.
+        spans = rows.filter(pl.col("cpu_start_ns").is_not_null() | pl.col("cpu_end_ns").is_not_null() | (pl.len() == 1))
+        spans = spans.with_columns(pl.col("cpu_start_ns").fill_null(low), pl.col("cpu_end_ns").fill_null(high))
+        spans = spans.sort("cpu_start_ns", maintain_order=True)
+        if spans.is_empty():
+            continue
+        here = np.flatnonzero((sessions == number) & ~unknown)
+        place = np.searchsorted(spans["cpu_start_ns"].to_numpy(), moments[here], side="right") - 1
+        inside = (place >= 0) & (moments[here] < spans["cpu_end_ns"].to_numpy()[place])
+        found[here] = np.where(inside, spans["iteration"].fill_null(NO_PIECE).to_numpy()[place], NO_PIECE)
+    numbers = pl.Series("iteration", found, dtype=pl.Int32)
+    return numbers.set(numbers == NO_PIECE, None)
+
+
+def _with_busy(profile: Profile, rows: pl.DataFrame) -> pl.DataFrame:
+    """Add busy_ns, busy_pct and idle_ns."""
+    parts = []
+    for (session,), part in rows.group_by("session", maintain_order=True):
+        gpus = [union_of(line.starts, line.ends) for line in timelines(profile) if line.session == session]
+        busy_set = reduce(or_, gpus) if gpus else union_of(np.zeros(0, np.int64), np.zeros(0, np.int64))
+        starts = part["start_ns"].fill_null(0).to_numpy()
+        ends = starts + part["duration_ns"].fill_null(0).to_numpy()
+        busy = pl.Series("busy_ns", busy_set.until(ends) - busy_set.until(starts), dtype=pl.Int64)
+        known = pl.lit(bool(gpus)) & pl.col("start_ns").is_not_null() & pl.col("duration_ns").is_not_null()
+        parts.append(part.with_columns(busy).with_columns(pl.when(known).then("busy_ns").alias("busy_ns")))
+    with_busy = pl.concat(parts) if parts else rows.with_columns(pl.lit(None, pl.Int64).alias("busy_ns"))
+    return with_busy.with_columns(
+        (pl.col("duration_ns") - pl.col("busy_ns")).alias("idle_ns"),
+        pl.when(pl.col("duration_ns") > 0).then(100 * pl.col("busy_ns") / pl.col("duration_ns")).alias("busy_pct"),
+    )

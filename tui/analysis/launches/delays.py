@@ -1,0 +1,189 @@
+"""How long GPU work waited between the call that launched it and its begin, and how much waited with it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from tui.analysis.by_session import by_session
+from tui.analysis.gpu_time.timelines import timelines
+from tui.analysis.memo import once_per_profile
+from tui.loaders.linking.launches import launching_calls
+from tui.model.columns import columns
+from tui.model.view import TableSpec
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tui.model.profile import Profile
+
+    Ints = npt.NDArray[np.int64]
+
+LATE_NS: Final = 100_000
+"""A kernel that begins so much later than its call ended, while the GPU has nothing to do, is late."""
+
+LAUNCH_DELAYS: Final = TableSpec(
+    "launch_delays",
+    "Launch delays",
+    columns(
+        "name",
+        "launches",
+        "queue_median_ns",
+        "queue_p90_ns",
+        "queue_p99_ns",
+        "queue_max_ns",
+        "early",
+        "late",
+        "late_pct",
+        "depth_median",
+        "depth_max",
+        "kind",
+        "session",
+    ),
+    key=("session", "kind", "name"),
+    sort=(("launches", True),),
+    weight="launches",
+)
+
+
+@once_per_profile("activities", "api_calls")
+def launch_calls(profile: Profile) -> pl.DataFrame:
+    """The call that launched each activity: one row per row of ``activities``.
+
+    Columns: launch_ns and launch_end_ns (begin and end of the call), launched_with (rank among the activities that the
+    same call launched, by start: 0 for the first; a call launches many where it replays a CUDA graph). All null where
+    the call is not known.
+    """
+    activities, calls = profile["activities"], profile["api_calls"]
+    launch = np.full(activities.height, -1, np.int64)
+    parts = by_session(calls.select("session", "correlation", "start_ns").with_row_index("at"))
+    for session, first, count in _runs(activities["session"]):
+        own = parts.get(session)
+        if own is None:
+            continue
+        rows = launching_calls(activities["correlation"].slice(first, count), own)
+        launch[first : first + count] = own["at"].gather(rows).cast(pl.Int64).fill_null(-1).to_numpy()
+    at = pl.Series(launch)
+    at = at.set(at < 0, None).cast(pl.UInt32)
+    found = pl.DataFrame(
+        {
+            "call": at,
+            "start_ns": activities["start_ns"],
+            "launch_ns": calls["start_ns"].gather(at),
+            "launch_end_ns": (calls["start_ns"] + calls["duration_ns"]).gather(at),
+        }
+    )
+    repeated = found["call"].drop_nulls()
+    if repeated.n_unique() == len(repeated):
+        with_others = pl.lit(0, pl.UInt32)
+    else:
+        with_others = (pl.col("start_ns").rank("ordinal").over("call") - 1).cast(pl.UInt32)
+    return found.select(
+        "launch_ns",
+        "launch_end_ns",
+        pl.when(pl.col("call").is_not_null()).then(with_others).alias("launched_with"),
+    )
+
+
+def _runs(sessions: pl.Series) -> list[tuple[int, int, int]]:
+    """Each session of a frame that is in order of sessions: number, first row, rows."""
+    runs = sessions.rle().struct.unnest()
+    counts = runs["len"].to_numpy().astype(np.int64)
+    firsts = np.cumsum(counts) - counts
+    return list(zip(runs["value"].to_list(), firsts.tolist(), counts.tolist(), strict=True))
+
+
+@once_per_profile("activities", "api_calls", "sessions")
+def launch_delays(profile: Profile) -> pl.DataFrame:
+    """The delay of every GPU activity whose launching call is known and whose own time is.
+
+    Columns: session, activity, kind, name, device, stream, launch_ns and launch_end_ns (the call's begin and end),
+    start_ns, queue_ns, queue_idle_ns, queue_depth.
+
+    - queue_ns is from the end of the call to the activity's begin (Nsight Systems: queue duration); below 0 it began
+      before the call returned. It is known of the first activity that a call launched: those after it in a replayed
+      graph wait for each other.
+    - queue_idle_ns is how long of it, right before the begin, the device had no work at all.
+    - queue_depth is how many other activities of the device had been launched and had not begun when the call began.
+    """
+    calls = launch_calls(profile)
+    activities = profile["activities"]
+    parts = []
+    for line in timelines(profile):
+        rows = pl.Series(line.rows)
+        part = pl.concat(
+            [
+                activities.select("session", "activity", "kind", "name", "device", "stream", "start_ns").select(
+                    pl.all().gather(rows)
+                ),
+                calls.select(pl.all().gather(rows)),
+            ],
+            how="horizontal",
+        )
+        parts.append(_delays(part, np.concatenate((line.starts[:1], line.reached()[:-1]))))
+    if not parts:
+        columns_alone = activities.select("session", "activity", "kind", "name", "device", "stream", "start_ns").clear()
+        return _delays(pl.concat([columns_alone, calls.clear()], how="horizontal"), np.zeros(0, np.int64))
+    return pl.concat(parts)
+
+
+def _delays(part: pl.DataFrame, before: Ints) -> pl.DataFrame:
+    """Rows of `launch_delays` from activities of one device by start, and the latest end before each."""
+    part = part.with_columns(pl.Series("before_ns", before))
+    known = part.filter(pl.col("launch_end_ns").is_not_null())
+    begun, launch = known["start_ns"].to_numpy(), known["launch_ns"].to_numpy()
+    earlier = np.searchsorted(np.sort(launch), launch, side="left") - np.searchsorted(begun, launch, side="right")
+    is_first = pl.col("launched_with") == 0
+    idle_since = pl.max_horizontal("before_ns", "launch_end_ns")
+    return known.select(
+        "session",
+        "activity",
+        "kind",
+        "name",
+        "device",
+        "stream",
+        "launch_ns",
+        "launch_end_ns",
+        "start_ns",
+        pl.when(is_first).then(pl.col("start_ns") - pl.col("launch_end_ns")).alias("queue_ns"),
+        pl.when(is_first).then((pl.col("start_ns") - idle_since).clip(0)).alias("queue_idle_ns"),
+        pl.lit(pl.Series(np.maximum(earlier, 0), dtype=pl.Int64)).alias("queue_depth"),
+    )
+
+
+def delays_by_name(profile: Profile) -> pl.DataFrame:
+    """How GPU work of each name waited: one row per session, kind and name, most launches first.
+
+    Columns: session, kind, name, launches (of which the delay is known), queue_median_ns, queue_p90_ns, queue_p99_ns,
+    queue_max_ns (of the delays of `launch_delays`, those below 0 left out; null where there are no others), early (how
+    many began before their call returned), late (how many waited more than `LATE_NS` while the GPU had nothing to
+    do), late_pct, depth_median and depth_max (of queue_depth).
+    """
+    queue = pl.col("queue_ns")
+    after = queue.filter(queue >= 0)
+
+    def quantile(share: float) -> pl.Expr:
+        return after.quantile(share, "linear").round().cast(pl.Int64)
+
+    return (
+        launch_delays(profile)
+        .lazy()
+        .filter(queue.is_not_null())
+        .group_by("session", "kind", "name")
+        .agg(
+            pl.len().cast(pl.Int64).alias("launches"),
+            quantile(0.5).alias("queue_median_ns"),
+            quantile(0.9).alias("queue_p90_ns"),
+            quantile(0.99).alias("queue_p99_ns"),
+            after.max().alias("queue_max_ns"),
+            (queue < 0).sum().cast(pl.Int64).alias("early"),
+            (pl.col("queue_idle_ns") > LATE_NS).sum().cast(pl.Int64).alias("late"),
+            pl.col("queue_depth").median().round().cast(pl.Int64).alias("depth_median"),
+            pl.col("queue_depth").max().alias("depth_max"),
+        )
+        .with_columns((100 * pl.col("late") / pl.col("launches")).alias("late_pct"))
+        .sort("launches", "name", descending=[True, False])
+        .collect()
+    )

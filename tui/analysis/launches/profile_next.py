@@ -1,0 +1,150 @@
+"""The command that profiles one launch in depth: Nsight Compute's, or nvprof's where that does not know the GPU."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.analysis.inputs.devices import device_facts
+from tui.analysis.inputs.recording import Tool, tool_of
+from tui.model.names import short_name
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from tui.model.profile import Profile
+
+PROGRAM: Final = "./app"
+"""Stands for the program, where the input does not say how it was run."""
+
+COMMAND_LIMIT: Final = 400
+"""A longer command line is more than a person wants to paste."""
+NAME_LIMIT: Final = 120
+"""Of a longer name only the begin is looked for."""
+
+NCU_SINCE: Final = 7
+"""Major compute capability that Nsight Compute begins with; nvprof measures what is older."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileNext:
+    """A command, and what is to be known of it."""
+
+    command: str | None
+    """For a shell; None where no tool of NVIDIA's profiles such a launch."""
+    note: str
+    """What the count of launches rests on, or why there is no command."""
+
+
+def profile_next(profile: Profile, activity: int) -> ProfileNext:
+    """The command that profiles the same launch in the next run of the program.
+
+    Launches are counted as Nsight Compute does: those of the same function, whatever its template arguments, of the
+    process on the device, in the order in which they were launched.
+
+    Args:
+        profile: Where it is.
+        activity: The number of the launch, the column ``activity``.
+
+    Raises:
+        KeyError: There is no such activity.
+    """
+    rows = profile["activities"].filter(pl.col("activity") == activity)
+    if rows.is_empty():
+        raise KeyError(f"there is no activity {activity}")
+    row = rows.row(0, named=True)
+    if row["kind"] != "kernel":
+        return ProfileNext(None, "Nsight Compute profiles kernels alone")
+    facts = device_facts(profile).filter(
+        pl.col("session") == row["session"], pl.col("device").eq_missing(pl.lit(row["device"], pl.Int32))
+    )
+    facts_row = facts.row(0, named=True) if facts.height else {}
+    if facts_row.get("vendor"):
+        return ProfileNext(None, f"Nsight Compute profiles GPUs of NVIDIA's alone, and this is {facts_row['vendor']}'s")
+    session = profile["sessions"].filter(pl.col("session") == row["session"]).row(0, named=True)
+    before, ordered = _launches_before(profile, row)
+    function = _function(str(row["name"]))
+    if not function:
+        return ProfileNext(None, "the launch has no name to look for")
+    several = profile["activities"].filter(pl.col("session") == row["session"])["device"].n_unique() > 1
+    program = _program(session["command"])
+    capability = str(facts_row.get("compute_capability") or "")
+    major = capability.partition(".")[0]
+    if major.isdigit() and int(major) < NCU_SINCE:
+        # A colon would end the name in nvprof's filter.
+        chosen = shlex.quote(f"::{function.replace(':', '.')}:{before + 1}")
+        device = f"--devices {row['device']} " if several else ""
+        return ProfileNext(
+            f"nvprof {device}--kernels {chosen} --metrics all {program}",
+            f"Nsight Compute knows no compute capability {capability}; {_note(session, ordered)}",
+        )
+    device = f"--devices {row['device']} " if several else ""
+    name = shlex.quote(f"regex:(^|:){function}")
+    command = f"ncu --set full {device}--kernel-name {name} --launch-skip {before} --launch-count 1 {program}"
+    return ProfileNext(command, _note(session, ordered))
+
+
+def _note(session: Mapping[str, Any], ordered: str) -> str:
+    counted = f"launches are counted {ordered}"
+    tool = tool_of(session["format"], session["tool"])
+    if tool in (Tool.PYTORCH, Tool.NSYS):
+        return f"{counted}, from the begin of the recording: what ran before it comes on top"
+    return counted
+
+
+def _launches_before(profile: Profile, row: Mapping[str, Any]) -> tuple[int, str]:
+    """How many launches of the same function came before on the same device, and by which order."""
+    work = profile["activities"].filter(
+        pl.col("session") == row["session"],
+        pl.col("kind") == "kernel",
+        pl.col("device").eq_missing(pl.lit(row["device"], pl.Int32)),
+    )
+    names = work["name"].drop_nulls().unique()
+    function = _function(str(row["name"]))
+    same = [name for name in names.cast(pl.String).to_list() if _function(name) == function]
+    alike = work.filter(pl.col("name").is_in(pl.Series(same, dtype=pl.String).cast(names.dtype).implode()))
+    by_call = alike["correlation"].null_count() == 0 and alike["correlation"].n_unique() == alike.height
+    if by_call:
+        return int((alike["correlation"] < row["correlation"]).sum()), "in the order of their calls"
+    if alike["start_ns"].null_count():
+        return int((alike["activity"] < row["activity"]).sum()), "in the order of the input"
+    earlier = (alike["start_ns"] < row["start_ns"]) | (
+        (alike["start_ns"] == row["start_ns"]) & (alike["activity"] < row["activity"])
+    )
+    return int(earlier.sum()), "by their start on the GPU"
+
+
+def _function(name: str) -> str:
+    """A regular expression that ends with the name of the function, as Nsight Compute has it without arguments.
+
+    >>> _function("void at::native::vectorized_elementwise_kernel<4, float>(int, float)")
+    'vectorized_elementwise_kernel$'
+    """
+    bare = short_name(name).rpartition("::")[2].strip()
+    if not bare or not re.fullmatch(r"[\w.$~-]+", bare, re.ASCII):
+        bare = short_name(name).strip()
+    shown = bare[:NAME_LIMIT]
+    return "".join(map(_literal, shown)) + ("$" if shown == bare and shown else "")
+
+
+def _literal(character: str) -> str:
+    """A regular expression for one character of a name; what is not plain may be any, as may what a name can hide."""
+    if not character.isascii() or not character.isprintable() or character in "^\\[] ":
+        return "."
+    return character if character.isalnum() or character == "_" else f"[{character}]"
+
+
+def _program(command: str | None) -> str:
+    """The program's command line with every word quoted anew, so that nothing in it is the shell's to run."""
+    if not command or len(command) > COMMAND_LIMIT or not command.isprintable():
+        return PROGRAM
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        words = command.split()
+    return shlex.join(words) if words else PROGRAM

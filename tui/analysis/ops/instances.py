@@ -1,0 +1,130 @@
+"""What each call of a recorded op cost, on the GPU and on the CPU."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from tui.analysis.memo import once_per_profile
+from tui.analysis.ops.tree import NONE, OpTree, op_tree
+from tui.analysis.ops.work import op_row_of_activities
+from tui.loaders.linking.launches import SLACK_NS, nest, rows_around, thread_codes
+
+if TYPE_CHECKING:
+    from tui.analysis.ops.tree import Flags, Ints
+    from tui.model.profile import Profile
+
+
+@once_per_profile("ops", "activities", "api_calls")
+def op_instances(profile: Profile) -> pl.DataFrame:
+    """What each recorded op cost: one row per row of ``ops``, in its order.
+
+    Columns: session, op, name, parent (as in ``ops``), call, launches, gpu_self_ns, gpu_total_ns, cpu_total_ns,
+    cpu_self_ns, api_ns, api_calls.
+
+    - ``gpu_self_ns`` is the time of the GPU work that it launched itself (whose innermost op it is), ``launches`` the
+      number of it, ``gpu_total_ns`` the same with all ops that ran in it. They are 0 where it launched nothing and null
+      where no GPU work of the session is recorded.
+    - ``cpu_total_ns`` is its duration. ``cpu_self_ns`` is that less the ops that it called on its own thread and less
+      the CUDA calls that it made itself, ``api_ns`` (null where the session records none; their time is then in
+      ``cpu_self_ns``).
+    - ``call`` is the op that it counts with: itself, or the op of the same name around it that did nothing but call it.
+    """
+    ops, activities = profile["ops"], profile["activities"]
+    tree = op_tree(ops)
+    rows = op_row_of_activities(profile)
+    here = rows != NONE
+    launches = np.bincount(rows[here], minlength=ops.height).astype(np.int64)
+    gpu_self = np.zeros(ops.height, np.int64)
+    np.add.at(gpu_self, rows[here], activities["duration_ns"].fill_null(0).to_numpy()[here])
+    duration = ops["duration_ns"].fill_null(0).to_numpy().astype(np.int64)
+    thread = thread_codes(ops["pid"], ops["tid"])
+    same_thread = (tree.parent != NONE) & (thread[tree.parent] == thread)
+    api_ns, api_count = _api_within(profile)
+    with_gpu = ops["session"].is_in(activities["session"].unique().implode())
+    with_api = ops["session"].is_in(profile["api_calls"]["session"].unique().implode())
+    cpu_self = duration - tree.children_sums(duration, same_thread) - api_ns
+    call = _calls(ops, tree, same_thread & ((launches + api_count)[tree.parent] == 0))
+    known = pl.col("cpu_total_ns").is_not_null()
+    return (
+        ops.select(
+            "session",
+            "op",
+            "name",
+            "parent",
+            pl.col("duration_ns").alias("cpu_total_ns"),
+            with_gpu=with_gpu,
+            api=with_api,
+        )
+        .with_columns(
+            ops["op"].gather(pl.Series(call)).alias("call"),
+            pl.when("with_gpu").then(pl.Series(launches)).alias("launches"),
+            pl.when("with_gpu").then(pl.Series(gpu_self)).alias("gpu_self_ns"),
+            pl.when("with_gpu").then(pl.Series(tree.sums(gpu_self))).alias("gpu_total_ns"),
+            pl.when(known).then(pl.Series(cpu_self)).alias("cpu_self_ns"),
+            pl.when("api").then(pl.Series(api_ns)).alias("api_ns"),
+            pl.when("api").then(pl.Series(api_count)).alias("api_calls"),
+        )
+        .drop("with_gpu", "api")
+    )
+
+
+def _calls(ops: pl.DataFrame, tree: OpTree, alone: Flags) -> Ints:
+    """The row that each op counts with.
+
+    PyTorch's `key_averages` takes an op and its only child of the same name for one: ``aten::layer_norm`` is recorded
+    once where it is called and once where it is dispatched.
+
+    Args:
+        ops: The ops.
+        tree: Their tree.
+        alone: Whether the op's parent did nothing itself.
+    """
+    itself = np.arange(ops.height, dtype=np.int64)
+    name = ops["name"].to_physical().fill_null(0).to_numpy()
+    children = tree.children_sums(np.ones(ops.height, np.int64))
+    again = (tree.parent != NONE) & alone & (name[tree.parent] == name) & (children[tree.parent] == 1)
+    call = np.where(again, tree.parent, itself)
+    while True:
+        further = call[call]
+        if np.array_equal(further, call):
+            return call
+        call = further
+
+
+def _api_within(profile: Profile) -> tuple[Ints, Ints]:
+    """For each op the time of the CUDA calls that were made in it, and not in an op within it, and their number."""
+    ops = profile["ops"]
+    spent, made = np.zeros(ops.height, np.int64), np.zeros(ops.height, np.int64)
+    calls = (
+        profile["api_calls"]
+        .lazy()
+        .select("session", "pid", "tid", "start_ns", "duration_ns")
+        .filter(pl.col("session").is_in(ops["session"].unique().implode()))
+        .drop_nulls(["start_ns", "duration_ns"])
+        .sort("session", "pid", "tid", "start_ns", maintain_order=True)
+        # A driver call within a runtime call is in its time already.
+        .filter(
+            (pl.col("start_ns") >= (pl.col("start_ns") + pl.col("duration_ns")).cum_max().shift(1))
+            .over("session", "pid", "tid")
+            .fill_null(True)
+        )
+        .collect()
+    )
+    timed = (
+        ops.select("session", "pid", "tid", "start_ns", "duration_ns")
+        .with_row_index("row")
+        .drop_nulls(["start_ns", "duration_ns"])
+    )
+    for session in calls["session"].unique(maintain_order=True):
+        here, around = (rows.filter(pl.col("session") == session) for rows in (calls, timed))
+        if around.is_empty():
+            continue
+        found = rows_around(nest(around, slack_ns=SLACK_NS), here["pid"], here["tid"], here["start_ns"])
+        inside = found.is_not_null()
+        rows = around["row"].gather(found.filter(inside)).to_numpy().astype(np.int64)
+        np.add.at(spent, rows, here["duration_ns"].filter(inside).to_numpy())
+        made += np.bincount(rows, minlength=ops.height)
+    return spent, made

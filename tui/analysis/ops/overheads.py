@@ -1,0 +1,166 @@
+"""What ops cost beside their GPU work: CPU time that is no CUDA call, and GPU time between their own GPU work."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from tui.analysis.durations import total
+from tui.analysis.memo import once_per_profile
+from tui.analysis.ops.instances import op_instances
+from tui.analysis.ops.tree import NONE, op_tree
+from tui.analysis.ops.work import op_row_of_activities
+from tui.model.columns import columns
+from tui.model.view import TableSpec
+
+if TYPE_CHECKING:
+    from tui.analysis.ops.tree import Flags, Ints, OpTree
+    from tui.model.profile import Profile
+
+OP_OVERHEADS: Final = TableSpec(
+    "op_overheads",
+    "Op overheads",
+    columns(
+        "op",
+        "calls",
+        "cpu_total_ns",
+        "api_total_ns",
+        "cpu_overhead_ns",
+        "overhead_pct",
+        "gpu_total_ns",
+        "gpu_idle_ns",
+        "session",
+    ),
+    key=("session", "op"),
+    sort=(("cpu_overhead_ns", True),),
+    weight="cpu_overhead_ns",
+    pinned="op",
+)
+
+WORK_LIMIT: Final = 100
+"""So many levels of ops are looked at as if each held all GPU work; ops of real programs hold less the deeper they lie.
+"""
+
+
+@once_per_profile("ops", "activities", "api_calls")
+def op_overheads(profile: Profile) -> pl.DataFrame:
+    """What each recorded op cost beside its GPU work: one row per row of ``ops``, in its order.
+
+    Columns: session, op, name, cpu_total_ns, api_total_ns, cpu_overhead_ns, gpu_total_ns, gpu_idle_ns.
+
+    - api_total_ns is the CPU time of the CUDA calls made in it, those in ops within it included; cpu_overhead_ns is the
+      rest of its CPU time (DLProf: CPU time - CUDA API time). Null in sessions that record no calls.
+    - gpu_idle_ns is the time from the first begin to the last end of the GPU work that it launched, ops within it
+      included, in which none of that work ran, summed over the GPUs (as DLProf has it). 0 where it launched nothing,
+      null in sessions without GPU work with its times, and of the outermost ops where they lie so deep in each other
+      that it would take too long (`WORK_LIMIT`).
+    """
+    ops = profile["ops"]
+    tree = op_tree(ops)
+    instances = op_instances(profile)
+    api = tree.sums(instances["api_ns"].fill_null(0).to_numpy().astype(np.int64))
+    idle, told = _gpu_idle(profile, tree)
+    timed = profile["activities"].drop_nulls(["start_ns", "duration_ns"])["session"].unique()
+    return (
+        instances.select("session", "op", "name", "cpu_total_ns", "gpu_total_ns", "api_ns")
+        .with_columns(
+            pl.when(pl.col("api_ns").is_not_null()).then(pl.lit(pl.Series(api))).alias("api_total_ns"),
+            pl.when(pl.col("session").is_in(timed.implode()) & pl.lit(pl.Series(told)))
+            .then(pl.lit(pl.Series(idle)))
+            .alias("gpu_idle_ns"),
+        )
+        .with_columns((pl.col("cpu_total_ns") - pl.col("api_total_ns")).clip(0).alias("cpu_overhead_ns"))
+        .select(
+            "session",
+            "op",
+            "name",
+            "cpu_total_ns",
+            "api_total_ns",
+            "cpu_overhead_ns",
+            "gpu_total_ns",
+            "gpu_idle_ns",
+        )
+    )
+
+
+def overheads_by_name(profile: Profile) -> pl.DataFrame:
+    """The same by session and name of the op, most CPU overhead first.
+
+    Columns: session, op (the name), calls, cpu_total_ns, api_total_ns, cpu_overhead_ns, overhead_pct (of cpu_total_ns),
+    gpu_total_ns, gpu_idle_ns. An op that calls itself counts in both calls.
+    """
+    sums = ("cpu_total_ns", "api_total_ns", "cpu_overhead_ns", "gpu_total_ns", "gpu_idle_ns")
+    cpu = pl.col("cpu_total_ns")
+    return (
+        op_overheads(profile)
+        .lazy()
+        .group_by("session", pl.col("name").alias("op"))
+        .agg(pl.len().cast(pl.Int64).alias("calls"), *(total(column).alias(column) for column in sums))
+        .with_columns(pl.when(cpu > 0).then(100 * pl.col("cpu_overhead_ns") / cpu).alias("overhead_pct"))
+        .select("session", "op", "calls", *sums[:3], "overhead_pct", *sums[3:])
+        .sort("cpu_overhead_ns", "cpu_total_ns", "op", descending=[True, True, False], nulls_last=True)
+        .collect()
+    )
+
+
+def _gpu_idle(profile: Profile, tree: OpTree) -> tuple[Ints, Flags]:
+    """For each op the time between its first and last GPU work, of all ops within it, in which none of it ran.
+
+    And whether that was found out.
+
+    From the innermost ops outwards, each hands the stretches that its work fills to the op around it.
+    """
+    activities = profile["activities"]
+    rows = op_row_of_activities(profile)
+    timed = (activities["start_ns"].is_not_null() & activities["duration_ns"].is_not_null()).to_numpy() & (rows != NONE)
+    start = activities["start_ns"].fill_null(0).to_numpy()[timed]
+    spans = pl.DataFrame(
+        {
+            "op": rows[timed],
+            "device": activities["device"].filter(pl.Series(timed)),
+            "start": start,
+            "end": start + activities["duration_ns"].fill_null(0).to_numpy()[timed],
+        }
+    )
+    depth = np.zeros(len(tree.parent), np.int64)
+    for level, ops in enumerate(tree.levels):
+        depth[ops] = level
+    by_level = spans.with_columns(pl.Series("level", depth[spans["op"].to_numpy()]))
+    own = {level: part.drop("level") for (level,), part in by_level.partition_by("level", as_dict=True).items()}
+    idle, told = np.zeros(len(tree.parent), np.int64), np.ones(len(tree.parent), np.bool_)
+    left = WORK_LIMIT * (spans.height + 1000)
+    handed = spans.clear()
+    for level in range(len(tree.levels) - 1, -1, -1):
+        here = pl.concat([own.get(level, spans.clear()), handed])
+        if here.is_empty():
+            continue
+        left -= here.height
+        if left < 0:
+            told[np.concatenate(tree.levels[: level + 1])] = False
+            break
+        filled = _filled(here)
+        sums = filled.group_by("op", "device").agg(
+            (pl.col("end").max() - pl.col("start").min() - (pl.col("end") - pl.col("start")).sum()).alias("idle")
+        )
+        np.add.at(idle, sums["op"].to_numpy(), sums["idle"].to_numpy())
+        around = tree.parent[filled["op"].to_numpy()]
+        handed = filled.with_columns(pl.Series("op", around)).filter(pl.Series(around != NONE))
+    return idle, told
+
+
+def _filled(spans: pl.DataFrame) -> pl.DataFrame:
+    """The union of the spans of each op and device."""
+    by = ("op", "device")
+    return (
+        spans.lazy()
+        .sort(*by, "start")
+        .with_columns(pl.col("end").cum_max().shift(1).over(by).alias("reached"))
+        .with_columns((pl.col("start") > pl.col("reached")).fill_null(True).alias("first"))
+        .with_columns(pl.col("first").cum_sum().alias("stretch"))
+        .group_by("stretch")
+        .agg(pl.col(by).first(), pl.col("start").min(), pl.col("end").max())
+        .select(*by, "start", "end")
+        .collect()
+    )

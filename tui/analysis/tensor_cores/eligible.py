@@ -1,0 +1,177 @@
+"""What could use tensor cores, whether it does or not: ops by name and by what they launched, kernels by name.
+
+As in PyTorch's profiler plugin, an op that calls an eligible one is eligible itself, and time is counted on the deepest
+eligible op alone, so that a bias that is added beside a product is no work for tensor cores.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from tui.analysis.memo import once_per_profile
+from tui.analysis.ops.rules import NAME_LIMIT, classify
+from tui.analysis.ops.tree import NONE, op_tree
+from tui.analysis.ops.work import op_row_of_activities
+from tui.analysis.tensor_cores.rules import tensor_core_rules
+from tui.analysis.tensor_cores.verdicts import tensor_cores_by_device, tensor_cores_by_name
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from tui.analysis.ops.tree import Flags
+    from tui.analysis.tensor_cores.rules import Eligible
+    from tui.model.profile import Profile
+
+NO: Final = 0
+YES: Final = 1
+UNKNOWN: Final = 2
+"""Codes of verdicts in arrays."""
+
+
+def _first_verdict(text: pl.Expr, entries: Sequence[Eligible]) -> pl.Expr:
+    """What the first entry that matches says; null where none does."""
+    return pl.coalesce(
+        pl.lit(None, pl.Boolean),
+        *(
+            pl.when(text.str.contains(f"(?i){entry.pattern}")).then(pl.lit(entry.verdict, pl.Boolean))
+            for entry in entries
+        ),
+    )
+
+
+def eligible_ops_by_name(names: pl.Series) -> pl.DataFrame:
+    """Whether ops of these names could use tensor cores: name, eligible (null: no entry knows it), a row a name.
+
+    >>> eligible_ops_by_name(pl.Series(["aten::addmm", "aten::relu"])).sort("name")["eligible"].to_list()
+    [True, None]
+    """
+    distinct = names.drop_nulls().unique()
+    text = distinct.cast(pl.String).str.slice(0, NAME_LIMIT)
+    return pl.DataFrame({"name": distinct, "text": text}).select(
+        "name", _first_verdict(pl.col("text"), tensor_core_rules().eligible_of("op")).alias("eligible")
+    )
+
+
+def eligible_kernels_by_name(names: pl.Series) -> pl.DataFrame:
+    """Whether kernels of these names could use tensor cores: name, eligible, one row a name.
+
+    True for what uses them and for the op types ``eligible_types`` but for the exceptions; null where neither the op
+    type nor the verdict is known from the name.
+
+    >>> eligible_kernels_by_name(pl.Series(["volta_sgemm_128x32_nn"]))["eligible"].to_list()
+    [True]
+    """
+    rules = tensor_core_rules()
+    uses = tensor_cores_by_name(names)
+    types = classify(uses["name"]).select("name", pl.col("op_type").cast(pl.String))
+    of_type = pl.col("op_type").is_in(sorted(rules.eligible_types))
+    unsure = pl.col("uses_tensor_core").is_null() & ~of_type
+    return (
+        uses.join(types, on="name", how="left", maintain_order="left")
+        .with_columns(pl.col("name").cast(pl.String).str.slice(0, NAME_LIMIT).alias("text"))
+        .select(
+            "name",
+            pl.when(pl.col("uses_tensor_core").fill_null(False))
+            .then(pl.lit(True))
+            .otherwise(
+                pl.coalesce(_first_verdict(pl.col("text"), rules.eligible_of("kernel")), pl.when(~unsure).then(of_type))
+            )
+            .alias("eligible"),
+        )
+    )
+
+
+@once_per_profile("sessions", "devices", "activities", "api_calls", "ops")
+def eligible_ops(profile: Profile) -> pl.DataFrame:
+    """Whether recorded ops could use tensor cores: one row per row of ``ops``, in its order.
+
+    Columns: session, op, tc_eligible (itself, or an op that it called), named (whether the input says so, else whether
+    its name or type does; null where neither tells), deepest (named, and no such op below it). Where nothing is told,
+    an op is eligible if a kernel that it launched itself is. On GPUs without tensor cores nothing is.
+    """
+    ops = profile["ops"]
+    by_name = eligible_ops_by_name(ops["name"])
+    by_type = eligible_ops_by_name(ops["op_type"]).rename({"name": "op_type"})
+    named = (
+        ops.select("session", "name", "op_type", "tc_eligible")
+        .join(by_name, on="name", how="left", maintain_order="left")
+        .join(by_type, on="op_type", how="left", maintain_order="left", suffix="_type")
+        .join(_sessions_without(profile), on="session", how="left", maintain_order="left")
+        .select(
+            pl.coalesce(
+                "tc_eligible",
+                pl.when(pl.col("without").fill_null(False)).then(pl.lit(False)),
+                "eligible",
+                "eligible_type",
+            ).alias("named")
+        )["named"]
+    )
+    tree = op_tree(ops)
+    could: Flags = named.fill_null(False).to_numpy().copy()
+    deepest = could & (tree.sums(could.astype(np.int64)) == 1)
+    rows = op_row_of_activities(profile)
+    launched = np.zeros(ops.height, np.bool_)
+    launched[rows[(rows != NONE) & (_eligible_kernels(profile) == YES)]] = True
+    own = could | (named.is_null().to_numpy() & launched)
+    within = tree.sums(own.astype(np.int64))
+    return ops.select("session", "op").with_columns(
+        pl.Series("tc_eligible", within > 0), named, pl.Series("deepest", deepest)
+    )
+
+
+@once_per_profile("sessions", "devices", "activities", "api_calls", "ops")
+def eligible_activities(profile: Profile) -> pl.Series:
+    """Whether each GPU activity is work that could use tensor cores; null where it cannot be told.
+
+    Everything that was launched in a deepest op that is eligible by its name is; of the rest, what is so by its own
+    name, unless the input says that its op is not. An op as wide as an NVTX range tells nothing of its kernels: only a
+    name that no entry knows of an op that the profiler itself recorded means that nothing in it could. The GPU is not
+    looked at.
+    """
+    kernels, ops = _eligible_kernels(profile), profile["ops"]
+    found = kernels.copy()
+    if ops.height:
+        rows = op_row_of_activities(profile)
+        has_op = rows != NONE
+        known = eligible_ops(profile)
+        inside: Flags = op_tree(ops).below(known["deepest"].to_numpy().copy())
+        declined = (~known["named"]).fill_null(False).to_numpy()
+        recorded = (ops["op_source"] == "recorded").fill_null(False).to_numpy()
+        found[has_op & (kernels == UNKNOWN) & recorded[rows]] = NO
+        found[has_op & declined[rows]] = NO
+        found[has_op & inside[rows]] = YES
+    return pl.Series("eligible", found == YES).set(pl.Series(found == UNKNOWN), None)
+
+
+def _eligible_kernels(profile: Profile) -> npt.NDArray[np.int8]:
+    """For each activity what its name tells: `NO`, `YES` or `UNKNOWN`. What is no kernel is none."""
+    activities = profile["activities"]
+    if activities.is_empty():
+        return np.zeros(0, np.int8)
+    kinds = activities["kind"]
+    names = activities["name"]
+    distinct = names.drop_nulls().unique()
+    table = eligible_kernels_by_name(distinct)
+    codes = table["name"].to_physical().to_numpy()
+    lookup = np.full(int(codes.max(initial=0)) + 2, UNKNOWN, np.int8)
+    said = table["eligible"]
+    lookup[codes[said.is_not_null().to_numpy()]] = said.drop_nulls().to_numpy().astype(np.int8)
+    # A launch without a name is at the end, where nothing is known.
+    place = names.to_physical().cast(pl.Int64).fill_null(len(lookup) - 1).to_numpy()
+    found: npt.NDArray[np.int8] = lookup[place]
+    found[~((kinds == "kernel") | (kinds == "graph")).to_numpy()] = NO
+    return found
+
+
+def _sessions_without(profile: Profile) -> pl.DataFrame:
+    """Whether no GPU of a session has tensor cores: session, without."""
+    return (
+        tensor_cores_by_device(profile)
+        .group_by("session")
+        .agg((~pl.col("has_tensor_cores")).all(ignore_nulls=False).fill_null(False).alias("without"))
+    )

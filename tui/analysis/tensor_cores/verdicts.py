@@ -1,0 +1,230 @@
+"""Whether kernels use tensor cores: as the input says, as the GPU allows, as their names tell; the reason beside it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.analysis.grouping import grouped
+from tui.analysis.inputs.devices import device_facts
+from tui.analysis.kinds import kind_by_name
+from tui.analysis.memo import once_per_profile
+from tui.analysis.ops.rules import NAME_LIMIT, classify
+from tui.analysis.tensor_cores.rules import TensorCoreRules, tensor_core_rules
+from tui.model.schema import NAME
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+FIRST_CAPABILITY: Final = (7, 0)
+"""The compute capability that tensor cores came with."""
+
+ASSUMED: Final = "assumed, since nothing is known of the GPU: {}"
+"""Verdicts by name alone, where the GPU may have no tensor cores."""
+
+AS_RECORDED: Final = "as the input says"
+
+_MEMORY: Final = ("memcpy", "memset", "um")
+_NOT_SINGLE: Final = "the input records the graph as a whole"
+
+
+def tensor_cores_by_name(names: pl.Series, rules: TensorCoreRules | None = None) -> pl.DataFrame:
+    """What names of kernels say of tensor cores: name, uses_tensor_core (null: it does not say), tensor_core_reason.
+
+    One row per distinct name, in no particular order. The device, which may have no tensor cores, is not looked at.
+
+    >>> tensor_cores_by_name(pl.Series(["volta_sgemm_128x32_nn"])).row(0)[1]
+    False
+    """
+    chosen = rules or tensor_core_rules()
+    classes = classify(names)
+    distinct = classes["name"]
+    text = distinct.cast(pl.String).str.slice(0, NAME_LIMIT)
+    table = pl.DataFrame({"name": distinct, "op_type": classes["op_type"].cast(pl.String), "text": text})
+    found = pl.coalesce(
+        pl.lit(None, pl.Int32),
+        *(
+            pl.when(pl.col("text").str.contains(f"(?i){pattern}")).then(pl.lit(number, pl.Int32))
+            for number, (_, pattern, _) in enumerate(chosen.rules)
+        ),
+    )
+    verdicts = pl.DataFrame(
+        [(number, verdict, reason) for number, (verdict, _, reason) in enumerate(chosen.rules)],
+        schema={"number": pl.Int32, "verdict": pl.Boolean, "reason": pl.String},
+        orient="row",
+    )
+    plain = pl.col("op_type").is_in(sorted(chosen.without)) & pl.col("number").is_null()
+    return (
+        table.with_columns(found.alias("number"))
+        .join(verdicts, on="number", how="left", maintain_order="left")
+        .select(
+            "name",
+            pl.when(plain).then(pl.lit(False)).otherwise("verdict").alias("uses_tensor_core"),
+            pl.when(plain)
+            .then(pl.format("{} work needs no tensor cores", "op_type"))
+            .otherwise(pl.col("reason").fill_null("its name does not say"))
+            .cast(NAME)
+            .alias("tensor_core_reason"),
+        )
+    )
+
+
+def tensor_cores_by_device(profile: Profile) -> pl.DataFrame:
+    """Whether the GPUs of a profile have tensor cores: session, device, has_tensor_cores, device_reason.
+
+    ``has_tensor_cores`` is null where nothing is known of the GPU. AMD's GPUs count as having them: names of their
+    kernels tell whether they use matrix cores. ``device_reason`` says why there are none, else it is null.
+    """
+    facts = device_facts(profile)
+    without = tensor_core_rules().devices_without
+    parts = pl.col("compute_capability").str.extract_groups(r"^(?<major>\d{1,4})\.(?<minor>\d{1,4})").struct
+    too_old = parts.field("major").cast(pl.Int32) < FIRST_CAPABILITY[0]
+    by_name = pl.any_horizontal(
+        pl.lit(False), *(pl.col("name").fill_null("").str.contains(f"(?i){pattern}") for pattern in without)
+    )
+    # A chip without them has the capability of one with them: what the name says of a newer GPU counts no more.
+    by_name &= pl.col("compute_capability").fill_null("7.5") == "7.5"
+    return facts.select(
+        "session",
+        "device",
+        pl.when(pl.col("vendor").is_not_null())
+        .then(pl.lit(True))
+        .when(too_old | by_name)
+        .then(pl.lit(False))
+        .when(pl.col("compute_capability").is_not_null())
+        .then(pl.lit(True))
+        .alias("has_tensor_cores"),
+        pl.when(pl.col("vendor").is_not_null())
+        .then(None)
+        .when(too_old)
+        .then(pl.format("compute capability {} has none", "compute_capability"))
+        .when(by_name)
+        .then(pl.format("{} has none", pl.col("name").str.replace(r"\s*\(\d*\)?$", "")))
+        .alias("device_reason"),
+    )
+
+
+def with_verdicts(profile: Profile, activities: pl.DataFrame) -> pl.DataFrame:
+    """The same activities with ``uses_tensor_core`` and ``tensor_core_reason`` completed.
+
+    What the input itself says (measured, or the verdict of its tool) stands. Else a GPU without tensor cores decides,
+    then the name; of a GPU of which nothing is known the verdict of the name is assumed. Memory operations use none.
+
+    Args:
+        profile: Whose activities they are.
+        activities: With the columns session, device, kind, name, uses_tensor_core and tensor_core_reason.
+    """
+    joined = (
+        activities.join(tensor_cores_by_device(profile), on=["session", "device"], how="left", nulls_equal=True,
+                        maintain_order="left")
+        .join(_told_by_names(activities["name"]), on="name", how="left", maintain_order="left", nulls_equal=True)
+    )  # fmt: skip
+    recorded = pl.col("uses_tensor_core").is_not_null()
+    memory = pl.col("kind").cast(pl.String).is_in(_MEMORY)
+    graph = pl.col("kind").cast(pl.String) == "graph"
+    none = pl.col("has_tensor_cores").eq_missing(pl.lit(False))
+    assumed = pl.col("has_tensor_cores").is_null() & pl.col("name_says").is_not_null()
+    return joined.with_columns(
+        pl.when(recorded)
+        .then("uses_tensor_core")
+        .when(memory | (none & ~graph))
+        .then(pl.lit(False))
+        .when(~graph)
+        .then("name_says")
+        .alias("uses_tensor_core"),
+        pl.when(recorded)
+        .then(pl.col("tensor_core_reason").cast(pl.String).fill_null(AS_RECORDED))
+        .when(memory)
+        .then(pl.lit("memory operations use none"))
+        .when(graph)
+        .then(pl.lit(_NOT_SINGLE))
+        .when(none)
+        .then("device_reason")
+        .when(assumed)
+        .then("assumed_reason")
+        .otherwise("name_reason")
+        .cast(NAME)
+        .alias("tensor_core_reason"),
+    ).drop("has_tensor_cores", "device_reason", "name_says", "name_reason", "assumed_reason")
+
+
+def _told_by_names(names: pl.Series) -> pl.DataFrame:
+    """`tensor_cores_by_name` with columns of other names, and the reason where the verdict is assumed."""
+    return tensor_cores_by_name(names.unique()).select(
+        "name",
+        pl.col("uses_tensor_core").alias("name_says"),
+        pl.col("tensor_core_reason").cast(pl.String).alias("name_reason"),
+        pl.format(ASSUMED, "tensor_core_reason").alias("assumed_reason"),
+    )
+
+
+@once_per_profile("sessions", "devices", "activities", "api_calls", "summary")
+def kernel_verdicts(profile: Profile) -> pl.DataFrame:
+    """Whether the kernels use tensor cores: one row per session, device, kind and name, and verdict of the input.
+
+    Columns: session, device, kind, name, uses_tensor_core (null: it cannot be told), tensor_core_reason, launches,
+    total_ns. A name has several rows where it ran on several devices, or where the input says different things of its
+    launches. Of sessions that hold aggregates alone the device is any of theirs, null where some have tensor cores and
+    others not.
+    """
+    activities = profile["activities"]
+    told = ("uses_tensor_core", "tensor_core_reason")
+    keys = ["session", "device", "kind", "name", *told]
+    single = grouped(
+        activities, keys, [pl.len().cast(pl.Int64).alias("launches"), pl.col("duration_ns").sum().alias("total_ns")]
+    )
+    devices = (
+        tensor_cores_by_device(profile)
+        .group_by("session", maintain_order=True)
+        .agg(pl.col("device").first(), pl.col("has_tensor_cores").n_unique().alias("kinds"))
+        .filter(pl.col("kinds") == 1)
+        .drop("kinds")
+    )
+    printed = (
+        profile["summary"]
+        .filter(pl.col("section") == "gpu", ~pl.col("session").is_in(activities["session"].unique().implode()))
+        .group_by("session", "name")
+        .agg(pl.col("calls").sum().alias("launches"), pl.col("total_ns").sum())
+        .join(devices, on="session", how="left")
+        .with_columns(
+            kind_by_name().cast(NAME), pl.lit(None, pl.Boolean).alias(told[0]), pl.lit(None, NAME).alias(told[1])
+        )
+        .select(single.columns)
+    )
+    return with_verdicts(profile, pl.concat([single, printed]))
+
+
+def verdicts_by_name(profile: Profile) -> pl.DataFrame:
+    """`kernel_verdicts` over devices and launches: session, kind, name, uses_tensor_core, tensor_core_reason.
+
+    A name uses tensor cores where any of its launches does, and does not where none does for certain. The reason is
+    that of the row with most time among those that decide.
+    """
+    uses = pl.col("uses_tensor_core")
+    deciding = uses.eq_missing(uses.any(ignore_nulls=False))
+    return (
+        kernel_verdicts(profile)
+        .sort("total_ns", descending=True, nulls_last=True)
+        .group_by("session", "kind", "name", maintain_order=True)
+        .agg(
+            uses.any(ignore_nulls=False),
+            pl.col("tensor_core_reason").filter(deciding).first(),
+        )
+    )
+
+
+def with_verdicts_by_name(profile: Profile, rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows of several launches each with ``uses_tensor_core`` completed by `verdicts_by_name`, the reason beside it.
+
+    Args:
+        profile: Whose kernels they are.
+        rows: With the columns session, kind, name and uses_tensor_core (as the input has it).
+    """
+    return (
+        rows.rename({"uses_tensor_core": "recorded"})
+        .join(verdicts_by_name(profile), on=["session", "kind", "name"], how="left", nulls_equal=True,
+              maintain_order="left")
+        .with_columns(pl.coalesce("recorded", "uses_tensor_core").alias("uses_tensor_core"))
+        .drop("recorded")
+    )  # fmt: skip

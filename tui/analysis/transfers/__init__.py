@@ -1,0 +1,1 @@
+"""Copies and memsets: how many, how large, how fast."""

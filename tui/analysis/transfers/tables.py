@@ -1,0 +1,290 @@
+"""Copies and memsets: by direction and kind of memory, by size, how fast against what the hardware can do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.analysis.durations import share, total
+from tui.analysis.inputs.devices import device_facts
+from tui.analysis.kernels import aggregated, kernels
+from tui.analysis.memo import once_per_profile
+from tui.model.columns import columns
+from tui.model.schema import NAME
+from tui.model.view import TableSpec
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+SET: Final = "set"
+"""The direction of a memset."""
+
+IMPOSSIBLE: Final = 1.05
+"""What moves faster than so many times the bandwidth of the GPU's memory was not measured right."""
+
+SIZE_CLASSES: Final = (
+    (0, "< 4 KiB"),
+    (4 << 10, "4 to 64 KiB"),
+    (64 << 10, "64 KiB to 1 MiB"),
+    (1 << 20, "1 to 16 MiB"),
+    (16 << 20, "16 to 256 MiB"),
+    (256 << 20, "256 MiB and more"),
+)
+"""The least size of each class, and its name."""
+
+NO_BANDWIDTH: Final = "the bandwidth of the GPU's memory is not known"
+NO_LINK: Final = "the input does not say what the link to the host can do"
+NO_PEER_LINK: Final = "the input does not say what the link between the GPUs can do"
+NO_CEILING: Final = "nothing is known of what limits copies of this kind"
+NO_DIRECTION: Final = "the input does not say what was copied where"
+
+TRANSFERS: Final = TableSpec(
+    "transfers",
+    "Transfers",
+    (
+        *columns("copy_kind", "src_memory", "dst_memory", "calls", "total_ns"),
+        replace(columns("time_pct")[0], help="Share of the time of all copies and sets of the session."),
+        *columns("size_bytes", "achieved", "ceiling", "ceiling_pct", "impossible", "why", "kind", "device", "session"),
+    ),
+    key=("session", "device", "kind", "copy_kind", "src_memory", "dst_memory"),
+    sort=(("total_ns", True),),
+    weight="total_ns",
+    pinned="copy_kind",
+    pinned_least=5,
+)
+
+TRANSFER_SIZES: Final = TableSpec(
+    "transfer_sizes",
+    "Transfers by size",
+    (
+        *columns("copy_kind", "size_class", "calls", "calls_pct", "total_ns"),
+        replace(columns("time_pct")[0], help="Share of the time of all copies and sets of the session."),
+        *columns("size_bytes", "achieved", "impossible", "session"),
+    ),
+    key=("session", "copy_kind", "size_class"),
+    weight="total_ns",
+    pinned="copy_kind",
+    pinned_least=5,
+)
+
+_DIRECTION: Final = r"([HDPA]to[HDPA])\]?$"
+"""At the end of a name, as ``[CUDA memcpy HtoD]``."""
+
+
+@once_per_profile("activities", "devices", "sessions", "api_calls")
+def _moves(profile: Profile) -> pl.DataFrame:
+    """Every copy and memset, and every migration of unified memory whose direction is known, by session and start.
+
+    Columns: those of ``activities`` that tell of it, copy_kind (`SET` for memsets), src_memory, dst_memory, known
+    (both size and a duration above 0 are), limit (bandwidth of the GPU's memory), impossible (null: cannot be told).
+    """
+    direction = pl.coalesce(pl.col("copy_kind").cast(pl.String), pl.col("name").cast(pl.String).str.extract(_DIRECTION))
+    is_set = pl.col("kind") == "memset"
+    limits = device_facts(profile).select("session", "device", pl.col("memory_bandwidth").alias("limit"))
+    rate = 1e9 * pl.col("size_bytes") / pl.col("duration_ns")
+    known = pl.col("size_bytes").is_not_null() & (pl.col("duration_ns") > 0).fill_null(False)
+    return (
+        profile["activities"]
+        .filter((pl.col("kind") == "memcpy") | is_set | (pl.col("kind") == "um"))
+        .lazy()
+        .select(
+            "session",
+            "activity",
+            "kind",
+            "name",
+            "start_ns",
+            "duration_ns",
+            "device",
+            "stream",
+            "size_bytes",
+            pl.when(is_set).then(pl.lit(SET)).otherwise(direction).alias("copy_kind"),
+            pl.when(~is_set).then(pl.col("src_memory").cast(pl.String)).alias("src_memory"),
+            pl.when(is_set)
+            .then(pl.coalesce(pl.col("dst_memory").cast(pl.String), pl.col("src_memory").cast(pl.String)))
+            .otherwise(pl.col("dst_memory").cast(pl.String))
+            .alias("dst_memory"),
+        )
+        .filter((pl.col("kind") == "memcpy") | is_set | ((pl.col("kind") == "um") & pl.col("copy_kind").is_not_null()))
+        .join(limits.lazy(), on=["session", "device"], how="left", nulls_equal=True, maintain_order="left")
+        .with_columns(known.alias("known"))
+        .with_columns(
+            pl.when("known").then(rate > IMPOSSIBLE * pl.col("limit")).otherwise(False).alias("impossible"),
+        )
+        .collect()
+    )
+
+
+def _figures() -> list[pl.Expr]:
+    """calls, total_ns, size_bytes, achieved (without impossible rates), impossible."""
+    counted = pl.col("known") & ~pl.col("impossible").fill_null(False)
+    return [
+        pl.len().cast(pl.Int64).alias("calls"),
+        total().alias("total_ns"),
+        total("size_bytes").alias("size_bytes"),
+        pl.when(counted.any())
+        .then(1e9 * pl.col("size_bytes").filter(counted).sum() / pl.col("duration_ns").filter(counted).sum())
+        .alias("achieved"),
+        pl.when(pl.col("impossible").null_count() == 0)
+        .then(pl.col("impossible").sum().cast(pl.Int64))
+        .alias("impossible"),
+    ]
+
+
+def transfers(profile: Profile) -> pl.DataFrame:
+    """Copies and sets by direction and kinds of memory, most time first.
+
+    One row per session, device, kind (memcpy, memset or um), copy_kind (HtoD, ..., `SET`), src_memory and dst_memory.
+    Columns: those, and calls, total_ns, time_pct (share of the session's copies and sets), size_bytes, achieved (bytes
+    per second: size / duration over those of which both are known), ceiling (what the hardware can do), ceiling_pct,
+    impossible (how many moved faster than `IMPOSSIBLE` x the bandwidth of the GPU's memory; these are left out of
+    ``achieved``; null where the bandwidth is not known), why (there is no ceiling).
+
+    The ceiling of a memset is the bandwidth of the GPU's memory, that of a copy within it half of that, since every
+    byte is read and written. A session without single activities has its rows from the log's own table: without sizes.
+    """
+    activities = profile["activities"]
+    by = ("session", "device", "kind", "copy_kind", "src_memory", "dst_memory")
+    single = _moves(profile).lazy().group_by(by).agg(*_figures(), pl.col("limit").first()).collect()
+    recorded = (
+        aggregated(profile, "gpu", without=activities["session"])
+        .filter(pl.col("kind").cast(pl.String).is_in(["memcpy", "memset"]))
+        .with_columns(
+            pl.when(pl.col("kind") == "memset")
+            .then(pl.lit(SET))
+            .otherwise(pl.col("name").cast(pl.String).str.extract(_DIRECTION))
+            .alias("copy_kind")
+        )
+        .group_by("session", "kind", "copy_kind")
+        .agg(total("calls").alias("calls"), total("total_ns").alias("total_ns"))
+    )
+    direction, limit = pl.col("copy_kind"), pl.col("limit")
+    within = direction == "DtoD"
+    return (
+        pl.concat([single, recorded], how="diagonal")
+        .with_columns(
+            share(),
+            pl.when(direction == SET).then(limit).when(within).then(limit / 2).alias("ceiling"),
+            pl.when((within | (direction == SET)) & limit.is_null())
+            .then(pl.lit(NO_BANDWIDTH))
+            .when(direction.is_in(["HtoD", "DtoH", "HtoA", "AtoH"]))
+            .then(pl.lit(NO_LINK))
+            .when(direction == "PtoP")
+            .then(pl.lit(NO_PEER_LINK))
+            .when(direction.is_null())
+            .then(pl.lit(NO_DIRECTION))
+            .when(~(within | (direction == SET)))
+            .then(pl.lit(NO_CEILING))
+            .alias("why"),
+        )
+        .with_columns((100 * pl.col("achieved") / pl.col("ceiling")).alias("ceiling_pct"))
+        .with_columns(pl.col("copy_kind", "src_memory", "dst_memory").cast(NAME))
+        .select(
+            *by,
+            "calls",
+            "total_ns",
+            "time_pct",
+            "size_bytes",
+            "achieved",
+            "ceiling",
+            "ceiling_pct",
+            "impossible",
+            "why",
+        )
+        .sort("total_ns", *by, descending=[True] + [False] * len(by), nulls_last=True)
+    )
+
+
+def transfer_sizes(profile: Profile) -> pl.DataFrame:
+    """Copies and sets by direction and size: one row per session, copy_kind and class of `SIZE_CLASSES`, by size.
+
+    Columns: session, copy_kind, size_class (``not recorded`` where the input does not tell sizes), least_bytes (of the
+    class), calls, calls_pct (share of those of this direction), total_ns, time_pct (share of the session's copies and
+    sets), size_bytes, achieved, impossible (see `transfers`).
+    """
+    size, least = pl.col("size_bytes"), [bytes_ for bytes_, _ in SIZE_CLASSES]
+    at = pl.sum_horizontal((size >= bound).cast(pl.Int64) for bound in least) - 1
+    names = pl.DataFrame(
+        {"class": range(len(SIZE_CLASSES)), "least_bytes": least, "size_class": [name for _, name in SIZE_CLASSES]},
+        schema_overrides={"class": pl.Int64, "least_bytes": pl.Int64},
+    )
+    whole = pl.col("calls").sum().over("session", "copy_kind")
+    return (
+        _moves(profile)
+        .with_columns(pl.when(size >= 0).then(at).alias("class"))
+        .group_by("session", "copy_kind", "class")
+        .agg(*_figures())
+        .join(names, on="class", how="left")
+        .with_columns(share(), (100 * pl.col("calls") / whole).alias("calls_pct"))
+        .with_columns(pl.col("size_class").fill_null("not recorded"), pl.col("copy_kind").cast(NAME))
+        .sort("session", "copy_kind", "least_bytes", nulls_last=True)
+        .select(
+            "session",
+            "copy_kind",
+            "size_class",
+            "least_bytes",
+            "calls",
+            "calls_pct",
+            "total_ns",
+            "time_pct",
+            "size_bytes",
+            "achieved",
+            "impossible",
+        )
+    )
+
+
+def impossible_rates(profile: Profile) -> pl.DataFrame:
+    """Copies and sets that moved faster than `IMPOSSIBLE` x the bandwidth of the GPU's memory, the fastest first.
+
+    Columns: session, activity, kind, name, copy_kind, device, start_ns, duration_ns, size_bytes, rate (bytes per
+    second), limit (the bandwidth), factor (rate / limit).
+    """
+    rate = 1e9 * pl.col("size_bytes") / pl.col("duration_ns")
+    return (
+        _moves(profile)
+        .filter(pl.col("impossible").fill_null(False))
+        .with_columns(rate.alias("rate"), (rate / pl.col("limit")).alias("factor"))
+        .select(
+            "session",
+            "activity",
+            "kind",
+            "name",
+            "copy_kind",
+            "device",
+            "start_ns",
+            "duration_ns",
+            "size_bytes",
+            "rate",
+            "limit",
+            "factor",
+        )
+        .sort("factor", descending=True)
+    )
+
+
+def transfer_share(profile: Profile) -> pl.DataFrame:
+    """How much of its GPU time each session spends in copies: from single activities, or the log's own totals.
+
+    Columns: session, gpu_ns (summed durations of all GPU work), kernels_ns, copies_ns (memcpy), sets_ns, copies_pct (of
+    gpu_ns).
+    """
+    of_kind = {
+        "kernels_ns": ("kernel", "graph"),
+        "copies_ns": ("memcpy",),
+        "sets_ns": ("memset",),
+    }
+    kind = pl.col("kind").cast(pl.String)
+    return (
+        kernels(profile)
+        .group_by("session")
+        .agg(
+            total("total_ns").alias("gpu_ns"),
+            *(pl.col("total_ns").filter(kind.is_in(kinds)).sum().alias(name) for name, kinds in of_kind.items()),
+        )
+        .with_columns(
+            pl.when(pl.col("gpu_ns") > 0).then(100 * pl.col("copies_ns") / pl.col("gpu_ns")).alias("copies_pct")
+        )
+        .sort("session")
+    )

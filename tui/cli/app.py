@@ -1,0 +1,79 @@
+"""Opening the explorer: what the terminal can show, where keys come from, what to open."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tui.cli.headless import check_input, load_files, report
+from tui.cli.saying import say, tell, terminal_of, width
+from tui.model.aggregation import aggregation
+from tui.model.errors import ProftuiError
+from tui.options import OpenOptions
+from tui.terminal import environment_changes
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def open_app(options: argparse.Namespace) -> int:
+    """Open the explorer; print the report instead where the output is no terminal that could show it."""
+    known = terminal_of(options.color)
+    if options.keys:
+        from tui.output.listing import keys_text
+
+        say(keys_text(width=width()))
+        return 0
+    if not options.files:
+        raise ProftuiError("name a file to open", "as: proftui run.nvprof.log; proftui --help tells more")
+    if known.obstacle:
+        tell(f"{known.obstacle}: this is the text report; open the file in a terminal to explore it")
+        options.view, options.format = "dashboard", "text"
+        return report(options)
+    check_input(options.files)
+    if not any(file == "-" or Path(file).exists() for file in options.files):
+        # Said without a screen that comes and goes.
+        load_files(options)
+    if "-" in options.files or not sys.stdin.isatty():
+        _take_keys_from_terminal()
+    for name, value in environment_changes(known, os.environ).items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+    from tui.app import run_app
+
+    return run_app(
+        OpenOptions(
+            paths=tuple(options.files),
+            format_in=options.format_in,
+            session=options.session,
+            aggregation=aggregation(options.iterations, options.key),
+            gpu=options.gpu,
+            theme=options.theme,
+            color=known.color,
+            ascii_only=options.ascii or not known.utf8,
+            mouse=not options.no_mouse,
+        )
+    )
+
+
+def _take_keys_from_terminal() -> None:
+    """Let file descriptor 0, which keys are read from, be the terminal, and `sys.stdin` the data that came through it.
+
+    Raises:
+        ProftuiError: The process has no terminal of its own.
+    """
+    try:
+        keys = os.open("/dev/tty", os.O_RDWR)
+    except OSError:
+        raise ProftuiError(
+            "there is no terminal to read keys from: standard input is not one, and /dev/tty cannot be opened",
+            "proftui report FILE prints the same without a screen",
+        ) from None
+    data = os.dup(0)
+    os.dup2(keys, 0)
+    os.close(keys)
+    sys.stdin = open(data, encoding="utf-8", errors="replace")  # noqa: PTH123, SIM115

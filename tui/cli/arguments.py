@@ -1,0 +1,129 @@
+"""The arguments of the command line, and what they may be. Imports nothing heavy: ``--help`` answers at once."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Final, NoReturn
+
+from tui import __version__
+from tui.model.errors import ProftuiError
+from tui.terminal import COLORS
+
+VIEWS: Final = (
+    "dashboard",
+    "ops",
+    "kernels",
+    "api",
+    "iterations",
+    "ranges",
+    "gpus",
+    "layers",
+    "metrics",
+    "tool-report",
+    "issues",
+    "findings",
+)
+"""What `report` prints."""
+
+EXPORT_FORMATS: Final = ("csv", "tsv", "json", "ndjson", "parquet", "xlsx", "markdown")
+"""What `export` writes; the writers are `tui.output.export.FORMATS`."""
+
+CHECK_FORMATS: Final = ("text", "json", "markdown", "sarif")
+"""What `check` writes: `tui.output.check.FORMATS`."""
+
+FAIL_ON: Final = ("info", "warning", "error")
+"""How grave findings can be: `tui.output.check.SEVERITIES`."""
+
+BINARY_FORMATS: Final = ("parquet", "xlsx")
+
+COMMANDS: Final = {
+    "report": "print what a view shows, as text, Markdown or JSON",
+    "export": "write one frame as csv, tsv, json, ndjson, parquet, xlsx or markdown",
+    "check": "look for what costs time, with the exit status for CI: 1 where it is as grave as --fail-on",
+    "inspect": "tell what a file holds, which views it feeds, and why it cannot feed the others",
+    "formats": "list what can be opened, how it is recognised and how to record it",
+}
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says one line about a wrong command line, not the whole usage."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ProftuiError(message, f"{self.prog} --help")
+
+
+def _common(parser: argparse.ArgumentParser) -> None:
+    """The options that every command has."""
+    parser.add_argument("--session", type=int, metavar="N", help="only this session of the input, from 0")
+    parser.add_argument("--iterations", metavar="A:B", help="only these iterations: 3:7, 3:, :7 or 5")
+    parser.add_argument("--key", metavar="NAME", help="an iteration ends where this kernel, op, range or API call ends")
+    parser.add_argument("--format-in", metavar="NAME", help="read it as this format, without recognising it")
+    parser.add_argument("--gpu", metavar="NAME", help="the GPU's model, where the input does not say it")
+    parser.add_argument("--color", choices=COLORS, default="auto", help="default: what the terminal can show")
+
+
+def _files(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("files", nargs="+", metavar="FILE", help="a profile; - reads standard input")
+
+
+def open_parser() -> argparse.ArgumentParser:
+    """The arguments of ``proftui FILE...``."""
+    width = max(map(len, COMMANDS))
+    commands = "\n".join(f"  {name:{width}}  {text}" for name, text in COMMANDS.items())
+    parser = _Parser(
+        prog="proftui",
+        usage="proftui [options] FILE...\n       proftui COMMAND [options] FILE...",
+        description="Explore GPU profiles in the terminal.",
+        epilog=f"commands:\n{commands}\n\n"
+        "Several files are several sessions. A file that is named as a command is opened as ./report.\n"
+        "`proftui COMMAND --help` tells more of a command.",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("files", nargs="*", metavar="FILE", help="a profile; - reads standard input")
+    _common(parser)
+    parser.add_argument("--theme", choices=("dark", "light"), default="dark")
+    parser.add_argument("--no-mouse", action="store_true", help="leave the mouse to the terminal")
+    parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters alone")
+    parser.add_argument("--keys", action="store_true", help="print the keys and exit")
+    parser.add_argument("--version", action="version", version=f"proftui {__version__}")
+    return parser
+
+
+def command_parser(command: str) -> argparse.ArgumentParser:
+    """The arguments of one of `COMMANDS`."""
+    parser = _Parser(prog=f"proftui {command}", description=f"{COMMANDS[command][0].upper()}{COMMANDS[command][1:]}.")
+    if command == "formats":
+        return parser
+    _files(parser)
+    if command == "report":
+        parser.add_argument("--view", choices=VIEWS, default="dashboard")
+        parser.add_argument("--format", choices=("text", "markdown", "json"), default="text")
+    elif command == "check":
+        parser.add_argument("--fail-on", choices=FAIL_ON, help="exit with 1 where anything found is this grave")
+        parser.add_argument("--format", choices=CHECK_FORMATS, default="text")
+    elif command == "inspect":
+        parser.add_argument("--format", choices=("text", "json"), default="text")
+    else:
+        from tui.output.exportable import NAMES
+
+        parser.add_argument("--frame", required=True, choices=NAMES, metavar="FRAME", help=", ".join(NAMES))
+        parser.add_argument("--format", choices=EXPORT_FORMATS, help="default: as the ending of PATH says, or csv")
+        parser.add_argument("-o", "--output", metavar="PATH", default="-", help="default: - (standard output)")
+        parser.add_argument("--overwrite", action="store_true", help="replace PATH where it exists")
+    _common(parser)
+    return parser
+
+
+def without_separator(arguments: list[str]) -> list[str]:
+    """Arguments after ``--`` are files: those that look like options become paths that do not.
+
+    `argparse` in Python 3.11 loses them where options and files are mixed.
+
+    >>> without_separator(["inspect", "--", "-run.log", "-", "a.log"])
+    ['inspect', './-run.log', '-', 'a.log']
+    """
+    if "--" not in arguments:
+        return arguments
+    at = arguments.index("--")
+    files = [f"./{name}" if name.startswith("-") and name != "-" else name for name in arguments[at + 1 :]]
+    return arguments[:at] + files

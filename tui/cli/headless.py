@@ -1,0 +1,171 @@
+"""The commands without a screen."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tui.cli.arguments import COMMANDS
+from tui.cli.saying import complain, say, tell, terminal_of, width, write_data
+from tui.model.aggregation import aggregation
+from tui.model.errors import ProftuiError
+from tui.terminal import NO_COLOR
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from tui.model.profile import Profile
+    from tui.output.report import Style
+
+FOUND: Final = 1
+"""The exit status of `check` where it found what it is to fail on."""
+
+BAD_INPUT: Final = 2
+"""The exit status where an input cannot be read."""
+
+BINARY_FORMATS: Final = ("parquet", "xlsx")
+
+
+def check_input(files: Sequence[str]) -> None:
+    """Refuse to wait for a person to type a profile, and to read standard input twice."""
+    if files.count("-") > 1:
+        raise ProftuiError("standard input (-) can be read once only")
+    if "-" in files and sys.stdin.isatty():
+        raise ProftuiError("standard input (-) is the keyboard", "as: nvprof ./app 2>&1 | proftui -")
+    for file in files:
+        if file in COMMANDS and not Path(file).exists():
+            raise ProftuiError(f"{file} is a command and comes first", f"as: proftui {file} FILE")
+
+
+def report(options: argparse.Namespace) -> int:
+    """Print what a view shows."""
+    from tui.output import report as reports
+    from tui.output import report_dashboard
+
+    profile, errors = load_files(options)
+    style = _style(options.color)
+    if options.view == "dashboard":
+        dashboard = report_dashboard.DashboardReport(profile, gpu=options.gpu)
+        text = {"text": lambda: dashboard.as_text(style), "markdown": dashboard.as_markdown, "json": dashboard.as_json}
+    elif options.view == "findings":
+        from tui.output.check import Check
+
+        check = Check(profile, gpu=options.gpu)
+        text = {"text": lambda: check.as_text(style), "markdown": check.as_markdown, "json": check.as_json}
+    else:
+        view = options.view
+        text = {
+            "text": lambda: reports.as_text(profile, view, style, gpu=options.gpu),
+            "markdown": lambda: reports.as_markdown(profile, view, gpu=options.gpu),
+            "json": lambda: reports.as_json(profile, view, gpu=options.gpu),
+        }
+    (say if options.format == "text" else write_data)(text[options.format]())
+    return _status(errors)
+
+
+def _style(color: str) -> Style:
+    """How text is written on standard output."""
+    from tui.output.report import Style
+
+    known = terminal_of(color)
+    colored = known.color != NO_COLOR and (sys.stdout.isatty() or color in ("always", "16"))
+    return Style(width(), ascii_only=not known.utf8, bold=colored)
+
+
+def check(options: argparse.Namespace) -> int:
+    """Print the findings; the exit status says whether they are as grave as ``--fail-on``."""
+    from tui.output.check import Check
+
+    profile, errors = load_files(options)
+    check = Check(profile, gpu=options.gpu)
+    writers = {
+        "text": lambda: check.as_text(_style(options.color)),
+        "markdown": check.as_markdown,
+        "json": check.as_json,
+        "sarif": check.as_sarif,
+    }
+    (say if options.format == "text" else write_data)(writers[options.format]())
+    failed = options.fail_on is not None and check.reaches(options.fail_on)
+    return _status(errors) or (FOUND if failed else 0)
+
+
+def export(options: argparse.Namespace) -> int:
+    """Write one frame."""
+    from tui.output.export import for_terminal, format_of, write
+    from tui.output.exportable import frame
+
+    to_stdout = options.output == "-"
+    format_name = options.format or (None if to_stdout else format_of(options.output)) or "csv"
+    to_terminal = to_stdout and sys.stdout.isatty()
+    if to_terminal and format_name in BINARY_FORMATS:
+        raise ProftuiError(f"{format_name} is not for a terminal", "name a file with -o PATH")
+    profile, errors = load_files(options)
+    data = frame(profile, options.frame, gpu=options.gpu)
+    if to_stdout:
+        write(for_terminal(data) if to_terminal else data, sys.stdout.buffer, format_name)
+    else:
+        write(data, Path(options.output), format_name, overwrite=options.overwrite)
+        tell(f"wrote {data.height:,} rows of {options.frame} to {options.output}")
+    return _status(errors)
+
+
+def inspect(options: argparse.Namespace) -> int:
+    """Tell what each file holds."""
+    from tui.analysis.inputs.inspect import inspect
+    from tui.loaders.registry import load_one
+    from tui.output.export import json_line
+    from tui.output.listing import inspect_text
+
+    check_input(options.files)
+    aggregation(options.iterations, options.key)
+    errors = []
+    for file in options.files:
+        try:
+            profile = _chosen(load_one(file, format_in=options.format_in), options)
+        except ProftuiError as error:
+            errors.append(error)
+            found: dict[str, object] = {"source": file, "error": str(error)}
+        else:
+            found = {**inspect(profile), "source": file}
+        if options.format == "json":
+            write_data(json_line(found))
+        else:
+            say(inspect_text(found, width=width(), ascii_only=not terminal_of(options.color).utf8))
+        sys.stdout.flush()
+    return BAD_INPUT if errors else 0
+
+
+def load_files(options: argparse.Namespace) -> tuple[Profile, list[ProftuiError]]:
+    """Read all files; one that cannot be read does not stop the others.
+
+    Raises:
+        ProftuiError: None could be read.
+    """
+    from tui.loaders.registry import load
+
+    check_input(options.files)
+    aggregation(options.iterations, options.key)
+    profile, errors = load(options.files, format_in=options.format_in)
+    if profile is None:
+        for fault in errors[:-1]:
+            complain(fault)
+        raise errors[-1]
+    profile = replace(profile, gpu=options.gpu)
+    return _chosen(profile, options), errors
+
+
+def _chosen(profile: Profile, options: argparse.Namespace) -> Profile:
+    """The session and the iterations that the command line names."""
+    from tui.analysis.iterations.aggregation import aggregated
+
+    session = profile if options.session is None else profile.only_session(options.session)
+    return aggregated(session, aggregation(options.iterations, options.key))
+
+
+def _status(errors: Sequence[ProftuiError]) -> int:
+    for error in errors:
+        complain(error)
+    return BAD_INPUT if errors else 0

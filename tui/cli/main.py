@@ -1,0 +1,81 @@
+"""The command line: ``proftui FILE...`` opens the explorer, its commands do the same work without a screen.
+
+Standard output carries data alone; everything said to the person goes to standard error. Exit status: 0 fine, 1
+`check` found what it is to fail on, 2 the input or the command line is wrong, 130 interrupted.
+
+Nothing heavy is imported before the arguments are read: ``--help`` and ``--version`` answer at once.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from typing import TYPE_CHECKING, Final
+
+from tui.cli.app import open_app
+from tui.cli.arguments import COMMANDS, command_parser, open_parser, without_separator
+from tui.cli.headless import BAD_INPUT, check, export, inspect, report
+from tui.cli.saying import complain, say, width
+from tui.model.errors import ProftuiError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Mapping, Sequence
+
+INTERRUPTED: Final = 130
+
+_HEADLESS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {
+    "report": report,
+    "export": export,
+    "check": check,
+    "inspect": inspect,
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command line.
+
+    Args:
+        argv: The arguments without the program's name; None takes those of the process.
+
+    Returns:
+        The exit status.
+    """
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        status = _run(without_separator(arguments))
+        sys.stdout.flush()
+        return status
+    except ProftuiError as error:
+        complain(error)
+        return BAD_INPUT
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Who read our output has had enough; the interpreter would complain of it once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except MemoryError:
+        complain(ProftuiError("not enough memory for this input", "open a part of it, or a larger machine"))
+        return BAD_INPUT
+    except OSError as error:
+        if error.filename is None and error.errno != errno.ENOSPC:
+            raise
+        where = "standard output" if error.filename is None else os.fsdecode(error.filename)
+        complain(ProftuiError(f"{where}: {error.strerror}"))
+        return BAD_INPUT
+
+
+def _run(arguments: list[str]) -> int:
+    command = arguments[0] if arguments and arguments[0] in COMMANDS else None
+    if command is None:
+        return open_app(open_parser().parse_intermixed_args(arguments))
+    options = command_parser(command).parse_intermixed_args(arguments[1:])
+    if command == "formats":
+        from tui.loaders.registry import formats
+        from tui.output.listing import formats_text
+
+        say(formats_text(formats(), width=width()))
+        return 0
+    return _HEADLESS[command](options)

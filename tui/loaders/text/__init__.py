@@ -1,0 +1,1 @@
+"""Text logs: their lines, encodings, sections and separated values, whatever format stands in them."""

@@ -1,0 +1,64 @@
+"""A piece of a text: some megabytes of whole lines."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from tui.loaders.text.cleaning import clean_bytes, clean_line
+from tui.loaders.text.section import Line
+
+
+class Block:
+    """Whole lines of a text as UTF-8, free of escapes and control characters (`tui.loaders.text.cleaning`).
+
+    Every line ends with a newline, also the last of the text; damaged UTF-8 is still in it.
+    """
+
+    def __init__(self, data: bytes, first_line: int, starts: npt.NDArray[np.int64]) -> None:
+        """Take lines as they are; `Block.of` is the way to get one."""
+        self.data = data
+        self.first_line = first_line
+        """The number of its first line in the text, from 1."""
+        self.starts = starts
+        """Where each line starts in `data`, and the length of `data` as the last entry."""
+        self.line_count = len(starts) - 1
+        """How many lines it holds."""
+        self.is_ascii = False
+        """Every character is known to be ASCII."""
+        self.bytes_read = 0
+        """How much of the input, as it lies on the disk, had been read when it was made."""
+
+    @classmethod
+    def of(cls, data: bytes, first_line: int) -> Block:
+        """Make a block of whole lines, as they stand in the input, each with its newline."""
+        array = np.frombuffer(data, np.uint8)
+        is_ascii = int(array.max(initial=0)) < 128
+        # One pass finds the lines and, on the way, that there is hardly ever anything to clean.
+        controls = np.flatnonzero(array < 32)
+        codes = array[controls]
+        ends = codes == 10
+        if not ends.all():
+            if ((codes != 10) & (codes != 9)).any():
+                data = clean_bytes(data)
+                controls = np.flatnonzero(np.frombuffer(data, np.uint8) == 10)
+            else:
+                controls = controls[ends]
+        block = cls(data, first_line, np.concatenate((np.zeros(1, np.int64), controls + 1)))
+        block.is_ascii = is_ascii
+        return block
+
+    @cached_property
+    def array(self) -> npt.NDArray[np.uint8]:
+        """The same bytes as a read-only array."""
+        return np.frombuffer(self.data, np.uint8)
+
+    def line(self, index: int) -> Line:
+        """One line as readers want it; ``index`` counts from 0 within the block."""
+        return Line(clean_line(self.raw(index)), self.first_line + index)
+
+    def raw(self, index: int) -> bytes:
+        """The bytes of one line, without its newline."""
+        return self.data[self.starts[index] : self.starts[index + 1] - 1]

@@ -1,0 +1,81 @@
+"""How the formats of a text log take part in reading it.
+
+A text log is read once, top to bottom, by `text_log.py`. Each line goes to the open `Section` (a table) until that
+declines it; then to each format's `TextReader`, which may take the line, open a section with it, or leave it: what
+nobody takes is program output, kept for the Log view only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from tui.loaders.base import Format
+    from tui.loaders.collector import Collector
+    from tui.loaders.text.block import Block
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a text: decoded, without line end, terminal escapes and NUL bytes; its indentation kept."""
+
+    text: str
+    number: int
+    """From 1."""
+
+
+class Section(Protocol):
+    """A table (or another run of lines) that is being read."""
+
+    def take(self, line: Line) -> bool:
+        """Read a line; False where it is not of this section, which is then closed and the line offered elsewhere."""
+
+    def close(self) -> None:
+        """The section has ended: hand what it holds to the collector."""
+
+
+@runtime_checkable
+class BulkSection(Section, Protocol):
+    """A section that can read many rows at once."""
+
+    def take_block(self, block: Block, start: int) -> int:
+        """Read whole lines of a block from index ``start`` on, for as long as they are plain rows of this section.
+
+        Returns:
+            The index of the first line that it did not read; ``start`` where that line needs `take`.
+        """
+
+
+class TextReader(Protocol):
+    """One format's part in reading one text."""
+
+    def begin(self, line: Line) -> Section | bool:
+        """Look at a line that no section took.
+
+        Returns:
+            The section that the line opens; True where the line was read on its own; False where it is not ours.
+        """
+
+    def finish(self) -> None:
+        """The text has ended, and every section is closed."""
+
+
+class TextFormat(Protocol):
+    """A format that is found in text logs."""
+
+    @property
+    def format(self) -> Format:
+        """What it declares of itself."""
+
+    @property
+    def cue(self) -> bytes:
+        """A regular expression that finds a place in every line that `TextReader.begin` could take.
+
+        Lines without it are passed over at the speed of the regular expression engine, so it must miss nothing and
+        should match little else. It is searched case-sensitive in lines that have been cleaned, ``^`` and ``$`` at line
+        ends, by Rust's engine: no look-around, no back-references.
+        """
+
+    def reader(self, collector: Collector) -> TextReader:
+        """A reader for one text."""

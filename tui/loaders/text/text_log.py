@@ -1,0 +1,245 @@
+"""Reading a text log: sessions and tables of several formats, with program output and prose between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from polars.exceptions import PolarsError
+
+from tui.loaders.ahead import one_ahead
+from tui.loaders.base import keep_going
+from tui.loaders.collector import Collector
+from tui.loaders.source import size_in_words
+from tui.loaders.text.cues import Cues
+from tui.loaders.text.section import BulkSection
+from tui.model.errors import ProftuiError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tui.loaders.base import Format, Report
+    from tui.loaders.source import Source
+    from tui.loaders.text.block import Block
+    from tui.loaders.text.section import Line, Section, TextFormat, TextReader
+    from tui.model.profile import Profile
+
+_BAD_ROW: Final = (ValueError, OverflowError, PolarsError)
+"""What a reader raises for a row that does not hold what its table promised."""
+
+_GOOD_BULK: Final = 256
+"""A bulk read of fewer lines hardly pays for looking at the rest of the block."""
+_LONGEST_WAIT: Final = 8192
+"""Lines that are taken alone, at most, before bulk reading is tried again."""
+_LINES_BETWEEN_REPORTS: Final = 256
+"""Taken one by one: so many are soon done, and a wish to stop is seen in time."""
+
+
+class TextLogLoader:
+    """Reads text logs with any number of formats in them."""
+
+    def __init__(self, text_formats: Sequence[TextFormat]) -> None:
+        self._text_formats = tuple(text_formats)
+
+    @property
+    def formats(self) -> tuple[Format, ...]:
+        """What it can find in a text."""
+        return tuple(text_format.format for text_format in self._text_formats)
+
+    @cached_property
+    def _cues(self) -> Cues:
+        return Cues(text_format.cue for text_format in self._text_formats)
+
+    def probe(self, head: bytes, name: str) -> float:
+        """Sure where a cue is in the head; hardly for other text, whose profile may come later; never for a binary."""
+        if not is_text(head):
+            return 0.0
+        return 0.9 if self._cues.are_in(head) else 0.1
+
+    def load(self, source: Source, report: Report = keep_going) -> Profile:
+        """Read the whole text.
+
+        Raises:
+            ProftuiError: No format found anything of its own in it.
+        """
+        source.report_to(report)
+        collector = Collector(source.name)
+        reading = _Reading(source, collector, [form.reader(collector) for form in self._text_formats], self._cues)
+        for block in one_ahead(source.blocks(), source.give_up):
+            if not reading.read(block):
+                break
+        reading.finish()
+        for note in source.notes:
+            collector.issue(note.severity, note.line, note.text, note.reason)
+        if not collector.sessions:
+            raise self._nothing_found(source, reading)
+        return collector.profile(text=source.text(), partial=_partial(source, reading.bytes_done))
+
+    def _nothing_found(self, source: Source, reading: _Reading) -> ProftuiError:
+        if source.stopped:
+            return ProftuiError(f"{source.called}: {_partial(source, reading.bytes_done)} before a profile was found")
+        looked_for = ", ".join(form.format.title for form in self._text_formats)
+        if reading.first_line:
+            holds = f"it begins with “{cut(reading.first_line)}”"
+        else:
+            holds = "it holds only blank lines" if source.head.strip(b"\0") else "it holds only zero bytes"
+        return ProftuiError(f"{source.called}: no profile found; looked for {looked_for}; {holds}", source.cut_short)
+
+
+class _Reading:
+    """The state of reading one text: at most one section is open."""
+
+    def __init__(self, source: Source, collector: Collector, readers: Sequence[TextReader], cues: Cues) -> None:
+        self.first_line = ""
+        """The first line that is not blank."""
+        self.bytes_done = 0
+        """How much of the input, as it lies on the disk, the lines read so far take up."""
+        self._source = source
+        self._collector = collector
+        self._readers = readers
+        self._cues = cues
+        self._with_cue: npt.NDArray[np.int64] | None = None
+        self._section: Section | None = None
+        self._bulk: BulkSection | None = None
+        self._last_line = 0
+        self._wait = 0
+        self._alone = 0
+
+    def read(self, block: Block) -> bool:
+        """Read a block; False when asked to stop.
+
+        Who stops waiting for a silent pipe still wants all that it has said.
+        """
+        asked_before = self._source.stopped
+        index = looked_up = 0
+        self._with_cue = None
+        begun_at, self.bytes_done = self.bytes_done, block.bytes_read
+        while index < block.line_count:
+            if index - looked_up >= _LINES_BETWEEN_REPORTS:
+                looked_up = index
+                if not self._source.keep_going(self._collector.row_count) and not asked_before:
+                    self.bytes_done = begun_at + (self.bytes_done - begun_at) * index // block.line_count
+                    return False
+            index = self._outside(block, index) if self._section is None else self._inside(self._section, block, index)
+        if not self.first_line:
+            self.first_line = next((line for i in range(block.line_count) if (line := block.line(i).text.strip())), "")
+        return self._source.keep_going(self._collector.row_count)
+
+    def finish(self) -> None:
+        """The text has ended."""
+        self._close()
+        for reader in self._readers:
+            self._guarded(reader.finish)
+
+    def _outside(self, block: Block, index: int) -> int:
+        """Go to the next line with a cue and offer it to the formats; the index after it."""
+        if self._with_cue is None:
+            self._with_cue = self._cues.indices(block)
+        position = np.searchsorted(self._with_cue, index)
+        if position == len(self._with_cue):
+            return block.line_count
+        index = int(self._with_cue[position])
+        line = block.line(index)
+        self._last_line = line.number
+        for reader in self._readers:
+            opened = self._begin(reader, line)
+            if opened is False:
+                continue
+            if opened is not True:
+                self._section = opened
+                self._bulk = opened if isinstance(opened, BulkSection) else None  # too slow a question for every line
+                self._wait = self._alone = 0
+            break
+        return index + 1
+
+    def _begin(self, reader: TextReader, line: Line) -> Section | bool:
+        try:
+            return reader.begin(line)
+        except _BAD_ROW as error:
+            self._bad_row(line, error)
+            return True
+
+    def _inside(self, section: Section, block: Block, index: int) -> int:
+        """Read on in a section; the index of the next line to look at."""
+        if self._alone:
+            self._alone -= 1
+        elif self._bulk is not None:
+            index = self._in_bulk(self._bulk, block, index)
+            if index == block.line_count:
+                return index
+        line = block.line(index)
+        try:
+            taken = section.take(line)
+        except _BAD_ROW as error:
+            self._bad_row(line, error)
+            taken = True
+        if taken:
+            self._last_line = line.number
+            return index + 1
+        self._close()
+        return index
+
+    def _in_bulk(self, section: BulkSection, block: Block, index: int) -> int:
+        """Read many lines at once; the index of the first that needs to be taken alone.
+
+        Bulk reading looks at the whole rest of a block: where it keeps stopping, single lines are cheaper for a while.
+        """
+        try:
+            stop = section.take_block(block, index)
+        except _BAD_ROW as error:
+            self._collector.issue(
+                "warning",
+                block.first_line + index,
+                block.line(index).text,
+                f"the lines from here on did not read as a table ({_in_short(error)}); they were read one by one",
+            )
+            self._alone = block.line_count - index
+            return index
+        self._last_line = block.first_line + stop - 1
+        self._wait = 0 if stop - index >= _GOOD_BULK else min(2 * self._wait + 1, _LONGEST_WAIT)
+        self._alone = self._wait
+        return stop
+
+    def _close(self) -> None:
+        section, self._section = self._section, None
+        if section is not None:
+            self._guarded(section.close)
+
+    def _guarded(self, hand_over: Callable[[], None]) -> None:
+        """Let a section or reader hand over what it holds; where that fails, the rest of the text still counts."""
+        try:
+            hand_over()
+        except _BAD_ROW as error:
+            self._collector.issue(
+                "error", self._last_line, "", f"the table that ends here could not be used ({_in_short(error)})"
+            )
+
+    def _bad_row(self, line: Line, error: Exception) -> None:
+        self._collector.issue(
+            "error", line.number, line.text, f"could not be read as a line of its table ({_in_short(error)})"
+        )
+
+
+def is_text(head: bytes) -> bool:
+    """Whether an input that begins so can be a text: few control characters but those of terminals; NUL may be."""
+    controls = head.translate(None, bytes(code for code in range(256) if code >= 32 or code in b"\0\a\b\t\n\f\r\x1b"))
+    return len(controls) <= 0.01 * len(head)
+
+
+def cut(text: str, limit: int = 80) -> str:
+    """A text for a message, at most so many characters long."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def _in_short(error: Exception) -> str:
+    return cut((str(error).splitlines() or [type(error).__name__])[0])
+
+
+def _partial(source: Source, bytes_done: int) -> str:
+    if source.stopped:
+        if source.size:
+            return f"stopped at {100 * bytes_done // source.size}%"
+        return f"stopped after {size_in_words(bytes_done)}"
+    return source.cut_short

@@ -1,0 +1,115 @@
+"""Every frame that can be exported, by its name: the frames of the model and what is aggregated from them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import polars as pl
+
+    from tui.model.profile import Profile
+
+MODEL_FRAMES: Final = (
+    "sessions",
+    "devices",
+    "activities",
+    "api_calls",
+    "ops",
+    "ranges",
+    "summary",
+    "metrics",
+    "layers",
+    "tool_figures",
+    "tool_findings",
+    "issues",
+)
+"""The frames of `tui.model.schema`, which is not imported here: the command line names them before polars is needed."""
+
+AGGREGATES: Final = (
+    "kernels",
+    "api",
+    "ops_by_name",
+    "op_types",
+    "op_kernels",
+    "occupancy",
+    "iterations",
+    "ranges_by_name",
+    "range_instances",
+    "gpus",
+    "layer_times",
+    "layer_totals",
+    "findings",
+    "breakdown",
+    "idle_time",
+    "gaps",
+    "gap_summary",
+    "overlap",
+    "launch_delays",
+    "delays_by_name",
+    "op_overheads",
+    "transfers",
+    "transfer_sizes",
+    "tiny_runs",
+)
+"""What is computed: GPU work and API calls by name, ops by name and by type, kernels with the op that each belongs to,
+launch configurations with their theoretical occupancy, iterations, ranges by name and one by one with the GPU work
+launched within them, GPUs with their use, layer times measured and predicted side by side, what the rules of the
+Expert System say; where wall time went, what idle time is made of, gaps one by one and summed, what ran at once, how
+long launches waited one by one and by name, what ops cost beside their GPU work, copies by direction and by size, and
+runs of tiny ones.
+"""
+
+NAMES: Final = (*MODEL_FRAMES, *AGGREGATES)
+
+
+def frame(profile: Profile, name: str, *, gpu: str | None = None) -> pl.DataFrame:
+    """A frame to export.
+
+    Args:
+        profile: What was read.
+        name: One of `NAMES`.
+        gpu: The name of the GPU, as the user gives it.
+    """
+    if name in MODEL_FRAMES:
+        return profile[name]
+    from tui.analysis import api, gpus, kernels, layers, ranges
+    from tui.analysis.expert import findings
+    from tui.analysis.gpu_time import breakdown, gaps, overlap
+    from tui.analysis.iterations import tables as iterations
+    from tui.analysis.launches import delays as launch_delays
+    from tui.analysis.occupancy import theoretical as occupancy
+    from tui.analysis.ops import by_type as op_types
+    from tui.analysis.ops import overheads as op_overheads
+    from tui.analysis.ops import tables as ops
+    from tui.analysis.transfers import copy_runs
+    from tui.analysis.transfers import tables as transfers
+
+    aggregates: dict[str, Callable[[], pl.DataFrame]] = {
+        "kernels": lambda: kernels.kernels(profile).select(kernels.KERNEL_EXPORT),
+        "api": lambda: api.api(profile).select(kernels.KERNEL_EXPORT),
+        "ops_by_name": lambda: ops.by_name(profile),
+        "op_types": lambda: op_types.op_types(profile),
+        "op_kernels": lambda: ops.kernels_with_ops(profile),
+        "occupancy": lambda: occupancy.occupancy(profile, gpu=gpu),
+        "iterations": lambda: iterations.iterations(profile),
+        "ranges_by_name": lambda: ranges.ranges_by_name(profile),
+        "range_instances": lambda: ranges.range_instances(profile),
+        "gpus": lambda: gpus.gpus(profile, gpu=gpu),
+        "layer_times": lambda: layers.layers(profile),
+        "layer_totals": lambda: layers.layer_totals(profile),
+        "findings": lambda: findings.findings(profile, gpu=gpu),
+        "breakdown": lambda: breakdown.breakdown(profile),
+        "idle_time": lambda: gaps.idle_time(profile),
+        "gaps": lambda: gaps.gaps(profile),
+        "gap_summary": lambda: gaps.gap_summary(profile),
+        "overlap": lambda: overlap.overlap(profile),
+        "launch_delays": lambda: launch_delays.launch_delays(profile),
+        "delays_by_name": lambda: launch_delays.delays_by_name(profile),
+        "op_overheads": lambda: op_overheads.overheads_by_name(profile),
+        "transfers": lambda: transfers.transfers(profile),
+        "transfer_sizes": lambda: transfers.transfer_sizes(profile),
+        "tiny_runs": lambda: copy_runs.tiny_runs(profile),
+    }
+    return aggregates[name]()

@@ -1,0 +1,174 @@
+"""Lists that the command line prints and the README repeats: formats, keys; and what `inspect` found, for people."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tui.analysis.inputs.capabilities import OK
+from tui.fitting import pad
+from tui.fmt import count, duration
+from tui.keys import ACTIONS, Action
+from tui.text import plain
+from tui.views import NOT_IN_THIS_VERSION
+
+if TYPE_CHECKING:
+    from tui.loaders.base import Format
+
+
+def formats_text(formats: Sequence[Format], *, width: int) -> str:
+    """What can be opened, as text."""
+    parts = []
+    for described in formats:
+        facts = {
+            "recognised by": described.recognised_by,
+            "feeds": ", ".join(described.feeds),
+            "record with": described.record_with,
+        }
+        lines = [f"{described.name}  {described.title}"]
+        for label, fact in facts.items():
+            lines += textwrap.wrap(
+                fact,
+                max(width, 40),
+                initial_indent=f"  {label:15}",
+                subsequent_indent=" " * 17,
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+        parts.append("\n".join(lines) + "\n")
+    return "\n".join(parts)
+
+
+def formats_markdown(formats: Sequence[Format]) -> str:
+    """What can be opened, as the table of the README."""
+    lines = ["| Format | `--format-in` | Recognised by | Feeds | Record it with |", "| --- | --- | --- | --- | --- |"]
+    lines += [
+        f"| {described.title} | `{described.name}` | {_cell(described.recognised_by)} | {', '.join(described.feeds)} "
+        f"| `{_cell(described.record_with)}` |"
+        for described in formats
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def keys_text(*, width: int) -> str:
+    """Every key, as text."""
+    lines = []
+    for group, actions in _groups().items():
+        lines.append(group)
+        for action in actions:
+            lines += textwrap.wrap(
+                action.help,
+                max(width, 40),
+                initial_indent=f"  {pad(shown_keys(action), 14)} ",
+                subsequent_indent=" " * 17,
+            )
+        lines.append("")
+    return "\n".join(lines)
+
+
+def keys_markdown() -> str:
+    """Every key, as the tables of the README."""
+    lines = []
+    for group, actions in _groups().items():
+        lines += [f"### {group}", "", "| Key | What it does | Where |", "| --- | --- | --- |"]
+        lines += [
+            f"| {' '.join(f'`{_cell(key)}`' for key in shown_keys(action).split(' '))} | {_cell(action.help)} "
+            f"| {action.scope.value} |"
+            for action in actions
+        ]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def shown_keys(action: Action) -> str:
+    """How the keys of an action are written for people, with a blank between two keys.
+
+    >>> shown_keys(next(action for action in ACTIONS if action.id == "table.find"))
+    '/'
+    """
+    return action.shown_keys or action.keys.replace(",", " ")
+
+
+def inspect_text(found: Mapping[str, Any], *, width: int, ascii_only: bool = False) -> str:
+    """What `tui.analysis.inputs.inspect.inspect` tells of a file, for people.
+
+    Args:
+        found: Its answer, or ``source`` and ``error``.
+        width: Cells of a line.
+        ascii_only: Use ASCII characters only.
+    """
+    lines = [plain(str(found["source"]), ascii_only=ascii_only)]
+    if "error" in found:
+        return "\n".join([*lines, *_wrapped("cannot be opened", plain(str(found["error"])), width), ""]) + "\n"
+    for session in found["sessions"]:
+        lines.append(f"  session {session['session']}: {_session_facts(session)}")
+        if session.get("command"):
+            lines += _wrapped("command", plain(str(session["command"]), ascii_only=ascii_only), width, indent=4)
+        for name, frame in session["frames"].items():
+            lines += [f"    {label:14}{text}" for label, text in _frame_facts(name, frame, ascii_only=ascii_only)]
+    issues = {severity: number for severity, number in found["issues"].items() if number}
+    told = ", ".join(f"{count(number)} {severity}" for severity, number in issues.items()) or "none"
+    lines.append(f"  issues: {told}")
+    views: Mapping[str, str] = found["views"]
+    fed = [name for name, state in views.items() if state == OK]
+    lines += _wrapped("views", ", ".join(fed) or "none", width)
+    for name, reason in views.items():
+        if reason != OK and not reason.startswith(NOT_IN_THIS_VERSION):
+            lines += _wrapped(f"cannot show {name}", plain(reason, ascii_only=ascii_only), width)
+    later = [name for name, state in views.items() if state.startswith(NOT_IN_THIS_VERSION)]
+    if later:
+        lines += _wrapped(NOT_IN_THIS_VERSION, ", ".join(later), width)
+    return "\n".join([*lines, ""]) + "\n"
+
+
+def _session_facts(session: Mapping[str, Any]) -> str:
+    facts = [str(session["format"])]
+    if session.get("pid") is not None:
+        facts.append(f"process {session['pid']}")
+    if session.get("first_line") is not None:
+        facts.append(f"lines {session['first_line']} to {session['last_line']}")
+    return plain(", ".join(facts))
+
+
+def _frame_facts(name: str, frame: Mapping[str, Any], *, ascii_only: bool) -> list[tuple[str, str]]:
+    """Lines about one frame: label and text."""
+
+    def held(rows: int, total_ns: int | None) -> str:
+        time = "" if total_ns is None else f", {duration(total_ns, ascii_only=ascii_only)}"
+        return f"{count(rows)} rows{time}"
+
+    if name == "summary":
+        return [
+            (f"{section} summary", f"{count(part['rows'])} rows, {count(part['calls'])} calls, "
+             f"{duration(part['total_ns'], ascii_only=ascii_only)}")
+            for section, part in frame.items()
+            if part["rows"]
+        ]  # fmt: skip
+    source = f", from {plain(frame['source'])}" if frame.get("source") else ""
+    lines = [(name, held(frame["rows"], frame.get("duration_ns")) + source)] if frame["rows"] else []
+    lines += [(f"  {kind}", held(part["rows"], part["duration_ns"])) for kind, part in frame.get("by_kind", {}).items()]
+    return lines
+
+
+def _wrapped(label: str, text: str, width: int, *, indent: int = 2) -> list[str]:
+    return textwrap.wrap(
+        text,
+        max(width, 40),
+        initial_indent=f"{' ' * indent}{label}: ",
+        subsequent_indent=" " * (indent + 4),
+        break_on_hyphens=False,
+    )
+
+
+def _groups() -> dict[str, list[Action]]:
+    """The actions by the group they stand under, in the order of the table of keys."""
+    groups: dict[str, list[Action]] = {}
+    for action in ACTIONS:
+        groups.setdefault(action.group, []).append(action)
+    return groups
+
+
+def _cell(text: str) -> str:
+    """A text of our own as a cell of a Markdown table."""
+    return text.replace("|", "\\|")
