@@ -1,0 +1,141 @@
+"""Going from view to view, and back."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+from tui.app.choice import ChoosingApp
+from tui.model.history import History, Place
+from tui.screens.too_small import TooSmallScreen
+from tui.views import NOT_IN_THIS_VERSION, view
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tui.options import OpenOptions
+    from tui.screens.base import ViewScreen
+
+
+class NavigatingApp(ChoosingApp):
+    """Moves between views, and knows where the user has been."""
+
+    def __init__(self, options: OpenOptions) -> None:
+        super().__init__(options)
+        self.history = History()
+        self.availability: dict[str, str] = {}
+        """For each view ``ok``, or why this input cannot feed it."""
+
+    # --- navigation --------------------------------------------------------------------------------------------------
+
+    @property
+    def view_screen(self) -> ViewScreen | None:
+        """The screen of the view that is shown, below any dialog."""
+        from tui.screens.base import ViewScreen
+
+        return next((screen for screen in reversed(self.screen_stack) if isinstance(screen, ViewScreen)), None)
+
+    def go(self, name: str, arrange: Callable[[ViewScreen], None] | None = None) -> None:
+        """Go to a view.
+
+        Args:
+            name: The view's name.
+            arrange: Called with its screen once that is shown (to filter it, or to select a row).
+        """
+        target = view(name)
+        if not target.screen:
+            self.say(f"{target.title}: {NOT_IN_THIS_VERSION}", severity="warning")
+            return
+        reason = self.availability.get(name, "ok")
+        if reason != "ok":
+            self.say(f"{target.title}: {reason}", severity="warning")
+            return
+        self._remember()
+        screen = self._show(name)
+        if arrange is not None:
+            screen.call_after_refresh(arrange, screen)
+        self.history.visit(screen.place())
+
+    def _show(self, name: str) -> ViewScreen:
+        """Put a view's screen on top; it is made on first use and kept."""
+        if name not in self._screens:
+            module, _, class_name = view(name).screen.partition(":")
+            screen_class = getattr(importlib.import_module(module), class_name)
+            self._screens[name] = screen_class()
+            self.install_screen(self._screens[name], name)
+        screen = self._screens[name]
+        if self.screen is not screen:
+            if isinstance(self.screen, TooSmallScreen):
+                self.pop_screen()
+            self.switch_screen(name)
+        return screen
+
+    def _remember(self) -> None:
+        screen = self.view_screen
+        if screen is not None:
+            self.history.keep(screen.place())
+
+    def _return_to(self, place: Place | None, nothing: str) -> None:
+        if place is None:
+            self.say(nothing)
+            return
+        screen = self._show(place.view)
+        screen.call_after_refresh(screen.restore, place)
+
+    def go_to_line(self, line: int, session: int | None = None) -> None:
+        """Show a line of the input in the log.
+
+        Args:
+            line: From 1.
+            session: The session whose source it is a line of; None: the source that the log shows now.
+        """
+
+        def arrange(screen: ViewScreen) -> None:
+            from tui.screens.log import LogScreen
+
+            assert isinstance(screen, LogScreen)
+            screen.show_line(line, session if session is not None else self.session)
+
+        self.go("log", arrange)
+
+    def visit(self, place: Place) -> None:
+        """A screen tells that the user has moved within it."""
+        self.history.visit(place)
+
+    def action_go(self, name: str) -> None:
+        """Go to a view by its name."""
+        self.go(name)
+
+    def action_history_back(self) -> None:
+        """Back through the history."""
+        self._remember()
+        self._return_to(self.history.step(-1), "this is the beginning of the history")
+
+    def action_history_forward(self) -> None:
+        """Forward through the history."""
+        self._remember()
+        self._return_to(self.history.step(1), "this is the end of the history")
+
+    def action_last_view(self) -> None:
+        """The view before this one."""
+        self._remember()
+        previous = self.history.previous
+        if previous is None:
+            self.say("there is no view before this one")
+            return
+        self.history.visit(previous)
+        self._return_to(previous, "")
+
+    def action_leave(self) -> None:
+        """Up a level, or back to the view before; at the first view, quit."""
+        screen = self.view_screen
+        if screen is None or (not screen.leave_level() and not self._leave_view()):
+            self.exit()
+
+    def _leave_view(self) -> bool:
+        """Back to the view that the user came from; False at the first one."""
+        self._remember()
+        place = self.history.leave_view()
+        if place is not None:
+            self._return_to(place, "")
+        return place is not None

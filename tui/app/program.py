@@ -1,0 +1,140 @@
+"""The application: themes, loading, navigation between views, and the actions that work everywhere."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from textual.binding import Binding
+from textual.scrollbar import ScrollBar
+from textual.widgets import Input
+
+from tui.app.loading import LoadingApp
+from tui.commands import CommandError, ProftuiProvider, run_command
+from tui.keys import Scope, bindings_for
+from tui.theme import DARK, LIGHT, theme_name
+from tui.views import VIEWS
+from tui.widgets.ascii_scrollbar import AsciiScrollBarRender
+
+if TYPE_CHECKING:
+    from tui.options import OpenOptions
+
+TYPED_INSTEAD: Final = frozenset({"help", "views_menu", "leave"})
+"""Actions of printable keys in the footer."""
+
+
+class ProftuiApp(LoadingApp):
+    """Opens profiles and moves between their views.
+
+    Args:
+        options: What the command line asked for.
+    """
+
+    TITLE = "proftui"
+    # The base class declares these two as variables of the instance.
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (100, "-normal"), (160, "-wide")]  # noqa: RUF012
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (30, "-tall")]  # noqa: RUF012
+    COMMANDS: ClassVar = {ProftuiProvider}
+    BINDINGS: ClassVar = [
+        *bindings_for(Scope.APP),
+        *(Binding(v.key, f"go('{v.name}')", v.title, show=False, id=f"view.{v.name}") for v in VIEWS if v.key),
+    ]
+
+    def __init__(self, options: OpenOptions) -> None:
+        super().__init__(options)
+        self.register_theme(DARK)
+        self.register_theme(LIGHT)
+        self.theme = theme_name(options.theme, options.color)
+        if self.ascii_only:
+            ScrollBar.renderer = AsciiScrollBarRender
+            self.add_class("-ascii")
+
+    def action_help_quit(self) -> None:
+        """Say how to quit, to those who press ctrl+c."""
+        self.say("Q quits, q goes back")
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """While something is typed, the footer leaves out the keys that would only be typed."""
+        return not (isinstance(self.focused, Input) and action in TYPED_INSTEAD)
+
+    def action_views_menu(self) -> None:
+        """Menu of all views."""
+        from tui.screens.views_menu import views_menu
+
+        screen = self.view_screen
+        if screen is None:
+            return
+
+        def chosen(name: str | None) -> None:
+            if name:
+                self.go(name)
+
+        self.push_screen(views_menu(self.availability, screen.VIEW), chosen)
+
+    def action_sessions_menu(self) -> None:
+        """Choose the session that the views show."""
+        from tui.screens.sessions_menu import ALL, sessions_menu
+
+        if self.whole_profile is None:
+            return
+        if self.whole_profile["sessions"].height == 1:
+            self.say("this input holds one session")
+            return
+
+        def chosen(session: str | None) -> None:
+            if session is not None:
+                self.choose_session(None if session == ALL else int(session))
+
+        self.push_screen(sessions_menu(self.whole_profile, self.session), chosen)
+
+    def action_help(self) -> None:
+        """Help for the focused pane."""
+        from tui.screens.help import HelpScreen
+
+        screen = self.view_screen
+        if screen is not None:
+            self.push_screen(HelpScreen(screen, self.availability))
+
+    def action_command_line(self) -> None:
+        """Open the ``:`` command line."""
+        screen = self.view_screen
+        if screen is not None:
+            screen.open_command_line()
+
+    def run_line(self, line: str) -> None:
+        """Run what was typed on the command line; a fault is said in words."""
+        try:
+            run_command(self, line)
+        except CommandError as error:
+            self.say(str(error), severity="error")
+
+    def action_reload(self) -> None:
+        """Read the files again."""
+        if "-" in self.options.paths:
+            self.say("standard input cannot be read twice", severity="warning")
+            return
+        if self.whole_profile is not None:
+            self._stop_requested = False
+            self._show_reading("reading again")
+            self.load()
+
+    def action_redraw(self) -> None:
+        """Draw the whole screen anew."""
+        self.refresh(layout=True)
+        self.screen.refresh(layout=True)
+
+
+def run_app(options: OpenOptions) -> int:
+    """Open the explorer.
+
+    Returns:
+        The exit status: 0, or 2 where nothing could be opened (the reasons are printed on standard error).
+    """
+    import sys
+
+    from tui.text import plain
+
+    app = ProftuiApp(options)
+    app.run(mouse=options.mouse)
+    for error in app.load_errors:
+        print(f"proftui: {plain(str(error))}", file=sys.stderr)
+    return app.return_code or (2 if app.load_errors else 0)
