@@ -64,11 +64,16 @@ class LinkedTablesScreen(ViewScreen):
 
     def compose_body(self) -> Iterable[Widget]:
         """One pane a level."""
-        for level in self.LEVELS:
+        for level in self.levels:
             pane = TablePane(level.spec, id=level.name, title=level.spec.title)
             pane.styles.height = f"{level.share}fr"
             pane.add_class("linked")
             yield pane
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        """The tables, each following the one before it."""
+        return self.LEVELS
 
     @property
     def selected(self) -> Mapping[str, Row]:
@@ -79,14 +84,14 @@ class LinkedTablesScreen(ViewScreen):
         """Fill the first table; the others follow from its cursor."""
         self._selected.clear()
         self._fill(0)
-        self._show_level(min(self._level, len(self.LEVELS) - 1))
+        self._show_level(min(self._level, len(self.levels) - 1))
 
     def pane(self, index: int) -> TablePane:
         """The table of a level."""
-        return self.query_one(f"#{self.LEVELS[index].name}", TablePane)
+        return self.query_one(f"#{self.levels[index].name}", TablePane)
 
     def _fill(self, index: int) -> None:
-        level = self.LEVELS[index]
+        level = self.levels[index]
         rows = level.rows(self.profile, self._selected)
         spec = level.spec_for(self.profile) if level.spec_for is not None else None
         self.pane(index).apart = replayed_sessions(self.profile)
@@ -95,34 +100,34 @@ class LinkedTablesScreen(ViewScreen):
     @on(TablePane.RowHighlighted)
     def _follow_selection(self, event: TablePane.RowHighlighted) -> None:
         index = self._index_of(event.pane)
-        name = self.LEVELS[index].name
+        name = self.levels[index].name
         if event.row is None or event.row == self._selected.get(name):
             return
-        for below in self.LEVELS[index:]:
+        for below in self.levels[index:]:
             self._selected.pop(below.name, None)
         self._selected[name] = event.row
-        if index + 1 < len(self.LEVELS):
+        if index + 1 < len(self.levels):
             self._fill(index + 1)
         self.show_crumbs()
 
     @on(TablePane.RowOpened)
     def _go_deeper(self, event: TablePane.RowOpened) -> None:
         index = self._index_of(event.pane)
-        if index + 1 == len(self.LEVELS):
+        if index + 1 == len(self.levels):
             event.pane.post_message(TablePane.DetailRequested(event.pane, event.row))
             return
-        if event.row != self._selected.get(self.LEVELS[index].name):
-            self._selected[self.LEVELS[index].name] = event.row
+        if event.row != self._selected.get(self.levels[index].name):
+            self._selected[self.levels[index].name] = event.row
             self._fill(index + 1)
         self._show_level(index + 1)
         self.program.visit(self.place())
 
     def _index_of(self, pane: TablePane) -> int:
-        return next(index for index, level in enumerate(self.LEVELS) if level.name == pane.id)
+        return next(index for index, level in enumerate(self.levels) if level.name == pane.id)
 
     def _show_level(self, index: int) -> None:
         self._level = index
-        for position in range(len(self.LEVELS)):
+        for position in range(len(self.levels)):
             self.pane(position).set_class(position == index, "-current")
         self.pane(index).focus_table()
         self.show_crumbs()
@@ -130,7 +135,7 @@ class LinkedTablesScreen(ViewScreen):
     def on_descendant_focus(self) -> None:
         """The focused table is the level that the user is on."""
         focused = self.table
-        if focused is not None and focused.id in {level.name for level in self.LEVELS}:
+        if focused is not None and focused.id in {level.name for level in self.levels}:
             index = self._index_of(focused)
             if index != self._level:
                 self._show_level(index)
@@ -146,16 +151,16 @@ class LinkedTablesScreen(ViewScreen):
 
     def path(self) -> list[str]:
         """The rows that have been gone into."""
-        above = self.LEVELS[: self._level]
+        above = self.levels[: self._level]
         crumbs = [level.crumb(self._selected[level.name]) for level in above if level.name in self._selected]
-        return [*crumbs, self.LEVELS[self._level].spec.title.lower()] if self._level else []
+        return [*crumbs, self.levels[self._level].spec.title.lower()] if self._level else []
 
     def place(self) -> Place:
         """The level, and how every table is arranged."""
-        return replace(super().place(), level=self.LEVELS[self._level].name)
+        return replace(super().place(), level=self.levels[self._level].name)
 
     def restore(self, place: Place) -> None:
         """Return to a level with its tables as they were."""
         super().restore(place)
-        names = [level.name for level in self.LEVELS]
+        names = [level.name for level in self.levels]
         self._show_level(names.index(place.level) if place.level in names else 0)
