@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from tui.analysis.iterations.tables import iterations
+from tui.analysis.memo import once_per_profile
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -26,11 +27,13 @@ _ALL_LENGTHS: Final = 2048
 """Up to so many iterations every stretch is looked at; of more, lengths are halved until one is steady."""
 
 
+@once_per_profile("sessions", "activities", "ops", "ranges")
 def iteration_times(profile: Profile) -> pl.DataFrame:
     """One row per session with iterations whose times are known; those that are not counted are left out.
 
     Columns: session, iterations (how many), first and last (their numbers), total_ns, avg_ns, median_ns, p95_ns
-    (interpolated linearly), min_ns, max_ns, std_ns (divided by n - 1; null for a single one), cv (std / mean),
+    (interpolated linearly), min_ns, max_ns, slowest and fastest (their numbers, the first of several), std_ns (divided
+    by n - 1; null for a single one), cv (std / mean),
     steady_first, steady_last and steady_iterations (the longest stretch of iterations one after the other whose cv is
     below `STEADY_CV`, the first of several; null where there is none of `LEAST_STEADY`), steady_avg_ns, steady_cv.
     """
@@ -49,6 +52,8 @@ def iteration_times(profile: Profile) -> pl.DataFrame:
             time.quantile(0.95, "linear").round().cast(whole).alias("p95_ns"),
             time.min().alias("min_ns"),
             time.max().alias("max_ns"),
+            pl.col("iteration").get(time.arg_max()).alias("slowest"),
+            pl.col("iteration").get(time.arg_min()).alias("fastest"),
             time.std(ddof=1).round().cast(whole).alias("std_ns"),
             pl.when(time.mean() > 0).then(time.std(ddof=1) / time.mean()).alias("cv"),
         )
