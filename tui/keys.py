@@ -21,6 +21,7 @@ class Scope(StrEnum):
     BAR = "in the query bar"
     DETAIL = "in the details"
     LOG = "in the log"
+    PARTS = "in a view of several parts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +139,26 @@ ACTIONS: Final = (
         GO,
         footer=True,
     ),
+    Action(
+        "parts.next",
+        "full_stop",
+        "next_part",
+        "next part",
+        "The next part of a view that has several.",
+        Scope.PARTS,
+        GO,
+        shown_keys=".",
+    ),
+    Action(
+        "parts.previous",
+        "comma",
+        "previous_part",
+        "previous part",
+        "The part before this one.",
+        Scope.PARTS,
+        GO,
+        shown_keys=",",
+    ),
     Action("table.detail", "i", "toggle_detail", "details", "Details of the row under the cursor.", T, GO),
     Action("table.cell", "v", "view_cell", "full text", "The whole text of the cell under the cursor.", T, GO),
     Action("table.line", "L", "source_line", "source line", "The line of the input that the row comes from.", T, GO),
@@ -186,6 +207,33 @@ ACTIONS: Final = (
         shown_keys="!",
     ),
     Action(
+        "table.filter-column",
+        "F",
+        "filter_column",
+        "filter column",
+        "Filter by this column, besides what the filter already asks for; yes/no columns take 1, 0 and ?.",
+        T,
+        FIND,
+    ),
+    Action(
+        "table.carry",
+        "C",
+        "carry_filter",
+        "carry filter",
+        "Carry this filter into every view that can understand it; again: no longer.",
+        T,
+        FIND,
+    ),
+    Action(
+        "table.small",
+        "x",
+        "toggle_small",
+        "hide small",
+        "Hide the smallest rows, together at most 1 % of the time shown; again: show them.",
+        T,
+        FIND,
+    ),
+    Action(
         "table.sort",
         "s",
         "sort_column",
@@ -194,6 +242,16 @@ ACTIONS: Final = (
         T,
         FIND,
         footer=True,
+    ),
+    Action(
+        "table.sort-also",
+        "semicolon",
+        "sort_also",
+        "then sort",
+        "Sort by this column too, where rows are equal so far: largest first, smallest first, no longer.",
+        T,
+        FIND,
+        shown_keys=";",
     ),
     Action(
         "table.sort-left",
@@ -215,7 +273,11 @@ ACTIONS: Final = (
         FIND,
         shown_keys=">",
     ),
-    Action("table.columns", "c", "choose_columns", "columns", "Choose and order the columns.", T, FIND),
+    Action("table.columns", "c", "choose_columns", "columns", "Choose, order and pin the columns.", T, FIND),
+    Action("table.hide", "H", "hide_column", "hide column", "Hide this column; c brings it back.", T, FIND),
+    Action("table.pin", "P", "pin_column", "pin column", "Pin this column beside the name; again: let it go.", T, FIND),
+    Action("table.name-last", "W", "name_last", "name last", "Names last, with all the room, or first.", T, FIND),
+    Action("table.reset", "R", "reset", "reset", "Columns, order, units and rows as the view came.", T, FIND),
     Action("table.names", "w", "toggle_names", "names", "Short or full names.", T, FIND),
     Action("table.units", "u", "cycle_units", "units", "Units of time: auto, s, ms, µs, ns.", T, FIND),
     Action(
@@ -223,7 +285,7 @@ ACTIONS: Final = (
         "percent_sign",
         "toggle_share",
         "share",
-        "Durations as times or as shares of the total.",
+        "Durations as times, as shares of all, as shares of what is shown.",
         T,
         FIND,
         shown_keys="%",

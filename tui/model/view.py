@@ -63,6 +63,18 @@ class TableState:
     order: tuple[str, ...] = ()
     """Columns that the user moved, first to last; the others follow in their own order."""
 
+    pinned: tuple[str, ...] = ()
+    """Columns that stay in place beside the table's own pinned one when it scrolls sideways."""
+
+    name_last: bool = False
+    """The table's own pinned column stands last and takes all the room that the others leave."""
+
+    most_rows: int | None = None
+    """Only so many of the rows, the first ones in the order shown; None: all."""
+
+    hides_small: bool = False
+    """The smallest rows, which together hold next to nothing of the table's weight, are left out."""
+
     cursor_key: tuple[object, ...] | None = None
     """The row of the cursor, by the values of `TableSpec.key`; None: the first row."""
 
@@ -80,3 +92,6 @@ class TableState:
 
     as_share: bool = False
     """Durations as a share of the table's total."""
+
+    share_of_shown: bool = False
+    """With ``as_share``: of the total of the rows shown, not of all."""

@@ -48,9 +48,13 @@ class FrameTable(FrameView):
         layout = self.table_layout
         if name not in layout.sequence:
             return
-        self.cursor_column = name
+        left, self.cursor_column = self.cursor_column, name
+        if self.arrangement.name_last and self.spec.pinned in (left, name) and left != name:
+            # The names are whole while the cursor is on them, and make way for the others when it leaves.
+            self._redraw()
+            layout = self.table_layout
         if layout.find(name) is None:
-            place = layout.sequence.index(name) - (1 if self.spec.pinned in layout.sequence else 0)
+            place = layout.sequence.index(name) - layout.still
             if place < layout.before:
                 self._first_column = max(0, place)
                 self._redraw()

@@ -20,6 +20,8 @@ PINNED_SHARE: Final = 0.3
 """On wide lines it keeps this part of them: a name that can be read is worth more than one column more."""
 PINNED_COMFORT: Final = 32
 """The pinned column gives nothing to the share bar below this."""
+HELD_SHARE: Final = 0.6
+"""Columns pinned by the user take at most this part of the room beside the name: the others must have some to scroll."""
 BAR_MIN: Final = 8
 BAR_MAX: Final = 20
 BAR_PRIORITY: Final = 6
@@ -61,6 +63,8 @@ class TableLayout:
     """How many columns are scrolled out at the left."""
     after: int
     """How many columns have no room at the right, without those that say nothing."""
+    still: int = 0
+    """How many columns at the beginning of the sequence never scroll."""
 
     def column_at(self, x: int) -> PlacedColumn | None:
         """The column that covers a cell of the line, or the last one that starts before it."""
@@ -88,6 +92,17 @@ def _columns_that_fit(columns: Sequence[Column], widths: Mapping[str, int], room
     return kept
 
 
+def _held(columns: Sequence[Column], widths: Mapping[str, int], room: int) -> list[Column]:
+    """The columns pinned by the user that leave room for others; those after them scroll as before."""
+    held: list[Column] = []
+    for column in columns:
+        room -= widths[column.name] + GAP
+        if room < 0:
+            break
+        held.append(column)
+    return held
+
+
 def lay_out(
     columns: Sequence[Column],
     widths: Mapping[str, int],
@@ -95,14 +110,17 @@ def lay_out(
     *,
     pinned: str = "",
     pinned_least: int = PINNED_LEAST,
+    also_pinned: Sequence[str] = (),
+    name_last: bool = False,
+    whole_name: bool = False,
     first: int = 0,
     bar_column: str = "",
     unknown: Collection[str] = (),
 ) -> TableLayout:
     """Place columns on a line of ``width`` cells.
 
-    The pinned column stands first and takes what the others leave. Where there is not room for all, the least
-    important ones (the largest ``priority``) move behind the others, out of sight, until the table is scrolled.
+    The pinned column takes what the others leave. Where there is not room for all, the least important ones (the
+    largest ``priority``) move behind the others, out of sight, until the table is scrolled.
 
     Args:
         columns: The columns to show, in order.
@@ -110,15 +128,23 @@ def lay_out(
         width: Cells of the line.
         pinned: The column that never scrolls.
         pinned_least: Cells that it keeps, if its texts are that long, before any other column is shown.
-        first: How many columns of the sequence, not counting the pinned one, are scrolled out at the left.
+        also_pinned: Columns that do not scroll either, beside it; as many as leave room for others.
+        name_last: The pinned column stands last, and all spare room is its own.
+        whole_name: With ``name_last``: the other columns make way until the pinned one is whole.
+        first: How many columns of the sequence, not counting the pinned ones, are scrolled out at the left.
         bar_column: The column that a share bar follows where there is room.
         unknown: Columns without a single value: of those that lack the room they come last, and are not counted.
     """
-    head = next((column for column in columns if column.name == pinned), None)
-    rest = [column for column in columns if column is not head]
-    by_name = {column.name: column for column in rest}
-    head_least = min(widths[pinned], max(pinned_least, round(width * PINNED_SHARE)), width) if head else 0
+    by_name = {column.name: column for column in columns}
+    head = by_name.get(pinned)
+    least = width if name_last and whole_name else max(pinned_least, round(width * PINNED_SHARE))
+    head_least = min(widths[pinned], least, width) if head else 0
     room = width - GUTTER - head_least + (0 if head else GAP)
+
+    wanted = [by_name[name] for name in also_pinned if name in by_name and name != pinned]
+    held = _held(wanted, widths, round(room * HELD_SHARE))
+    room -= sum(widths[column.name] + GAP for column in held)
+    rest = [column for column in columns if column is not head and column not in held]
 
     fitting = _columns_that_fit(rest, widths, room, bar_column)
     ordered = [column.name for column in rest if column.name in fitting]
@@ -136,23 +162,33 @@ def lay_out(
     head_width = 0
     bar = 0
     spare = room + head_least - used
-    if bar_column in shown and spare - BAR_MIN - 1 >= min(PINNED_COMFORT, widths.get(pinned, 0)):
+    comfort = widths.get(pinned, 0) if name_last else min(PINNED_COMFORT, widths.get(pinned, 0))
+    names = [*(column.name for column in held), *shown]
+    if bar_column in names and spare - BAR_MIN - 1 >= comfort:
         bar = min(BAR_MAX, max(BAR_MIN, spare - widths.get(pinned, 0) - 1))
         spare -= bar + 1
     if head:
         head_width = min(widths[pinned], max(1, min(spare, width - GUTTER)))
 
+    line = [(by_name[name], widths[name]) for name in names]
+    if head:
+        line.insert(len(line) if name_last else 0, (head, head_width))
     placed: list[PlacedColumn] = []
     x = GUTTER
-    if head:
-        placed.append(PlacedColumn(head, x, head_width))
-        x += head_width + GAP
-    for name in shown:
-        column_width = max(1, min(widths[name], width - x)) if x < width else 0
+    for column, wide in line:
+        column_width = max(1, min(wide, width - x)) if x < width else 0
         if not column_width:
             break
-        placed.append(PlacedColumn(by_name[name], x, column_width, bar if name == bar_column else 0))
+        placed.append(PlacedColumn(column, x, column_width, bar if column.name == bar_column else 0))
         x = placed[-1].end + GAP
-    sequence = ((head.name,) if head else ()) + tuple(ordered)
+    still = [column.name for column in held]
+    heads = [head.name] if head else []
+    sequence = (*still, *ordered, *heads) if name_last else (*heads, *still, *ordered)
     left_out = ordered[first + len(shown) :]
-    return TableLayout(tuple(placed), sequence, first, sum(name not in unknown for name in left_out))
+    return TableLayout(
+        tuple(placed),
+        sequence,
+        first,
+        sum(name not in unknown for name in left_out),
+        len(still) if name_last else len(heads) + len(still),
+    )
