@@ -77,7 +77,8 @@ class HelpScreen(ModalScreen[None]):
         self._here = [
             action
             for action in ACTIONS
-            if action.scope is scope and (scope is Scope.LOG or below.action_target(action.method) is not None)
+            if action.scope in (scope, Scope.PARTS)
+            and (action.scope is Scope.LOG or below.action_target(action.method) is not None)
         ]
 
     def compose(self) -> ComposeResult:

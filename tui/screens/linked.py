@@ -49,6 +49,14 @@ class Level:
     """Where the columns depend on what the input holds: the table for a profile."""
 
 
+def linked_pane(level: Level) -> TablePane:
+    """The pane of a level."""
+    pane = TablePane(level.spec, id=level.name, title=level.spec.title)
+    pane.styles.height = f"{level.share}fr"
+    pane.add_class("linked")
+    return pane
+
+
 class LinkedTablesScreen(ViewScreen):
     """Tables below each other; on a narrow screen the focused one alone.
 
@@ -65,10 +73,7 @@ class LinkedTablesScreen(ViewScreen):
     def compose_body(self) -> Iterable[Widget]:
         """One pane a level."""
         for level in self.levels:
-            pane = TablePane(level.spec, id=level.name, title=level.spec.title)
-            pane.styles.height = f"{level.share}fr"
-            pane.add_class("linked")
-            yield pane
+            yield linked_pane(level)
 
     @property
     def levels(self) -> tuple[Level, ...]:
@@ -91,14 +96,18 @@ class LinkedTablesScreen(ViewScreen):
         return self.query_one(f"#{self.levels[index].name}", TablePane)
 
     def _fill(self, index: int) -> None:
+        self._show_rows(index, self.levels[index].rows(self.profile, self._selected))
+
+    def _show_rows(self, index: int, rows: pl.DataFrame) -> None:
         level = self.levels[index]
-        rows = level.rows(self.profile, self._selected)
         spec = level.spec_for(self.profile) if level.spec_for is not None else None
         self.pane(index).apart = replayed_sessions(self.profile)
         self.pane(index).show(rows, empty=level.empty(self.profile) if rows.is_empty() else "", spec=spec)
 
     @on(TablePane.RowHighlighted)
     def _follow_selection(self, event: TablePane.RowHighlighted) -> None:
+        if not self._is_level(event.pane):
+            return
         index = self._index_of(event.pane)
         name = self.levels[index].name
         if event.row is None or event.row == self._selected.get(name):
@@ -112,6 +121,8 @@ class LinkedTablesScreen(ViewScreen):
 
     @on(TablePane.RowOpened)
     def _go_deeper(self, event: TablePane.RowOpened) -> None:
+        if not self._is_level(event.pane):
+            return
         index = self._index_of(event.pane)
         if index + 1 == len(self.levels):
             event.pane.post_message(TablePane.DetailRequested(event.pane, event.row))
@@ -121,6 +132,10 @@ class LinkedTablesScreen(ViewScreen):
             self._fill(index + 1)
         self._show_level(index + 1)
         self.program.visit(self.place())
+
+    def _is_level(self, pane: TablePane) -> bool:
+        """Whether it is one of the tables that are looked at."""
+        return pane.id in {level.name for level in self.levels}
 
     def _index_of(self, pane: TablePane) -> int:
         return next(index for index, level in enumerate(self.levels) if level.name == pane.id)
@@ -135,7 +150,7 @@ class LinkedTablesScreen(ViewScreen):
     def on_descendant_focus(self) -> None:
         """The focused table is the level that the user is on."""
         focused = self.table
-        if focused is not None and focused.id in {level.name for level in self.levels}:
+        if focused is not None and self._is_level(focused):
             index = self._index_of(focused)
             if index != self._level:
                 self._show_level(index)

@@ -1,0 +1,201 @@
+"""Views of several parts, each of linked tables: one part is shown at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from textual import on, work
+
+from tui.keys import Scope, bindings_for
+from tui.screens.kernels import LaunchScreen
+from tui.screens.linked import Level, linked_pane
+from tui.widgets.head_lines import Draw, HeadLines
+from tui.widgets.part_bar import PartBar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import polars as pl
+    from textual.widget import Widget
+
+    from tui.model.history import Place
+    from tui.model.profile import Profile
+
+ROWS_AT_ONCE: Final = 300_000
+"""Of more launches and calls than this, tables are made in a thread."""
+WORKING: Final = "working it out…"
+
+
+def always(_profile: Profile) -> str:
+    """A part that says itself why it is empty."""
+    return ""
+
+
+def no_head(_profile: Profile) -> Draw | None:
+    """A part without lines above its tables."""
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part of a view."""
+
+    name: str
+    """As ``ranks``."""
+    title: str
+    """Its name for people."""
+    levels: tuple[Level, ...]
+    """Its tables; the names of levels are told apart over all parts of the view."""
+    lacks: Callable[[Profile], str] = always
+    """Why the input cannot feed it, told without working anything out; empty where it can."""
+    head: Callable[[Profile], Draw | None] = no_head
+    """What stands above the tables."""
+
+
+class PartsScreen(LaunchScreen):
+    """Parts on a line, the tables of one of them below; the keys of `Scope.PARTS` go from part to part."""
+
+    BINDINGS: ClassVar = bindings_for(Scope.PARTS)
+    DEFAULT_CSS = """
+    PartsScreen TablePane.-elsewhere { display: none; }
+    """
+    PARTS: ClassVar[tuple[Part, ...]]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._part = 0
+        self._filled: set[str] = set()
+        """The parts that show the present profile."""
+        self._levels_reached: dict[str, int] = {}
+        self._request = 0
+
+    @property
+    def part(self) -> Part:
+        """The part that is shown."""
+        return self.PARTS[self._part]
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        """The tables of the part that is shown."""
+        return self.part.levels
+
+    def compose_body(self) -> Iterable[Widget]:
+        """The line of parts, what stands above the tables, and the tables of all parts."""
+        if len(self.PARTS) > 1:
+            yield PartBar([part.title for part in self.PARTS], id="parts")
+        yield HeadLines(id="head")
+        for part in self.PARTS:
+            for level in part.levels:
+                yield linked_pane(level)
+
+    def populate(self) -> None:
+        """Fill the part that is shown; the others when they are gone to."""
+        self._filled.clear()
+        self._selected.clear()
+        self._show_part(self._part)
+
+    def show_part(self, name: str) -> None:
+        """Show the part of a name."""
+        self._show_part(next(place for place, part in enumerate(self.PARTS) if part.name == name))
+
+    def _show_part(self, place: int) -> None:
+        self._levels_reached[self.part.name] = self._level
+        self._part = place
+        self._level = self._levels_reached.get(self.part.name, 0)
+        own = {level.name for level in self.levels}
+        for part in self.PARTS:
+            for level in part.levels:
+                pane = self.query_one(f"#{level.name}")
+                pane.set_class(level.name not in own, "-elsewhere")
+                pane.remove_class("-current")
+        for bar in self.query(PartBar):
+            bar.show(place, [not part.lacks(self.profile) for part in self.PARTS])
+        if self.part.name not in self._filled:
+            self._filled.add(self.part.name)
+            self._level = 0
+            self._make_head()
+            self._fill(0)
+        else:
+            self._make_head()
+        self._show_level(self._level)
+
+    def action_next_part(self) -> None:
+        """The next part; after the last the first."""
+        self._show_part((self._part + 1) % len(self.PARTS))
+
+    def action_previous_part(self) -> None:
+        """The part before; before the first the last."""
+        self._show_part((self._part - 1) % len(self.PARTS))
+
+    @on(PartBar.Chosen)
+    def _part_chosen(self, event: PartBar.Chosen) -> None:
+        self._show_part(event.place)
+
+    def path(self) -> list[str]:
+        """The part, where it is not the first, and the rows that have been gone into."""
+        return [*([self.part.title] if self._part else []), *super().path()]
+
+    # --- what takes a while ------------------------------------------------------------------------------------------
+
+    @property
+    def _is_large(self) -> bool:
+        profile = self.profile
+        return max(profile["activities"].height, profile["api_calls"].height) > ROWS_AT_ONCE
+
+    def _make_head(self) -> None:
+        head = self.query_one(HeadLines)
+        if self.part.head is no_head:
+            head.show(None)
+        elif self._is_large:
+            head.show(None)
+            self._draw_in_thread(self.part, self.profile)
+        else:
+            head.show(self.part.head(self.profile))
+
+    @work(thread=True, exclusive=True, group="head")
+    def _draw_in_thread(self, part: Part, profile: Profile) -> None:
+        draw = part.head(profile)
+        self.app.call_from_thread(self._take_head, part, profile, draw)
+
+    def _take_head(self, part: Part, profile: Profile, draw: Draw | None) -> None:
+        if self.is_attached and part is self.part and profile is self.profile:
+            self.query_one(HeadLines).show(draw)
+
+    def _fill(self, index: int) -> None:
+        if not self._is_large:
+            super()._fill(index)
+            return
+        level = self.levels[index]
+        self._request += 1
+        self.pane(index).show(level.rows(_nothing_of(self.profile), {}), empty=WORKING)
+        self._fill_in_thread(self._request, level, self.profile, dict(self._selected))
+
+    @work(thread=True, exclusive=True, group="fill")
+    def _fill_in_thread(
+        self, request: int, level: Level, profile: Profile, above: dict[str, dict[str, object]]
+    ) -> None:
+        rows = level.rows(profile, above)
+        self.app.call_from_thread(self._take_rows, request, level, rows)
+
+    def _take_rows(self, request: int, level: Level, rows: pl.DataFrame) -> None:
+        # A later row has been selected in the meantime, or another part is shown.
+        if self.is_attached and request == self._request and level in self.levels:
+            self._show_rows(self.levels.index(level), rows)
+
+    # --- place -------------------------------------------------------------------------------------------------------
+
+    def restore(self, place: Place) -> None:
+        """Return to a part and a level with its tables as they were."""
+        for number, part in enumerate(self.PARTS):
+            if place.level in {level.name for level in part.levels} and number != self._part:
+                self._show_part(number)
+        super().restore(place)
+
+
+def _nothing_of(profile: Profile) -> Profile:
+    """A profile of the same frames without any rows."""
+    from dataclasses import replace
+
+    return replace(profile, frames={name: frame.clear() for name, frame in profile.frames.items()}, steps=None)

@@ -1,0 +1,85 @@
+"""The parts of a view on one line, the one that is shown in brackets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from textual.content import Content
+from textual.message import Message
+from textual.widget import Widget
+
+from tui.fitting import cell_width, clip
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from textual import events
+
+HINT: Final = ", ."
+"""The keys that go from part to part."""
+
+
+class PartBar(Widget):
+    """Titles of parts; one that the input cannot feed is dim."""
+
+    DEFAULT_CSS = """
+    PartBar { height: 1; padding: 0 1; }
+    """
+
+    class Chosen(Message):
+        """A part was clicked."""
+
+        def __init__(self, place: int) -> None:
+            super().__init__()
+            self.place = place
+
+    def __init__(self, titles: Sequence[str], *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self._titles = tuple(titles)
+        self._fed: tuple[bool, ...] = tuple(True for _ in titles)
+        self._current = 0
+
+    def show(self, current: int, fed: Sequence[bool]) -> None:
+        """Show another part as the present one.
+
+        Args:
+            current: Its place.
+            fed: For each part whether there is anything in it.
+        """
+        self._current, self._fed = current, tuple(fed)
+        self.refresh()
+
+    def _parts(self) -> list[tuple[str, str]]:
+        """Text and style of each part."""
+        room = self.content_size.width - cell_width(HINT) - 2
+        wanted = sum(cell_width(title) + 3 for title in self._titles)
+        most = max(6, (room - 3 * len(self._titles)) // len(self._titles)) if wanted > room else room
+        parts = []
+        for place, title in enumerate(self._titles):
+            short = clip(title, most)
+            here = place == self._current
+            style = "bold $accent" if here else "" if self._fed[place] else "$text-muted dim"
+            parts.append((f"[{short}]" if here else f" {short} ", style))
+        return parts
+
+    def render(self) -> Content:
+        """The titles, and the keys at the right."""
+        pieces: list[Content] = []
+        used = 0
+        for text, style in self._parts():
+            pieces += [Content.styled(text, style), Content(" ")]
+            used += cell_width(text) + 1
+        gap = max(1, self.content_size.width - used - cell_width(HINT))
+        return Content("").join([*pieces, Content.styled(" " * gap + HINT, "$text-muted")])
+
+    def on_click(self, event: events.Click) -> None:
+        """Choose the part under the pointer."""
+        at = event.get_content_offset(self)
+        if at is None:
+            return
+        left = 0
+        for place, (text, _style) in enumerate(self._parts()):
+            left += cell_width(text) + 1
+            if at.x < left:
+                self.post_message(self.Chosen(place))
+                return
