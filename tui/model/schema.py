@@ -117,10 +117,11 @@ API_CALLS: Final = pl.Schema(
         "pid": pl.Int64,
         "tid": pl.Int64,
         "correlation": pl.Int64,
+        "result": pl.Int64,
         "line": pl.UInt32,
     }
 )
-"""One row per CUDA API call."""
+"""One row per CUDA API call; ``result`` is the code that it returned, 0 for success."""
 
 OPS: Final = pl.Schema(
     {
@@ -284,6 +285,26 @@ TOOL_FINDINGS: Final = pl.Schema(
 )
 """One row per finding of the recording tool's own advisor; ``severity`` is null where the tool gives none."""
 
+MEMORY_EVENTS: Final = pl.Schema(
+    {
+        "session": pl.UInt32,
+        "place": NAME,
+        "device": pl.Int32,
+        "start_ns": pl.Int64,
+        "delta_bytes": pl.Int64,
+        "allocated_bytes": pl.Int64,
+        "reserved_bytes": pl.Int64,
+        "address": pl.Int64,
+        "line": pl.UInt32,
+    }
+)
+"""One row per allocation or release of memory by the framework's allocator, by session and time.
+
+``place`` is GPU or CPU, whose memory it is; ``device`` is the number of the GPU, null for the CPU. ``start_ns`` is of the
+CPU's clock; ``delta_bytes`` is negative for a release; ``allocated_bytes`` and ``reserved_bytes`` are all that is
+allocated, and held by the allocator, after it.
+"""
+
 ISSUES: Final = pl.Schema(
     {
         "session": pl.UInt32,
@@ -309,6 +330,7 @@ FRAMES: Final[Mapping[str, pl.Schema]] = MappingProxyType(
         "layers": LAYERS,
         "tool_figures": TOOL_FIGURES,
         "tool_findings": TOOL_FINDINGS,
+        "memory_events": MEMORY_EVENTS,
         "issues": ISSUES,
     }
 )

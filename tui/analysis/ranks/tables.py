@@ -1,0 +1,207 @@
+"""Ranks side by side: what each one's time went for, how long its iterations are, and who comes last to collectives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.analysis.gpu_time.overlap import overlap
+from tui.analysis.iterations.tables import iterations
+from tui.analysis.iterations.times import iteration_times
+from tui.analysis.ranks.collectives import HOW, collectives, stragglers
+from tui.analysis.sessions import rank_words
+from tui.fmt import count, duration
+from tui.model.columns import columns
+from tui.model.view import TableSpec
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+RANKS: Final = TableSpec(
+    "ranks",
+    "Ranks",
+    (
+        *columns("who", "iteration_avg_ns"),
+        replace(columns("busy_pct")[0], help="Time with any work as a share of its span; the mean over its GPUs."),
+        *columns("compute_ns", "exposed_comm_ns", "exposed_copy_ns"),
+        replace(columns("idle_ns")[0], help="Time of its span without any work."),
+        *columns("came_last", "waited_ns"),
+        replace(columns("iteration_std_ns")[0]),
+        *columns("iteration_max_ns", "iterations", "gpus", "busy_ns", "total_span_ns", "comm_ns", "machine", "session"),
+    ),
+    key=("session",),
+    pinned="who",
+    pinned_least=8,
+)
+
+RANK_ITERATIONS: Final = TableSpec(
+    "rank_iterations",
+    "Iterations over ranks",
+    (
+        *columns("iteration", "duration_ns", "behind_ns", "mean_ns", "spread_pct", "longest_rank", "last_rank"),
+        *columns("wait_ns", "shortest_ns", "longest_ns", "ranks", "session"),
+    ),
+    key=("session", "iteration"),
+    pinned="iteration",
+    pinned_least=10,
+)
+
+
+def labels(profile: Profile) -> dict[int, str]:
+    """What each session is called: its rank, else its number and process."""
+    session = pl.col("session")
+    process = pl.format("session {} (pid {})", session, "pid")
+    told = profile["sessions"].select("session", rank_words(), process.alias("process"))
+    return {
+        number: (rank or (process or f"session {number}")).partition(" of ")[0]
+        for number, rank, process in told.iter_rows()
+    }
+
+
+def several_ranks(profile: Profile) -> bool:
+    """Whether two sessions or more have GPU work with its times."""
+    return profile["activities"].filter(pl.col("start_ns").is_not_null())["session"].n_unique() > 1
+
+
+def ranks(profile: Profile) -> pl.DataFrame:
+    """One row per session that has GPU work with its times; nothing in it compares clocks.
+
+    Columns: session, who (`labels`), host, gpus (how many it used), total_span_ns (from the first start to the last
+    end on a GPU), compute_ns, exposed_comm_ns, exposed_copy_ns, busy_ns, idle_ns, comm_ns (`gpu_time.overlap.overlap`,
+    all over its GPUs: compute, exposed communication, exposed copies and idle add up to the span), busy_pct (of the
+    span), iterations, iteration_avg_ns, iteration_std_ns, iteration_max_ns (`iterations.times.iteration_times`),
+    came_last (in how many iterations it came last to the long collectives; null where that cannot be told), waited_ns
+    (time that it was in long collectives above the rank that came last).
+    """
+    sums = ("total_span_ns", "compute_ns", "exposed_comm_ns", "exposed_copy_ns", "busy_ns", "idle_ns", "comm_ns")
+    by_session = (
+        overlap(profile)
+        .group_by("session", maintain_order=True)
+        .agg(pl.len().cast(pl.Int64).alias("gpus"), *(pl.col(name).sum() for name in sums))
+        .with_columns(
+            pl.when(pl.col("total_span_ns") > 0)
+            .then(100 * pl.col("busy_ns") / pl.col("total_span_ns"))
+            .alias("busy_pct")
+        )
+    )
+    times = iteration_times(profile).select(
+        "session",
+        "iterations",
+        iteration_avg_ns="avg_ns",
+        iteration_std_ns="std_ns",
+        iteration_max_ns="max_ns",
+    )
+    waited = _waited(profile)
+    names = pl.col("session").replace_strict(labels(profile), default=None, return_dtype=pl.String).alias("who")
+    return (
+        by_session.join(times, on="session", how="left", maintain_order="left")
+        .join(waited, on="session", how="left", maintain_order="left")
+        .join(profile["sessions"].select("session", machine="host"), on="session", how="left", maintain_order="left")
+        .with_columns(names)
+        .select(column.name for column in RANKS.columns)
+        .sort("session")
+    )
+
+
+def _waited(profile: Profile) -> pl.DataFrame:
+    """session, came_last, waited_ns: 0 for those that never came last, no rows where nothing can be told."""
+    schema = {"session": pl.UInt32, "came_last": pl.Int64, "waited_ns": pl.Int64}
+    if collectives(profile)["session"].n_unique() < 2:
+        return pl.DataFrame(schema=schema)
+    told = stragglers(profile)
+    if not told.matched:
+        return pl.DataFrame(schema=schema)
+    return (
+        told.waits.group_by("session")
+        .agg(pl.col("wait_ns").sum().alias("waited_ns"))
+        .join(told.by_session.select("session", came_last="times"), on="session", how="full", coalesce=True)
+        .select("session", pl.col("came_last").fill_null(0), pl.col("waited_ns").fill_null(0))
+    )
+
+
+def rank_iterations(profile: Profile, *, session: int | None = None) -> pl.DataFrame:
+    """Iterations that several ranks have, by number: how far apart the ranks are.
+
+    Columns: session, iteration, duration_ns (of the rank), mean_ns, shortest_ns, longest_ns (over the ranks), behind_ns
+    (duration - mean), spread_pct (100 x (longest - shortest) / mean), ranks (how many have it), longest_rank (whose
+    iteration is the longest), last_rank (who came last to its long collectives; null where none took long), wait_ns
+    (what the rank that waited longest was in them above the one that came last).
+
+    Args:
+        profile: All ranks.
+        session: The rank; None: one row for each.
+    """
+    rows = iterations(profile).drop_nulls(["iteration", "duration_ns"]).select("session", "iteration", "duration_ns")
+    time, by = pl.col("duration_ns"), "iteration"
+    names = labels(profile)
+    last = (
+        stragglers(profile).by_iteration.select("iteration", last="session", wait_ns="wait_ns")
+        if collectives(profile)["session"].n_unique() > 1
+        else pl.DataFrame(schema={"iteration": pl.Int32, "last": pl.UInt32, "wait_ns": pl.Int64})
+    )
+    found = (
+        rows.with_columns(
+            time.mean().over(by).round().cast(pl.Int64).alias("mean_ns"),
+            time.min().over(by).alias("shortest_ns"),
+            time.max().over(by).alias("longest_ns"),
+            pl.col("session").n_unique().over(by).cast(pl.Int64).alias("ranks"),
+            pl.col("session").sort_by(time, descending=True, maintain_order=True).first().over(by).alias("longest"),
+        )
+        .filter(pl.col("ranks") > 1)
+        .join(last, on="iteration", how="left", maintain_order="left")
+        .with_columns(
+            (time - pl.col("mean_ns")).alias("behind_ns"),
+            pl.when(pl.col("mean_ns") > 0)
+            .then(100 * (pl.col("longest_ns") - pl.col("shortest_ns")) / pl.col("mean_ns"))
+            .alias("spread_pct"),
+            *(
+                pl.col(source).replace_strict(names, default=None, return_dtype=pl.String).alias(name)
+                for source, name in (("longest", "longest_rank"), ("last", "last_rank"))
+            ),
+        )
+        .select(column.name for column in RANK_ITERATIONS.columns)
+        .sort("session", "iteration")
+    )
+    return found if session is None else found.filter(pl.col("session") == session)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Who the ranks wait for, in words."""
+
+    said: str
+    """The answer, or why there is none."""
+    how: str
+    """How it was told; empty where it was not."""
+    session: int | None = None
+    """The straggler."""
+
+
+def straggler_words(profile: Profile) -> Verdict:
+    """Which rank the others wait for, where one can be named.
+
+    A rank that comes last in more than half of the iterations, and in two at least, is named; the rule C5 of the Expert
+    Systems has thresholds of its own.
+    """
+    if collectives(profile)["session"].n_unique() < 2:
+        return Verdict("who is waited for cannot be told: fewer than two ranks recorded kernels of NCCL or RCCL", "")
+    told = stragglers(profile)
+    if not told.matched:
+        return Verdict(
+            "who is waited for cannot be told: no iteration has the same number of collectives on all ranks", ""
+        )
+    if not told.long:
+        return Verdict(f"nobody is waited for long: none of {count(told.matched)} matched collectives takes long", HOW)
+    first = told.by_session.row(0, named=True)
+    steps = f"{count(told.iterations)} iteration{'' if told.iterations == 1 else 's'}"
+    who = labels(profile)[first["session"]]
+    if first["times"] < 2 or 2 * first["times"] <= told.iterations:
+        return Verdict(f"no rank comes last again and again; {who} does in {count(first['times'])} of {steps}", HOW)
+    return Verdict(
+        f"{who[0].upper()}{who[1:]} is the straggler: last to the long collectives in {count(first['times'])} of "
+        f"{steps}; another rank waits up to {duration(first['wait_ns'])} for it",
+        HOW,
+        first["session"],
+    )
