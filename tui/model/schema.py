@@ -300,8 +300,8 @@ MEMORY_EVENTS: Final = pl.Schema(
 )
 """One row per allocation or release of memory by the framework's allocator, by session and time.
 
-``place`` is GPU or CPU, whose memory it is; ``device`` is the number of the GPU, null for the CPU. ``start_ns`` is of the
-CPU's clock; ``delta_bytes`` is negative for a release; ``allocated_bytes`` and ``reserved_bytes`` are all that is
+``place`` is GPU or CPU, whose memory it is; ``device`` is the number of the GPU, null for the CPU. ``start_ns`` is of
+the CPU's clock; ``delta_bytes`` is negative for a release; ``allocated_bytes`` and ``reserved_bytes`` are all that is
 allocated, and held by the allocator, after it.
 """
 

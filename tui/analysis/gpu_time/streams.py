@@ -69,11 +69,11 @@ def streams(profile: Profile) -> pl.DataFrame:
     Columns: session, device, stream (null: the input does not name it), stream_work (how much of any sort),
     kernels_launched, gpu_ns (summed durations), busy_ns (time in which the stream had work), busy_pct (of the GPU's
     span: first start to last end on it), beside_ns (busy time in which another stream of the GPU had work as well),
-    beside_pct (of busy_ns), idle_ns (span - busy_ns), comm_ns and copies_ns (time of communication, of copies), start_ns
-    and end_ns (first start, last end), span_ns (of the GPU).
+    beside_pct (of busy_ns), idle_ns (span - busy_ns), comm_ns and copies_ns (time of communication, of copies),
+    start_ns and end_ns (first start, last end), span_ns (of the GPU).
 
-    Overlaps shorter than ``sessions.start_resolution_ns`` may be none; of starts that are rounded, only what overlaps by
-    more counts as beside.
+    Overlaps shorter than ``sessions.start_resolution_ns`` may be none; of starts that are rounded, only what overlaps
+    by more counts as beside.
     """
     kinds, of_stream = work_kinds(profile), profile["activities"]["stream"]
     rows = [row for line in timelines(profile) for row in _rows(line, kinds[line.rows], of_stream)]
