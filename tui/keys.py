@@ -21,6 +21,8 @@ class Scope(StrEnum):
     BAR = "in the query bar"
     DETAIL = "in the details"
     LOG = "in the log"
+    ITERATIONS = "in iterations"
+    CHART = "in the chart of iterations"
     PARTS = "in a view of several parts"
 
 
@@ -48,6 +50,7 @@ class Action:
 
 
 A, T, B, L = Scope.APP, Scope.TABLE, Scope.BAR, Scope.LOG
+ITER, CHART = Scope.ITERATIONS, Scope.CHART
 MOVE, GO, FIND, WORK = "Movement", "Going in and out", "Find, filter, order", "Work"
 
 ACTIONS: Final = (
@@ -313,6 +316,15 @@ ACTIONS: Final = (
         A,
         WORK,
     ),
+    Action(
+        "app.aggregations",
+        "A",
+        "aggregations_menu",
+        "aggregations",
+        "Choose one of the aggregations made so far (range of iterations and key), or all iterations again.",
+        A,
+        WORK,
+    ),
     Action("app.reload", "r", "reload", "reload", "Read the file again and keep the place.", A, WORK),
     Action(
         "app.command",
@@ -382,6 +394,84 @@ ACTIONS: Final = (
     ),
     Action("log.open", "enter", "screen.toggle_line_detail", "read as", "What was read from the line.", L, GO),
     Action("log.copy", "y", "screen.copy_line", "copy line", "Copy the line to the terminal's clipboard.", L, WORK),
+    Action(
+        "iterations.worst",
+        "t",
+        "go_to_slowest",
+        "slowest",
+        "Go to the slowest iteration; again: to the next slowest.",
+        ITER,
+        MOVE,
+        footer=True,
+    ),
+    Action(
+        "iterations.span",
+        "b",
+        "mark_span",
+        "span",
+        "Begin a span of iterations here; again: end it here.",
+        ITER,
+        WORK,
+        footer=True,
+    ),
+    Action(
+        "iterations.aggregate",
+        "a",
+        "aggregate",
+        "aggregate",
+        "Show only the span, or the iteration under the cursor, in every view.",
+        ITER,
+        WORK,
+        footer=True,
+    ),
+    Action(
+        "iterations.steady",
+        "p",
+        "aggregate_steady",
+        "take proposed",
+        "Show the proposed steady iterations in every view.",
+        ITER,
+        WORK,
+    ),
+    Action("iterations.key", "K", "pick_key", "key", "Choose what iterations end with.", ITER, WORK, footer=True),
+    Action(
+        "iterations.zoom-in",
+        "plus,equals_sign",
+        "zoom(1)",
+        "zoom in",
+        "Fewer iterations in the chart.",
+        ITER,
+        MOVE,
+        shown_keys="+ =",
+    ),
+    Action(
+        "iterations.zoom-out",
+        "underscore",
+        "zoom(-1)",
+        "zoom out",
+        "More iterations in the chart.",
+        ITER,
+        MOVE,
+        shown_keys="_",
+    ),
+    Action("iterations.fit", "z", "fit", "fit", "All iterations in the chart, or the chosen ones.", ITER, MOVE),
+    Action("chart.right", "l,right,j,down", "move(1)", "right", "Next bar.", CHART, MOVE, shown_keys="l →"),
+    Action("chart.left", "h,left,k,up", "move(-1)", "left", "Bar before.", CHART, MOVE, shown_keys="h ←"),
+    Action("chart.first", "g,home", "move_to_end(0)", "first", "First iteration.", CHART, MOVE, shown_keys="g Home"),
+    Action("chart.last", "G,end", "move_to_end(1)", "last", "Last iteration.", CHART, MOVE, shown_keys="G End"),
+    Action("chart.page-right", "ctrl+d,pagedown", "pan(1)", "pan right", "Half the chart to the right.", CHART, MOVE),
+    Action("chart.page-left", "ctrl+u,pageup", "pan(-1)", "pan left", "Half the chart to the left.", CHART, MOVE),
+    Action(
+        "chart.open",
+        "enter",
+        "open",
+        "open",
+        "Aggregate the span, else the iteration's kernels.",
+        CHART,
+        GO,
+        footer=True,
+    ),
+    Action("chart.detail", "i", "screen.toggle_row_detail", "details", "Details of the iteration.", CHART, GO),
 )
 
 

@@ -56,6 +56,15 @@ class Column:
     """What a screen shows where there is no value, if that means more than that it is unknown."""
 
 
+def _of_calls(stem: str, title: str, what: str) -> tuple[Column, ...]:
+    """The average, the least and the most of what one call of an op has."""
+    words = (("avg", "Average"), ("min", "The least"), ("max", "The most"))
+    return tuple(
+        Column(f"{stem}_{figure}_ns", f"{title} {figure}", ColumnKind.DURATION, f"{word} {what} of a call.", 8)
+        for figure, word in words
+    )
+
+
 K = ColumnKind
 
 _ALL: Final = (
@@ -430,6 +439,82 @@ _ALL: Final = (
     Column("self_ns", "Self", K.DURATION, "Total without the ranges inside it on its thread.", 4),
     Column("names", "Names", K.NUMBER, "Distinct names.", 3),
     Column("thread", "Thread", K.TEXT, "Process and thread.", 1),
+    Column("tensor_core_ns", "TC busy", K.DURATION, "Time in which a kernel that uses tensor cores ran.", 4),
+    Column("other_kernel_ns", "Other kernels", K.DURATION, "Time in which other kernels ran, and none of those.", 5),
+    Column(
+        "unknown_kernel_ns",
+        "TC unknown",
+        K.DURATION,
+        "Time in which only kernels ran of which nothing says whether they use tensor cores.",
+        8,
+    ),
+    Column("memory_ns", "Memory", K.DURATION, "Time in which a copy or a memset ran, and no kernel.", 6),
+    Column("aggregated", "In", K.FLAG, "Whether it is one of the chosen iterations, which all other views show.", 3),
+    Column("tc_kernels", "TC kernels", K.COUNT, "Launches of kernels that use tensor cores, as far as is known.", 4),
+    Column("tc_unknown", "TC?", K.COUNT, "Kernels of which nothing says whether they use tensor cores.", 7),
+    Column(
+        "kernel_pct",
+        "GPU%",
+        K.PERCENT,
+        "Kernel time, the mean over the GPUs, as a share of the duration; above 100 where kernels overlap or run on.",
+        2,
+    ),
+    Column("tc_ns", "TC time", K.DURATION, "Summed durations of kernels that use tensor cores, as far as is known.", 4),
+    Column("tc_pct", "TC%", K.PERCENT, "TC time, the mean over the GPUs, as a share of the duration.", 3),
+    Column("data_type", "Data type", K.TEXT, "Of the op's inputs; several where its calls differ.", 5),
+    Column("stack", "Called from", K.TEXT, "Source lines that called it, innermost first.", 7),
+    Column("why_no_op", "Why no op", K.TEXT, "Why work belongs to no op.", 6),
+    Column("key_kind", "What", K.TEXT, "op, range, kernel (or copy) or API call.", 2),
+    Column(
+        "ended",
+        "Iterations",
+        K.COUNT,
+        "How many it ends, in the stream or thread that it is most in; one less where the first began before.",
+        1,
+    ),
+    Column(
+        "per_iteration", "Per iteration", K.NUMBER, "How often it comes in every present iteration, if as often.", 3
+    ),
+    Column("spacing_ns", "Spacing", K.DURATION, "Mean time from one end of it to the next.", 2),
+    Column("spacing_cv_pct", "Varies", K.PERCENT, "Standard deviation of the spacing / its mean: 0 is a clock.", 3),
+    Column("coverage_pct", "Covers", K.PERCENT, "From its first end to its last, as a share of the whole run.", 2),
+    Column(
+        "gpu_busy_ns",
+        "GPU busy",
+        K.DURATION,
+        "Time in which its own GPU work ran, work at once counted once (what DLProf calls GPU time).",
+        5,
+    ),
+    *_of_calls("gpu_busy", "busy", "GPU busy time"),
+    Column(
+        "cpu_own_ns",
+        "CPU time",
+        K.DURATION,
+        "CPU time of its calls, CUDA calls among it, without the ops that they called on their thread.",
+        3,
+    ),
+    *_of_calls("cpu_own", "CPU", "CPU time"),
+    *_of_calls("cpu_overhead", "overhead", "CPU overhead"),
+    *_of_calls("gpu_idle", "idle", "GPU idle time"),
+    Column("op_id", "Op ID", K.TEXT, "As DLProf gives it, else type or name with its place in the iteration.", 2),
+    Column(
+        "same_kernels",
+        "Same",
+        K.FLAG,
+        "Whether it launched the same kernels in the same order in every iteration.",
+        6,
+    ),
+    Column("config", "Config", K.TEXT, "Grid, block, registers and shared memory of a block.", 1),
+    Column("kernel_class", "Class", K.TEXT, "The first class of kernel_classes.toml whose pattern the name has.", 1),
+    Column("input_shapes", "Input shapes", K.TEXT, "Of the tensors that the op was called with.", 2, ("shapes",)),
+    Column("dtype", "Types", K.TEXT, "Data types of the tensors that the op was called with.", 6),
+    Column("stack", "Called from", K.TEXT, "Source lines that called it, the innermost first.", 8),
+    Column("path", "Path", K.TEXT, "Names from the outermost to the row itself.", 9),
+    Column("node", "Group or op", K.TEXT, "A group (module, range, layer, op that calls others) or an op in it.", 1),
+    Column("level", "Level", K.NUMBER, "How deep it lies: 1 is all of a session.", 7),
+    Column("what", "Is", K.TEXT, "group or op.", 8),
+    Column("eligible_ops", "TC ok", K.COUNT, "Ops in it, by name, that could use tensor cores.", 6),
+    Column("tc_ops", "On TC", K.COUNT, "Ops in it, by name, with a kernel that uses tensor cores.", 6),
     Column("repaired", "Repaired", K.FLAG, "Whether the row had lost its shape and was put back together.", 8),
 )
 

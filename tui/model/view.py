@@ -43,6 +43,9 @@ class TableSpec:
     pinned_least: int = PINNED_LEAST
     """Cells that the pinned column keeps, if its texts are that long, before any other column is shown."""
 
+    bars: tuple[str, ...] = ("time_pct",)
+    """Percentages that are drawn as bars as well, where there is room."""
+
 
 @dataclass(frozen=True, slots=True)
 class TableState:

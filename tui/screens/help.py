@@ -77,7 +77,7 @@ class HelpScreen(ModalScreen[None]):
         self._here = [
             action
             for action in ACTIONS
-            if action.scope in (scope, Scope.PARTS)
+            if action.scope in (scope, Scope.PARTS, Scope.ITERATIONS, Scope.CHART)
             and (action.scope is Scope.LOG or below.action_target(action.method) is not None)
         ]
 

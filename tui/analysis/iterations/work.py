@@ -1,0 +1,208 @@
+"""The kernels of each iteration: how many and how long, then launch by launch and op by op."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.analysis.durations import total
+from tui.analysis.gpu_time.gpu_uses import GpuUse, gpu_uses
+from tui.analysis.iterations.tables import iterations, sources
+from tui.analysis.kernels import LAUNCHES
+from tui.analysis.launches.origin import with_launched_by
+from tui.analysis.launches.shapes import with_shapes
+from tui.analysis.memo import once_per_profile
+from tui.analysis.occupancy.theoretical import with_occupancy
+from tui.analysis.tensor_cores.verdicts import with_verdicts
+from tui.model.columns import COLUMNS, columns
+from tui.model.view import TableSpec
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+ITERATION_WORK: Final = TableSpec(
+    "iteration_work",
+    "Iterations",
+    (
+        # The row without a number is of what was launched before, between or after the iterations.
+        replace(COLUMNS["iteration"], absent="outside"),
+        replace(COLUMNS["session"], priority=4),
+        *columns(
+            "duration_ns",
+            "kernels_launched",
+            "tc_kernels",
+            "kernel_ns",
+            "kernel_pct",
+            "tc_ns",
+            "tc_pct",
+            "tc_unknown",
+            "gpu_ns",
+        ),
+        replace(COLUMNS["start_ns"], priority=5),
+        *columns("rank"),
+    ),
+    key=("session", "iteration"),
+    weight="kernel_ns",
+    pinned="iteration",
+    pinned_least=10,
+    bars=("kernel_pct", "tc_pct"),
+)
+
+ITERATION_LAUNCHES: Final = TableSpec(
+    "launches",
+    "Launches in order of time",
+    (
+        *columns("name", "start_ns", "duration_ns"),
+        replace(COLUMNS["device"], priority=3),
+        replace(COLUMNS["stream"], priority=3),
+        *columns("grid", "block"),
+        replace(COLUMNS["uses_tensor_core"], priority=3),
+        replace(COLUMNS["launched_by"], priority=5),
+        *(
+            column
+            for column in LAUNCHES.columns
+            if column.name
+            not in (
+                "start_ns",
+                "duration_ns",
+                "device",
+                "stream",
+                "grid",
+                "block",
+                "uses_tensor_core",
+                "launched_by",
+                "iteration",
+            )
+        ),
+        *columns("kind"),
+    ),
+    key=LAUNCHES.key,
+    weight="duration_ns",
+)
+
+
+def iteration_of_activities(profile: Profile) -> pl.Series:
+    """The iteration that each row of ``activities`` was launched in, as `iterations` counts; null where it is in none.
+
+    A run in which nothing repeats is iteration 0 as a whole.
+    """
+    whole = [session for session, source in sources(profile).items() if source == "whole run"]
+    activities = profile["activities"]
+    if not whole:
+        return activities["iteration"]
+    uncut = pl.col("session").is_in(whole) & pl.col("start_ns").is_not_null()
+    return activities.select(pl.when(uncut).then(pl.lit(0, pl.Int32)).otherwise("iteration").alias("iteration"))[
+        "iteration"
+    ]
+
+
+@once_per_profile("sessions", "devices", "activities", "api_calls", "ops", "ranges")
+def iteration_work(profile: Profile) -> pl.DataFrame:
+    """One row per iteration and, where there is such work, one of a session for all work outside of iterations.
+
+    Columns: session, rank, iteration (null outside), start_ns, duration_ns (as in `iterations`; outside: null),
+    kernels_launched, tc_kernels (those that use tensor cores, as far as that is known; null where it is known of none),
+    tc_unknown (kernels of which it is not), kernel_ns (summed durations of its kernels and CUDA graphs, whenever they
+    ran), kernel_pct (the mean of that over the GPUs of the session that had work, as a share of duration_ns: over 100
+    where kernels overlap or ran after the iteration's end), tc_ns and tc_pct (the same of those that use tensor cores),
+    gpu_ns (with copies and sets). Where a session records no GPU work they are null.
+    """
+    use = pl.Series("use", gpu_uses(profile), dtype=pl.Int8)
+    keys = ["session", "iteration"]
+    by_use = (
+        profile["activities"]
+        .lazy()
+        .select("session", iteration_of_activities(profile).alias("iteration"), use, "duration_ns")
+        .group_by(*keys, "use")
+        .agg(pl.len().cast(pl.Int64).alias("launches"), total().alias("ns"))
+        .collect()
+    )
+    is_kernel, is_tc = pl.col("use") != int(GpuUse.MEMORY), pl.col("use") == int(GpuUse.YES)
+    is_known = is_kernel & (pl.col("use") != int(GpuUse.UNKNOWN))
+    any_known = is_known.any() | ~is_kernel.any()
+
+    def summed(which: pl.Expr) -> pl.Expr:
+        return pl.col("ns").filter(which).sum()
+
+    sums = by_use.group_by(keys).agg(
+        pl.col("launches").filter(is_kernel).sum().alias("kernels_launched"),
+        pl.when(any_known).then(pl.col("launches").filter(is_tc).sum()).alias("tc_kernels"),
+        pl.col("launches").filter(is_kernel & ~is_known).sum().alias("tc_unknown"),
+        summed(is_kernel).alias("kernel_ns"),
+        pl.when(any_known).then(summed(is_tc)).alias("tc_ns"),
+        pl.when(pl.col("ns").count() > 0).then(pl.col("ns").sum()).alias("gpu_ns"),
+    )
+    counted = ("kernels_launched", "tc_kernels", "tc_unknown", "kernel_ns", "tc_ns", "gpu_ns")
+    gpus = profile["activities"].group_by("session").agg(pl.col("device").n_unique().alias("gpus"))
+    numbered = iterations(profile).filter(pl.col("iteration").is_not_null())
+    outside = sums.filter(pl.col("iteration").is_null()).select(keys)
+    ranks = profile["sessions"].select("session", "rank")
+    return (
+        pl.concat([numbered.select(*keys, "start_ns", "duration_ns"), outside], how="diagonal")
+        .join(sums, on=keys, how="left", nulls_equal=True)
+        .join(gpus, on="session", how="left")
+        .join(ranks, on="session", how="left")
+        .with_columns(
+            pl.when(pl.col("gpus").is_not_null() & pl.col("kernels_launched").is_null())
+            .then(pl.lit(0, pl.Int64))
+            .otherwise(name)
+            .alias(name)
+            for name in counted
+        )
+        .with_columns(
+            pl.when(pl.col("duration_ns") > 0)
+            .then(100 * pl.col(f"{name}_ns") / pl.col("gpus") / pl.col("duration_ns"))
+            .alias(f"{name}_pct")
+            for name in ("kernel", "tc")
+        )
+        .sort(*keys, nulls_last=True)
+        .select("session", "rank", "iteration", "start_ns", "duration_ns", *counted, "kernel_pct", "tc_pct")
+    )
+
+
+def slowest_iteration(profile: Profile) -> tuple[int, int] | None:
+    """Session and number of the iteration that took longest, the first of several; None where no time is known."""
+    rows = iterations(profile).drop_nulls(["iteration", "duration_ns"])
+    if rows.is_empty():
+        return None
+    row = rows.row(rows["duration_ns"].arg_max() or 0, named=True)
+    return row["session"], row["iteration"]
+
+
+def activities_of_iteration(profile: Profile, *, session: int, iteration: int | None) -> pl.DataFrame:
+    """The rows of ``activities`` that were launched in an iteration; None: in none."""
+    wanted = (
+        (iteration_of_activities(profile).alias("of") == iteration)
+        if iteration is not None
+        else (iteration_of_activities(profile).is_null())
+    )
+    return profile["activities"].filter((profile["activities"]["session"] == session) & wanted)  # fmt: skip
+
+
+def launches_of_iteration(
+    profile: Profile, *, session: int, iteration: int | None, gpu: str | None = None
+) -> pl.DataFrame:
+    """All GPU work that was launched in an iteration, in order of time, as `tui.analysis.kernels.launches`.
+
+    Args:
+        profile: Where to look.
+        session: Number of the session.
+        iteration: Its number; None: what was launched in none.
+        gpu: The name of the GPU, as the user gives it, where the input does not say enough.
+    """
+    return as_launches(profile, activities_of_iteration(profile, session=session, iteration=iteration), gpu=gpu)
+
+
+def as_launches(profile: Profile, activities: pl.DataFrame, *, gpu: str | None = None) -> pl.DataFrame:
+    """Activities with all that a table of launches shows of them, in order of time."""
+    rows = with_verdicts(profile, with_launched_by(profile, activities))
+    return with_occupancy(profile, with_shapes(rows), gpu=gpu).sort("start_ns", "activity", nulls_last=True)
+
+
+def launches_of_slowest(profile: Profile) -> pl.DataFrame:
+    """`launches_of_iteration` of the iteration that took longest."""
+    slowest = slowest_iteration(profile)
+    session, iteration = slowest if slowest is not None else (-1, None)
+    return launches_of_iteration(profile, session=session, iteration=iteration)
