@@ -25,7 +25,8 @@ GPUS: Final = TableSpec(
         replace(columns("device")[0], priority=2),
         *columns("busy_pct", "busy_ns", "idle_ns", "gpu_ns", "kernel_ns", "copy_ns", "kernels_launched"),
         *columns("compute_capability", "sm_count", "memory_bytes", "memory_bandwidth", "shared_memory_per_sm_bytes"),
-        *columns("registers_per_sm", "max_threads_per_sm", "span_ns", "facts_source", "vendor", "rank", "host"),
+        *columns("registers_per_sm", "max_threads_per_sm", "span_ns", "facts_source", "vendor", "rank"),
+        replace(columns("machine")[0], name="host"),
     ),
     key=("session", "device"),
     pinned="gpu_name",
@@ -83,6 +84,18 @@ def gpus(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
         )
         .select(column.name for column in GPUS.columns)
     )
+
+
+def imbalance_pct(values: pl.Series) -> float | None:
+    """How far apart figures are: 100 x (most - least) / mean; None where there are not two, or their mean is 0.
+
+    >>> imbalance_pct(pl.Series([90, 110])), imbalance_pct(pl.Series([1])), imbalance_pct(pl.Series([0, 0]))
+    (20.0, None, None)
+    """
+    known: list[float] = values.drop_nulls().cast(pl.Float64).to_list()
+    if len(known) < 2 or not sum(known):
+        return None
+    return 100 * (max(known) - min(known)) * len(known) / sum(known)
 
 
 def _sum_of(chosen: pl.Expr) -> pl.Expr:

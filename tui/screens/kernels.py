@@ -79,7 +79,10 @@ class LaunchScreen(LinkedTablesScreen):
             return self._kernel(pane, row)
         if pane.id != "launches":
             return super().details(pane, row)
-        activity = row["activity"]
+        return self.launch(row["activity"])
+
+    def launch(self, activity: int) -> Details:
+        """Everything that is known of a launch."""
         config = launch_config(self.profile, activity, gpu=self.program.options.gpu)
         origin = launch_origin(self.profile, activity)
         # Another session may have measured it, whichever session is shown.

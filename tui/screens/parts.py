@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual import on, work
 
+from tui.analysis.gpu_work import GPU_WORK
 from tui.keys import Scope, bindings_for
 from tui.screens.kernels import LaunchScreen
 from tui.screens.linked import Level, linked_pane
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
     from tui.model.history import Place
     from tui.model.profile import Profile
+    from tui.widgets.details import Details
+    from tui.widgets.table_pane import TablePane
 
 ROWS_AT_ONCE: Final = 300_000
 """Of more launches and calls than this, tables are made in a thread."""
@@ -136,6 +139,10 @@ class PartsScreen(LaunchScreen):
     def path(self) -> list[str]:
         """The part, where it is not the first, and the rows that have been gone into."""
         return [*([self.part.title] if self._part else []), *super().path()]
+
+    def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
+        """Of single GPU work its launch config, as in every view."""
+        return self.launch(row["activity"]) if pane.spec is GPU_WORK else super().details(pane, row)
 
     # --- what takes a while ------------------------------------------------------------------------------------------
 

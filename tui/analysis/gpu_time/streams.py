@@ -99,7 +99,7 @@ def _rows(line: Timeline, kinds: np.ndarray, of_stream: pl.Series) -> list[tuple
     own = [union_of(line.starts[part], line.ends[part]) for part in parts]
     shared = _shared(own, line.resolution_ns)
     span = int(line.ends.max() - line.starts[0])
-    rows = []
+    rows: list[tuple[object, ...]] = []
     for part, busy in zip(parts, own, strict=True):
         starts, ends, kind = line.starts[part], line.ends[part], kinds[part]
         is_copy, talks = kind == WorkKind.COPY, kind == WorkKind.COMMUNICATION
