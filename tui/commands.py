@@ -77,6 +77,16 @@ def _theme(app: ProftuiApp, rest: str) -> None:
     app.theme = theme_name(rest, app.options.color)
 
 
+def _sql(app: ProftuiApp, rest: str) -> None:
+    def run(screen: ViewScreen) -> None:
+        from tui.screens.sql import SqlScreen
+
+        assert isinstance(screen, SqlScreen)
+        screen.run(rest)
+
+    app.go("sql", run if rest else None)
+
+
 def _line(app: ProftuiApp, rest: str) -> None:
     if not rest.isdecimal():
         raise CommandError(f"a line is a number, not {rest}")
@@ -94,6 +104,7 @@ COMMANDS: Final[dict[str, tuple[Callable[[ProftuiApp, str], None], str]]] = {
     "session": (_session, "show one session by its number, or all"),
     "aggregate": (_aggregate, "show some iterations in every view: 3:7, 3:, :7 or 5; all"),
     "key": (_key, "iterations end where this kernel, op, range or API call ends; without a name: as before"),
+    "sql": (_sql, "ask with SQL, as SELECT name, total_ns FROM kernels; without a query: the tables"),
     "theme": (_theme, "dark or light"),
     "line": (_line, "go to a line of the log"),
     "q": (_quit, "quit"),

@@ -71,6 +71,7 @@ VIEWS: Final = (
         "tui.screens.tool_report:ToolReportScreen",
         "what the recording tool itself worked out and advises",
     ),
+    View("sql", "SQL", "", "tui.screens.sql:SqlScreen", "SELECT over the frames and what is computed from them"),
     View("log", "Log", "", "tui.screens.log:LogScreen", "the file itself, parsed lines marked"),
     View("issues", "Issues", "", "tui.screens.issues:IssuesScreen", "what could not be used as it stood"),
     View("compare", "Compare", "", "", "two profiles side by side"),

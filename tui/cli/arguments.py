@@ -39,6 +39,7 @@ BINARY_FORMATS: Final = ("parquet", "xlsx")
 COMMANDS: Final = {
     "report": "print what a view shows, as text, Markdown or JSON",
     "export": "write one frame as csv, tsv, json, ndjson, parquet, xlsx or markdown",
+    "sql": "ask with SQL: SELECT over the frames and what is computed from them; SHOW TABLES lists them",
     "check": "look for what costs time, with the exit status for CI: 1 where it is as grave as --fail-on",
     "inspect": "tell what a file holds, which views it feeds, and why it cannot feed the others",
     "formats": "list what can be opened, how it is recognised and how to record it",
@@ -101,6 +102,10 @@ def command_parser(command: str) -> argparse.ArgumentParser:
     elif command == "check":
         parser.add_argument("--fail-on", choices=FAIL_ON, help="exit with 1 where anything found is this grave")
         parser.add_argument("--format", choices=CHECK_FORMATS, default="text")
+    elif command == "sql":
+        parser.add_argument("query", metavar="QUERY", help="one SELECT, as one argument")
+        parser.add_argument("--format", choices=("text", *EXPORT_FORMATS), help="default: text on a terminal, else csv")
+        _output(parser)
     elif command == "inspect":
         parser.add_argument("--format", choices=("text", "json"), default="text")
     else:
@@ -108,10 +113,15 @@ def command_parser(command: str) -> argparse.ArgumentParser:
 
         parser.add_argument("--frame", required=True, choices=NAMES, metavar="FRAME", help=", ".join(NAMES))
         parser.add_argument("--format", choices=EXPORT_FORMATS, help="default: as the ending of PATH says, or csv")
-        parser.add_argument("-o", "--output", metavar="PATH", default="-", help="default: - (standard output)")
-        parser.add_argument("--overwrite", action="store_true", help="replace PATH where it exists")
+        _output(parser)
     _common(parser)
     return parser
+
+
+def _output(parser: argparse.ArgumentParser) -> None:
+    """Where a table goes."""
+    parser.add_argument("-o", "--output", metavar="PATH", default="-", help="default: - (standard output)")
+    parser.add_argument("--overwrite", action="store_true", help="replace PATH where it exists")
 
 
 def without_separator(arguments: list[str]) -> list[str]:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
+    import polars as pl
+
     from tui.model.profile import Profile
     from tui.output.report import Style
 
@@ -94,21 +96,57 @@ def check(options: argparse.Namespace) -> int:
 
 def export(options: argparse.Namespace) -> int:
     """Write one frame."""
-    from tui.output.export import for_terminal, format_of, write
     from tui.output.exportable import frame
 
-    to_stdout = options.output == "-"
-    format_name = options.format or (None if to_stdout else format_of(options.output)) or "csv"
-    to_terminal = to_stdout and sys.stdout.isatty()
-    if to_terminal and format_name in BINARY_FORMATS:
-        raise ProftuiError(f"{format_name} is not for a terminal", "name a file with -o PATH")
+    format_name = _format_of(options) or "csv"
     profile, errors = load_files(options)
-    data = frame(profile, options.frame, gpu=options.gpu)
-    if to_stdout:
-        write(for_terminal(data) if to_terminal else data, sys.stdout.buffer, format_name)
+    _write(frame(profile, options.frame, gpu=options.gpu), options, format_name, options.frame)
+    return _status(errors)
+
+
+def _format_of(options: argparse.Namespace) -> str | None:
+    """The format of a table that is written, as the options or the ending of the file say.
+
+    Raises:
+        ProftuiError: It is not for a terminal.
+    """
+    from tui.output.export import format_of
+
+    to_stdout = options.output == "-"
+    name: str | None = options.format or (None if to_stdout else format_of(options.output))
+    if to_stdout and name in BINARY_FORMATS and sys.stdout.isatty():
+        raise ProftuiError(f"{name} is not for a terminal", "name a file with -o PATH")
+    return name
+
+
+def _write(data: pl.DataFrame, options: argparse.Namespace, format_name: str, what: str) -> None:
+    """Write a table where the options say."""
+    from tui.output.export import for_terminal, write
+
+    if options.output == "-":
+        write(for_terminal(data) if sys.stdout.isatty() else data, sys.stdout.buffer, format_name)
     else:
         write(data, Path(options.output), format_name, overwrite=options.overwrite)
-        tell(f"wrote {data.height:,} rows of {options.frame} to {options.output}")
+        tell(f"wrote {data.height:,} rows of {what} to {options.output}")
+
+
+def sql(options: argparse.Namespace) -> int:
+    """Print what a query finds."""
+    from tui.output.exportable import sql_tables
+    from tui.output.report import table_lines
+    from tui.query.sql.result import numbered, result_spec
+    from tui.query.sql.run import collect, query
+
+    format_name = _format_of(options) or ("text" if options.output == "-" and sys.stdout.isatty() else "csv")
+    profile, errors = load_files(options)
+    tables = sql_tables(profile, gpu=options.gpu)
+    found = collect(query(options.query, tables), tables)
+    if format_name == "text":
+        rows = numbered(found)
+        lines = table_lines(result_spec(rows), rows, _style(options.color)) if rows.height else []
+        say("\n".join([*lines, f"({found.height:,} row{'' if found.height == 1 else 's'})"]) + "\n")
+    else:
+        _write(found, options, format_name, "the result")
     return _status(errors)
 
 

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from tui.model.profile import Profile
+    from tui.query.sql.run import Tables
 
 MODEL_FRAMES: Final = (
     "sessions",
@@ -113,3 +114,11 @@ def frame(profile: Profile, name: str, *, gpu: str | None = None) -> pl.DataFram
         "tiny_runs": lambda: copy_runs.tiny_runs(profile),
     }
     return aggregates[name]()
+
+
+def sql_tables(profile: Profile, *, gpu: str | None = None) -> Tables:
+    """Every frame as a table for SQL, each computed when it is named."""
+    from tui.query.sql.run import Tables
+
+    recorded = {name: profile[name] for name in MODEL_FRAMES}
+    return Tables(recorded, AGGREGATES, lambda name: frame(profile, name, gpu=gpu))

@@ -1,0 +1,54 @@
+"""``proftui sql``: the same figures as the reports, in every format."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.screens.opening import sample
+from tui.cli.main import main
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CAFFE = "caffe_conv1.nvprof.log"
+
+
+def run(capfd: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> str:
+    assert main(["sql", sample(CAFFE), *arguments]) == status
+    said = capfd.readouterr()
+    return said.err if status else said.out
+
+
+def test_sums_are_those_of_the_report(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", sample(CAFFE), "--view", "kernels", "--format", "json"]) == 0
+    reported = json.loads(capfd.readouterr().out)["rows"]
+    asked = json.loads(
+        run(capfd, "SELECT name, calls, total_ns FROM kernels ORDER BY total_ns DESC, name", "--format", "json")
+    )
+    wanted = sorted(reported, key=lambda row: (-row["total_ns"], row["name"]))
+    assert asked == [{key: row[key] for key in ("name", "calls", "total_ns")} for row in wanted]
+    total = run(capfd, "SELECT SUM(duration_ns) AS ns FROM activities")
+    assert total == f"ns\n{sum(row['total_ns'] for row in reported)}\n"
+
+
+def test_text_has_a_table_and_its_count(capfd: pytest.CaptureFixture[str]) -> None:
+    text = run(capfd, "SELECT device, name FROM devices", "--format", "text")
+    assert text.splitlines()[-1] == "(1 row)"
+    assert run(capfd, "SELECT name FROM kernels WHERE calls < 0", "--format", "text") == "(0 rows)\n"
+
+
+def test_a_file_is_written_and_not_replaced(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    target = tmp_path / "found.csv"
+    run(capfd, "SELECT COUNT(*) AS n FROM activities", "-o", str(target))
+    assert target.read_text() == "n\n32\n"
+    assert "exists" in run(capfd, "SELECT 1 AS n", "-o", str(target), status=2)
+
+
+@pytest.mark.parametrize("text", ["DROP TABLE kernels", "SELECT * FROM nowhere", "SELECT * FROM read_csv('x')"])
+def test_what_cannot_be_asked_is_said_in_a_line_and_a_hint(text: str, capfd: pytest.CaptureFixture[str]) -> None:
+    said = run(capfd, text, status=2).splitlines()
+    assert len(said) == 2
+    assert said[0].startswith("proftui: ")

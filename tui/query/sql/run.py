@@ -1,0 +1,117 @@
+"""Running SQL: tables are made when a query names them, and nothing can be changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+import polars as pl
+from polars.exceptions import PolarsError
+
+from tui.model.errors import ProftuiError
+from tui.query.sql.tokens import called_functions, names_in, tokens
+
+SHOW_TABLES: Final = "SHOW TABLES"
+_READS: Final = frozenset({"select", "with", "from", "values", "explain"})
+"""What a statement may begin with. Each query gets a context of its own, so that even others could change nothing."""
+_FILES: Final = "read_"
+"""What the functions of Polars that open files begin with."""
+_LONGEST: Final = 300
+"""Characters of what Polars says of a fault."""
+
+
+class Tables:
+    """The tables of a profile, each made when it is first asked for.
+
+    Args:
+        recorded: The frames that are there, by name.
+        computed: The names of what must be computed.
+        make: Computes the frame of such a name.
+    """
+
+    def __init__(
+        self, recorded: Mapping[str, pl.DataFrame], computed: Iterable[str], make: Callable[[str], pl.DataFrame]
+    ) -> None:
+        self._make = make
+        self._made = dict(recorded)
+        self.names = (*recorded, *computed)
+        """The names of all tables."""
+
+    def frame(self, name: str) -> pl.DataFrame:
+        """The frame of a name."""
+        if name not in self._made:
+            self._made[name] = self._make(name)
+        return self._made[name]
+
+    def columns(self, name: str) -> tuple[str, ...]:
+        """The columns of a table as far as they are known; of what was not computed yet none are."""
+        return tuple(self._made[name].columns) if name in self._made else ()
+
+    def overview(self) -> pl.DataFrame:
+        """One row per table: table, rows and columns; both null where it has to be computed first."""
+        made = self._made
+        return pl.DataFrame(
+            {
+                "table": list(self.names),
+                "rows": [made[name].height if name in made else None for name in self.names],
+                "columns": [", ".join(self.columns(name)) or None for name in self.names],
+            },
+            schema={"table": pl.String, "rows": pl.Int64, "columns": pl.String},
+        )
+
+
+def query(text: str, tables: Tables) -> pl.LazyFrame:
+    """What an SQL text asks for, not yet computed.
+
+    Texts compare as strings. ``SHOW TABLES`` gives `Tables.overview`.
+
+    Args:
+        text: One ``SELECT``; ``WITH``, ``FROM``, ``VALUES`` and ``EXPLAIN`` may begin it as well.
+        tables: What it can name.
+
+    Raises:
+        ProftuiError: It is no such statement, or names what is not there.
+    """
+    words = [token.text for token in tokens(text)]
+    while words and words[-1] == ";":
+        words.pop()
+    if not words:
+        raise ProftuiError(
+            "there is no SQL to run", f"as: SELECT name, total_ns FROM kernels LIMIT 10, or {SHOW_TABLES}"
+        )
+    if " ".join(words).upper() == SHOW_TABLES:
+        return tables.overview().lazy()
+    if words[0].lower() not in _READS and words[0] != "(":
+        raise ProftuiError(f"SQL begins with SELECT here, not with {words[0][:40]}", "a profile is only read")
+    opened = [name for name in called_functions(text) if name.startswith(_FILES)]
+    if opened:
+        raise ProftuiError(f"{opened[0]} opens files; SQL reads the tables of the profile here", SHOW_TABLES)
+    named = names_in(text)
+    context = pl.SQLContext(eager=False)
+    for name in tables.names:
+        if name in named:
+            context.register(name, tables.frame(name).lazy().with_columns(pl.col(pl.Categorical).cast(pl.String)))
+    try:
+        return context.execute(text)
+    except PolarsError as error:
+        raise _fault(error, tables) from error
+
+
+def collect(found: pl.LazyFrame, tables: Tables) -> pl.DataFrame:
+    """Compute what `query` gave.
+
+    Raises:
+        ProftuiError: It cannot be computed.
+    """
+    try:
+        return found.collect()
+    except PolarsError as error:
+        raise _fault(error, tables) from error
+
+
+def _fault(error: PolarsError, tables: Tables) -> ProftuiError:
+    """What Polars says in one line, with the tables or columns that there are."""
+    said = " ".join(str(error).partition("Resolved plan until failure")[0].split())
+    if "relation" in said and "not found" in said:
+        return ProftuiError(said, f"tables: {', '.join(tables.names)}")
+    return ProftuiError(f"SQL: {said[:_LONGEST]}", f"{SHOW_TABLES} lists tables and columns")

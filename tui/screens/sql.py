@@ -1,0 +1,129 @@
+"""SQL: ask the frames of the profile anything; the result is a table like any other."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, ClassVar, Final
+
+import polars as pl
+from textual import on, work
+from textual.widgets import Static
+from textual.worker import get_current_worker
+
+from tui.fmt import count
+from tui.model.errors import ProftuiError
+from tui.output.exportable import sql_tables
+from tui.query.sql.result import numbered, result_spec
+from tui.query.sql.run import SHOW_TABLES, Tables, collect, query
+from tui.screens.base import ViewScreen
+from tui.text import plain
+from tui.widgets.sql_editor import SqlEditor
+from tui.widgets.table_pane import TablePane
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from textual.widget import Widget
+
+LOOKED_AT: Final = 100
+"""Rows of a table that enter on its name asks for."""
+
+
+class SqlScreen(ViewScreen):
+    """The query above, its result below; before the first query, the tables that there are."""
+
+    VIEW = "sql"
+    AUTO_FOCUS = ""
+    HELP: ClassVar = (
+        "SELECT over the frames of the profile and what is computed from them; times are in ns, sizes in bytes.\n"
+        "enter runs the query, tab goes to its rows and back; up and down recall, the right arrow completes.\n"
+        "SHOW TABLES lists tables and columns; enter on one of them shows its first rows. Nothing can be changed."
+    )
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tables: Tables | None = None
+        self._asked = SHOW_TABLES
+
+    def compose_body(self) -> Iterable[Widget]:
+        """Query, what came of it, rows."""
+        yield SqlEditor(id="sql")
+        yield Static(id="sql-said", markup=False)
+        yield TablePane(result_spec(numbered(Tables({}, (), lambda _name: pl.DataFrame()).overview())), id="result")
+
+    def populate(self) -> None:
+        """Ask again of what is shown now."""
+        self.tables = sql_tables(self.profile, gpu=self.program.options.gpu)
+        editor = self.query_one(SqlEditor)
+        editor.tables = self.tables
+        self._run(self._asked)
+        if self.focused is None:
+            editor.focus()
+
+    def run(self, text: str) -> None:
+        """Put a query into the editor and run it."""
+        editor = self.query_one(SqlEditor)
+        editor.put(text)
+        editor.action_run()
+
+    @on(SqlEditor.Run)
+    def _entered(self, event: SqlEditor.Run) -> None:
+        self._run(event.text)
+
+    def _run(self, text: str) -> None:
+        self._asked = text
+        self._say("running, esc stops" if text != SHOW_TABLES else "")
+        assert self.tables is not None
+        self._compute(text, self.tables)
+
+    @work(thread=True, exclusive=True, group="sql")
+    def _compute(self, text: str, tables: Tables) -> None:
+        worker = get_current_worker()
+        began = time.monotonic()
+        try:
+            found = numbered(collect(query(text, tables), tables))
+        except ProftuiError as error:
+            said = f"{error}"
+            if not worker.is_cancelled:
+                self.app.call_from_thread(self._failed, said)
+            return
+        if not worker.is_cancelled:
+            self.app.call_from_thread(self._show, text, found, time.monotonic() - began)
+
+    def _show(self, text: str, found: pl.DataFrame, seconds: float) -> None:
+        pane = self.query_one("#result", TablePane)
+        pane.show(found, spec=result_spec(found), empty="The query finds no rows.")
+        rows = f"{count(found.height)} row{'' if found.height == 1 else 's'}"
+        self._say("enter on a table shows its first rows" if _is_overview(text) else f"{rows} in {seconds:.2g} s")
+
+    def _failed(self, said: str) -> None:
+        self._say(f"! {said}", wrong=True)
+
+    def _say(self, words: str, *, wrong: bool = False) -> None:
+        line = self.query_one("#sql-said", Static)
+        line.set_class(wrong, "-wrong")
+        line.update(plain(words))
+
+    @on(SqlEditor.Left)
+    def _to_rows(self) -> None:
+        self.query_one("#result", TablePane).focus_table()
+
+    def undo_smallest(self) -> bool:
+        """Give up a query that runs; then as everywhere."""
+        running = [worker for worker in self.workers if worker.group == "sql" and worker.is_running]
+        if running:
+            self.workers.cancel_group(self, "sql")
+            self._say("stopped")
+            return True
+        return super().undo_smallest()
+
+    @on(TablePane.RowOpened)
+    def _open_row(self, event: TablePane.RowOpened) -> None:
+        if _is_overview(self._asked) and event.row is not None:
+            self.run(f"SELECT * FROM {event.row['table']} LIMIT {LOOKED_AT}")
+        else:
+            event.pane.post_message(TablePane.DetailRequested(event.pane, event.row))
+
+
+def _is_overview(text: str) -> bool:
+    return " ".join(text.rstrip("; \n").split()).upper() == SHOW_TABLES
