@@ -91,10 +91,16 @@ def test_performance_of_a_trace() -> None:
     )
     facts = {found.name: found.value for found in board.performance}
     assert facts == {
+        "wall_ns": 100,
+        "busy_pct": 90.0,
         "span_ns": 100,
         "busy_ns": 90,
         "idle_ns": 10,
-        "busy_pct": 90.0,
+        "iterations": None,  # nothing repeats
+        "iteration_avg_ns": None,
+        "iteration_std_ns": None,
+        "iteration_median_ns": None,
+        "iteration_p95_ns": None,
         "gpu_ns": 90,
         "kernel_ns": 80,
         "memcpy_ns": 10,
@@ -105,7 +111,14 @@ def test_performance_of_a_trace() -> None:
         "api_ns": 15,
         "api_calls": 2,
     }
-    assert all(found.source and not found.record for found in board.performance)
+    assert all(found.source for found in board.performance)
+    assert {found.name for found in board.performance if found.record} == {
+        "iterations",
+        "iteration_avg_ns",
+        "iteration_std_ns",
+        "iteration_median_ns",
+        "iteration_p95_ns",
+    }
     assert board.devices.select("name", "sm_count", "busy_pct").rows() == [("Tesla K40c", 15, 90.0)]
 
 
@@ -178,6 +191,7 @@ def test_top_tables_join_sessions_and_are_cut() -> None:
         "total_ns": 110,
         "avg_ns": 55,
         "time_pct": pytest.approx(100 * 110 / 286),
+        "uses_tensor_core": None,
     }
     assert value(board, "sessions") == 2
 

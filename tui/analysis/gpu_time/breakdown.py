@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
@@ -100,14 +99,15 @@ def breakdown_by_device(profile: Profile) -> pl.DataFrame:
     of_session: dict[int, list[Timeline]] = {}
     for line in lines:
         of_session.setdefault(line.session, []).append(line)
+    bounds = wall_bounds(profile)
     frames = {name: by_session(profile[name]) for name in ("ops", "api_calls", "ranges")}
     rows: list[tuple[object, ...]] = []
     for session in profile["sessions"]["session"].to_list():
         own = of_session.get(session, [])
         ops, calls, ranges = (parts.get(session, profile[name].clear()) for name, parts in frames.items())
-        host = _host(ops, calls, ranges, own)
-        if host is None:
+        if session not in bounds:
             continue
+        host = _host(ops, calls, ranges, bounds[session])
         if not own:
             rows += _rows(session, None, host, use, told_memory=False)
         for line in own:
@@ -212,17 +212,37 @@ _GPU_CATEGORIES: Final = {
 }
 
 
-def _host(ops: pl.DataFrame, calls: pl.DataFrame, ranges: pl.DataFrame, own: Sequence[Timeline]) -> _Host | None:
-    """What the host of a session did, from its rows and timelines; None where nothing has a time."""
+@once_per_profile("sessions", "activities", "api_calls", "ops", "ranges")
+def wall_bounds(profile: Profile) -> dict[int, tuple[int, int]]:
+    """For each session of which anything has a time, from when to when its wall time is (`breakdown_by_device`)."""
+    marks = profile["ranges"].filter(pl.col("iteration").is_not_null())
+    by_program = [*_bounds(profile["ops"]), *_bounds(marks)]
+    told = {session for session, _, _ in by_program}
+    by_calls = [bounds for bounds in _bounds(profile["api_calls"]) if bounds[0] not in told]
+    by_gpu = [(line.session, int(line.starts[0]), int(line.ends.max())) for line in timelines(profile)]
+    found: dict[int, tuple[int, int]] = {}
+    for session, first, last in (*by_program, *by_calls, *by_gpu):
+        known = found.get(session, (first, last))
+        found[session] = min(first, known[0]), max(last, known[1])
+    return found
+
+
+def _bounds(rows: pl.DataFrame) -> list[tuple[int, int, int]]:
+    """Each session with rows of known times, the first begin and the last end of them."""
+    times = (
+        rows.lazy()
+        .select("session", "start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
+        .drop_nulls()
+        .group_by("session")
+        .agg(pl.col("start_ns").min(), pl.col("end_ns").max())
+    )
+    return times.collect().rows()
+
+
+def _host(ops: pl.DataFrame, calls: pl.DataFrame, ranges: pl.DataFrame, bounds: tuple[int, int]) -> _Host:
+    """What the host of a session did, from its rows, within its wall time."""
+    first, last = bounds
     in_ops, in_calls = _spans(ops), _spans(calls)
-    in_marks = _spans(ranges.filter(pl.col("iteration").is_not_null()))
-    of_gpu = [(int(line.starts[0]), int(line.ends.max())) for line in own]
-    bounds = [*of_gpu, *(_bounds(part) for part in (in_ops, in_marks) if len(part.starts))]
-    if not len(in_ops.starts) and not len(in_marks.starts) and len(in_calls.starts):
-        bounds.append(_bounds(in_calls))
-    if not bounds:
-        return None
-    first, last = min(first for first, _ in bounds), max(last for _, last in bounds)
     phases = phases_in(ops, ranges)
     sets = {
         category: phases[phase]
@@ -237,10 +257,6 @@ def _host(ops: pl.DataFrame, calls: pl.DataFrame, ranges: pl.DataFrame, own: Seq
 def _spans(rows: pl.DataFrame) -> IntervalSet:
     timed = rows.select("start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns")).drop_nulls()
     return union_of(timed["start_ns"].to_numpy(), timed["end_ns"].to_numpy())
-
-
-def _bounds(spans: IntervalSet) -> tuple[int, int]:
-    return int(spans.starts[0]), int(spans.ends[-1])
 
 
 def _tells_memory(profile: Profile) -> frozenset[int]:

@@ -1,0 +1,7 @@
+"""The dashboard: where the time went, at a glance, and what the log cannot say. Values and frames, no drawing."""
+
+from tui.analysis.dashboard.board import ORDERS, TOP, Dashboard, dashboard, top
+from tui.analysis.dashboard.facts import Fact
+from tui.analysis.dashboard.sums import REST, SPLIT
+
+__all__ = ["ORDERS", "REST", "SPLIT", "TOP", "Dashboard", "Fact", "dashboard", "top"]

@@ -1,0 +1,104 @@
+"""Sums over all sessions: what adds up by nature, as time and calls by name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.analysis.durations import average, share, total
+from tui.analysis.ops.rules import UNKNOWN
+from tui.analysis.ops.tables import by_name, has_recorded_ops, inferred_ops
+from tui.analysis.transfers.copies import copies
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+SPLIT: Final = 7
+"""Groups of the split that are shown by name; what is left is one row."""
+
+REST: Final = "rest"
+"""The name of that row."""
+
+_ANSWERS: Final = ("uses_tensor_core", "tc_eligible")
+
+
+def over_sessions(rows: pl.DataFrame, *by: str, of: pl.DataFrame | None = None) -> pl.DataFrame:
+    """Rows of the same name in several sessions as one, largest first; shares are of the sum of ``of``.
+
+    Columns: ``by``, kernels (where the rows have it), calls, total_ns, avg_ns, time_pct, and of uses_tensor_core and
+    tc_eligible those that the rows have: whether it is so in any session.
+    """
+    calls = total("calls")
+    whole = (rows if of is None else of)["total_ns"].sum()
+    counted = [total("kernels").alias("kernels")] if "kernels" in rows.columns else []
+    answers = [pl.col(name).any(ignore_nulls=False) for name in _ANSWERS if name in rows.columns]
+    return (
+        rows.group_by(by)
+        .agg(
+            *counted,
+            calls.alias("calls"),
+            total("total_ns").alias("total_ns"),
+            average(total("total_ns"), calls).alias("avg_ns"),
+            *answers,
+        )
+        .with_columns((100 * pl.col("total_ns") / (whole or None)).alias("time_pct"))
+        .sort("total_ns", by[0], descending=[True, False], nulls_last=True)
+    )
+
+
+def ops_over_sessions(profile: Profile) -> pl.DataFrame:
+    """Ops by GPU time over all sessions: `over_sessions`, with op_type, direction, group and op_source."""
+    if not has_recorded_ops(profile):
+        return over_sessions(inferred_ops(profile), "op", "op_type", "direction", "group", "op_source")
+    rows = by_name(profile).filter(pl.col("gpu_self_ns") > 0)
+    told = rows.group_by("op", "op_source").agg(pl.col("op_type", "direction", "group").drop_nulls().first())
+    summed = rows.with_columns(pl.col("gpu_self_ns").alias("total_ns"), pl.coalesce("calls", "launches").alias("calls"))
+    return over_sessions(summed, "op", "op_source").join(
+        told, on=["op", "op_source"], how="left", nulls_equal=True, maintain_order="left"
+    )
+
+
+def split(kinds: pl.DataFrame) -> pl.DataFrame:
+    """The largest groups by name, and the rest as one row; what nothing claims is never in the rest."""
+    groups = (
+        kinds.with_columns(pl.col("group").cast(pl.String))
+        .group_by("group")
+        .agg(
+            total("calls").alias("calls"), total("total_ns").alias("total_ns"), pl.len().cast(pl.Int64).alias("members")
+        )
+        .sort("total_ns", "group", descending=[True, False], nulls_last=True)
+    )
+    named, unclaimed = groups.filter(pl.col("group") != UNKNOWN), groups.filter(pl.col("group") == UNKNOWN)
+    shown, left = named.head(SPLIT - unclaimed.height), named.slice(SPLIT - unclaimed.height)
+    if left.height == 1:
+        shown, left = named, left.clear()
+    shown = pl.concat([shown, unclaimed]).sort("total_ns", "group", descending=[True, False], nulls_last=True)
+    if left.is_empty():
+        return shown.with_columns(share(of=None))
+    rest = left.select(
+        pl.lit(REST).alias("group"),
+        total("calls").alias("calls"),
+        total("total_ns").alias("total_ns"),
+        pl.col("members").sum(),
+    )
+    return pl.concat([shown, rest]).with_columns(share(of=None))
+
+
+def copies_over_sessions(profile: Profile) -> pl.DataFrame:
+    """Copies by direction over all sessions: kind, copy_kind, calls, total_ns, size_bytes, throughput, time_pct."""
+    both = pl.col("throughput").is_not_null() & pl.col("size_bytes").is_not_null()
+    # Sessions are joined by bytes and by the time that their rate implies, so that the rate stays size / duration.
+    seconds = (pl.col("size_bytes") / pl.col("throughput")).filter(both).sum()
+    return (
+        copies(profile)
+        .group_by("kind", "copy_kind")
+        .agg(
+            total("calls").alias("calls"),
+            total("total_ns").alias("total_ns"),
+            total("size_bytes").alias("size_bytes"),
+            pl.when(both.any()).then(pl.col("size_bytes").filter(both).sum() / seconds).alias("throughput"),
+        )
+        .with_columns(share(of=None))
+        .sort("total_ns", "copy_kind", descending=[True, False], nulls_last=True)
+    )
