@@ -21,7 +21,7 @@ def shown(result: Applied, frame: pl.DataFrame = FRAME) -> list[int]:
 
 def test_nothing_to_do_costs_nothing() -> None:
     result = applied()
-    assert result == Applied(rows=None, total=7, shown=7, weight_shown_pct=100.0, matches=result.matches)
+    assert result == Applied(rows=None, total=7, shown=7, passed=7, weight_shown_pct=100.0, matches=result.matches)
     assert result.take(FRAME) is not None
     assert shown(result) == [0, 1, 2, 3, 4, 5, 6]
     assert result.take(FRAME, 2, 3)["id"].to_list() == [2, 3, 4]

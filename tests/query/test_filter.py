@@ -219,7 +219,7 @@ def test_strings_and_categories_match_alike(text: str, expected: list[int]) -> N
         ("total=10us..2ms", "Total from 10 us to 2 ms"),
         ("total=..2ms", "Total at most 2 ms"),
         ("total!=2ms..", "Total not at least 2 ms"),
-        ("time>5%", "Total > 5% of 10,000,000 ns"),
+        ("time>5%", "Total > 5% of all 10,000,000 ns"),
         ("size>=4MB", "Size ≥ 4 MB (4,000,000 B)"),
         ("size>=4MiB", "Size ≥ 4 MiB"),
         ("size>=4", "Size ≥ 4 B"),

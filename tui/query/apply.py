@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from tui.query.carry import applied_here
 from tui.query.compile import Query, compile_query
 from tui.query.errors import QueryError
+from tui.query.shares import shared_out, small_rows, sum_of, weight_pct
 
 if TYPE_CHECKING:
     from tui.model.view import Sort, TableSpec, TableState
@@ -34,10 +36,25 @@ class Applied:
     """Rows of the frame."""
 
     shown: int
-    """Rows that pass the filter."""
+    """Rows that are shown."""
 
     weight_shown_pct: float | None = None
     """Share of the total of the table's weight that the shown rows hold; None where there is no weight or no total."""
+
+    shared_out: int | float | None = field(default=None, compare=False)
+    """The weight of all rows, which shares are taken of; None where they must not be added up."""
+
+    shared_out_shown: int | float | None = field(default=None, compare=False)
+    """The weight of the shown rows."""
+
+    passed: int = 0
+    """Rows that pass the filters, small ones among them, before all but the first are left out."""
+
+    small: int = 0
+    """Rows that pass the filters and are left out because they are small."""
+
+    small_weight: int | float = 0
+    """What those hold of the table's weight."""
 
     matches: pl.Series = field(default_factory=_no_rows)
     """Where the find's hits are among the shown rows: positions from 0 (UInt32), ascending."""
@@ -54,6 +71,9 @@ class Applied:
     error: QueryError | None = None
     """Why the filter is not applied."""
 
+    carried_reason: str = ""
+    """Why the filter that is carried from view to view does not apply to this table; empty where it does."""
+
     find_error: QueryError | None = None
     """Why nothing is found."""
 
@@ -69,6 +89,7 @@ def apply(
     *,
     units: Mapping[str, str] | None = None,
     apart: Collection[int] = (),
+    carried: str = "",
 ) -> Applied:
     """Filter and sort the rows of a table, and find in them.
 
@@ -79,43 +100,71 @@ def apply(
             not applied and ``error`` says why.
         units: For columns by name, the unit that bare numbers of a query are in.
         apart: Sessions whose weight is added to that of no other.
+        carried: A filter that is carried from view to view: applied besides the table's own where it can be understood.
 
     Sorting keeps rows of equal value in the order of the frame, puts unknown values last in either direction, and
     texts in alphabetical order without regard to case.
     """
-    query, error = _understood(state.filter, frame, spec, state, units)
-    find, find_error = _understood(state.find, frame, spec, state, units)
+    query, error = _understood(state.filter, frame, spec, state, units, apart)
+    find, find_error = _understood(state.find, frame, spec, state, units, apart)
     mask = query.mask(frame) if query else None
+    carried_mask, carried_reason = applied_here(carried, frame, spec, units, apart)
+    if carried_mask is not None:
+        mask = carried_mask if mask is None else mask & carried_mask
+    passed = frame.height if mask is None else int(mask.sum())
+    small = small_rows(frame, spec.weight, mask) if state.hides_small else None
+    if small is not None:
+        mask = ~small if mask is None else mask & ~small
     rows = mask.arg_true() if mask is not None else None
     sort = tuple((name, descending) for name, descending in state.sort or () if name in frame.columns)
     rows = _sorted(frame, rows, sort)
+    if state.most_rows is not None and state.most_rows < (frame.height if rows is None else len(rows)):
+        rows = (pl.arange(state.most_rows, dtype=pl.UInt32, eager=True) if rows is None else rows).head(state.most_rows)
+        mask = _mask_of(rows, frame.height)
     return Applied(
         rows=rows,
         total=frame.height,
         shown=frame.height if rows is None else len(rows),
-        weight_shown_pct=_weight_pct(frame, spec, mask, apart),
+        weight_shown_pct=weight_pct(frame, spec.weight, mask, apart),
+        shared_out=shared_out(frame, spec.weight, None, apart) if state.as_share else None,
+        shared_out_shown=shared_out(frame, spec.weight, mask, apart) if state.as_share else None,
+        passed=passed,
+        small=0 if small is None else int(small.sum()),
+        small_weight=0 if small is None else sum_of(frame[spec.weight].filter(small)) or 0,
         matches=_matches(frame, find, rows),
         sort=sort if state.sort is not None else spec.sort,
         reading=query.reading if query else "",
         find_reading=find.reading if find else "",
         error=error,
+        carried_reason=carried_reason,
         find_error=find_error,
     )
 
 
 def _understood(
-    text: str, frame: pl.DataFrame, spec: TableSpec, state: TableState, units: Mapping[str, str] | None
+    text: str,
+    frame: pl.DataFrame,
+    spec: TableSpec,
+    state: TableState,
+    units: Mapping[str, str] | None,
+    apart: Collection[int],
 ) -> tuple[Query | None, QueryError | None]:
     if not text.strip():
         return None, None
     visible = [column.name for column in spec.columns if column.name not in state.hidden]
     try:
         query = compile_query(
-            text, columns=spec.columns, frame=frame, units=units, weight=spec.weight, searched=visible
+            text, columns=spec.columns, frame=frame, units=units, weight=spec.weight, searched=visible, apart=apart
         )
     except QueryError as error:
         return None, error
     return query, None
+
+
+def _mask_of(rows: pl.Series, height: int) -> pl.Series:
+    mask = np.zeros(height, dtype=bool)
+    mask[rows.to_numpy()] = True
+    return pl.Series(mask)
 
 
 def _sorted(frame: pl.DataFrame, rows: pl.Series | None, sort: Sort) -> pl.Series | None:
@@ -146,30 +195,6 @@ def _sort_keys(values: pl.Series) -> list[pl.Series]:
 
 def _text_keys(texts: pl.Series) -> list[pl.Series]:
     return [texts.str.to_lowercase().alias("lower"), texts.alias("name")]
-
-
-def _weight_pct(
-    frame: pl.DataFrame, spec: TableSpec, mask: pl.Series | None, apart: Collection[int] = ()
-) -> float | None:
-    """Share of the weight that the shown rows hold, of the sessions that may be added up."""
-    if spec.weight not in frame.columns:
-        return None
-    if apart and "session" in frame.columns:
-        shown_sessions = (frame["session"] if mask is None else frame["session"].filter(mask)).unique()
-        if len(shown_sessions) and shown_sessions.is_in(list(apart)).all():
-            if len(shown_sessions) > 1:
-                return None
-            counted = frame["session"].is_in(shown_sessions.implode())
-        else:
-            counted = ~frame["session"].is_in(list(apart))
-        mask = None if mask is None else mask.filter(counted)
-        frame = frame.filter(counted)
-    weights = frame[spec.weight]
-    total = weights.sum()
-    shown = total if mask is None else weights.filter(mask).sum()
-    if not isinstance(total, (int, float)) or not isinstance(shown, (int, float)) or not total:
-        return None
-    return 100.0 * shown / total
 
 
 def _matches(frame: pl.DataFrame, find: Query | None, rows: pl.Series | None) -> pl.Series:

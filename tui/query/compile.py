@@ -19,6 +19,7 @@ from tui.query.compare import Interval, unknown
 from tui.query.errors import QueryError
 from tui.query.nodes import Both, Compare, Contains, Either, Everything, Fuzzy, Node, Not, Operator, Regex, Span
 from tui.query.parse import parse
+from tui.query.shares import total_of
 from tui.query.values import BASE_UNIT, NO, UNKNOWN, YES, Quantity, Share, quantity, unit_of
 
 Predicate = Callable[[texts.Rows], pl.Series]
@@ -77,6 +78,7 @@ def compile_query(
     units: Mapping[str, str] | None = None,
     weight: str = "",
     searched: Collection[str] | None = None,
+    apart: Collection[int] = (),
 ) -> Query:
     """Understand a query for a table.
 
@@ -87,11 +89,12 @@ def compile_query(
         units: For columns by name, the unit of a bare number (the one that the column is displayed in).
         weight: The column whose total ``%`` is taken of, for columns of its kind; others use their own.
         searched: The columns that bare words look in, of those that hold text; None for all.
+        apart: Sessions that are left out of the total that ``%`` is taken of, where there are others.
 
     Raises:
         QueryError: It cannot be understood; says where.
     """
-    compiler = _Compiler(columns, frame, units or {}, weight, searched)
+    compiler = _Compiler(columns, frame, units or {}, weight, searched, apart)
     node = parse(text)
     predicate, reading = compiler.compile(node)
     return Query(text, node, reading, frozenset(compiler.used), predicate)
@@ -107,10 +110,12 @@ class _Compiler:
         units: Mapping[str, str],
         weight: str,
         searched: Collection[str] | None,
+        apart: Collection[int],
     ) -> None:
         self._columns = [column for column in columns if column.name in frame.columns]
         self._frame = frame
         self._units = units
+        self._apart = apart
         self._weight = next((column for column in self._columns if column.name == weight), None)
         self._searched = [
             column.name
@@ -260,8 +265,8 @@ class _Compiler:
         if column.kind not in _TOTALLED:
             return None
         whole = self._weight if self._weight and self._weight.kind is column.kind else column
-        total = self._frame[whole.name].sum()
-        return Share(total, BASE_UNIT.get(column.kind, "")) if isinstance(total, (int, float)) and total else None
+        total = total_of(self._frame, whole.name, self._apart)
+        return Share(total, BASE_UNIT.get(column.kind, "")) if total else None
 
     def _column(self, name: str, span: Span) -> Column:
         found = find_column(name, self._columns, weight=self._weight)

@@ -34,6 +34,9 @@ _UNITS: Final = {
 _MOST_NUMBERS: Final = 100
 """A column of more distinct numbers than this is measured, not chosen from."""
 
+_PLAIN_NAME: Final = r"[^\W\d][\w.%]*"
+"""What a column can be called without quotes."""
+
 _LONGEST: Final = 200
 """Characters of a value that is offered: nobody wants to complete a longer one blindly."""
 
@@ -91,6 +94,29 @@ def suggestion(text: str, *, columns: Sequence[Column], frame: pl.DataFrame) -> 
     return None
 
 
+def begun(column: Column, columns: Sequence[Column], frame: pl.DataFrame) -> tuple[str, str]:
+    """The beginning of a term for a column, and what can follow it.
+
+    >>> from tui.model.columns import columns
+    >>> some = columns("name", "calls")
+    >>> begun(some[1], some, pl.DataFrame({"name": ["a"], "calls": [1]}))
+    ('calls>', 'a number, as 10k; or < = a..b')
+    """
+    known = [candidate for candidate in columns if candidate.name in frame.columns]
+    plain = (name for name in (column.title.lower(), *spellings(column)) if re.fullmatch(_PLAIN_NAME, name))
+    name = next((name for name in plain if find_column(name, known) is column), column.name)
+    dtype = frame.schema[column.name]
+    if is_text(dtype):
+        return f"{name}:", "a part of the text; or = the whole, ~ a regex, !="
+    if dtype == pl.Boolean:
+        return f"{name}=", "1 yes, 0 no, ? unknown"
+    if column.kind in (ColumnKind.NUMBER, ColumnKind.MEASURE):
+        return f"{name}=", "a number, ? unknown; or > < a..b"
+    example = {ColumnKind.PERCENT: "5%", ColumnKind.COUNT: "10k"}.get(column.kind)
+    units = _UNITS.get(column.kind, ("",))
+    return f"{name}>", f"a number, as {example or f'1{units[0]}'}; or < = a..b"
+
+
 def _completions(typed: str, columns: Sequence[Column], frame: pl.DataFrame) -> Iterator[Completion]:
     tokens, _, _ = read(typed)
     rest_start = _end(tokens[-1]) if tokens else 0
@@ -124,7 +150,7 @@ def _columns(prefix: str, end: int, columns: Sequence[Column], frame: pl.DataFra
             continue
         # Titles of several words can be typed in quotes, but there is always a plain name to offer.
         fitting = [name for name in spellings(column) if name.lower().startswith(lower)]
-        plain = next((name for name in fitting if re.fullmatch(r"[^\W\d][\w.%]*", name)), None)
+        plain = next((name for name in fitting if re.fullmatch(_PLAIN_NAME, name)), None)
         if plain is not None:
             same_case = plain.lower() if plain.lower().startswith(prefix) else plain
             yield Completion(same_case, start, end, Offer.COLUMN, column.help)

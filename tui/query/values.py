@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 UNKNOWN: Final = frozenset({"?", "unknown"})
 """What is written for a value that the input does not hold."""
 
-YES: Final = frozenset({"yes", "true", "y"})
-NO: Final = frozenset({"no", "false", "n"})
+YES: Final = frozenset({"yes", "true", "y", "1"})
+NO: Final = frozenset({"no", "false", "n", "0"})
 
 _TIMES: Final = {"ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9}
 _SIZES: Final = {
@@ -175,7 +175,7 @@ def _percentage(number: Fraction, digits: str, share: Share | None, span: Span, 
     if share is None:
         raise QueryError(f"{title} has no total to take % of", *span)
     total = Fraction(share.total)
-    return Quantity(number / 100 * total, f"{digits}% of {_grouped(total)}{' ' * bool(share.unit)}{share.unit}")
+    return Quantity(number / 100 * total, f"{digits}% of all {_grouped(total)}{' ' * bool(share.unit)}{share.unit}")
 
 
 def _grouped(value: Fraction) -> str:

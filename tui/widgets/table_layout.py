@@ -21,7 +21,7 @@ PINNED_SHARE: Final = 0.3
 PINNED_COMFORT: Final = 32
 """The pinned column gives nothing to the share bar below this."""
 HELD_SHARE: Final = 0.6
-"""Columns pinned by the user take at most this part of the room beside the name: the others must have some to scroll."""
+"""Columns pinned by the user take at most this part of the room beside the name: the others need some to scroll."""
 BAR_MIN: Final = 8
 BAR_MAX: Final = 20
 BAR_PRIORITY: Final = 6
@@ -176,8 +176,8 @@ def lay_out(
     placed: list[PlacedColumn] = []
     x = GUTTER
     for column, wide in line:
-        column_width = max(1, min(wide, width - x)) if x < width else 0
-        if not column_width:
+        column_width = wide if column is head and not placed else min(wide, width - x)
+        if column_width <= 0:
             break
         placed.append(PlacedColumn(column, x, column_width, bar if column.name == bar_column else 0))
         x = placed[-1].end + GAP

@@ -1,0 +1,120 @@
+"""Shares of what a table weighs its rows by: how much the shown rows hold, and which rows hold next to nothing.
+
+Sessions whose times are added to those of no other (kernels replayed for metrics) are left out of sums over sessions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+import polars as pl
+
+SMALL_PCT: Final = 1.0
+"""The smallest rows of a session are small as long as they hold no more than this share of its weight together."""
+
+
+def total_of(frame: pl.DataFrame, weight: str, apart: Collection[int] = ()) -> int | float | None:
+    """The sum that shares of a table are taken of; None where there is none.
+
+    Args:
+        frame: The rows.
+        weight: The column that is summed.
+        apart: Sessions that are added to no other: they are left out unless one of them is all there is.
+    """
+    if weight not in frame.columns:
+        return None
+    counted = _counted(frame, None, apart)
+    return (
+        None
+        if isinstance(counted, bool)
+        else sum_of(frame[weight] if counted is None else frame[weight].filter(counted))
+    )
+
+
+def weight_pct(frame: pl.DataFrame, weight: str, mask: pl.Series | None, apart: Collection[int] = ()) -> float | None:
+    """Share of the weight that some rows hold, of the sessions that may be added up; None where it cannot be told.
+
+    Args:
+        frame: The rows.
+        weight: The column that holds their weight.
+        mask: Which of the rows; None for all.
+        apart: Sessions that are added to no other.
+    """
+    if weight not in frame.columns:
+        return None
+    counted = _counted(frame, mask, apart)
+    if isinstance(counted, bool):
+        return None
+    if counted is not None:
+        mask = None if mask is None else mask.filter(counted)
+        frame = frame.filter(counted)
+    total = sum_of(frame[weight])
+    shown = total if mask is None else sum_of(frame[weight].filter(mask))
+    return 100.0 * shown / total if total and shown is not None else None
+
+
+def shared_out(
+    frame: pl.DataFrame, weight: str, mask: pl.Series | None = None, apart: Collection[int] = ()
+) -> int | float | None:
+    """What each of some rows is a share of: the weight of them all; None where they must not be added up.
+
+    Args:
+        frame: The rows.
+        weight: The column that holds their weight.
+        mask: Which of the rows; None for all.
+        apart: Sessions that are added to no other.
+    """
+    if weight not in frame.columns:
+        return None
+    if apart and "session" in frame.columns:
+        sessions = (frame["session"] if mask is None else frame["session"].filter(mask)).unique()
+        if len(sessions) > 1 and sessions.is_in(list(apart)).any():
+            return None
+    return sum_of(frame[weight] if mask is None else frame[weight].filter(mask))
+
+
+def small_rows(frame: pl.DataFrame, weight: str, mask: pl.Series | None) -> pl.Series | None:
+    """Which rows are too small to matter: the smallest of each session, `SMALL_PCT` of its weight at most together.
+
+    Rows of equal weight are small together or not at all; a row of unknown weight is not small.
+
+    Args:
+        frame: The rows.
+        weight: The column that holds their weight.
+        mask: The rows to judge, and to share out over; None for all.
+
+    Returns:
+        One boolean a row, never null; None where the table has no such column.
+    """
+    if weight not in frame.columns or not frame.schema[weight].is_numeric():
+        return None
+    values = pl.col(weight) if mask is None else pl.when(mask).then(pl.col(weight))
+    sessions = pl.col("session") if "session" in frame.columns else pl.lit(0)
+    rows = frame.select(values.alias("weight"), sessions.alias("session"))
+    ascending = pl.col("weight").drop_nulls().sort()
+    # The sum as the last of the running sums: of fractions, another order of adding could differ from it.
+    running = ascending.cum_sum()
+    least = ascending.filter(running * 100 > SMALL_PCT * running.last()).first()
+    if rows["session"].n_unique() <= 1:
+        rows = rows.with_columns(least.alias("least"))
+    else:
+        by_session = rows.group_by("session").agg(least.alias("least"))
+        rows = rows.join(by_session, on="session", how="left", maintain_order="left", nulls_equal=True)
+    return rows.select((pl.col("weight") < pl.col("least")).fill_null(False)).to_series()
+
+
+def _counted(frame: pl.DataFrame, mask: pl.Series | None, apart: Collection[int]) -> pl.Series | bool | None:
+    """Which rows may be added up: None for all; False where the shown ones must not be added at all."""
+    if not apart or "session" not in frame.columns:
+        return None
+    shown = (frame["session"] if mask is None else frame["session"].filter(mask)).unique()
+    if len(shown) and shown.is_in(list(apart)).all():
+        return False if len(shown) > 1 else frame["session"].is_in(shown.implode())
+    return ~frame["session"].is_in(list(apart))
+
+
+def sum_of(values: pl.Series) -> int | float | None:
+    """The sum of numbers; None where there are none."""
+    total = values.sum()
+    return total if isinstance(total, (int, float)) else None

@@ -1,0 +1,111 @@
+"""Small JSON documents in the user's state directory: written whole or not at all, read with distrust."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import platformdirs
+
+MOST_BYTES: Final = 4 * 2**20
+"""A larger document was not written by this program."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A document as it was read."""
+
+    entries: dict[str, object]
+    """By key, the oldest first; what each holds is for its owner to judge. Empty where there is none."""
+    complaint: str = ""
+    """Why it could not be used, for the user; empty where all is well or there is none."""
+    is_foreign: bool = False
+    """It was written by a version of the program that this one does not know: it is not to be replaced."""
+
+
+def folder() -> Path:
+    """The directory of what is remembered; it need not exist."""
+    return platformdirs.user_state_path("proftui", appauthor=False)
+
+
+class Store:
+    """One document: entries by key, under a version.
+
+    Args:
+        path: Where it lies.
+        version: What this program writes, and the only version that it reads.
+        most: Entries that are kept; the oldest go first.
+    """
+
+    def __init__(self, path: Path, *, version: int, most: int) -> None:
+        self.path = path
+        self.version = version
+        self.most = most
+
+    def read(self) -> Document:
+        """What is there; damage is told in words and never raised."""
+        try:
+            if self.path.stat().st_size > MOST_BYTES:
+                return self._unusable("too large")
+            content = msgspec.json.decode(self.path.read_bytes())
+        except FileNotFoundError:
+            return Document({})
+        except OSError as error:
+            return Document({}, f"{self.path} cannot be read: {error.strerror or error}", is_foreign=True)
+        except (msgspec.DecodeError, RecursionError):
+            return self._unusable("damaged")
+        if not isinstance(content, dict) or not isinstance(content.get("entries"), dict):
+            return self._unusable("damaged")
+        if content.get("version") != self.version:
+            return Document(
+                {}, f"{self.path} is of another version of proftui: it stays as it is, unused", is_foreign=True
+            )
+        return Document(content["entries"])
+
+    def _unusable(self, why: str) -> Document:
+        return Document({}, f"{self.path} is {why}: what it remembered is not used")
+
+    def change(self, changes: dict[str, object]) -> str:
+        """Put entries in, or take them out where the new value is None.
+
+        The document is read again just before: what another run of the program has put there in the meantime stays.
+        Nothing is written where nothing changes.
+
+        Returns:
+            Why it could not be written, for the user; empty where it was.
+        """
+        before = self.read()
+        if before.is_foreign:
+            return before.complaint
+        entries = dict(before.entries)
+        # As they will be read: lists for tuples, so that equal ones are seen to be equal.
+        as_read = msgspec.json.decode(msgspec.json.encode(changes))
+        for key, value in as_read.items():
+            if value is None or entries.get(key) != value:
+                entries.pop(key, None)
+            if value is not None:
+                # One that changed becomes the youngest.
+                entries.setdefault(key, value)
+        for key in list(entries)[: max(0, len(entries) - self.most)]:
+            del entries[key]
+        if entries == before.entries:
+            return ""
+        return self._write(msgspec.json.encode({"version": self.version, "entries": entries}))
+
+    def _write(self, content: bytes) -> str:
+        temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            try:
+                temporary.write_bytes(content)
+                temporary.replace(self.path)
+            finally:
+                with suppress(OSError):
+                    temporary.unlink(missing_ok=True)
+        except OSError as error:
+            return f"{self.path} cannot be written: {error.strerror or error}"
+        return ""
