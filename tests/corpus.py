@@ -25,9 +25,20 @@ def oracle_file(name: str) -> str:
     return _present(SHARED / "oracles" / name)
 
 
+def shared_file(name: str) -> str:
+    """The path of anything else that lies beside them, as ``bench/x.txt``; the test is skipped where it is missing."""
+    return _present(SHARED / name)
+
+
 def corpus_files(pattern: str) -> list[str]:
     """The paths of the corpus that match a pattern, as ``nvprof/*.txt``; none where it is missing."""
     return sorted(str(path) for path in CORPUS.glob(pattern))
+
+
+def some_corpus_files(pattern: str) -> list[str]:
+    """The same; the test is skipped where there are none."""
+    found = corpus_files(pattern)
+    return found or [_present(CORPUS / pattern)]
 
 
 def _present(path: Path) -> str:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analysis.frames import copy, kernel, profile
-from tests.corpus import SHARED
+from tests.corpus import shared_file
 from tui.analysis.inputs.inspect import inspect
 from tui.analysis.iterations.tables import iterations, reasons, sources, with_iterations
 from tui.loaders.registry import load_one
@@ -234,10 +234,7 @@ def test_pieces_follow_one_another_over_the_whole_range_and_add_up(
     ],
 )
 def test_recordings_that_say_nothing_of_their_steps(name: str, count: int, left: int, reason: str) -> None:
-    path = SHARED / name
-    if not path.exists():
-        pytest.skip(f"no {name} beside this checkout")
-    made = load_one(str(path))
+    made = load_one(shared_file(name))
     table = iterations(made)
     assert table["piece"].to_list() == ["left over", *["whole"] * count]
     assert table["iteration"].to_list() == [None, *range(count)]

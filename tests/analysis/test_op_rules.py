@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from tests.analysis.frames import kernel, profile
-from tests.corpus import CORPUS
+from tests.corpus import corpus_file
 from tui.analysis.ops import rules as op_rules
 from tui.analysis.ops.rules import NAME_LIMIT, UNKNOWN, Rule, classify, parse_rules
 from tui.analysis.ops.tables import op_name, ops
@@ -224,10 +224,7 @@ def test_rules_without_groups_are_fine() -> None:
 
 
 def test_few_names_of_deep_learning_are_unknown() -> None:
-    path = CORPUS / "kernel_names.tsv"
-    if not path.exists():
-        pytest.skip("no kernel_names.tsv in the corpus beside this checkout")
-    lines = path.read_text(encoding="utf-8").splitlines()[1:]
+    lines = Path(corpus_file("kernel_names.tsv")).read_text(encoding="utf-8").splitlines()[1:]
     frame = pl.DataFrame(
         [(int(count), name) for count, *_, name in (line.split("\t") for line in lines)],
         schema={"calls": pl.Int64, "name": pl.String},

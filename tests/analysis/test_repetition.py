@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.corpus import SHARED
+from tests.corpus import shared_file
 from tui.analysis.iterations.repetition import Repetition, find_repetition
 from tui.loaders.registry import load_one
 
@@ -105,10 +105,7 @@ def test_what_is_found_repeats(names: list[int]) -> None:
     ],
 )
 def test_recordings_that_say_nothing_of_their_steps(name: str, steps: int) -> None:
-    path = SHARED / name
-    if not path.exists():
-        pytest.skip(f"no {name} beside this checkout")
-    work = load_one(str(path))["activities"]
+    work = load_one(shared_file(name))["activities"]
     stream = work["stream"].mode(maintain_order=True)[0]
     main = work.filter(pl.col("stream") == stream).sort("start_ns")
     codes = main["name"].cast(pl.String).rank("dense").cast(pl.Int64) - 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from tests.corpus import CORPUS
+from tests.corpus import corpus_file
 from tui.analysis.tensor_cores.rules import parse_rules, tensor_core_rules
 from tui.analysis.tensor_cores.verdicts import tensor_cores_by_name
 from tui.model.errors import ProftuiError
@@ -50,9 +50,7 @@ def test_names(names: tuple[str, ...], verdict: bool | None) -> None:
 
 
 def test_names_of_the_public_agree_with_a_prototype_or_are_unknown() -> None:
-    path = CORPUS / "kernel_names.tsv"
-    if not path.exists():
-        pytest.skip("no kernel_names.tsv in the corpus beside this checkout")
+    path = corpus_file("kernel_names.tsv")
     table = pl.read_csv(path, separator="\t", quote_char=None).select("name", "proto_tc")
     ours = tensor_cores_by_name(table["name"]).with_columns(pl.col("name").cast(pl.String))
     both = table.join(ours, on="name")
