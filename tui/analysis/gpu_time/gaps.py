@@ -127,6 +127,23 @@ def gaps(profile: Profile) -> pl.DataFrame:
     return pl.concat(parts).sort("duration_ns", descending=True, maintain_order=True)
 
 
+def longest_gaps(profile: Profile, most: int) -> pl.DataFrame:
+    """The first ``most`` rows of `gaps`, without looking closely at all the others."""
+    parts = []
+    calls = by_session(profile["api_calls"])
+    launched = launch_calls(profile)["launch_ns"]
+    for line in timelines(profile):
+        found = holes(line)
+        lengths = found.ends - found.starts
+        chosen = np.sort(np.argsort(-lengths, kind="stable")[:most])
+        long = Holes(found.starts[chosen], found.ends[chosen], found.before[chosen], found.after[chosen])
+        stretches = list(zip(long.starts.tolist(), long.ends.tolist(), strict=True))
+        parts.append(_gaps(profile, line, long, host_calls(calls.get(line.session), stretches), launched))
+    if not parts:
+        return pl.DataFrame(schema=_SCHEMA)
+    return pl.concat(parts).sort("duration_ns", descending=True, maintain_order=True).head(most)
+
+
 def _gaps(profile: Profile, line: Timeline, found: Holes, calls: HostCalls | None, launched: pl.Series) -> pl.DataFrame:
     activities = profile["activities"]
     span = int(line.ends.max() - line.starts[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -86,8 +87,13 @@ class HostCalls:
         return call, longest
 
 
-def host_calls(api_calls: pl.DataFrame | None) -> HostCalls | None:
-    """The API calls of a session, from its rows of ``api_calls``; None where there are none with their times."""
+def host_calls(api_calls: pl.DataFrame | None, during: Sequence[tuple[int, int]] | None = None) -> HostCalls | None:
+    """The API calls of a session, from its rows of ``api_calls``; None where there are none with their times.
+
+    Args:
+        api_calls: The rows.
+        during: Only the calls that were on in one of a few stretches of time: begin and end of each.
+    """
     if api_calls is None:
         return None
     calls = (
@@ -99,6 +105,9 @@ def host_calls(api_calls: pl.DataFrame | None) -> HostCalls | None:
     )
     if calls.is_empty():
         return None
+    if during is not None:
+        on = ((pl.col("start_ns") < last) & (pl.col("end_ns") >= first) for first, last in during)
+        calls = calls.filter(pl.any_horizontal(*on, False))
     starts, ends = calls["start_ns"].to_numpy(), calls["end_ns"].to_numpy()
     classes = classes_of(calls["name"], api_classes)
     by_class = {

@@ -1,0 +1,40 @@
+"""The longest gaps alone are those of the table of all gaps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from polars.testing import assert_frame_equal
+
+from tests.analysis.frames import kernel, profile
+from tui.analysis.gpu_time.gaps import gaps, longest_gaps
+from tui.loaders.registry import load_one
+
+SAMPLES = Path(__file__).parents[2] / "sample_logs"
+
+
+@pytest.mark.parametrize(
+    "name", ["caffe_conv1.nvprof.log", "resnet50_training.pt.trace.json.gz", "gpt_cudagraph.nsys.sqlite.gz"]
+)
+@pytest.mark.parametrize("most", [1, 6])
+def test_they_are_the_first_of_all(name: str, most: int) -> None:
+    read = load_one(str(SAMPLES / name))
+    assert_frame_equal(longest_gaps(read, most), gaps(read).head(most))
+
+
+def test_those_of_several_gpus_are_in_one_order_and_calls_outside_them_do_not_count() -> None:
+    rows = [
+        kernel("k", 10, start_ns=start, device=device) for device, start in ((0, 0), (0, 30), (1, 0), (1, 15), (1, 100))
+    ]
+    calls = [
+        {"name": "cudaFree", "start_ns": 26, "duration_ns": 50},
+        {"name": "cudaMalloc", "start_ns": 0, "duration_ns": 9},
+    ]
+    read = profile(activities=rows, api_calls=calls)
+    assert_frame_equal(longest_gaps(read, 3), gaps(read).head(3))
+    assert longest_gaps(read, 2).select("device", "duration_ns", "host").rows() == [
+        (1, 75, "memory call"),
+        (0, 20, "no call"),
+    ]
+    assert longest_gaps(profile(), 3).is_empty()
