@@ -1,0 +1,100 @@
+"""The SQL view: typing, running, recalling, and its result as a table like any other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from textual.widgets import Static
+
+from tests.screens.opening import app_of, opened, press, settled, until
+from tests.snapshots import assert_screen
+from tui.screens.sql import SqlScreen
+from tui.widgets.sql_editor import SqlEditor
+from tui.widgets.table_pane import TablePane
+
+if TYPE_CHECKING:
+    from syrupy.assertion import SnapshotAssertion
+    from textual.pilot import Pilot
+
+CAFFE = "caffe_conv1.nvprof.log"
+ASKED = "SELECT name, calls, total_ns FROM kernels ORDER BY total_ns DESC LIMIT 3"
+
+
+async def ask(pilot: Pilot[None], line: str) -> SqlScreen:
+    """Give the command ``:sql`` and wait for its rows."""
+    app_of(pilot).run_line(f":sql {line}")
+    await until(pilot, lambda: isinstance(app_of(pilot).view_screen, SqlScreen), "the view")
+    screen = app_of(pilot).view_screen
+    assert isinstance(screen, SqlScreen)
+    await pilot.app.workers.wait_for_complete()
+    await settled(pilot)
+    return screen
+
+
+def said(screen: SqlScreen) -> str:
+    return str(screen.query_one("#sql-said", Static).content)
+
+
+async def test_a_query_on_the_command_line_shows_its_rows() -> None:
+    async with opened(CAFFE) as pilot:
+        screen = await ask(pilot, ASKED)
+        pane = screen.query_one("#result", TablePane)
+        assert pane.frame.columns == ["#", "name", "calls", "total_ns"]
+        assert pane.frame["total_ns"].is_sorted(descending=True)
+        assert said(screen).startswith("3 rows in ")
+
+
+async def test_a_table_of_the_list_shows_its_first_rows() -> None:
+    async with opened(CAFFE) as pilot:
+        screen = await ask(pilot, "")
+        pane = screen.query_one("#result", TablePane)
+        assert pane.frame["table"].to_list()[:3] == ["sessions", "devices", "activities"]
+        await press(pilot, "tab", "j", "j", "enter")
+        await pilot.app.workers.wait_for_complete()
+        await settled(pilot)
+        assert screen.query_one(SqlEditor).text == "SELECT * FROM activities LIMIT 100"
+        assert pane.frame.height == 32
+
+
+async def test_a_fault_is_said_and_the_rows_stay() -> None:
+    async with opened(CAFFE) as pilot:
+        screen = await ask(pilot, ASKED)
+        await ask(pilot, "SELECT nope FROM kernels")
+        assert said(screen).startswith('! SQL: unable to find column "nope"')
+        assert screen.query_one("#result", TablePane).frame.height == 3
+
+
+async def test_what_was_run_is_recalled_and_completed() -> None:
+    async with opened(CAFFE) as pilot:
+        screen = await ask(pilot, "SELECT 1 AS a")
+        await ask(pilot, "SELECT 2 AS b")
+        editor = screen.query_one(SqlEditor)
+        editor.focus()
+        await press(pilot, "up", "up")
+        assert editor.text == "SELECT 1 AS a"
+        await press(pilot, "down")
+        assert editor.text == "SELECT 2 AS b"
+        editor.put("")
+        await press(pilot, *"SELECT na", "right")
+        assert editor.text == "SELECT name"
+
+
+async def test_the_view_follows_the_session() -> None:
+    async with opened("tracking_four_runs.nvprof.log") as pilot:
+        screen = await ask(pilot, "SELECT COUNT(*) AS n FROM sessions")
+        pane = screen.query_one("#result", TablePane)
+        assert pane.frame["n"].to_list() == [4]
+        app_of(pilot).choose_session(1)
+        await pilot.app.workers.wait_for_complete()
+        await settled(pilot)
+        assert pane.frame["n"].to_list() == [1]
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)], ids=lambda size: f"{size[0]}x{size[1]}")
+async def test_screen(size: tuple[int, int], snapshot: SnapshotAssertion) -> None:
+    async with opened(CAFFE, size=size) as pilot:
+        screen = await ask(pilot, ASKED)
+        screen.query_one("#sql-said", Static).update("3 rows")  # the time differs from run to run
+        await settled(pilot)
+        assert_screen(pilot.app, snapshot)
