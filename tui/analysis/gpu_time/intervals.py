@@ -11,8 +11,12 @@ from tui.analysis.gpu_time.timelines import timelines
 from tui.analysis.memo import once_per_profile
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from tui.analysis.gpu_time.timelines import Timeline
     from tui.model.profile import Profile
+
+    Ints = npt.NDArray[np.int64]
 
 _SCHEMA: Final = pl.Schema(
     {
@@ -59,9 +63,17 @@ def busy_time(profile: Profile) -> pl.DataFrame:
     )
 
 
-def _busy(line: Timeline) -> int:
+def busy_parts(line: Timeline) -> tuple[Ints, Ints]:
+    """What each activity adds to the time that its device was busy: from when to when.
+
+    The parts are what `busy_time` sums up. They lie apart, but for overlaps shorter than the resolution.
+    """
     before = np.concatenate((line.starts[:1], line.reached()[:-1]))
-    overlap = before - line.starts
-    apart = overlap < line.resolution_ns
-    added = np.where(apart, line.ends - line.starts, np.maximum(line.ends - before, 0))
-    return int(added.sum())
+    apart = before - line.starts < line.resolution_ns
+    starts = np.where(apart, line.starts, np.maximum(line.starts, before))
+    return starts, np.maximum(line.ends, starts)
+
+
+def _busy(line: Timeline) -> int:
+    starts, ends = busy_parts(line)
+    return int((ends - starts).sum())

@@ -1,0 +1,195 @@
+"""The lanes of the timeline: GPUs and their streams, and of each thread its ranges, ops and API calls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from tui.analysis.memo import once_per_profile
+from tui.analysis.timeline.looks import COMPUTES, Look, looks_of_calls, looks_of_work
+from tui.analysis.timeline.segments import Segments, flattened
+from tui.loaders.linking.nesting import nested
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import numpy.typing as npt
+
+    from tui.model.profile import Profile
+
+    Ints = npt.NDArray[np.int64]
+    Looks = npt.NDArray[np.int8]
+
+FIRST: Final = (COMPUTES, (Look.COMMUNICATION,))
+"""Where several streams are drawn in one lane, work that counts before what was on earlier."""
+
+
+class LaneKind(StrEnum):
+    """What a lane holds."""
+
+    GPU = "gpu"
+    """All streams of a GPU."""
+    STREAM = "stream"
+    RANGES = "ranges"
+    OPS = "ops"
+    CALLS = "calls"
+
+
+FRAMES: Final = {
+    LaneKind.GPU: "activities",
+    LaneKind.STREAM: "activities",
+    LaneKind.RANGES: "ranges",
+    LaneKind.OPS: "ops",
+    LaneKind.CALLS: "api_calls",
+}
+"""The frame that the items of a lane are rows of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """Things that happened one after another, or nearly so, by start."""
+
+    kind: LaneKind
+    session: int
+    resolution_ns: int
+    """The coarsest step of its start times, at least 1."""
+    rows: Ints
+    """The row of each item in its frame."""
+    starts: Ints
+    ends: Ints
+    reached: Ints
+    """The latest end of each item and all before it."""
+    looks: Looks
+    segments: Segments
+    """When the lane was busy, and with what."""
+    device: int | None = None
+    stream: int | None = None
+    pid: int | None = None
+    tid: int | None = None
+    depth: int = 0
+    """How many items of the same kind and thread lie around each."""
+
+    @property
+    def frame(self) -> str:
+        """The frame that its items are rows of."""
+        return FRAMES[self.kind]
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether its items are GPU work."""
+        return self.kind in (LaneKind.GPU, LaneKind.STREAM)
+
+    @property
+    def thread(self) -> tuple[int, int | None, int | None] | None:
+        """The thread that it belongs to; None for GPU work."""
+        return None if self.on_gpu else (self.session, self.pid, self.tid)
+
+    def gaps(self) -> tuple[Ints, Ints]:
+        """When nothing was on between its items: where each gap begins and ends.
+
+        What is shorter than the resolution of the start times cannot be told and is left out.
+        """
+        after = np.flatnonzero(self.starts[1:] - self.reached[:-1] >= self.resolution_ns) + 1
+        return self.reached[after - 1], self.starts[after]
+
+
+@once_per_profile("activities", "api_calls", "ops", "ranges", "sessions", "devices")
+def lanes(profile: Profile) -> tuple[Lane, ...]:
+    """Every lane: by session, first its GPUs with their streams, then its threads, those with most API calls first.
+
+    Only what has a start and a duration is in them. A GPU with several streams has a lane of all of them before theirs.
+    """
+    told = dict(profile["sessions"].select("session", "start_resolution_ns").iter_rows())
+    steps = {session: max(1, step or 1) for session, step in told.items()}
+    found = [*_gpu_lanes(profile, steps), *_thread_lanes(profile, steps)]
+    return tuple(sorted(found, key=lambda lane: (lane.session, not lane.on_gpu)))
+
+
+def _lane(kind: LaneKind, times: pl.DataFrame, looks: Looks, steps: dict[int, int], **where: int | None) -> Lane:
+    """A lane of rows with ``row``, ``start_ns`` and ``duration_ns``; looks are of the whole frame."""
+    session = where.pop("session")
+    assert session is not None, "every row has its session"
+    starts, rows = times["start_ns"].to_numpy(), times["row"].to_numpy()
+    ends = starts + times["duration_ns"].to_numpy()
+    if (starts[1:] < starts[:-1]).any():
+        order = np.argsort(starts, kind="stable")
+        starts, ends, rows = starts[order], ends[order], rows[order]
+    reached = ends if not (ends[1:] < ends[:-1]).any() else np.maximum.accumulate(ends)
+    own, step = looks[rows], steps.get(session, 1)
+    flat = flattened(starts, ends, own, resolution_ns=step, before=FIRST if kind is LaneKind.GPU else ())
+    return Lane(kind, session, step, rows, starts, ends, reached, own, flat, **where)  # type: ignore[arg-type]
+
+
+def _timed(frame: pl.DataFrame, *keys: str) -> pl.DataFrame:
+    """The rows with known times, with ``row`` and the keys."""
+    return (
+        frame.lazy()
+        .select(*keys, "start_ns", "duration_ns", pl.int_range(pl.len(), dtype=pl.UInt32).alias("row"))
+        .filter(pl.col("start_ns").is_not_null() & pl.col("duration_ns").is_not_null())
+        .collect()
+    )
+
+
+def _gpu_lanes(profile: Profile, steps: dict[int, int]) -> Iterator[Lane]:
+    """Of each GPU all its streams in one lane, where there are several, and each of them."""
+    timed = _timed(profile["activities"], "session", "device", "stream")
+    if timed.is_empty():
+        return
+    looks = looks_of_work(profile)
+    for (session, device), of_gpu in _parts(timed, "session", "device"):
+        streams = list(_parts(of_gpu, "stream"))
+        where = {"session": session, "device": device}
+        if len(streams) > 1:
+            yield _lane(LaneKind.GPU, of_gpu, looks, steps, **where)
+        for (stream,), of_stream in streams:
+            yield _lane(LaneKind.STREAM, of_stream, looks, steps, **where, stream=stream)
+
+
+def _thread_lanes(profile: Profile, steps: dict[int, int]) -> list[Lane]:
+    """Of each thread its ranges and ops by depth, then its API calls."""
+    thread = ("session", "pid", "tid")
+    by_thread: dict[tuple[int | None, ...], list[Lane]] = {}
+    weight: dict[tuple[int | None, ...], int] = {}
+    for kind, look in ((LaneKind.RANGES, Look.RANGE), (LaneKind.OPS, Look.OP)):
+        frame = profile[FRAMES[kind]]
+        looks = np.full(frame.height, look, np.int8)
+        for key, part in _parts(_timed(frame, *thread), *thread):
+            where = dict(zip(thread, key, strict=True))
+            for depth, level in _levels(part):
+                lane = _lane(kind, level, looks, steps, **where, depth=depth)
+                by_thread.setdefault(key, []).append(lane)
+    calls = profile["api_calls"]
+    looks = looks_of_calls(calls)
+    for key, part in _parts(_timed(calls, *thread), *thread):
+        where = dict(zip(thread, key, strict=True))
+        by_thread.setdefault(key, []).append(_lane(LaneKind.CALLS, part, looks, steps, **where))
+        weight[key] = part.height
+    order = sorted(
+        by_thread, key=lambda key: (key[0], -weight.get(key, 0), *(-1 if part is None else part for part in key))
+    )
+    return [lane for key in order for lane in by_thread[key]]
+
+
+def _levels(part: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
+    """The rows of one thread by how many others lie around them."""
+    starts = part["start_ns"].to_numpy()
+    found = nested(np.zeros(part.height, np.int64), starts, starts + part["duration_ns"].to_numpy())
+    levels = part.with_columns(pl.Series("depth", found.depth))
+    for (depth,), level in sorted(_parts(levels, "depth")):
+        assert depth is not None, "nested gives every interval a depth"
+        yield depth, level
+
+
+def _parts(frame: pl.DataFrame, *by: str) -> Sequence[tuple[tuple[int | None, ...], pl.DataFrame]]:
+    """The rows of each combination of values, in their order, smallest values first; what is null comes first."""
+    if frame.is_empty():
+        return []
+    if frame.select(by).unique().height == 1:
+        return [(frame.select(by).row(0), frame)]
+    parts = frame.partition_by(by, as_dict=True)
+    order = sorted(parts, key=lambda key: [(value is not None, value or 0) for value in key])
+    return [(key, parts[key]) for key in order]

@@ -1,0 +1,58 @@
+"""The ruler above the lanes: moments at round distances, written in the unit that fits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from tui.analysis.timeline.window import step_above
+from tui.fmt import MICROSECONDS, MILLISECONDS, NANOSECONDS, SECONDS
+
+if TYPE_CHECKING:
+    from tui.analysis.timeline.window import Window
+    from tui.fmt import Unit
+
+TICK_CELLS: Final = 14
+"""Cells from one label to the next, at least."""
+DIGITS: Final = 7
+"""A moment of more digits is written as the distance from one that is said once."""
+_UNITS: Final = (SECONDS, MILLISECONDS, MICROSECONDS, NANOSECONDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Ruler:
+    """What stands above the lanes."""
+
+    base_ns: int
+    """What the labels count from; 0: the clock's own zero."""
+    ticks: tuple[tuple[int, str], ...]
+    """Cells and their labels, from left to right."""
+
+
+def ruler(window: Window, *, ascii_only: bool = False) -> Ruler:
+    """The labels of a window, and what they count from.
+
+    >>> from tui.analysis.timeline.window import whole_window
+    >>> ruler(whole_window(0, 50_000_000, 50, least_ns=1)).ticks
+    ((0, '0 ms'), (20, '20 ms'), (40, '40 ms'))
+    """
+    step = step_above(TICK_CELLS * window.cell_ns - 1)
+    unit = next((unit for unit in _UNITS if step >= unit.scale / 10), NANOSECONDS)
+    base = 0
+    if max(abs(window.first_ns), abs(window.last_ns)) // step >= 10**DIGITS // 100:
+        coarse = 10 ** (len(str(window.last_ns - window.first_ns)))
+        base = window.first_ns // coarse * coarse
+    first = -(-(window.first_ns - base) // step) * step + base
+    ticks = []
+    for at in range(first, window.last_ns, step):
+        label = _written(at - base, unit, step, ascii_only=ascii_only)
+        ticks.append((window.cell_of(at), f"+{label}" if base else label))
+    return Ruler(base, tuple(ticks))
+
+
+def _written(value_ns: int, unit: Unit, step: int, *, ascii_only: bool) -> str:
+    decimals = 0
+    while step * 10**decimals % unit.scale and decimals < 3:
+        decimals += 1
+    symbol = unit.ascii().symbol if ascii_only else unit.symbol
+    return f"{value_ns / unit.scale:,.{decimals}f} {symbol}"

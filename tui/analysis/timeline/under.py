@@ -1,0 +1,133 @@
+"""What lies under the cursor of the timeline, and what comes next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tui.analysis.timeline.lanes import Lane
+    from tui.model.profile import Profile
+
+    Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A stretch of time."""
+
+    start_ns: int
+    end_ns: int
+
+    @property
+    def length_ns(self) -> int:
+        """How long it is."""
+        return self.end_ns - self.start_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """What a lane did between two moments."""
+
+    busy_ns: int
+    begun: int
+    """Items that began."""
+
+
+def items_at(lane: Lane, first_ns: int, last_ns: int) -> Ints:
+    """The items that are on at some time from one moment up to, and without, another; by start."""
+    low = int(np.searchsorted(lane.reached, first_ns, side="right"))
+    high = int(np.searchsorted(lane.starts, last_ns, side="left"))
+    # An item of no length is where it begins.
+    low = min(low, int(np.searchsorted(lane.starts, first_ns, side="left")))
+    ends, starts = lane.ends[low:high], lane.starts[low:high]
+    return low + np.flatnonzero((ends > first_ns) | (starts >= first_ns))
+
+
+def main_item(lane: Lane, first_ns: int, last_ns: int) -> int | None:
+    """The item that takes most of a slice of time, the earliest of equals; None where nothing is on."""
+    items = items_at(lane, first_ns, last_ns)
+    if not len(items):
+        return None
+    taken = np.minimum(lane.ends[items], last_ns) - np.maximum(lane.starts[items], first_ns)
+    return int(items[np.argmax(taken)])
+
+
+def between(lane: Lane, first_ns: int, last_ns: int) -> Between:
+    """What a lane did between two moments."""
+    edges = np.array([first_ns, last_ns], np.int64)
+    busy = lane.segments.until(edges).sum(axis=1)
+    begun = np.searchsorted(lane.starts, edges, side="left")
+    return Between(int(busy[1] - busy[0]), int(begun[1] - begun[0]))
+
+
+def next_gap(lane: Lane, at_ns: int, step: int, *, least_ns: int) -> Stretch | None:
+    """The next gap that is at least so long and begins after a moment, or (-1) the last that begins before it."""
+    starts, ends = lane.gaps()
+    chosen = np.flatnonzero(ends - starts >= least_ns)
+    starts, ends = starts[chosen], ends[chosen]
+    place = (
+        int(np.searchsorted(starts, at_ns, side="right"))
+        if step > 0
+        else int(np.searchsorted(starts, at_ns, side="left")) - 1
+    )
+    return Stretch(int(starts[place]), int(ends[place])) if 0 <= place < len(starts) else None
+
+
+def longest_gaps(lane: Lane, count: int) -> list[Stretch]:
+    """The longest gaps of a lane, the longest first, the earlier of equals first."""
+    starts, ends = lane.gaps()
+    lengths = ends - starts
+    if len(lengths) > count:
+        # All that are as long as the last one of them: the order decides which of those are left out.
+        least = np.partition(lengths, len(lengths) - count)[len(lengths) - count]
+        chosen = np.flatnonzero(lengths >= least)
+        starts, ends, lengths = starts[chosen], ends[chosen], lengths[chosen]
+    order = np.argsort(-lengths, kind="stable")[:count]
+    return [Stretch(int(starts[place]), int(ends[place])) for place in order]
+
+
+def place_of(lane: Lane, row: int) -> int | None:
+    """Where in a lane a row of its frame is."""
+    found = np.flatnonzero(lane.rows == row)
+    return int(found[0]) if len(found) else None
+
+
+def lane_of_row(found: tuple[Lane, ...], frame: str, row: int) -> tuple[int, int] | None:
+    """The last lane that holds a row of a frame, and where in it: a stream rather than the whole GPU."""
+    for number in range(len(found) - 1, -1, -1):
+        lane = found[number]
+        place = place_of(lane, row) if lane.frame == frame else None
+        if place is not None:
+            return number, place
+    return None
+
+
+def name_of(profile: Profile, lane: Lane, item: int) -> str:
+    """The name of an item of a lane."""
+    name = profile[lane.frame]["name"][int(lane.rows[item])]
+    return "" if name is None else str(name)
+
+
+def linked_rows(profile: Profile, lane: Lane, item: int) -> tuple[str, list[int]]:
+    """The API call that launched GPU work, or the GPU work that a call launched: its frame, and the rows.
+
+    Both carry the same number (``correlation``) in the same session. Ops and ranges have none.
+    """
+    frame = profile[lane.frame]
+    if "correlation" not in frame.columns:
+        return "", []
+    row = int(lane.rows[item])
+    correlation = frame["correlation"][row]
+    other = "api_calls" if lane.on_gpu else "activities"
+    if correlation is None:
+        return other, []
+    rows = profile[other].select(
+        pl.arg_where((pl.col("correlation") == correlation) & (pl.col("session") == lane.session))
+    )
+    return other, rows.to_series().to_list()
