@@ -24,7 +24,9 @@ class View:
 
 VIEWS: Final = (
     View("dashboard", "Dashboard", "1", "tui.screens.dashboard:DashboardScreen", "where the time went, at a glance"),
-    View("op-types", "Op Type Summary", "2", "", "time by type of operation"),
+    View(
+        "op-types", "Op Type Summary", "2", "tui.screens.op_types:OpTypesScreen", "time by type of operation"
+    ),
     View("group-ops", "Group Ops", "3", "", "the tree of modules, ranges or layers"),
     View(
         "ops-and-kernels",
@@ -34,8 +36,20 @@ VIEWS: Final = (
         "from op to kernel to launch config",
     ),
     View("kernels", "Kernels", "", "tui.screens.kernels:KernelsScreen", "every kernel, its launches, their config"),
-    View("kernels-by-iteration", "Kernels by Iteration", "5", "", "the kernels of one iteration"),
-    View("kernels-by-op", "Kernels by Op", "6", "", "iteration, op, kernel"),
+    View(
+        "kernels-by-iteration",
+        "Kernels by Iteration",
+        "5",
+        "tui.screens.kernels_by_iteration:KernelsByIterationScreen",
+        "the kernels of one iteration",
+    ),
+    View(
+        "kernels-by-op",
+        "Kernels by Op",
+        "6",
+        "tui.screens.kernels_by_op:KernelsByOpScreen",
+        "iteration, op, kernel",
+    ),
     View("iterations", "Iterations", "7", "tui.screens.iterations:IterationsScreen", "how long each iteration took"),
     View("gpus", "GPUs", "8", "tui.screens.gpus:GpusScreen", "utilisation and properties of each GPU"),
     View(

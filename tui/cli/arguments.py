@@ -15,6 +15,8 @@ VIEWS: Final = (
     "kernels",
     "api",
     "iterations",
+    "kernels-by-iteration",
+    "kernels-by-op",
     "ranges",
     "gpus",
     "layers",

@@ -13,7 +13,10 @@ from tui.analysis import api, gpus, issues, kernels, layers, metrics, ranges, to
 from tui.analysis.inputs.capabilities import OK
 from tui.analysis.inputs.capabilities import views as capabilities
 from tui.analysis.inputs.replayed import replayed_sessions
+from tui.analysis.iterations import op_work as iteration_ops
 from tui.analysis.iterations import tables as iterations
+from tui.analysis.iterations import uses as iteration_uses
+from tui.analysis.iterations import work as iteration_work
 from tui.analysis.iterations.aggregation import words
 from tui.analysis.ops import tables as ops
 from tui.fmt import count, duration, metric
@@ -66,12 +69,37 @@ VIEWS: Final[Mapping[str, TableView]] = {
         "layers", Table(layers.LAYERS, layers.layers), (Table(layers.LAYER_TOTALS, layers.layer_totals),)
     ),
     "metrics": TableView("metrics", Table(metrics.METRICS, metrics.metrics)),
-    "iterations": TableView("iterations", Table(iterations.ITERATIONS, iterations.iterations, summed=True)),
+    "iterations": TableView(
+        "iterations", Table(iteration_uses.ITERATIONS_WITH_USES, iteration_uses.iterations_with_uses, summed=True)
+    ),
+    "kernels-by-iteration": TableView(
+        "kernels-by-iteration",
+        Table(iteration_work.ITERATION_WORK, iteration_work.iteration_work, summed=True),
+        (
+            Table(
+                replace(iteration_work.ITERATION_LAUNCHES, title="Launches of the slowest iteration"),
+                iteration_work.launches_of_slowest,
+            ),
+        ),
+    ),
+    "kernels-by-op": TableView(
+        "kernels-by-op",
+        Table(iteration_work.ITERATION_WORK, iteration_work.iteration_work, summed=True),
+        (
+            Table(
+                replace(iteration_ops.ITERATION_OPS, title="Ops of the slowest iteration"),
+                iteration_ops.ops_of_slowest,
+            ),
+        ),
+    ),
     "ranges": TableView("ranges", Table(ranges.RANGES, ranges.ranges_by_name)),
     "gpus": TableView("gpus", Table(gpus.GPUS, gpus.gpus, by_gpu=True)),
     "tool-report": TableView("tool-report", Table(tool_report.TOOL_REPORT, tool_report.tool_report)),
     "issues": TableView("issues", Table(issues.ISSUES, issues.issues)),
 }
+
+OF_ITERATIONS: Final = frozenset({"iterations", "kernels-by-iteration", "kernels-by-op"})
+"""Views that say how iterations were found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +188,7 @@ def as_json(profile: Profile, view: str, *, gpu: str | None = None) -> str:
         content["partial"] = profile.partial
     if words(profile):
         content["aggregation"] = words(profile)
-    if view == "iterations":
+    if view in OF_ITERATIONS:
         content["sources"] = {
             str(session): iterations.reasons(profile).get(session, source)
             for session, source in iterations.sources(profile).items()
@@ -252,7 +280,7 @@ def title(profile: Profile, table: Table, rows: pl.DataFrame, *, ascii_only: boo
 def _notes(profile: Profile, view: str) -> list[str]:
     """What is said before a table: which iterations it is of, and how those were found."""
     notes = [f"Of {words(profile)} only."] if words(profile) else []
-    if view == "iterations":
+    if view in OF_ITERATIONS:
         reasons = iterations.reasons(profile)
         several = profile["sessions"].height > 1
         notes += [f"Session {session}: {text}." if several else f"{text[:1].upper()}{text[1:]}."

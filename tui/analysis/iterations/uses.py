@@ -79,7 +79,7 @@ def _uses(profile: Profile) -> pl.DataFrame:
         lines.setdefault(line.session, []).append(line)
     # Rows of a session stand one after the other.
     parts = [
-        _of_session(part, lines.get(session, []), use)  # type: ignore[call-overload]
+        _of_session(part, lines.get(session, []), use)
         for (session,), part in rows.group_by("session", maintain_order=True)
     ]
     schema = dict.fromkeys(USES[:-1], pl.Int64)

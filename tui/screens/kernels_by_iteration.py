@@ -1,0 +1,97 @@
+"""Kernels by Iteration: what ran in one iteration, launch by launch."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
+
+from tui.analysis.inputs.capabilities import why_none
+from tui.analysis.inputs.needs import START_TIMES
+from tui.analysis.iterations.tables import reasons
+from tui.analysis.iterations.work import ITERATION_LAUNCHES, ITERATION_WORK, iteration_work, launches_of_iteration
+from tui.screens.kernels import LaunchScreen
+from tui.screens.linked import Level, Row
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import polars as pl
+
+    from tui.model.profile import Profile
+
+
+def iteration_crumb(row: Row) -> str:
+    """An iteration in the path."""
+    return "outside" if row["iteration"] is None else f"iteration {row['iteration']}"
+
+
+def why_no_iterations(profile: Profile) -> str:
+    """Why there are no iterations to show."""
+    return why_none(profile, START_TIMES)
+
+
+def nothing_launched(_profile: Profile) -> str:
+    """Why an iteration has no rows."""
+    return "nothing was launched on a GPU in this iteration"
+
+
+ITERATION_LEVEL = Level(
+    "iterations", ITERATION_WORK, lambda profile, _above: iteration_work(profile), iteration_crumb, why_no_iterations, 2
+)
+
+
+def launches_below(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+    """The launches of the selected iteration; none where none is selected."""
+    row = above.get("iterations")
+    if row is None:
+        return launches_of_iteration(profile, session=-1, iteration=None)
+    return launches_of_iteration(profile, session=row["session"], iteration=row["iteration"])
+
+
+class IterationLaunchScreen(LaunchScreen):
+    """Linked tables that begin with iterations and end with launches."""
+
+    def path(self) -> list[str]:
+        """The rows that have been gone into; before that how iterations were found."""
+        return super().path() or found_words(self.profile)
+
+    def open_iteration(self, session: int, iteration: int | None) -> None:
+        """Put the cursor on an iteration, and show what ran in it.
+
+        Args:
+            session: Number of its session.
+            iteration: Its number; None: what was launched in none.
+        """
+        pane = self.pane(0)
+        pane.state = replace(pane.state, filter="", cursor_key=(session, iteration))
+        row = pane.current_row
+        if row is not None and (row["session"], row["iteration"]) == (session, iteration):
+            pane.action_open_row()
+
+
+def found_words(profile: Profile) -> list[str]:
+    """How iterations were found, where they are not recorded; the whole of it is in the reports."""
+    found = list(reasons(profile).values())
+    return [found[0].partition(",")[0]] if len(found) == 1 else [f"found in {len(found)} sessions"] if found else []
+
+
+class KernelsByIterationScreen(IterationLaunchScreen):
+    """Iterations, and the launches of the one under the cursor."""
+
+    VIEW = "kernels-by-iteration"
+    LEVELS: ClassVar = (
+        ITERATION_LEVEL,
+        Level(
+            "launches",
+            ITERATION_LAUNCHES,
+            launches_below,
+            lambda row: f"launch {row['activity']}",
+            nothing_launched,
+            3,
+        ),
+    )
+    HELP: ClassVar = (
+        "Iterations; below, all GPU work launched in the one under the cursor, in order of time, whenever it ran.\n"
+        "GPU% and TC% are summed kernel time / duration: the mean over the GPUs, above 100 where kernels overlap.\n"
+        "enter goes deeper, q comes back; enter on a launch shows its configuration and theoretical occupancy."
+    )
