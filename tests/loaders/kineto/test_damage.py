@@ -39,9 +39,11 @@ def test_gpu_work_without_ops_needs_no_excuse() -> None:
     assert reasons([kernel(1, 0)]) == []
 
 
-def test_memory_events_are_counted_not_shown() -> None:
+def test_memory_events_that_tell_no_size_are_counted() -> None:
     memory = {"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", "pid": 1, "tid": 1, "ts": 1, "args": {}}
-    assert reasons([kernel(1, 0), memory, memory]) == [("info", "memory events, which are not shown: 2")]
+    assert reasons([kernel(1, 0), memory, memory]) == [
+        ("warning", "memory events left out, because they tell no size: 2")
+    ]
 
 
 def test_the_work_of_the_profiler_itself_is_one_of_its_figures() -> None:

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 def aggregated(profile: Profile, wanted: Aggregation) -> Profile:
     """The profile of the iterations that were chosen.
 
-    GPU work is of the iteration that it was launched in, as far as that is known; calls, ops and ranges of the one
-    that they began in (a call that launched work: of the iteration of that work). Op numbers stay as they are. What
-    the input summed over the whole run itself is left out, with an issue that says so, and so are sessions that have
-    none of the iterations; metrics, layer times and what the recording tool says of the run stay. Where all iterations
-    are wanted nothing is left out. To choose the same again changes nothing.
+    GPU work is of the iteration that it was launched in, as far as that is known; calls, ops, ranges and allocations
+    of the one that they began in (a call that launched work: of the iteration of that work). Op numbers stay as they
+    are. What the input summed over the whole run itself is left out, with an issue that says so, and so are sessions
+    that have none of the iterations; metrics, layer times and what the recording tool says of the run stay. Where all
+    iterations are wanted nothing is left out. To choose the same again changes nothing.
 
     Args:
         profile: What was read, or some iterations of it.
@@ -53,6 +53,9 @@ def aggregated(profile: Profile, wanted: Aggregation) -> Profile:
         frame = whole[name]
         own = pl.coalesce("iteration", pl.lit(iteration_at(whole.steps, frame["session"], frame["start_ns"])))
         frames[name] = frame.with_columns(own.alias("of")).filter(_inside(wanted, "of")).drop("of")
+    memory = whole["memory_events"]
+    own = iteration_at(whole.steps, memory["session"], memory["start_ns"])
+    frames["memory_events"] = memory.with_columns(own.alias("of")).filter(_inside(wanted, "of")).drop("of")
     frames["summary"] = whole["summary"].filter(pl.col("session").is_in(uncut.implode()))
     frames["issues"] = pl.concat([whole["issues"], _left_out(whole, steps, frames["summary"], wanted)])
     chosen = replace(wanted, key=whole.aggregation.key)

@@ -41,6 +41,12 @@ WANTED: Final = (
     Arg("bytes", ("bytes", "size"), ArgKind.INTEGER),
     Arg("bandwidth", ("memory bandwidth (gb/s)",), ArgKind.NUMBER),
     Arg("graph_node", ("graph node id",), ArgKind.INTEGER),
+    # Of what the allocator did.
+    Arg("device_type", ("device type",), ArgKind.INTEGER),
+    Arg("device_id", ("device id",), ArgKind.INTEGER),
+    Arg("total_allocated", ("total allocated",), ArgKind.INTEGER),
+    Arg("total_reserved", ("total reserved",), ArgKind.INTEGER),
+    Arg("address", ("addr",), ArgKind.INTEGER),
     *COLLECTIVE,
 )
 """What to read of each event."""

@@ -12,6 +12,7 @@ from tui.loaders.kineto.events import Events, sort_out
 from tui.loaders.kineto.facts import FORMAT_NAME, devices_of, is_amd, process_of, session_facts
 from tui.loaders.kineto.gpu_work import activities_of
 from tui.loaders.kineto.legacy import convert_legacy, is_legacy
+from tui.loaders.kineto.memory import memory_events
 from tui.loaders.kineto.ops import Ops, ops_of
 from tui.loaders.kineto.roles import Era
 from tui.loaders.kineto.tell import tell_of
@@ -70,6 +71,7 @@ def convert(trace: Trace, roles: Roles, collector: Collector, *, called: str) ->
             "api_calls": events.calls.select("name", "start_ns", "duration_ns", "pid", "tid", "correlation", "line"),
             "ops": ops.frame.with_columns(iteration_at(marks, ops.frame["start_ns"])),
             "ranges": steps.ranges,
+            "memory_events": memory_events(trace.instants, events.begin_ns),
         }
     )
     for row in devices:

@@ -21,7 +21,7 @@ FORMAT: Final = Format(
     name=FORMAT_NAME,
     title="PyTorch profiler trace",
     recognised_by='a JSON document with "traceEvents" whose events have the categories of PyTorch\'s profiler',
-    feeds=("devices", "activities", "api_calls", "ops", "ranges", "tool_figures"),
+    feeds=("devices", "activities", "api_calls", "ops", "ranges", "tool_figures", "memory_events"),
     record_with="torch.profiler.profile(activities=[CPU, CUDA], record_shapes=True), then export_chrome_trace(FILE)",
 )
 

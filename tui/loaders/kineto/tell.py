@@ -8,6 +8,7 @@ import polars as pl
 
 from tui.loaders.kineto.categories import matching
 from tui.loaders.kineto.facts import TOOL
+from tui.loaders.kineto.memory import EVENT
 
 if TYPE_CHECKING:
     from tui.loaders.chrome.trace import Trace
@@ -39,9 +40,9 @@ def tell_of(trace: Trace, events: Events, ops: Ops, collector: Collector) -> Non
     for name, total_ns, line in _overhead(events).iter_rows():
         figure = {"tool": TOOL, "section": "overhead", "name": name, "value": total_ns, "unit": "ns", "line": line}
         collector.add("tool_figures", figure)
-    memory = trace.instants.filter(pl.col("name").cast(pl.String) == "[memory]").height
-    if memory:
-        collector.issue("info", None, "[memory]", f"memory events, which are not shown: {memory}")
+    lost = trace.instants.filter(matching(trace.instants["name"], EVENT), pl.col("bytes").is_null()).height
+    if lost:
+        collector.issue("warning", None, "[memory]", f"memory events left out, because they tell no size: {lost}")
 
 
 def _overhead(events: Events) -> pl.DataFrame:
