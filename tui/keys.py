@@ -24,6 +24,9 @@ class Scope(StrEnum):
     ITERATIONS = "in iterations"
     CHART = "in the chart of iterations"
     PARTS = "in a view of several parts"
+    OPS = "in views of ops"
+    TYPES = "in the op types"
+    TREE = "in the tree of ops"
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +168,59 @@ ACTIONS: Final = (
     Action("table.detail", "i", "toggle_detail", "details", "Details of the row under the cursor.", T, GO),
     Action("table.cell", "v", "view_cell", "full text", "The whole text of the cell under the cursor.", T, GO),
     Action("table.line", "L", "source_line", "source line", "The line of the input that the row comes from.", T, GO),
+    Action(
+        "ops.group-by",
+        "b",
+        "next_grouping",
+        "group by",
+        "Group by the next thing: name, shapes, launch config, class, instance; in the tree: path, caller, type, ...",
+        Scope.OPS,
+        FIND,
+        footer=True,
+    ),
+    Action("ops.group-back", "B", "previous_grouping", "group back", "Group by the thing before.", Scope.OPS, FIND),
+    Action("ops.tree", "t", "show_in_tree", "in the tree", "The op's place in the tree of groups.", Scope.OPS, GO),
+    Action(
+        "types.figures",
+        "z",
+        "fold_figures",
+        "fold",
+        "Fold or unfold average, least and most of the time under the cursor; on another column: of all times.",
+        Scope.TYPES,
+        FIND,
+        footer=True,
+    ),
+    Action(
+        "tree.fold", "h", "fold", "fold", "Fold the group; on a folded one: to the group around it.", Scope.TREE, MOVE
+    ),
+    Action(
+        "tree.unfold",
+        "l",
+        "unfold",
+        "unfold",
+        "Unfold the group, down to where it first branches; then to its first row.",
+        Scope.TREE,
+        MOVE,
+    ),
+    Action(
+        "tree.fold-level",
+        "z",
+        "fold_level",
+        "fold a level",
+        "Fold the whole tree by one level.",
+        Scope.TREE,
+        FIND,
+        footer=True,
+    ),
+    Action(
+        "tree.unfold-level",
+        "Z",
+        "unfold_level",
+        "unfold a level",
+        "Unfold the whole tree by one level.",
+        Scope.TREE,
+        FIND,
+    ),
     Action(
         "table.find",
         "slash",

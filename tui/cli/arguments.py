@@ -11,6 +11,7 @@ from tui.terminal import COLORS
 
 VIEWS: Final = (
     "dashboard",
+    "op-types",
     "ops",
     "kernels",
     "api",

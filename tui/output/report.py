@@ -18,6 +18,7 @@ from tui.analysis.iterations import tables as iterations
 from tui.analysis.iterations import uses as iteration_uses
 from tui.analysis.iterations import work as iteration_work
 from tui.analysis.iterations.aggregation import words
+from tui.analysis.ops import claimed, type_summary
 from tui.analysis.ops import tables as ops
 from tui.fmt import count, duration, metric
 from tui.model.columns import ColumnKind
@@ -62,6 +63,7 @@ class TableView:
 
 
 VIEWS: Final[Mapping[str, TableView]] = {
+    "op-types": TableView("op-types", Table(type_summary.OP_TYPE_SUMMARY, type_summary.op_type_summary, summed=True)),
     "ops": TableView("ops-and-kernels", Table(ops.OPS, ops.ops, summed=True, spec_for=ops.ops_spec)),
     "kernels": TableView("kernels", Table(kernels.KERNELS, kernels.kernels, summed=True)),
     "api": TableView("api-calls", Table(api.API, api.api, summed=True)),

@@ -186,6 +186,12 @@ class ViewScreen(Screen[None]):
         """Filter the main table."""
         self._main_table().set_filter(text)
 
+    def show_only(self, query: str) -> None:
+        """Show the rows of a filter in the first table, for who comes from another view."""
+        while self.leave_level():
+            pass
+        self.filter_table(query)
+
     def find_in_table(self, text: str) -> None:
         """Find in the main table."""
         self._main_table().set_find(text)

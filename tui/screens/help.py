@@ -33,6 +33,10 @@ TERMINAL_NOTES = (
 )
 
 
+OF_SOME_VIEWS = (Scope.PARTS, Scope.ITERATIONS, Scope.CHART, Scope.OPS, Scope.TYPES, Scope.TREE)
+"""Where keys work that only some views have."""
+
+
 class HelpScreen(ModalScreen[None]):
     """What can be done here; ``/`` narrows it to lines that hold a text.
 
@@ -77,7 +81,7 @@ class HelpScreen(ModalScreen[None]):
         self._here = [
             action
             for action in ACTIONS
-            if action.scope in (scope, Scope.PARTS, Scope.ITERATIONS, Scope.CHART)
+            if action.scope in (scope, *OF_SOME_VIEWS)
             and (action.scope is Scope.LOG or below.action_target(action.method) is not None)
         ]
 

@@ -140,17 +140,17 @@ def _gpu_idle(profile: Profile, tree: OpTree) -> tuple[Ints, Flags]:
         if left < 0:
             told[np.concatenate(tree.levels[: level + 1])] = False
             break
-        filled = _filled(here)
-        sums = filled.group_by("op", "device").agg(
+        stretches = filled(here)
+        sums = stretches.group_by("op", "device").agg(
             (pl.col("end").max() - pl.col("start").min() - (pl.col("end") - pl.col("start")).sum()).alias("idle")
         )
         np.add.at(idle, sums["op"].to_numpy(), sums["idle"].to_numpy())
-        around = tree.parent[filled["op"].to_numpy()]
-        handed = filled.with_columns(pl.Series("op", around)).filter(pl.Series(around != NONE))
+        around = tree.parent[stretches["op"].to_numpy()]
+        handed = stretches.with_columns(pl.Series("op", around)).filter(pl.Series(around != NONE))
     return idle, told
 
 
-def _filled(spans: pl.DataFrame) -> pl.DataFrame:
+def filled(spans: pl.DataFrame) -> pl.DataFrame:
     """The union of the spans of each op and device."""
     by = ("op", "device")
     return (

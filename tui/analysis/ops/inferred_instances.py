@@ -1,0 +1,219 @@
+"""Op instances of sessions that record no ops: consecutive launches of one op type and direction, told by their names.
+
+The ids are like DLProf's: ``CONVOLUTION_16``, ``CONVOLUTION_DATA_3_BPROP``, counted anew in each iteration, so that
+they line up across iterations.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from tui.analysis.memo import once_per_profile
+from tui.analysis.ops.layers_of_ops import with_layers
+from tui.analysis.ops.rules import UNKNOWN, classify
+from tui.analysis.ops.tables import op_name
+from tui.analysis.ops.work import recorded_sessions
+from tui.model.schema import NAME
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tui.model.profile import Profile
+
+    Ints = npt.NDArray[np.int64]
+
+NO_INSTANCE: Final = -1
+"""In place of an instance: no rule knows what the launch does, or its place in time is not known."""
+
+_MIX: Final = np.uint64(0x9E3779B97F4A7C15)
+
+_SCHEMA: Final = pl.Schema(
+    {
+        "session": pl.UInt32,
+        "iteration": pl.Int32,
+        "op_id": pl.String,
+        "op": pl.String,
+        "op_type": NAME,
+        "direction": NAME,
+        "ordinal": pl.UInt32,
+        "layer": pl.String,
+        "device": pl.Int32,
+        "stream": pl.Int64,
+        "start_ns": pl.Int64,
+        "end_ns": pl.Int64,
+        "launches": pl.Int64,
+        "gpu_ns": pl.Int64,
+        "gpu_busy_ns": pl.Int64,
+        "gpu_idle_ns": pl.Int64,
+        "cpu_own_ns": pl.Int64,
+        "cpu_overhead_ns": pl.Int64,
+        "kernels_code": pl.UInt64,
+        "op_source": NAME,
+        "line": pl.UInt32,
+    }
+)
+
+
+@once_per_profile("sessions", "activities", "ops", "layers")
+def inferred_instances(profile: Profile) -> pl.DataFrame:
+    """The op instances of the sessions that record no ops, by session, GPU, stream and time.
+
+    One row per run of launches that follow one another in a stream of an iteration and are of one op type and
+    direction. A launch that no rule knows, or whose start is not known, is in none; it ends the run before it.
+
+    Columns: session, iteration (null outside of the iterations, or where there are none), op_id (type, ordinal within
+    the iteration, ``BPROP``; null outside of the iterations, where nothing tells which one it is), op (type and
+    direction in words), op_type, direction, ordinal, layer (`layers_of_ops`), device, stream, start_ns, end_ns,
+    launches, gpu_ns, gpu_busy_ns (the same: launches of a stream follow one another), gpu_idle_ns (the time between its
+    launches, where that is longer than start times are exact), cpu_own_ns and cpu_overhead_ns (null: a list of launches
+    does not tell), kernels_code (a number that two instances share if they launched the same kernels), op_source, line.
+    """
+    return _found(profile)[0]
+
+
+def instance_of_activities(profile: Profile) -> Ints:
+    """For each row of ``activities`` the row of `inferred_instances` that it is in, or `NO_INSTANCE`."""
+    return _found(profile)[1]
+
+
+@once_per_profile("sessions", "activities", "ops", "layers")
+def _found(profile: Profile) -> tuple[pl.DataFrame, Ints]:
+    activities = profile["activities"]
+    inside = np.full(activities.height, NO_INSTANCE, np.int64)
+    types, code = _types_of(activities["name"])
+    open_session = ~activities["session"].is_in(recorded_sessions(profile).implode())
+    usable = (open_session & activities["start_ns"].is_not_null()).to_numpy()
+    if not usable.any():
+        return pl.DataFrame(schema=_SCHEMA), inside
+    rows = _by_stream(activities, usable)
+    code = code[rows]
+    keys = [activities[name].fill_null(-1).to_numpy()[rows] for name in ("session", "device", "stream", "iteration")]
+    begins = np.ones(len(rows), np.bool_)
+    begins[1:] = code[1:] != code[:-1]
+    for key in keys:
+        begins[1:] |= key[1:] != key[:-1]
+    run = np.cumsum(begins) - 1
+    known = code != NO_INSTANCE
+    # Runs that no rule knows go; the others are numbered anew.
+    number = np.cumsum(known[begins]) - 1
+    inside[rows[known]] = number[run[known]]
+    first = np.flatnonzero(begins & known)
+    if not len(first):
+        return pl.DataFrame(schema=_SCHEMA), inside
+    starts = np.flatnonzero(begins)
+    work = activities.select("start_ns", "duration_ns", "line")[rows]
+    duration = work["duration_ns"].fill_null(0).to_numpy()
+    begin = work["start_ns"].to_numpy()
+    names = activities["name"].to_physical().fill_null(0).to_numpy()[rows].astype(np.uint64)
+    place = (np.arange(len(rows)) - starts[run]).astype(np.uint64)
+    mixed = (names + np.uint64(1)) * _MIX * (np.uint64(2) * place + np.uint64(1))
+    mixed ^= mixed >> np.uint64(29)
+    kept = known[starts]
+
+    def reduced(function: np.ufunc, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+        found: npt.NDArray[np.generic] = function.reduceat(values, starts)[kept]
+        return found
+
+    lines = work["line"].fill_null(np.iinfo(np.uint32).max).to_numpy()
+    table = pl.DataFrame(
+        {
+            "session": keys[0][first],
+            "device": keys[1][first],
+            "stream": keys[2][first],
+            "iteration": keys[3][first],
+            "code": code[first],
+            "start_ns": begin[first],
+            "end_ns": reduced(np.maximum, begin + duration),
+            "launches": reduced(np.add, np.ones(len(rows), np.int64)),
+            "gpu_ns": reduced(np.add, duration),
+            "kernels_code": reduced(np.add, mixed),
+            "line": reduced(np.minimum, lines),
+        }
+    )
+    return _described(profile, table, types), inside
+
+
+def _types_of(names: pl.Series) -> tuple[pl.DataFrame, Ints]:
+    """The distinct op types with their directions, and for each name the row of its own; `NO_INSTANCE`: unknown."""
+    classes = classify(names)
+    types = (
+        classes.filter(pl.col("op_type").cast(pl.String) != UNKNOWN)
+        .select(pl.col("op_type", "direction").cast(pl.String))
+        .unique()
+        .sort("op_type", "direction")
+        .with_row_index("code")
+    )
+    told = classes.with_columns(pl.col("op_type", "direction").cast(pl.String)).join(
+        types, on=["op_type", "direction"], how="left", nulls_equal=True, maintain_order="left"
+    )
+    physical = told["name"].to_physical().to_numpy()
+    by_name = np.full(int(physical.max(initial=0)) + 1, NO_INSTANCE, np.int64)
+    by_name[physical] = told["code"].cast(pl.Int64).fill_null(NO_INSTANCE).to_numpy()
+    codes = by_name[names.to_physical().fill_null(0).to_numpy()]
+    codes[names.is_null().to_numpy()] = NO_INSTANCE
+    return types, codes
+
+
+def _by_stream(activities: pl.DataFrame, usable: npt.NDArray[np.bool_]) -> Ints:
+    """The usable rows by session, GPU and stream, in order of time."""
+    rows = np.flatnonzero(usable)
+    keys = activities.select("session", "device", "stream")
+    if all(keys[name].n_unique() == 1 for name in keys.columns):
+        return rows
+    order = keys[rows].select(pl.arg_sort_by("session", "device", "stream", maintain_order=True)).to_series()
+    by_stream: Ints = rows[order.to_numpy()]
+    return by_stream
+
+
+def _described(profile: Profile, table: pl.DataFrame, types: pl.DataFrame) -> pl.DataFrame:
+    """Instances with their ids, and with what follows from their times."""
+    # A run in which nothing repeats is counted through as one.
+    with_iterations = profile["activities"].filter(pl.col("iteration").is_not_null())["session"].unique()
+    outside = (pl.col("iteration") == -1) & pl.col("session").is_in(with_iterations.implode())
+    unknown = np.iinfo(np.uint32).max
+    resolution = profile["sessions"].select("session", pl.col("start_resolution_ns").fill_null(0).alias("step"))
+    idle = pl.col("end_ns") - pl.col("start_ns") - pl.col("gpu_ns")
+    word = (
+        pl.col("op_type")
+        .str.replace_all(r"\b(?:forward|backward)\b ?", "")
+        .str.to_uppercase()
+        .str.replace_all("[^A-Z0-9]+", "_")
+        .str.strip_chars("_")
+    )
+    suffix = pl.when(pl.col("direction") == "bprop").then(pl.lit("_BPROP")).otherwise(pl.lit(""))
+    described = (
+        table.with_columns(pl.col("session").cast(pl.UInt32))
+        .join(types.with_columns(pl.col("code").cast(pl.Int64)), on="code", how="left", maintain_order="left")
+        .join(resolution, on="session", how="left", maintain_order="left")
+        .with_columns(word.alias("word"), suffix.alias("suffix"), outside.alias("outside"))
+        .with_columns(
+            pl.int_range(1, pl.len() + 1, dtype=pl.UInt32)
+            .over("session", "iteration", "word", "suffix")
+            .alias("ordinal")
+        )
+        .with_columns(
+            op_name(),
+            pl.when("outside").then(None).otherwise("ordinal").alias("ordinal"),
+            pl.when("outside")
+            .then(None)
+            .otherwise(pl.format("{}_{}{}", "word", "ordinal", "suffix"))
+            .alias("op_id"),
+            pl.when(idle > pl.col("step")).then(idle).otherwise(0).alias("gpu_idle_ns"),
+            pl.col("gpu_ns").alias("gpu_busy_ns"),
+            pl.lit(None, pl.Int64).alias("cpu_own_ns"),
+            pl.lit(None, pl.Int64).alias("cpu_overhead_ns"),
+            *(pl.when(pl.col(name) == -1).then(None).otherwise(pl.col(name)).alias(name)
+              for name in ("device", "stream", "iteration")),
+            pl.when(pl.col("line") == unknown).then(None).otherwise("line").alias("line"),
+            pl.when(_is_memory()).then(pl.lit("recorded")).otherwise(pl.lit("inferred")).alias("op_source"),
+        )
+    )  # fmt: skip
+    return with_layers(profile, described).select(pl.col(name).cast(dtype) for name, dtype in _SCHEMA.items())
+
+
+def _is_memory() -> pl.Expr:
+    """Whether an op type is what the input records the work as."""
+    return pl.col("op_type").str.contains("^(?:memcpy|memset|unified memory|whole CUDA graph)")

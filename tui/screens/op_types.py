@@ -1,0 +1,170 @@
+"""Op Type Summary: what ops of each type cost, with figures that fold to their totals."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from textual import on
+
+from tui.analysis.inputs.capabilities import how_to_record, missing
+from tui.analysis.inputs.needs import OPS, START_TIMES
+from tui.analysis.ops.claimed import claimed_words
+from tui.analysis.ops.rules import UNKNOWN
+from tui.analysis.ops.type_summary import FOLDS, OP_TYPE_SUMMARY, op_type_summary
+from tui.analysis.ops.work import recorded_sessions
+from tui.keys import Scope, bindings_for
+from tui.model.columns import ColumnKind
+from tui.query.write import equals_filter
+from tui.screens.kernels import no_kernels
+from tui.screens.single import TableScreen
+from tui.widgets.kernel_details import below
+from tui.widgets.note_line import NoteLine
+from tui.widgets.table_pane import TablePane
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    import polars as pl
+    from textual.widget import Widget
+
+    from tui.analysis.ops.type_summary import ColumnFold
+    from tui.model.columns import Column
+    from tui.model.history import Place
+    from tui.model.view import TableSpec
+    from tui.widgets.details import Details
+
+FIGURES = frozenset(name for fold in FOLDS for name in fold.others)
+
+
+def titled(folded: Collection[str], *, ascii_only: bool) -> TableSpec:
+    """The table with a sign at the totals whose figures are folded; figures that are not are shown before all else.
+
+    Args:
+        folded: Names of the columns that are not shown.
+        ascii_only: The sign is to be of ASCII.
+    """
+    sign = "+" if ascii_only else "▸"
+    closed = {fold.total for fold in FOLDS if set(fold.others) <= set(folded)}
+
+    def shown(column: Column) -> Column:
+        if column.name in closed:
+            return replace(column, title=f"{column.title} {sign}")
+        return replace(column, priority=2) if column.name in FIGURES else column
+
+    return replace(OP_TYPE_SUMMARY, columns=tuple(shown(column) for column in OP_TYPE_SUMMARY.columns))
+
+
+def ops_filter(row: Mapping[str, Any], *, recorded: bool, several: bool) -> str:
+    """The filter of Ops and Kernels, by name, that shows the ops of a row.
+
+    Args:
+        row: Of `op_type_summary`.
+        recorded: Whether its session records ops.
+        several: Whether there are several sessions.
+    """
+    text, op_type = ColumnKind.TEXT, row["op_type"]
+    if recorded and row["op_source"] is None:
+        # Work without an op stands under its reason.
+        terms = [equals_filter("op", op_type, text)]
+    else:
+        term = equals_filter("op_type", op_type, text)
+        if recorded and op_type == UNKNOWN:
+            term = f"({term} | {equals_filter('op_type', None, text)})"
+        terms = [term, *(['!op:"(no op: "'] if recorded else [])]
+    if several:
+        terms.append(equals_filter("session", row["session"], ColumnKind.NUMBER))
+    return " ".join(terms)
+
+
+class OpTypesScreen(TableScreen):
+    """One row an op type; ``enter`` goes to its ops."""
+
+    VIEW = "op-types"
+    SPEC = OP_TYPE_SUMMARY
+    BINDINGS: ClassVar = bindings_for(Scope.TYPES)
+    HELP: ClassVar = (
+        "Ops by what they do. z folds or unfolds average, least and most of the time under the cursor.\n"
+        "Times are what ops spent themselves, without ops within them: the types add up to all GPU time.\n"
+        "enter goes to the ops of a type. Where ops are not recorded, launches of one type in a row count as a call."
+    )
+
+    def compose_body(self) -> Iterable[Widget]:
+        """The table, and what it does not claim."""
+        yield NoteLine(id="claimed")
+        yield from super().compose_body()
+
+    def rows(self) -> pl.DataFrame:
+        """The types."""
+        return op_type_summary(self.profile)
+
+    def empty(self) -> str:
+        """Why there is no type."""
+        return no_kernels(self.profile)
+
+    @property
+    def _pane(self) -> TablePane:
+        return self.query_one("#table", TablePane)
+
+    def on_mount(self) -> None:
+        """Begin with all figures folded."""
+        self._pane.change(hidden=FIGURES)
+        super().on_mount()
+
+    def populate(self) -> None:
+        """Fill the table, and say what no type claims."""
+        super().populate()
+        self.query_one(NoteLine).show(claimed_words(self.profile))
+        self._show_titles()
+
+    def restore(self, place: Place) -> None:
+        """Return to a place, with the signs of its folded columns."""
+        super().restore(place)
+        self._show_titles()
+
+    def _show_titles(self) -> None:
+        pane = self._pane
+        pane.show(
+            pane.frame,
+            empty=self.empty() if pane.frame.is_empty() else "",
+            spec=titled(pane.state.hidden, ascii_only=self.program.ascii_only),
+        )
+
+    def action_fold_figures(self) -> None:
+        """Fold or unfold the figures of the time under the cursor; on another column those of all times."""
+        pane = self._pane
+        here = pane.table.cursor_column
+        folds: tuple[ColumnFold, ...] = tuple(fold for fold in FOLDS if fold.holds(here)) or FOLDS
+        others = frozenset(name for fold in folds for name in fold.others)
+        hidden = pane.state.hidden
+        closes = not others & hidden if len(folds) == 1 else not others <= hidden
+        pane.table.move_to_column(folds[0].total if len(folds) == 1 else here)
+        pane.change(hidden=hidden | others if closes else hidden - others)
+        self._show_titles()
+
+    def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
+        """Every figure, and why some are not known."""
+        told = super().details(pane, row)
+        why = []
+        if row["op_source"] != "recorded" and row["cpu_own_ns"] is None:
+            why.append(
+                ("CPU times", "the launches do not say which CPU time is the op's", how_to_record(self.profile, OPS))
+            )
+        if row["gpu_avg_ns"] is None and any(need.name == START_TIMES.name for need in missing(self.profile)):
+            why.append(
+                (
+                    "Times of a call",
+                    "totals do not tell one call from another",
+                    how_to_record(self.profile, START_TIMES),
+                )
+            )
+        return below(told, [("Not known", why)])
+
+    @on(TablePane.RowOpened)
+    def _go_to_ops(self, event: TablePane.RowOpened) -> None:
+        event.prevent_default()
+        row: dict[str, Any] = event.row
+        recorded = row["session"] in recorded_sessions(self.profile).to_list()
+        several = self.profile["sessions"].height > 1
+        query = ops_filter(row, recorded=recorded, several=several)
+        self.program.go("ops-and-kernels", lambda screen: screen.show_only(query))
