@@ -10,19 +10,14 @@ from tui.analysis.duration_spread import spread, variants
 from tui.analysis.inputs.capabilities import how_to_record, why_none
 from tui.analysis.inputs.needs import GPU_WORK, START_TIMES
 from tui.analysis.kernels import KERNELS, LAUNCHES, kernels, launches
-from tui.analysis.launches.config import launch_config
-from tui.analysis.launches.measured_metrics import measured_metrics
-from tui.analysis.launches.neighbours import neighbours
-from tui.analysis.launches.origin import launch_origin
 from tui.analysis.launches.profile_next import profile_next
-from tui.analysis.occupancy.advice import advice_for
 from tui.analysis.what_if import what_if
 from tui.fitting import shorten_symbol
 from tui.model.names import short_name
+from tui.screens.launch import details_of_launch
 from tui.screens.linked import Level, LinkedTablesScreen, Row
 from tui.widgets.details import row_details
 from tui.widgets.kernel_details import below, gain_lines, next_lines, slow_lines, variant_lines
-from tui.widgets.launch_details import launch_details
 from tui.widgets.spark import histogram_line
 
 if TYPE_CHECKING:
@@ -83,21 +78,7 @@ class LaunchScreen(LinkedTablesScreen):
 
     def launch(self, activity: int) -> Details:
         """Everything that is known of a launch."""
-        config = launch_config(self.profile, activity, gpu=self.program.options.gpu)
-        origin = launch_origin(self.profile, activity)
-        # Another session may have measured it, whichever session is shown.
-        measured = measured_metrics(self.program.whole_profile or self.profile, activity)
-        around = neighbours(self.profile, activity)
-        return launch_details(
-            config,
-            origin,
-            *around,
-            measured,
-            has_log=bool(self.profile.texts),
-            advice=advice_for(config),
-            gains=what_if(self.profile, pl.Series([activity], dtype=pl.UInt32)),
-            further=profile_next(self.profile, activity),
-        )
+        return details_of_launch(self, activity)
 
     def _kernel(self, pane: TablePane, row: Row) -> Details:
         """The values of a kernel, the spread of its durations, and what its launches tell together."""
