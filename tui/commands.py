@@ -45,6 +45,17 @@ def _sort(app: ProftuiApp, rest: str) -> None:
     _with_table(app, lambda screen: screen.sort_table(rest))
 
 
+def _top(app: ProftuiApp, rest: str) -> None:
+    if rest != "all" and not (rest.isdecimal() and int(rest)):
+        raise CommandError("top needs a number of rows, or all")
+
+    def show(screen: ViewScreen) -> None:
+        if screen.table is not None:
+            screen.table.show_first(None if rest == "all" else int(rest))
+
+    _with_table(app, show)
+
+
 def _session(app: ProftuiApp, rest: str) -> None:
     if rest in ("", "all"):
         app.choose_session(None)
@@ -101,6 +112,7 @@ COMMANDS: Final[dict[str, tuple[Callable[[ProftuiApp, str], None], str]]] = {
     "filter": (_filter, "keep the rows that match"),
     "find": (_find, "highlight the rows that match"),
     "sort": (_sort, "by a column; -column: largest first; several with commas"),
+    "top": (_top, "show only so many rows, the first ones in the order shown; all"),
     "session": (_session, "show one session by its number, or all"),
     "aggregate": (_aggregate, "show some iterations in every view: 3:7, 3:, :7 or 5; all"),
     "key": (_key, "iterations end where this kernel, op, range or API call ends; without a name: as before"),

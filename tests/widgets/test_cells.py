@@ -66,7 +66,7 @@ def test_a_name_of_a_hundred_thousand_characters_costs_a_cell() -> None:
 
 @pytest.mark.parametrize("name", [column.name for column in SPEC.columns])
 def test_every_value_fits_the_width_of_its_column(name: str) -> None:
-    written = writers(SPEC.columns, KERNELS, TableState(), weight="total_ns")[name]
+    written = writers(SPEC.columns, KERNELS, TableState())[name]
     for value in KERNELS[name].to_list():
         assert "#" not in written.fitted(value, written.width)
         if written.column.kind is not ColumnKind.SYMBOL:

@@ -19,7 +19,7 @@ STYLES = TableStyles(**{name: Style(color=f"color({place + 16})") for place, nam
 
 def painter(frame: pl.DataFrame, width: int, *, full_names: bool = False) -> TablePainter:
     state = TableState(full_names=full_names)
-    written = writers(SPEC.columns, frame, state, weight="total_ns")
+    written = writers(SPEC.columns, frame, state)
     layout = lay_out(
         SPEC.columns,
         {name: one.width_sorted_by(1) for name, one in written.items()},

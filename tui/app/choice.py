@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from textual import work
 from textual.app import App
 
 from tui.commands import CommandError
+from tui.model.aggregation import MadeAggregation
 from tui.model.errors import ProftuiError
+from tui.state.arrangements import Arrangements
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import PurePath
 
     from tui.model.aggregation import Aggregation
@@ -20,6 +27,13 @@ if TYPE_CHECKING:
 MESSAGE_SECONDS: Final = 3.0
 WARNING_SECONDS: Final = 8.0
 """How long a message stays on the screen."""
+
+ROWS_AT_ONCE: Final = 300_000
+"""Of more launches, calls and ops than this, other iterations are worked out in a thread."""
+BUSY_AFTER: Final = 0.15
+"""Seconds before it is said that they are."""
+CUTS_KEPT: Final = 3
+"""So many ways to cut the sessions into iterations are kept, to go back to at once."""
 
 
 class ChoosingApp(App[None]):
@@ -40,17 +54,31 @@ class ChoosingApp(App[None]):
         """The only session that the views show, or None for all."""
         self.aggregation = options.aggregation
         """The iterations that the views show."""
+        self.carried = ""
+        """The filter that the user carries from view to view."""
+        self.arrangements = Arrangements()
+        """How tables were arranged, in this run and before."""
+        self.aggregations: list[MadeAggregation] = []
+        """What was chosen so far, in the order in which it was chosen first."""
+        self.working = ""
+        """What is being worked out, in a word."""
+        self._choice = 0
+        self._cut_of: Profile | None = None
+        self._cuts: dict[tuple[int | None, str | None], Profile] = {}
         self._screens: dict[str, ViewScreen] = {}
         self._profile: Profile | None = None
 
     @property
     def profile(self) -> Profile:
         """What the views show: the session and the iterations that were chosen, of everything read."""
-        assert self.whole_profile is not None, "views open only after a profile is there"
         if self._profile is None:
-            whole = self.whole_profile
-            self._profile = self._chosen(whole, self.session, self.aggregation)
+            self._profile = self._chosen(self.session, self.aggregation)
         return self._profile
+
+    @property
+    def all_iterations(self) -> Profile:
+        """The session that was chosen with all its iterations, as the key cuts it."""
+        return self._cut(self.session, self.aggregation.key) if self.aggregation.is_part else self.profile
 
     def choose_session(self, session: int | None) -> None:
         """Show one session in every view, or all of them."""
@@ -67,16 +95,83 @@ class ChoosingApp(App[None]):
 
     def _choose(self, session: int | None, wanted: Aggregation) -> None:
         assert self.whole_profile is not None
+        self._choice += 1
+        if sum(self.whole_profile[name].height for name in ("activities", "api_calls", "ops")) > ROWS_AT_ONCE:
+            self.set_timer(BUSY_AFTER, partial(self._show_working, self._choice))
+            self._choose_in_thread(self._choice, session, wanted)
+            return
         try:
-            profile = self._chosen(self.whole_profile, session, wanted)
+            profile = self._chosen(session, wanted)
         except ProftuiError as error:
             raise CommandError(str(error)) from error
+        self._show_chosen(profile, session, wanted)
+
+    @work(thread=True, group="choose")
+    def _choose_in_thread(self, choice: int, session: int | None, wanted: Aggregation) -> None:
+        try:
+            profile = self._chosen(session, wanted)
+        except ProftuiError as error:
+            self.call_from_thread(self._take_choice, choice, partial(self.say, str(error), severity="error"))
+            return
+        self.call_from_thread(self._take_choice, choice, partial(self._show_chosen, profile, session, wanted))
+
+    def _take_choice(self, choice: int, take: Callable[[], None]) -> None:
+        # Something else may have been asked for in the meantime.
+        if choice == self._choice:
+            self._choice += 1
+            self._show_words("")
+            take()
+
+    def _show_working(self, choice: int) -> None:
+        if choice == self._choice:
+            self._show_words("aggregating")
+
+    def _show_words(self, words: str) -> None:
+        self.working = words
+        for screen in self._screens.values():
+            if screen.is_current:
+                screen.show_crumbs()
+
+    def _show_chosen(self, profile: Profile, session: int | None, wanted: Aggregation) -> None:
+        self.remember_aggregation(None)
         self._profile, self.session, self.aggregation = profile, session, wanted
+        self.remember_aggregation(datetime.now())
         for screen in self._screens.values():
             screen.profile_changed()
 
-    @staticmethod
-    def _chosen(whole: Profile, session: int | None, wanted: Aggregation) -> Profile:
+    def remember_aggregation(self, at: datetime | None) -> None:
+        """Put the present aggregation on the list of those made so far; one that is there already stays where it is."""
+        if at is None and self.aggregations:
+            return
+        known = self.profile.steps
+        number = 0 if known is None else known["iteration"].count()
+        made = MadeAggregation(self.aggregation, number, at)
+        same = [place for place, earlier in enumerate(self.aggregations) if earlier.chosen == made.chosen]
+        if same:
+            self.aggregations[same[0]] = replace(made, at=self.aggregations[same[0]].at)
+        else:
+            self.aggregations.append(made)
+
+    def _cut(self, session: int | None, key: str | None) -> Profile:
+        """A session, or all of them, with the iterations that end with a key.
+
+        Raises:
+            ProftuiError: There is no such key.
+        """
+        from tui.analysis.iterations.tables import with_iterations
+
+        whole = self.whole_profile
+        assert whole is not None, "views open only after a profile is there"
+        if self._cut_of is not whole:
+            self._cut_of = whole
+            self._cuts.clear()
+        if (session, key) not in self._cuts:
+            while len(self._cuts) >= CUTS_KEPT:
+                self._cuts.pop(next(iter(self._cuts)))
+            self._cuts[session, key] = with_iterations(whole if session is None else whole.only_session(session), key)
+        return self._cuts[session, key]
+
+    def _chosen(self, session: int | None, wanted: Aggregation) -> Profile:
         """What is to be shown.
 
         Raises:
@@ -84,7 +179,7 @@ class ChoosingApp(App[None]):
         """
         from tui.analysis.iterations.aggregation import aggregated
 
-        return aggregated(whole if session is None else whole.only_session(session), wanted)
+        return aggregated(self._cut(session, wanted.key), wanted)
 
     # --- what is said -------------------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from textual.widgets import Input
 from tui.app.loading import LoadingApp
 from tui.commands import CommandError, ProftuiProvider, run_command
 from tui.keys import Scope, bindings_for
+from tui.model.aggregation import Aggregation
 from tui.theme import DARK, LIGHT, theme_name
 from tui.views import VIEWS
 from tui.widgets.ascii_scrollbar import AsciiScrollBarRender
@@ -86,6 +87,20 @@ class ProftuiApp(LoadingApp):
 
         self.push_screen(sessions_menu(self.whole_profile, self.session), chosen)
 
+    def action_aggregations_menu(self) -> None:
+        """Choose one of the aggregations made so far."""
+        from tui.screens.aggregations_menu import ALL, aggregations_menu
+
+        if self.whole_profile is None:
+            return
+        self.remember_aggregation(None)
+
+        def chosen(place: str | None) -> None:
+            if place is not None:
+                self.choose_iterations(Aggregation() if place == ALL else self.aggregations[int(place)].chosen)
+
+        self.push_screen(aggregations_menu(self.aggregations, self.aggregation), chosen)
+
     def action_help(self) -> None:
         """Help for the focused pane."""
         from tui.screens.help import HelpScreen
@@ -135,6 +150,7 @@ def run_app(options: OpenOptions) -> int:
 
     app = ProftuiApp(options)
     app.run(mouse=options.mouse)
+    app.arrangements.write()
     for error in app.load_errors:
         print(f"proftui: {plain(str(error))}", file=sys.stderr)
     return app.return_code or (2 if app.load_errors else 0)

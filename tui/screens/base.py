@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from textual import on
@@ -43,6 +42,9 @@ class ViewScreen(Screen[None]):
     HELP: ClassVar[str] = ""
     """Three lines for the help: what the view shows and where its numbers come from."""
 
+    _is_behind: bool = False
+    """Whether another profile has been chosen since it was filled."""
+
     _focused_before: Widget | None = None
     """What had the focus before a command was typed."""
 
@@ -76,13 +78,28 @@ class ViewScreen(Screen[None]):
 
     def on_mount(self) -> None:
         """Fill the view as soon as it is there."""
+        self._is_behind = False
         self.populate()
         self.show_crumbs()
 
     def profile_changed(self) -> None:
-        """The file was read again, or another session was chosen."""
-        if self.is_attached:
+        """Another profile is to be shown: at once where the view is on the screen, else when it is gone to."""
+        self._is_behind = True
+        if self.program.view_screen is self:
+            self.catch_up()
+
+    def catch_up(self) -> None:
+        """Show the present profile, if what is shown is an earlier one."""
+        if self._is_behind and self.is_attached:
+            self._is_behind = False
             self.populate()
+            self.show_crumbs()
+
+    def carried_changed(self) -> None:
+        """Another filter is carried from view to view, or none."""
+        if self.is_attached:
+            for pane in self.query(TablePane):
+                pane.apply_again()
             self.show_crumbs()
 
     # --- where the user is -------------------------------------------------------------------------------------------
@@ -105,6 +122,8 @@ class ViewScreen(Screen[None]):
         issues = whole["issues"].filter(whole["issues"]["severity"] != "info").height
         return [
             self.program.reading_again,
+            self.program.working,
+            f"filter: {self.program.carried} (carried)" if self.program.carried else "",
             f"partial: {whole.partial}" if whole.partial else "",
             f"{issues} issue{'s' if issues != 1 else ''}" if issues else "",
             ""
@@ -208,7 +227,7 @@ class ViewScreen(Screen[None]):
                     f"this table has no column {wanted}; it has {', '.join(c.name for c in pane.spec.columns)}"
                 )
             by.append((match[0], word.startswith("-")))
-        pane.state = replace(pane.state, sort=tuple(by))
+        pane.set_sort(tuple(by))
 
     # --- details and source lines ------------------------------------------------------------------------------------
 
@@ -237,6 +256,18 @@ class ViewScreen(Screen[None]):
             return
         session = (event.row or {}).get("session")
         self.program.go_to_line(int(event.line), session if isinstance(session, int) else None)
+
+    @on(TablePane.TimelineRequested)
+    def _go_to_timeline(self, event: TablePane.TimelineRequested) -> None:
+        row = event.row
+
+        def arrange(screen: ViewScreen) -> None:
+            from tui.screens.timeline import TimelineScreen
+
+            assert isinstance(screen, TimelineScreen)
+            screen.show_row(row)
+
+        self.program.go("timeline", arrange)
 
     # --- the command line --------------------------------------------------------------------------------------------
 

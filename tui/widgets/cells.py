@@ -217,7 +217,7 @@ def writers(
     frame: pl.DataFrame,
     state: TableState,
     *,
-    weight: str = "",
+    share_of: float | None = None,
     pinned: str = "",
     ascii_only: bool = False,
 ) -> dict[str, CellWriter]:
@@ -227,19 +227,17 @@ def writers(
         columns: The columns; the frame has them all.
         frame: The rows.
         state: Units, shares and names as the user wants them.
-        weight: The column whose sum shares are taken of.
+        share_of: What shares are taken of, in nanoseconds; None where there is no such total.
         pinned: The column that has the room that the others leave.
         ascii_only: Write ASCII characters alone.
     """
-    total = frame[weight].sum() if weight and weight in frame.columns else None
-    total_ns = float(total) if isinstance(total, (int, float)) else None
     units = frame[UNIT_COLUMN] if UNIT_COLUMN in frame.columns else None
     return {
         column.name: CellWriter(
             column,
             frame[column.name],
             state,
-            total_ns=total_ns,
+            total_ns=share_of,
             units=units if column.kind is ColumnKind.MEASURE else None,
             is_pinned=column.name == pinned,
             ascii_only=ascii_only,

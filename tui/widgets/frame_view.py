@@ -90,6 +90,8 @@ class FrameView(ScrollView, can_focus=True):
         self.arrangement = TableState()
         """Order, hidden columns, units and names; filter and cursor are not taken from it."""
         self.rows = TableRows(pl.DataFrame())
+        self.share_of: float | None = None
+        """What shares of durations are taken of; None where there is nothing to take them of."""
         self.marks: set[int] = set()
         """Marked rows, as row numbers of the frame."""
         self.kept_row: int | None = None
@@ -101,6 +103,8 @@ class FrameView(ScrollView, can_focus=True):
         self.cursor_column = ""
         self._first_column = 0
         self._columns: tuple[Column, ...] = ()
+        self._shown_spec: TableSpec | None = None
+        """The table that the columns are of."""
         self._writers: dict[str, CellWriter] = {}
         self._painter: TablePainter | None = None
         self._strips: dict[tuple[int, RowLook], Strip] = {}
@@ -113,17 +117,29 @@ class FrameView(ScrollView, can_focus=True):
 
     # --- data --------------------------------------------------------------------------------------------------------
 
-    def set_rows(self, rows: TableRows, *, cursor_row: int = 0, found: pl.Series | None = None) -> None:
+    def set_rows(
+        self,
+        rows: TableRows,
+        *,
+        cursor_row: int = 0,
+        found: pl.Series | None = None,
+        share_of: float | None = None,
+    ) -> None:
         """Show these rows.
 
         Args:
             rows: What to show.
             cursor_row: The shown row that the cursor stands on.
             found: The shown rows that a search found, in ascending order.
+            share_of: What shares of durations are taken of.
         """
-        if rows.frame is not self.rows.frame:
+        is_other = rows.frame is not self.rows.frame or self.spec is not self._shown_spec
+        if is_other or share_of != self.share_of:
             self._writers.clear()
+        self.share_of = share_of
+        if is_other:
             self._columns = weighed(self.spec, rows.frame)
+            self._shown_spec = self.spec
         self.rows = rows
         self._found = pl.Series(dtype=pl.UInt32) if found is None else found
         self.cursor_row = max(0, min(cursor_row, len(rows) - 1))
@@ -134,11 +150,11 @@ class FrameView(ScrollView, can_focus=True):
 
     def arrange_columns(self, state: TableState) -> None:
         """Take over order, hidden columns, sort markers, units and names."""
-        if (state.unit, state.as_share, state.full_names) != (
-            self.arrangement.unit,
-            self.arrangement.as_share,
-            self.arrangement.full_names,
-        ):
+        before = self.arrangement
+        if (state.unit, state.as_share, state.full_names) != (before.unit, before.as_share, before.full_names):
+            self._writers.clear()
+        elif not state.hidden >= before.hidden:
+            # What was hidden from the beginning has no writer yet.
             self._writers.clear()
         self.arrangement = state
         self._redraw()
@@ -156,7 +172,8 @@ class FrameView(ScrollView, can_focus=True):
     @property
     def sort(self) -> Sort:
         """The order of the rows, for the headings."""
-        return self.spec.sort if self.arrangement.sort is None else self.arrangement.sort
+        wanted = self.spec.sort if self.arrangement.sort is None else self.arrangement.sort
+        return tuple(by for by in wanted if by[0] in self.rows.frame.columns)
 
     def current_column(self) -> Column | None:
         """The column under the cursor."""
@@ -210,7 +227,7 @@ class FrameView(ScrollView, can_focus=True):
                 self.columns(),
                 self.rows.frame,
                 self.arrangement,
-                weight=self.spec.weight,
+                share_of=self.share_of,
                 pinned=self.spec.pinned,
                 ascii_only=self.ascii_only,
             )

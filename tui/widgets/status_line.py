@@ -29,7 +29,17 @@ class TableStatus:
     """How much of the weight column the shown rows hold, 0 to 100; None where nothing is left out or unknown."""
     weight_title: str = ""
     """What the share is of: ``time``."""
+    is_cut: bool = False
+    """Whether only the first of the rows are shown."""
+    small: str = ""
+    """How many rows are hidden as small, and what they hold; empty where none are."""
+    shares_of: str = ""
+    """What durations are shown as shares of: ``all`` or ``shown``."""
     filter: str = ""
+    carried: str = ""
+    """The filter that is carried from view to view."""
+    carried_reason: str = ""
+    """Why that one does not apply here."""
     find: str = ""
     found: int = 0
     found_at: int | None = None
@@ -46,7 +56,8 @@ class TableStatus:
     def parts(self) -> list[tuple[int, str]]:
         """Importance (1 stays longest) and text of each part, in order of display."""
         is_filtered = self.shown != self.total or bool(self.filter)
-        rows = f"{count(self.shown)} of {count(self.total)} rows" if is_filtered else f"{count(self.total)} rows"
+        first = "first " if self.is_cut else ""
+        rows = f"{first}{count(self.shown)} of {count(self.total)} rows" if is_filtered else f"{count(self.total)} rows"
         if self.total == 1 and not is_filtered:
             rows = "1 row"
         parts = [(1, f"{self.title}: {rows}" if self.title else rows)]
@@ -54,6 +65,11 @@ class TableStatus:
             parts.append((3, f"{percent(self.weight_share)} of {self.weight_title}"))
         if self.busy:
             parts.append((1, self.busy))
+        if self.small:
+            parts.append((2, f"{self.small} hidden: x shows"))
+        if self.carried:
+            said = f"not here: {self.carried_reason}" if self.carried_reason else self.carried
+            parts.append((2, f"carried filter {said}"))
         if self.find:
             place = f"{count(self.found_at)}/{count(self.found)}" if self.found_at else f"{count(self.found)} found"
             parts.append((2, f"find {place}" if self.found else "find: no match"))
@@ -61,6 +77,8 @@ class TableStatus:
             parts.append((2, self.marks))
         if self.marks_average:
             parts.append((4, f"avg {self.marks_average}"))
+        if self.shares_of:
+            parts.append((4, f"% of {self.shares_of}"))
         if self.filter:
             parts.append((4, f"filter {self.filter}"))
         if self.sorted_by:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.message import Message
@@ -11,22 +11,18 @@ from tui.fmt import count
 from tui.keys import Scope, bindings_for
 from tui.model.columns import Column, ColumnKind
 from tui.widgets.cell_dialog import CellDialog
-from tui.widgets.column_chooser import ColumnChoice, ColumnChooser
 from tui.widgets.copying import copy_text
 from tui.widgets.export_dialog import ExportDialog
 from tui.widgets.frame_table import MOVE_IDS, FrameTable
-from tui.widgets.table_search import TableSearch
+from tui.widgets.table_arranging import TableArranging
 
 if TYPE_CHECKING:
     import polars as pl
 
     from tui.widgets.table_view import Row
 
-UNITS: Final = ("auto", "s", "ms", "us", "ns")
-"""In the order that they are gone through."""
 
-
-class TablePane(TableSearch):
+class TablePane(TableArranging):
     """A table that can be searched, filtered, sorted, arranged, copied and exported."""
 
     BINDINGS: ClassVar = [
@@ -66,6 +62,11 @@ class TablePane(TableSearch):
             super().__init__(pane, row)
             self.line = line
 
+    class TimelineRequested(_OfRow):
+        """The user wants to see a row in the timeline."""
+
+        row: Row
+
     class StateChanged(Message):
         """Filter, search, order, columns or marks have changed."""
 
@@ -84,6 +85,7 @@ class TablePane(TableSearch):
 
     def state_changed(self) -> None:
         """Tell that the table is arranged otherwise."""
+        super().state_changed()
         self.post_message(self.StateChanged(self))
 
     # --- going in ----------------------------------------------------------------------------------------------------
@@ -112,6 +114,12 @@ class TablePane(TableSearch):
             line = row.get("line")
             self.post_message(self.SourceLineRequested(self, line if isinstance(line, int) else None, row))
 
+    def action_show_in_timeline(self) -> None:
+        """Ask for the place of the row in the timeline."""
+        row = self.current_row
+        if row is not None:
+            self.post_message(self.TimelineRequested(self, row))
+
     def action_view_cell(self) -> None:
         """Show the whole text of the cell under the cursor."""
         column, row = self.table.current_column(), self.current_row
@@ -123,76 +131,6 @@ class TablePane(TableSearch):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """While something is typed, the footer leaves out the keys that would only be typed."""
         return not (action == "find" and self.query_bar.is_open)
-
-    # --- order and looks ---------------------------------------------------------------------------------------------
-
-    @on(FrameTable.HeaderClicked)
-    def _header_clicked(self, event: FrameTable.HeaderClicked) -> None:
-        event.stop()
-        self.table.move_to_column(event.column)
-        self._cycle_sort(event.column)
-
-    def action_sort_column(self) -> None:
-        """Sort by the column under the cursor: largest first, smallest first, as it came."""
-        column = self.table.current_column()
-        if column is not None:
-            self._cycle_sort(column.name)
-
-    def _cycle_sort(self, name: str) -> None:
-        now = self._state.sort
-        if now == ((name, True),):
-            self.set_sort(((name, False),))
-        elif now == ((name, False),):
-            self.set_sort(None)
-        else:
-            self.set_sort(((name, True),))
-
-    def action_sort_left(self) -> None:
-        """Sort by the column to the left of the one that is sorted by."""
-        self._move_sort(-1)
-
-    def action_sort_right(self) -> None:
-        """Sort by the column to the right of the one that is sorted by."""
-        self._move_sort(1)
-
-    def _move_sort(self, step: int) -> None:
-        sequence = self.table.table_layout.sequence
-        name, falls = self.table.sort[0] if self.table.sort else (self.table.cursor_column, True)
-        if name not in sequence:
-            name = self.table.cursor_column
-        place = sequence.index(name) + step
-        if 0 <= place < len(sequence):
-            self.table.move_to_column(sequence[place])
-            self.set_sort(((sequence[place], falls),))
-
-    def action_toggle_names(self) -> None:
-        """Short names, or full ones."""
-        self.change(full_names=not self._state.full_names)
-
-    def action_cycle_units(self) -> None:
-        """The next unit of time."""
-        unit = UNITS[(UNITS.index(self._state.unit) + 1) % len(UNITS)]
-        self.change(unit=unit)
-        self.notify(f"times in {'the unit that fits' if unit == 'auto' else unit.replace('us', 'µs')}", markup=False)
-
-    def action_toggle_share(self) -> None:
-        """Durations as times, or as shares of the table's total."""
-        if self.spec.weight not in self.frame.columns:
-            self.notify("this table has no total to take shares of", markup=False)
-            return
-        self.change(as_share=not self._state.as_share)
-
-    def action_choose_columns(self) -> None:
-        """Choose and order the columns."""
-        present = [column for column in self.spec.columns if column.name in self.frame.columns]
-        order = {name: place for place, name in enumerate(self._state.order)}
-        columns = sorted(present, key=lambda column: order.get(column.name, len(order)))
-        chooser = ColumnChooser(columns, self._state.hidden, pinned=self.spec.pinned)
-        self.app.push_screen(chooser, self._columns_chosen)
-
-    def _columns_chosen(self, choice: ColumnChoice | None) -> None:
-        if choice is not None:
-            self.change(order=choice.order, hidden=choice.hidden)
 
     # --- marks, copies, exports --------------------------------------------------------------------------------------
 

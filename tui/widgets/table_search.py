@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from textual import on
 
-from tui.query.complete import suggestion
+from tui.query.carry import carriable
+from tui.query.complete import begun, suggestion
 from tui.query.errors import QueryError
 from tui.query.write import equals_filter, narrowed
 from tui.text import plain
@@ -81,6 +82,43 @@ class TableSearch(TableView):
     def action_filter(self) -> None:
         """Open the bar to filter."""
         self._open(QueryMode.FILTER)
+
+    def action_filter_column(self) -> None:
+        """Open the bar to filter by the column under the cursor, besides what is filtered by."""
+        column = self.table.current_column()
+        if column is None:
+            return
+        term, hint = begun(column, self.spec.columns, self.frame)
+        try:
+            text = narrowed(self._state.filter, term)
+        except QueryError:
+            # What stands there is not finished: it is to be mended first.
+            self.action_filter()
+            return
+        self._open(QueryMode.FILTER)
+        self.query_bar.open(QueryMode.FILTER, text)
+        self.query_bar.answer(plain(f"{column.title}: {hint}"))
+
+    def action_carry_filter(self) -> None:
+        """Carry the filter of this table into every view; without one, carry nothing any longer."""
+        carry = getattr(self.app, "carry_filter", None)
+        if carry is None:
+            return
+        own, carried = self._state.filter, self.carried
+        if not own:
+            carry("")
+            said = "the filter is no longer carried" if carried else "no filter to carry: f sets one"
+            self.notify(said, markup=False)
+            return
+        try:
+            spelled_out = carriable(own, columns=self.spec.columns, units=self.units())
+            carry(narrowed(carried, spelled_out) if carried else spelled_out)
+        except QueryError as error:
+            self.notify(plain(f"the filter is not finished: {error}"), severity="warning", markup=False)
+            return
+        # It is lifted out of this table: it goes with the user, and C drops it everywhere at once.
+        self.change(filter="")
+        self.notify(plain(f"every view is filtered by {self.carried}; C drops it"), markup=False)
 
     def _open(self, mode: QueryMode) -> None:
         if not self.query_bar.is_open:

@@ -10,8 +10,7 @@ from textual import on, work
 from textual.containers import Vertical
 from textual.worker import Worker, WorkerState
 
-from tui.fmt import count, format_value, percent
-from tui.model.columns import ColumnKind
+from tui.fmt import count
 from tui.model.view import Sort, TableSpec, TableState
 from tui.query.apply import Applied, apply
 from tui.text import plain
@@ -19,6 +18,7 @@ from tui.widgets.cells import units_of
 from tui.widgets.frame_table import FrameTable
 from tui.widgets.status_line import StatusLine, TableStatus
 from tui.widgets.table_rows import Key, TableRows
+from tui.widgets.table_words import marks_in_words, small_in_words, sorted_by, weight_title
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -35,6 +35,10 @@ ROWS_AT_ONCE: Final = 50_000
 
 APPLY: Final = "apply"
 """The group of the threads that filter and sort."""
+APPLIED: Final = frozenset(
+    {"filter", "find", "sort", "most_rows", "hides_small", "as_share", "share_of_shown", "hidden"}
+)
+"""The parts of the state that decide which rows are shown, in which order, and what shares are taken of."""
 NO_MATCH: Final = "No row matches the filter. esc takes it away."
 
 Row = dict[str, object]
@@ -104,6 +108,7 @@ class TableView(Vertical):
         """
         if spec is not None:
             self.spec = self.table.spec = spec
+        self._state = self.arranged(self._state)
         cursor, marks = self._cursor_key() or self._wanted_cursor, self._mark_keys() or self._wanted_marks
         self.frame = frame
         self._empty = plain(empty)
@@ -161,7 +166,7 @@ class TableView(Vertical):
             **changes: The new values.
         """
         self._state = replace(self._state, **changes)  # type: ignore[arg-type]
-        if changes.keys() & {"filter", "find", "sort"}:
+        if changes.keys() & APPLIED:
             self._apply(keep_row=keep_row)
         else:
             self.table.arrange_columns(self._state)
@@ -174,6 +179,10 @@ class TableView(Vertical):
 
     def state_changed(self) -> None:
         """Called when the user has changed the state."""
+
+    def arranged(self, state: TableState) -> TableState:
+        """Called before rows are shown: the state as it is to be from now on."""
+        return state
 
     def _cursor_key(self) -> Key | None:
         anchor = self.table.kept_row
@@ -198,6 +207,15 @@ class TableView(Vertical):
         self.table.mark(marked)
         self._wanted_marks = frozenset() if marked else marks
 
+    @property
+    def carried(self) -> str:
+        """The filter that the user carries from view to view."""
+        return str(getattr(self.app, "carried", ""))
+
+    def apply_again(self) -> None:
+        """What is carried has changed: filter anew."""
+        self._apply()
+
     # --- applying filter, search and order ---------------------------------------------------------------------------
 
     def units(self) -> Mapping[str, str]:
@@ -207,20 +225,29 @@ class TableView(Vertical):
     def _apply(self, *, keep_row: bool = False) -> None:
         self._request += 1
         self.is_pending = True
-        if self.frame.height <= ROWS_AT_ONCE or not (self._state.filter or self._state.find or self._state.sort):
-            self._take(
-                apply(self.frame, self.spec, self._state, units=self.units(), apart=self.apart), keep_row=keep_row
-            )
+        state, carried = self._state, self.carried
+        is_cheap = not (state.filter or state.find or state.sort or state.hides_small or state.as_share or carried)
+        if self.frame.height <= ROWS_AT_ONCE or is_cheap:
+            self._take(self._applied(self.frame, state, self.units(), carried), keep_row=keep_row)
             return
         if self._busy_timer is None and not self._busy:
             self._busy_timer = self.set_timer(BUSY_AFTER, self._show_busy)
-        self._apply_in_thread(self._request, self.frame, self._state, dict(self.units()), keep_row)
+        self._apply_in_thread(self._request, self.frame, state, dict(self.units()), carried, keep_row)
+
+    def _applied(self, frame: pl.DataFrame, state: TableState, units: Mapping[str, str], carried: str) -> Applied:
+        return apply(frame, self.spec, state, units=units, apart=self.apart, carried=carried)
 
     @work(thread=True, exclusive=True, group=APPLY, exit_on_error=False)
     def _apply_in_thread(
-        self, request: int, frame: pl.DataFrame, state: TableState, units: dict[str, str], keep_row: bool
+        self,
+        request: int,
+        frame: pl.DataFrame,
+        state: TableState,
+        units: dict[str, str],
+        carried: str,
+        keep_row: bool,
     ) -> None:
-        applied = apply(frame, self.spec, state, units=units, apart=self.apart)
+        applied = self._applied(frame, state, units, carried)
         self.app.call_from_thread(self._take_if_wanted, request, applied, keep_row)
 
     def _take_if_wanted(self, request: int, applied: Applied, keep_row: bool) -> None:
@@ -266,7 +293,7 @@ class TableView(Vertical):
             return
         else:
             good = replace(self._state, filter=self._good_filter)
-            applied = apply(self.frame, self.spec, good, units=self.units(), apart=self.apart)
+            applied = self._applied(self.frame, good, self.units(), self.carried)
         self._taken_state = self._state
         self._shown_pct = applied.weight_shown_pct
         rows = TableRows(self.frame, applied.rows)
@@ -274,10 +301,16 @@ class TableView(Vertical):
         if place is None:
             place = self.table.cursor_row if keep_row else 0
         self.table.arrange_columns(self._state)
-        self.table.empty_text = NO_MATCH if self.frame.height else self._empty
-        self.table.set_rows(rows, cursor_row=place, found=applied.matches)
+        self.table.empty_text = self._no_match() if self.frame.height else self._empty
+        share_of = applied.shared_out_shown if self._state.share_of_shown else applied.shared_out
+        self.table.set_rows(rows, cursor_row=place, found=applied.matches, share_of=share_of)
         self.rows_taken()
         self.show_status()
+
+    def _no_match(self) -> str:
+        if self._state.filter or not self.carried:
+            return NO_MATCH
+        return f"No row matches the carried filter {plain(self.carried)}. C drops it."
 
     def rows_taken(self) -> None:
         """Called when the table shows the rows of the latest filter, search and order."""
@@ -292,19 +325,25 @@ class TableView(Vertical):
         table = self.table
         layout = table.table_layout
         if self._marks_said is None or self._marks_said[0] is not table.marks or self._marks_said[1] is not self.frame:
-            self._marks_said = (table.marks, self.frame, self._marks_in_words())
+            words = marks_in_words(self.frame, table.marks, self.spec, self.apart, ascii_only=table.ascii_only)
+            self._marks_said = (table.marks, self.frame, words)
         marks, average = self._marks_said[2]
         self.status_line.status = TableStatus(
             title=self._title,
             shown=len(table.rows),
             total=self.frame.height,
             weight_share=self._shown_pct,
-            weight_title="time",
+            weight_title=weight_title(self.spec),
+            is_cut=self._shows_first_only,
+            small=small_in_words(self.applied, self.spec, ascii_only=table.ascii_only) if self.applied else "",
+            shares_of=self._shares_of(),
             filter=plain(self._good_filter),
+            carried=plain(self.carried),
+            carried_reason=plain(self.applied.carried_reason) if self.applied else "",
             find=plain(self._state.find),
             found=table.found_count,
             found_at=table.found_at(table.cursor_row),
-            sorted_by=self._sorted_by(),
+            sorted_by=sorted_by(self.spec, table.sort, ascii_only=table.ascii_only),
             marks=marks,
             marks_average=average,
             busy=self._busy,
@@ -312,30 +351,15 @@ class TableView(Vertical):
             columns_after=layout.after,
         )
 
-    def _sorted_by(self) -> str:
-        titles = {column.name: column.title for column in self.spec.columns}
-        down, up = ("v", "^") if self.table.ascii_only else ("▼", "▲")
-        return ", ".join(f"{titles.get(name, name)} {down if falls else up}" for name, falls in self.table.sort)
+    @property
+    def _shows_first_only(self) -> bool:
+        most = self._taken_state.most_rows
+        return most is not None and self.applied is not None and self.applied.passed - self.applied.small > most
 
-    def _marks_in_words(self) -> tuple[str, str]:
-        """How many rows are marked with the sum of their weight and its share; and their average."""
-        marks, weight = self.table.marks, self.spec.weight
-        if not marks:
-            return "", ""
-        said = f"{count(len(marks))} marked"
-        if weight not in self.frame.columns:
-            return said, ""
-        values = self.frame[weight][pl.Series(sorted(marks), dtype=pl.UInt32)].drop_nulls().to_list()
-        if not values:
-            return said, ""
-        kind = next((column.kind for column in self.spec.columns if column.name == weight), ColumnKind.COUNT)
-        whole = self.frame[weight].sum()
-        total, average = (
-            format_value(kind, value, ascii_only=self.table.ascii_only)
-            for value in (sum(values), sum(values) / len(values))
-        )
-        share = f", {percent(100 * sum(values) / whole)}" if isinstance(whole, (int, float)) and whole else ""
-        return f"{said}: {total}{share}", average if len(values) > 1 else ""
+    def _shares_of(self) -> str:
+        if not self._state.as_share or self.table.share_of is None:
+            return ""
+        return "shown" if self._state.share_of_shown else "all"
 
     # --- messages of the table ---------------------------------------------------------------------------------------
 
