@@ -24,9 +24,7 @@ class View:
 
 VIEWS: Final = (
     View("dashboard", "Dashboard", "1", "tui.screens.dashboard:DashboardScreen", "where the time went, at a glance"),
-    View(
-        "op-types", "Op Type Summary", "2", "tui.screens.op_types:OpTypesScreen", "time by type of operation"
-    ),
+    View("op-types", "Op Type Summary", "2", "tui.screens.op_types:OpTypesScreen", "time by type of operation"),
     View("group-ops", "Group Ops", "3", "", "the tree of modules, ranges or layers"),
     View(
         "ops-and-kernels",
@@ -60,8 +58,14 @@ VIEWS: Final = (
         "what costs time and what to do about it",
     ),
     View("api-calls", "API Calls", "0", "tui.screens.api_calls:ApiCallsScreen", "what the CPU spent in CUDA calls"),
-    View("timeline", "Timeline", "", "", "streams and threads over time"),
-    View("memory", "Memory", "", "", "copies by direction, kind and size"),
+    View("timeline", "Timeline", "", "tui.screens.timeline:TimelineScreen", "streams and threads over time"),
+    View(
+        "memory",
+        "Memory",
+        "",
+        "tui.screens.memory:MemoryScreen",
+        "copies by direction, kind and size; unified memory; what was allocated",
+    ),
     View(
         "ranges",
         "Ranges",

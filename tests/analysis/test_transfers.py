@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from tests.analysis.frames import copy, kernel, printed, profile
 from tui.analysis.transfers.copy_runs import TINY_RUNS, tiny_runs
+from tui.analysis.transfers.moves import impossible_rates
 from tui.analysis.transfers.tables import (
     NO_BANDWIDTH,
     NO_LINK,
     NO_PEER_LINK,
     TRANSFER_SIZES,
     TRANSFERS,
-    impossible_rates,
     transfer_share,
     transfer_sizes,
     transfers,

@@ -11,6 +11,7 @@ from tui.fitting import cell_width, clip, pad
 from tui.fmt import duration, percent
 from tui.text import plain
 from tui.widgets.bars import ASCII_FILLS, COLORS, FILLS, stacked_bar
+from tui.widgets.head_lines import said_lines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,6 +69,4 @@ def gpu_lines(
         ]
         more = f"and {len(bars) - MOST} more below" if len(bars) > MOST else ""
         lines.append(Content.assemble(" " * (label + 1), *swatches, (more, "$text-muted")))
-    for text, style in said:
-        lines += Content.styled(plain(text, ascii_only=ascii_only), style).wrap(max(20, width))
-    return lines
+    return [*lines, *said_lines(said, width, ascii_only=ascii_only)]

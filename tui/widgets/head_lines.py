@@ -8,11 +8,22 @@ from typing import TYPE_CHECKING
 from textual.content import Content
 from textual.widget import Widget
 
+from tui.text import plain
+
 if TYPE_CHECKING:
     from textual.geometry import Size
 
 Draw = Callable[[int, bool], Sequence[Content]]
 """Lines for so many cells; whether ASCII characters alone are to be used."""
+
+
+def said_lines(said: Sequence[tuple[str, str]], width: int, *, ascii_only: bool) -> list[Content]:
+    """Sentences with their styles, wrapped."""
+    return [
+        line
+        for text, style in said
+        for line in Content.styled(plain(text, ascii_only=ascii_only), style).wrap(max(20, width))
+    ]
 
 
 class HeadLines(Widget):

@@ -84,7 +84,10 @@ def views(profile: Profile) -> dict[str, str]:
         if view.name == "expert-systems" and other_answers:
             answers[view.name] = OK
             continue
-        if not (view.name in _FED_BY_OPS and profile["ops"].height):
+        fed = (view.name in _FED_BY_OPS and profile["ops"].height) or (
+            view.name == "memory" and profile["memory_events"].height
+        )
+        if not fed:
             reasons += [lacks[need].missing for need in _VIEW_NEEDS.get(view.name, ()) if need in lacks][:1]
         answers[view.name] = "; ".join(reasons) or OK
     return answers

@@ -70,6 +70,21 @@ RANGES: Final = Need(
     _NAMED_PHASES,
 )
 COPIES: Final = Need("copies", "copies by direction, kind and size", "nvprof --print-gpu-trace", _TIMELINE)
+ALLOCATIONS: Final = Need(
+    "allocations",
+    "how much memory was allocated, and when",
+    "open a PyTorch trace recorded with profile_memory=True",
+    {Tool.PYTORCH: "torch.profiler.profile(profile_memory=True)"},
+)
+UNIFIED_MEMORY: Final = Need(
+    "unified memory",
+    "pages that moved, and faults",
+    "nvprof --unified-memory-profiling per-process-device",
+    {
+        Tool.NSYS: "nsys profile --cuda-um-gpu-page-faults=true --cuda-um-cpu-page-faults=true ./app",
+        Tool.PYTORCH: "nsys profile --cuda-um-gpu-page-faults=true --cuda-um-cpu-page-faults=true ./app",
+    },
+)
 OTHER_SUMMARIES: Final = Need(
     "other summaries",
     "what was summed beside GPU and API",

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.durations import share, total
-from tui.analysis.inputs.devices import device_facts
 from tui.analysis.kernels import aggregated, kernels
-from tui.analysis.memo import once_per_profile
+from tui.analysis.transfers.moves import DIRECTION, NO_SIZE, SET, SIZE_CLASSES, moves
 from tui.model.columns import columns
 from tui.model.schema import NAME
 from tui.model.view import TableSpec
@@ -18,27 +17,11 @@ from tui.model.view import TableSpec
 if TYPE_CHECKING:
     from tui.model.profile import Profile
 
-SET: Final = "set"
-"""The direction of a memset."""
-
-IMPOSSIBLE: Final = 1.05
-"""What moves faster than so many times the bandwidth of the GPU's memory was not measured right."""
-
-SIZE_CLASSES: Final = (
-    (0, "< 4 KiB"),
-    (4 << 10, "4 to 64 KiB"),
-    (64 << 10, "64 KiB to 1 MiB"),
-    (1 << 20, "1 to 16 MiB"),
-    (16 << 20, "16 to 256 MiB"),
-    (256 << 20, "256 MiB and more"),
-)
-"""The least size of each class, and its name."""
-
 NO_BANDWIDTH: Final = "the bandwidth of the GPU's memory is not known"
 NO_LINK: Final = "the input does not say what the link to the host can do"
 NO_PEER_LINK: Final = "the input does not say what the link between the GPUs can do"
 NO_CEILING: Final = "nothing is known of what limits copies of this kind"
-NO_DIRECTION: Final = "the input does not say what was copied where"
+NODIRECTION: Final = "the input does not say what was copied where"
 
 TRANSFERS: Final = TableSpec(
     "transfers",
@@ -68,52 +51,6 @@ TRANSFER_SIZES: Final = TableSpec(
     pinned="copy_kind",
     pinned_least=5,
 )
-
-_DIRECTION: Final = r"([HDPA]to[HDPA])\]?$"
-"""At the end of a name, as ``[CUDA memcpy HtoD]``."""
-
-
-@once_per_profile("activities", "devices", "sessions", "api_calls")
-def _moves(profile: Profile) -> pl.DataFrame:
-    """Every copy and memset, and every migration of unified memory whose direction is known, by session and start.
-
-    Columns: those of ``activities`` that tell of it, copy_kind (`SET` for memsets), src_memory, dst_memory, known
-    (both size and a duration above 0 are), limit (bandwidth of the GPU's memory), impossible (null: cannot be told).
-    """
-    direction = pl.coalesce(pl.col("copy_kind").cast(pl.String), pl.col("name").cast(pl.String).str.extract(_DIRECTION))
-    is_set = pl.col("kind") == "memset"
-    limits = device_facts(profile).select("session", "device", pl.col("memory_bandwidth").alias("limit"))
-    rate = 1e9 * pl.col("size_bytes") / pl.col("duration_ns")
-    known = pl.col("size_bytes").is_not_null() & (pl.col("duration_ns") > 0).fill_null(False)
-    return (
-        profile["activities"]
-        .filter((pl.col("kind") == "memcpy") | is_set | (pl.col("kind") == "um"))
-        .lazy()
-        .select(
-            "session",
-            "activity",
-            "kind",
-            "name",
-            "start_ns",
-            "duration_ns",
-            "device",
-            "stream",
-            "size_bytes",
-            pl.when(is_set).then(pl.lit(SET)).otherwise(direction).alias("copy_kind"),
-            pl.when(~is_set).then(pl.col("src_memory").cast(pl.String)).alias("src_memory"),
-            pl.when(is_set)
-            .then(pl.coalesce(pl.col("dst_memory").cast(pl.String), pl.col("src_memory").cast(pl.String)))
-            .otherwise(pl.col("dst_memory").cast(pl.String))
-            .alias("dst_memory"),
-        )
-        .filter((pl.col("kind") == "memcpy") | is_set | ((pl.col("kind") == "um") & pl.col("copy_kind").is_not_null()))
-        .join(limits.lazy(), on=["session", "device"], how="left", nulls_equal=True, maintain_order="left")
-        .with_columns(known.alias("known"))
-        .with_columns(
-            pl.when("known").then(rate > IMPOSSIBLE * pl.col("limit")).otherwise(False).alias("impossible"),
-        )
-        .collect()
-    )
 
 
 def _figures() -> list[pl.Expr]:
@@ -146,14 +83,14 @@ def transfers(profile: Profile) -> pl.DataFrame:
     """
     activities = profile["activities"]
     by = ("session", "device", "kind", "copy_kind", "src_memory", "dst_memory")
-    single = _moves(profile).lazy().group_by(by).agg(*_figures(), pl.col("limit").first()).collect()
+    single = moves(profile).lazy().group_by(by).agg(*_figures(), pl.col("limit").first()).collect()
     recorded = (
         aggregated(profile, "gpu", without=activities["session"])
         .filter(pl.col("kind").cast(pl.String).is_in(["memcpy", "memset"]))
         .with_columns(
             pl.when(pl.col("kind") == "memset")
             .then(pl.lit(SET))
-            .otherwise(pl.col("name").cast(pl.String).str.extract(_DIRECTION))
+            .otherwise(pl.col("name").cast(pl.String).str.extract(DIRECTION))
             .alias("copy_kind")
         )
         .group_by("session", "kind", "copy_kind")
@@ -173,7 +110,7 @@ def transfers(profile: Profile) -> pl.DataFrame:
             .when(direction == "PtoP")
             .then(pl.lit(NO_PEER_LINK))
             .when(direction.is_null())
-            .then(pl.lit(NO_DIRECTION))
+            .then(pl.lit(NODIRECTION))
             .when(~(within | (direction == SET)))
             .then(pl.lit(NO_CEILING))
             .alias("why"),
@@ -199,7 +136,7 @@ def transfers(profile: Profile) -> pl.DataFrame:
 def transfer_sizes(profile: Profile) -> pl.DataFrame:
     """Copies and sets by direction and size: one row per session, copy_kind and class of `SIZE_CLASSES`, by size.
 
-    Columns: session, copy_kind, size_class (``not recorded`` where the input does not tell sizes), least_bytes (of the
+    Columns: session, copy_kind, size_class (`NO_SIZE` where the input does not tell sizes), least_bytes (of the
     class), calls, calls_pct (share of those of this direction), total_ns, time_pct (share of the session's copies and
     sets), size_bytes, achieved, impossible (see `transfers`).
     """
@@ -211,13 +148,13 @@ def transfer_sizes(profile: Profile) -> pl.DataFrame:
     )
     whole = pl.col("calls").sum().over("session", "copy_kind")
     return (
-        _moves(profile)
+        moves(profile)
         .with_columns(pl.when(size >= 0).then(at).alias("class"))
         .group_by("session", "copy_kind", "class")
         .agg(*_figures())
         .join(names, on="class", how="left")
         .with_columns(share(), (100 * pl.col("calls") / whole).alias("calls_pct"))
-        .with_columns(pl.col("size_class").fill_null("not recorded"), pl.col("copy_kind").cast(NAME))
+        .with_columns(pl.col("size_class").fill_null(NO_SIZE), pl.col("copy_kind").cast(NAME))
         .sort("session", "copy_kind", "least_bytes", nulls_last=True)
         .select(
             "session",
@@ -232,35 +169,6 @@ def transfer_sizes(profile: Profile) -> pl.DataFrame:
             "achieved",
             "impossible",
         )
-    )
-
-
-def impossible_rates(profile: Profile) -> pl.DataFrame:
-    """Copies and sets that moved faster than `IMPOSSIBLE` x the bandwidth of the GPU's memory, the fastest first.
-
-    Columns: session, activity, kind, name, copy_kind, device, start_ns, duration_ns, size_bytes, rate (bytes per
-    second), limit (the bandwidth), factor (rate / limit).
-    """
-    rate = 1e9 * pl.col("size_bytes") / pl.col("duration_ns")
-    return (
-        _moves(profile)
-        .filter(pl.col("impossible").fill_null(False))
-        .with_columns(rate.alias("rate"), (rate / pl.col("limit")).alias("factor"))
-        .select(
-            "session",
-            "activity",
-            "kind",
-            "name",
-            "copy_kind",
-            "device",
-            "start_ns",
-            "duration_ns",
-            "size_bytes",
-            "rate",
-            "limit",
-            "factor",
-        )
-        .sort("factor", descending=True)
     )
 
 
