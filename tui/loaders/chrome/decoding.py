@@ -3,22 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import numpy as np
-from msgspec import Raw
 
 from tui.loaders.chrome.decoding_args import ArgsDecoder, codes_of, integers_of
+from tui.loaders.chrome.event import (
+    COMPLETE,
+    FLOW_EVENT,
+    INSTANT_EVENT,
+    KIND,
+    NAME,
+    OTHER,
+    Event,
+    ExactEvent,
+    NotProvenError,
+    each_of,
+)
 from tui.loaders.chrome.gathering import names_of
-from tui.loaders.chrome.pieces import FLOW, INSTANT, NO_TEXT, Piece, Rows, Texts, Values, timed
+from tui.loaders.chrome.heads import Heads
+from tui.loaders.chrome.lined import lined
+from tui.loaders.chrome.pieces import NO_TEXT, Piece, Rows, Texts, Values, merged, timed
 from tui.loaders.chrome.tally import Odd, Tally
 from tui.loaders.chrome.times import EXACT_BELOW_US, NULL, ns_of, ns_of_floats, ns_of_texts
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+    from msgspec import Raw
 
+    from tui.loaders.chrome.lined import Lined
     from tui.loaders.chrome.trace import Arg
 
     Ints = npt.NDArray[np.int64]
@@ -26,42 +42,19 @@ if TYPE_CHECKING:
 _MOST_CATEGORIES: Final = 200
 _DEEPEST: Final = 64
 """Columns; no event begins further to the right."""
-_COMPLETE, _INSTANT, _FLOW, _NAME, _OTHER = range(5)
-_KIND: Final = {
-    "X": _COMPLETE,
-    "M": _NAME,
-    **dict.fromkeys(INSTANT, _INSTANT),
-    **dict.fromkeys(FLOW, _FLOW),
-}
-_NO_ARGS: Final = Raw(b"{}")
-_ABSENT: Final = Raw(b"")
 _NEWLINE, _COMMA, _BRACE = b"\n,{"
 
 
-class _Event(msgspec.Struct, gc=False):
-    ph: str | None = None
-    cat: str | None = None
-    name: str | None = None
-    pid: int | float | str | None = None
-    tid: int | float | str | None = None
-    ts: float | str | None = None
-    dur: float | str | None = None
-    id: int | float | str | None = None
-    args: Raw = _NO_ARGS
+@dataclass(slots=True)
+class _Sorted:
+    """Events by their kind, before it is looked at whether their times can be."""
 
-
-class _ExactEvent(msgspec.Struct, gc=False):
-    """The same with times as they are written: for those that a float cannot hold."""
-
-    ph: str | None = None
-    cat: str | None = None
-    name: str | None = None
-    pid: int | float | str | None = None
-    tid: int | float | str | None = None
-    ts: Raw = _ABSENT
-    dur: Raw = _ABSENT
-    id: int | float | str | None = None
-    args: Raw = _NO_ARGS
+    at: Ints
+    """The complete ones: which of all events they are."""
+    complete: Rows
+    instants: Rows
+    flows: Rows
+    names: list[tuple[str | None, str | None, str, str]]
 
 
 class Decoder:
@@ -71,8 +64,11 @@ class Decoder:
         self._args = tuple(args)
         self._of_category: dict[str | None, ArgsDecoder] = {}
         self._is_exact = False
-        self._events = msgspec.json.Decoder(list[_Event])
-        self._exact_events = msgspec.json.Decoder(list[_ExactEvent])
+        self._events = msgspec.json.Decoder(list[Event])
+        self._exact_events = msgspec.json.Decoder(list[ExactEvent])
+        self._of_each = msgspec.json.Decoder(Event)
+        self._exact_of_each = msgspec.json.Decoder(ExactEvent)
+        self._heads = Heads()
 
     def decode(self, data: bytes) -> Piece | None:
         """The columns of some events.
@@ -83,6 +79,31 @@ class Decoder:
         Returns:
             None where it is anything else: then nothing is known of it.
         """
+        try:
+            found = lined(data)
+            piece = None if found is None else self._of_lines(found)
+            return self._of_text(data) if piece is None else piece
+        except _NotExactError:
+            self._is_exact = True
+            return self.decode(data)
+
+    def _of_lines(self, found: Lined) -> Piece | None:
+        """The columns of events whose parts were found; None where one is not what it seems."""
+        texts, tally = Texts(), Tally()
+        try:
+            decoder: msgspec.json.Decoder[Any] = self._exact_of_each if self._is_exact else self._of_each
+            events = each_of(decoder, found.others)
+            others = self._sorted(events, found.lines[found.others_at], texts, tally)
+            complete = self._heads.rows(found.heads, found.start_ns, found.duration_ns, found.lines[found.at], texts)
+            complete.args = self._arguments(complete, found.args, texts)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, NotProvenError):
+            return None
+        if len(others.complete):
+            complete = merged((complete, others.complete), (found.at, found.others_at[others.at]))
+        others.complete = complete
+        return _piece(others, texts, tally, len(found.lines), found.newlines)
+
+    def _of_text(self, data: bytes) -> Piece | None:
         end = len(data)
         while end and data[end - 1] in b", \r\n\t":
             end -= 1
@@ -94,24 +115,28 @@ class Decoder:
         buffer = np.frombuffer(text, np.uint8)
         newlines = np.flatnonzero(buffer == _NEWLINE)
         lines = _starts(buffer, newlines, len(events))
+        texts, tally = Texts(), Tally()
         try:
-            # What follows the last event was not in the text.
-            return self._piece(events, lines, len(newlines) + data.count(b"\n", end))
-        except _NotExactError:
-            self._is_exact = True
-            return self.decode(data)
+            found = self._sorted(events, lines, texts, tally)
         except UnicodeDecodeError:  # in an argument
             return None
+        # What follows the last event was not in the text.
+        return _piece(found, texts, tally, len(events), len(newlines) + data.count(b"\n", end))
 
-    def _piece(self, events: list[Any], lines: Ints | None, newlines: int) -> Piece:
-        tally, texts = Tally(), Texts()
+    def _sorted(self, events: Sequence[Any], lines: Ints | None, texts: Texts, tally: Tally) -> _Sorted:
+        """The columns of events by their kind.
+
+        Raises:
+            UnicodeDecodeError: In an argument.
+            _NotExactError: A time is too large for a float.
+        """
         # Columns of all events first: what is done once for each event is what takes the time.
         columns = (
-            zip(*map(msgspec.structs.astuple, events), strict=True) if events else [()] * len(_Event.__struct_fields__)
+            zip(*map(msgspec.structs.astuple, events), strict=True) if events else [()] * len(Event.__struct_fields__)
         )
         phase, cat, name, pid, tid, ts, dur, ids, args = columns
         count = len(events)
-        kind = np.fromiter(map(_KIND.get, phase, repeat(_OTHER)), np.uint8, count)
+        kind = np.fromiter(map(KIND.get, phase, repeat(OTHER)), np.uint8, count)
         codes = [codes_of(column, texts, count) for column in (cat, name, pid, tid)]
         start_ns = self._ns(ts)
 
@@ -119,37 +144,31 @@ class Decoder:
             at = np.flatnonzero(kind == which)
             own = [column[at] for column in codes]
             lines_of = None if lines is None else lines[at]
-            rows = Rows(own[0], own[1], own[2], own[3], start_ns[at], duration_ns=None, line=lines_of)
-            return at, rows
+            return at, Rows(own[0], own[1], own[2], own[3], start_ns[at], duration_ns=None, line=lines_of)
 
-        at, complete = rows_of(_COMPLETE)
-        complete.duration_ns = self._ns([dur[index] for index in at.tolist()], are_durations=True)
-        complete.args = self._arguments(at, complete, args, texts)
-        at, instants = rows_of(_INSTANT)
-        instants.args = self._arguments(at, instants, args, texts)
-        at, flows = rows_of(_FLOW)
+        complete_at, complete = rows_of(COMPLETE)
+        complete.duration_ns = self._ns([dur[index] for index in complete_at.tolist()], are_durations=True)
+        complete.args = self._arguments(complete, [args[index] for index in complete_at.tolist()], texts)
+        at, instants = rows_of(INSTANT_EVENT)
+        instants.args = self._arguments(instants, [args[index] for index in at.tolist()], texts)
+        at, flows = rows_of(FLOW_EVENT)
         flows.phase = codes_of([phase[index] for index in at.tolist()], texts, len(at))
         flows.number = integers_of([ids[index] for index in at.tolist()])
-        names = [named for index in np.flatnonzero(kind == _NAME).tolist() for named in _named(events[index])]
-        for index in np.flatnonzero(kind == _OTHER).tolist():
+        names = [named for index in np.flatnonzero(kind == NAME).tolist() for named in _named(events[index])]
+        for index in np.flatnonzero(kind == OTHER).tolist():
             if phase[index] is not None or name[index] is not None:
                 tally.add(Odd.PHASE, line=None if lines is None else int(lines[index]))
-        piece = Piece(
-            texts.all,
-            timed(complete, tally),
-            timed(instants, tally),
-            timed(flows, tally),
-            names,
-            tally.found,
-            count,
-            newlines,
-        )
-        tally.add(Odd.LONG_TEXT, texts.cut)
-        tally.add(Odd.NOT_UTF8, texts.not_utf8)
-        return piece
+        return _Sorted(complete_at, complete, instants, flows, names)
 
-    def _arguments(self, at: Ints, rows: Rows, args: Sequence[Raw], texts: Texts) -> list[Values]:
-        """The wanted arguments of the events at some places, which are these rows."""
+    def _arguments(self, rows: Rows, args: Sequence[Raw | bytes], texts: Texts) -> list[Values]:
+        """The wanted arguments of events.
+
+        Raises:
+            msgspec.DecodeError: They are no JSON.
+            UnicodeDecodeError: A key is not UTF-8.
+            RecursionError: They are nested too deep.
+            NotProvenError: They are not the arguments of one event each.
+        """
         found: list[Values] = []
         for code in np.unique(rows.cat).tolist() if self._args else ():
             cat = None if code == NO_TEXT else texts.all[code]
@@ -159,7 +178,7 @@ class Decoder:
                 if len(self._of_category) < _MOST_CATEGORIES:
                     self._of_category[cat] = decoder
             own = np.flatnonzero(rows.cat == code)
-            found += decoder.decode([args[index] for index in at[own].tolist()], own, texts)
+            found += decoder.decode([args[index] for index in own.tolist()], own, texts)
         return found
 
     def _ns(self, times: Sequence[Any], *, are_durations: bool = False) -> Ints:
@@ -180,6 +199,22 @@ class Decoder:
         ns = ns_of_floats(numbers)
         ns[missing] = NULL
         return ns
+
+
+def _piece(found: _Sorted, texts: Texts, tally: Tally, count: int, newlines: int) -> Piece:
+    piece = Piece(
+        texts.all,
+        timed(found.complete, tally),
+        timed(found.instants, tally),
+        timed(found.flows, tally),
+        found.names,
+        tally.found,
+        count,
+        newlines,
+    )
+    tally.add(Odd.LONG_TEXT, texts.cut)
+    tally.add(Odd.NOT_UTF8, texts.not_utf8)
+    return piece
 
 
 class _NotExactError(Exception):

@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 from msgspec import Raw
 
+from tui.loaders.chrome.event import each_of
 from tui.loaders.chrome.gathering import GatheredArgs, integer_of, number_of
 from tui.loaders.chrome.pieces import NO_TEXT, Texts, Values
 from tui.loaders.chrome.times import NULL
@@ -25,6 +26,7 @@ _MOST_LESSONS: Final = 50
 """How often the types of a category may turn out to be others."""
 _ABSENT: Final = Raw(b"")
 
+_ANY: Final = msgspec.json.Decoder(Raw)
 _UNTYPED: Final = msgspec.json.Decoder(dict[str, Raw])
 
 
@@ -40,24 +42,33 @@ class ArgsDecoder:
         self._wanted = {key: (column, place) for column, arg in enumerate(args) for place, key in enumerate(arg.keys)}
         self._types: dict[str, Any] = {}
         """Every key seen."""
-        self._decoder: msgspec.json.Decoder[list[Any]] | None = None
+        self._decoder: msgspec.json.Decoder[Any] | None = None
         self._fields: list[tuple[str, int]] = []
         """The wanted keys, and which fields of the structure they are."""
         self._lessons = 0
 
-    def decode(self, raws: Sequence[Raw], rows: Ints, texts: Texts) -> list[Values]:
+    def decode(self, raws: Sequence[Raw | bytes], rows: Ints, texts: Texts) -> list[Values]:
         """What the events in these rows have of the wanted arguments.
 
+        Args:
+            raws: Texts that begin and end with a brace, or any JSON values that have been found to be some.
+            rows: As many.
+            texts: Gets the codes of texts.
+
         Raises:
+            msgspec.DecodeError: A text is no JSON.
             UnicodeDecodeError: A key is not UTF-8.
+            RecursionError: One is nested too deep.
+            NotProvenError: The texts are not one value each.
         """
         if self._decoder is not None:
             try:
-                events = self._decoder.decode(b"".join((b"[", b",".join(raws), b"]")))
+                events = each_of(self._decoder, raws)
             except msgspec.ValidationError:
                 pass
             else:
                 return self._columns(events, rows, texts)
+        each_of(_ANY, raws)
         return self._one_by_one(raws, rows, texts)
 
     def _columns(self, events: list[Any], rows: Ints, texts: Texts) -> list[Values]:
@@ -86,7 +97,7 @@ class ArgsDecoder:
             return np.array(values if of_type is float else [number_of(one) for one in values], np.float64)
         return codes_of(map(bytes, values), texts, len(values))
 
-    def _one_by_one(self, raws: Sequence[Raw], rows: Ints, texts: Texts) -> list[Values]:
+    def _one_by_one(self, raws: Sequence[Raw | bytes], rows: Ints, texts: Texts) -> list[Values]:
         gathered = GatheredArgs(self._args, texts)
         before = dict(self._types)
         for row, raw in zip(rows.tolist(), raws, strict=True):
@@ -124,7 +135,7 @@ class ArgsDecoder:
             self._types[key] = Any
         return value
 
-    def _new_decoder(self) -> msgspec.json.Decoder[list[Any]] | None:
+    def _new_decoder(self) -> msgspec.json.Decoder[Any] | None:
         if len(self._types) > _MOST_KEYS:
             return None
         fields: list[tuple[str, Any, Any]] = []
@@ -141,7 +152,7 @@ class ArgsDecoder:
         except ValueError:  # a key that must be escaped
             self._lessons = _MOST_LESSONS
             return None
-        return msgspec.json.Decoder(list[struct])  # type: ignore[valid-type]
+        return msgspec.json.Decoder(struct)
 
 
 _DEFAULTS: Final[dict[Any, Any]] = {int: NULL, float: float("nan"), Raw: _ABSENT}

@@ -22,7 +22,7 @@ from tui.loaders.nvprof.trace_layout import csv_header, text_header
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from tui.loaders.nvprof.trace_numbers import Bytes, Mask, Places
+    from tui.loaders.digits import Bytes, Mask, Places
     from tui.loaders.nvprof.trace_table import TraceTable
     from tui.loaders.text.block import Block
     from tui.loaders.text.section import Line

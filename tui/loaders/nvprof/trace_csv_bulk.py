@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from tui.loaders.digits import Bytes, Mask, Places, final_digits
 from tui.loaders.nvprof.numbers import NS_PER_UNIT
 from tui.loaders.nvprof.trace_bulk import ODD, BulkReader, Rows, strings
 from tui.loaders.nvprof.trace_cells import CELLS, MISSING, api_name
 from tui.loaders.nvprof.trace_layout import SIZE_UNITS, CsvLayout
-from tui.loaders.nvprof.trace_numbers import Bytes, Mask, Places, final_digits, final_ids, six_decimals
+from tui.loaders.nvprof.trace_numbers import final_ids, six_decimals
 
 if TYPE_CHECKING:
     import numpy.typing as npt

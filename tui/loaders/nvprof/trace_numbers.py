@@ -12,31 +12,28 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from tui.loaders.digits import (
+    CELL,
+    CLEAR_AT_END,
+    KEEP_LAST,
+    TO_MASK,
+    Bytes,
+    Mask,
+    Places,
+    eight_digits,
+    every,
+    final_digits,
+    not_digits,
+    words_at,
+)
 from tui.loaders.nvprof.trace_layout import SIZE_UNITS
 
-Bytes = npt.NDArray[np.uint8]
-Places = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
-Mask = npt.NDArray[np.bool_]
-
-CELL: Final = 8
-"""Numbers are read from the last eight characters of a cell; nvprof prints no longer ones."""
-
-
-def _every(byte: int) -> np.uint64:
-    return np.uint64(int.from_bytes(bytes([byte]) * CELL, "little"))
-
-
 _ONE: Final = np.uint64(1)
-_SEVEN, _EIGHT, _SIXTEEN, _THIRTY_TWO, _TOP = (np.uint64(bits) for bits in (7, 8, 16, 32, 56))
+_SEVEN, _EIGHT, _TOP = (np.uint64(bits) for bits in (7, 8, 56))
 _BYTE: Final = np.uint64(0xFF)
-_LOW_BITS, _HIGH_BITS, _VALUE_BITS, _BELOW_HIGH = (_every(byte) for byte in (0x01, 0x80, 0x0F, 0x7F))
-_ZEROS, _POINTS, _BLANKS = (_every(sign) for sign in b"0. ")
-_TO_HIGH: Final = _every(0x80 - 10)
-_PAIRS, _FOURS = np.uint64(0x00FF00FF00FF00FF), np.uint64(0x0000FFFF0000FFFF)
-_TEN, _HUNDRED, _TEN_THOUSAND = (np.uint64(base) for base in (10, 100, 10_000))
+_LOW_BITS, _HIGH_BITS = every(0x01), every(0x80)
+_POINTS, _BLANKS = every(ord(".")), every(ord(" "))
 _SECOND_BYTE, _SECOND_BYTE_BITS = np.uint64(0x0100), np.uint64(0xFF00)
-_TO_MASK: Final = np.uint64(0x0102040810204080)
 _POWERS: Final = 10 ** np.arange(19, dtype=np.int64)
 _FLOAT_POWERS: Final = 10.0 ** np.arange(19)
 
@@ -53,10 +50,6 @@ def _codes(units: dict[str, int]) -> npt.NDArray[np.int8]:
 
 _TIME_PREFIX: Final = _codes({"n": 0, "u": 3, "m": 6})
 _SIZE_PREFIX: Final = _codes({unit[0]: power for power, unit in enumerate(SIZE_UNITS) if power})
-
-# For each set of bytes (bit 0 the first character): how many in a row at the end are not in it.
-_CLEAR_AT_END: Final = np.array([next((n for n in range(8) if found >> (7 - n) & 1), 8) for found in range(256)])
-_KEEP_LAST: Final = np.array([(2**64 - 1) & ~(2 ** (8 * (8 - count)) - 1) for count in range(9)], np.uint64)
 
 
 @dataclass(slots=True)
@@ -98,17 +91,6 @@ class Figures:
         return self.unit - self.decimals
 
 
-def words_at(data: Bytes, at: Places) -> Words:
-    """The eight bytes from each place on; places rise, and what would lie before the data is zero."""
-    every_word: Words = np.ndarray((len(data) - CELL + 1,), "<u8", data, strides=(1,))
-    words = every_word[at]
-    # Only the cells of the first row or two can reach back so far.
-    for row in np.flatnonzero(at[:4] < 0):
-        lacking = -int(at[row])
-        words[row] = every_word[0] << np.uint64(8 * lacking) if lacking < CELL else 0
-    return words
-
-
 def blank(data: Bytes, at: Places, width: int) -> Mask:
     """Whether ``width`` characters from each place on are blanks."""
     result = np.ones(len(at), np.bool_)
@@ -128,7 +110,7 @@ def figures(data: Bytes, edges: Places, width: int, suffix: bytes) -> Figures:
     """
     words = words_at(data, edges - len(suffix) - CELL)
     if width - len(suffix) < CELL:
-        own = _KEEP_LAST[width - len(suffix)]
+        own = KEEP_LAST[width - len(suffix)]
         words = (words & own) | (_BLANKS & ~own)
     good = blank(data, edges - width, width - len(suffix) - CELL)
     unit = np.zeros(len(words), np.int8)
@@ -154,44 +136,14 @@ def figures(data: Bytes, edges: Places, width: int, suffix: bytes) -> Figures:
     has_point = point != 0
     # What stands before the point moves up to where the point is.
     numbers = np.where(has_point, (numbers & ~((before << _EIGHT) | _BYTE)) | ((numbers & before) << _EIGHT), numbers)
-    decimals = _CLEAR_AT_END[((point >> _SEVEN) * _TO_MASK) >> _TOP] % CELL
-    filler = _not_digits(numbers) * _BYTE
+    decimals = CLEAR_AT_END[((point >> _SEVEN) * TO_MASK) >> _TOP] % CELL
+    filler = not_digits(numbers) * _BYTE
     # Nothing but blanks, and they stand before the digits.
     good &= (filler & (filler + _ONE) == 0) & (numbers & filler & ~_BLANKS == 0) & (filler >> _TOP == 0)
-    return Figures(_eight_digits(numbers & ~filler), decimals, unit, dash, good | dash)
+    return Figures(eight_digits(numbers & ~filler), decimals, unit, dash, good | dash)
 
 
 _DASH: Final = np.frombuffer(b"       -", "<u8")[0]
-
-
-def _not_digits(words: Words) -> Words:
-    """1 in every byte that is no digit."""
-    differs = words ^ _ZEROS
-    flags: Words = ((((differs & _BELOW_HIGH) + _TO_HIGH) | differs) & _HIGH_BITS) >> _SEVEN
-    return flags
-
-
-def _eight_digits(words: Words) -> Places:
-    """Eight digits as numbers; bytes that are zero count as the digit 0."""
-    words = words & _VALUE_BITS
-    words = (words * _TEN + (words >> _EIGHT)) & _PAIRS
-    words = (words * _HUNDRED + (words >> _SIXTEEN)) & _FOURS
-    words = words * _TEN_THOUSAND + (words >> _THIRTY_TWO) & np.uint64(0xFFFFFFFF)
-    return words.astype(np.int64)
-
-
-def final_digits(data: Bytes, ends: Places) -> tuple[Places, Places]:
-    """The whole numbers that end at places, and how many digits they have: 16 at most, perhaps none."""
-    words = words_at(data, ends - CELL)
-    count = _CLEAR_AT_END[(_not_digits(words) * _TO_MASK) >> _TOP]
-    numbers = _eight_digits(words & _KEEP_LAST[count])
-    full = np.flatnonzero(count == CELL)
-    if len(full):
-        words = words_at(data, ends[full] - 2 * CELL)
-        further = _CLEAR_AT_END[(_not_digits(words) * _TO_MASK) >> _TOP]
-        numbers[full] += _eight_digits(words & _KEEP_LAST[further]) * 10**CELL
-        count[full] += further
-    return numbers, count
 
 
 def final_ids(data: Bytes, ends: Places) -> tuple[Places, Places]:
@@ -214,14 +166,14 @@ def six_decimals(data: Bytes, begins: Places, ends: Places) -> tuple[Places, Mas
     """Numbers such as ``215155.715000`` in millionths, and which of the pieces of a text are such numbers."""
     length = ends - begins
     words = words_at(data, ends - CELL)
-    good = (length >= CELL) & (length <= 2 * CELL) & (_not_digits(words) == _SECOND_BYTE)
+    good = (length >= CELL) & (length <= 2 * CELL) & (not_digits(words) == _SECOND_BYTE)
     good &= (words ^ _POINTS) & _SECOND_BYTE_BITS == 0
-    last = _eight_digits(words & ~_SECOND_BYTE_BITS)
-    keep = _KEEP_LAST[np.clip(length - CELL, 0, CELL)]
+    last = eight_digits(words & ~_SECOND_BYTE_BITS)
+    keep = KEEP_LAST[np.clip(length - CELL, 0, CELL)]
     words = words_at(data, ends - 2 * CELL)
-    good &= _not_digits(words) & keep == 0
+    good &= not_digits(words) & keep == 0
     ones, decimals = np.divmod(last, 10**7)
-    return _eight_digits(words & keep) * 10**7 + ones * 10**6 + decimals, good
+    return eight_digits(words & keep) * 10**7 + ones * 10**6 + decimals, good
 
 
 def dimensions(data: Bytes, at: Places, width: int) -> tuple[Places, Places, Places, Mask]:
@@ -233,8 +185,8 @@ def dimensions(data: Bytes, at: Places, width: int) -> tuple[Places, Places, Pla
     parts = []
     for opening in b"  (":
         words = words_at(data, end - CELL)
-        count = _CLEAR_AT_END[(_not_digits(words) * _TO_MASK) >> _TOP]
-        parts.append(np.where(dash, -1, _eight_digits(words & _KEEP_LAST[count])))
+        count = CLEAR_AT_END[(not_digits(words) * TO_MASK) >> _TOP]
+        parts.append(np.where(dash, -1, eight_digits(words & KEEP_LAST[count])))
         end = np.maximum(end - count - 1, at)
         good &= (count > 0) & (count < CELL) & (data[end] == opening)
     good &= (end > at) & (np.where(np.arange(width)[:, None] < end - at, cells, ord(" ")) == ord(" ")).all(axis=0)

@@ -11,12 +11,13 @@ from tui.loaders.nvprof.numbers import NS_PER_UNIT
 from tui.loaders.nvprof.trace_bulk import ODD, BulkReader, Dictionary, Rows, strings
 from tui.loaders.nvprof.trace_cells import api_name
 from tui.loaders.nvprof.trace_layout import SIZE_UNITS, TextLayout
-from tui.loaders.nvprof.trace_numbers import Bytes, Figures, Mask, Places, blank, dimensions, figures, final_ids
+from tui.loaders.nvprof.trace_numbers import Figures, blank, dimensions, figures, final_ids
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from tui.loaders.digits import Bytes, Mask, Places
     from tui.loaders.nvprof.trace_table import TraceTable
 
 _NARROWEST: Final = 5

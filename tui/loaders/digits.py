@@ -1,0 +1,104 @@
+"""Whole numbers in a text, many at once: eight digits are one integer.
+
+The bytes of eight characters are one little-endian integer: the first character is the lowest byte.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+Bytes = npt.NDArray[np.uint8]
+Places = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+Mask = npt.NDArray[np.bool_]
+
+CELL: Final = 8
+"""Characters that are looked at in one go."""
+
+
+def every(byte: int) -> np.uint64:
+    """Eight times a byte."""
+    return np.uint64(int.from_bytes(bytes([byte]) * CELL, "little"))
+
+
+_ONE: Final = np.uint64(1)
+_THREE, _SEVEN, _EIGHT, _SIXTEEN, _THIRTY_TWO, _TOP, _ALL = (np.uint64(bits) for bits in (3, 7, 8, 16, 32, 56, 64))
+_HIGH_BITS, _VALUE_BITS, _BELOW_HIGH = (every(byte) for byte in (0x80, 0x0F, 0x7F))
+_ZEROS: Final = every(ord("0"))
+_TO_HIGH: Final = every(0x80 - 10)
+_PAIRS, _FOURS = np.uint64(0x00FF00FF00FF00FF), np.uint64(0x0000FFFF0000FFFF)
+_TEN, _HUNDRED, _TEN_THOUSAND = (np.uint64(base) for base in (10, 100, 10_000))
+_POWERS: Final = 10 ** np.arange(CELL + 1, dtype=np.int64)
+TO_MASK: Final = np.uint64(0x0102040810204080)
+"""Times flags of eight bytes it has them in its highest byte."""
+
+# For each set of bytes (bit 0 the first character): how many in a row at the end are not in it.
+CLEAR_AT_END: Final = np.array([next((n for n in range(8) if found >> (7 - n) & 1), 8) for found in range(256)])
+KEEP_LAST: Final = np.array([(2**64 - 1) & ~(2 ** (8 * (8 - count)) - 1) for count in range(9)], np.uint64)
+
+
+def words_at(data: Bytes, at: Places) -> Words:
+    """The eight bytes from each place on; places rise, and what would lie before the data is zero."""
+    every_word: Words = np.ndarray((len(data) - CELL + 1,), "<u8", data, strides=(1,))
+    words = every_word[at]
+    # Only the cells of the first row or two can reach back so far.
+    for row in np.flatnonzero(at[:4] < 0):
+        lacking = -int(at[row])
+        words[row] = every_word[0] << np.uint64(8 * lacking) if lacking < CELL else 0
+    return words
+
+
+def not_digits(words: Words) -> Words:
+    """1 in every byte that is no digit."""
+    differs = words ^ _ZEROS
+    flags: Words = ((((differs & _BELOW_HIGH) + _TO_HIGH) | differs) & _HIGH_BITS) >> _SEVEN
+    return flags
+
+
+def eight_digits(words: Words) -> Places:
+    """Eight digits as numbers; bytes that are zero count as the digit 0."""
+    words = words & _VALUE_BITS
+    words = (words * _TEN + (words >> _EIGHT)) & _PAIRS
+    words = (words * _HUNDRED + (words >> _SIXTEEN)) & _FOURS
+    words = words * _TEN_THOUSAND + (words >> _THIRTY_TWO) & np.uint64(0xFFFFFFFF)
+    return words.astype(np.int64)
+
+
+def final_digits(data: Bytes, ends: Places) -> tuple[Places, Places]:
+    """The whole numbers that end at places, and how many digits they have: 16 at most, perhaps none."""
+    words = words_at(data, ends - CELL)
+    count = CLEAR_AT_END[(not_digits(words) * TO_MASK) >> _TOP]
+    numbers = eight_digits(words & KEEP_LAST[count])
+    full = np.flatnonzero(count == CELL)
+    if len(full):
+        words = words_at(data, ends[full] - 2 * CELL)
+        further = CLEAR_AT_END[(not_digits(words) * TO_MASK) >> _TOP]
+        numbers[full] += eight_digits(words & KEEP_LAST[further]) * 10**CELL
+        count[full] += further
+    return numbers, count
+
+
+def first_digits(data: Bytes, begins: Places) -> tuple[Places, Places]:
+    """The whole numbers that begin at places, and how many digits they have: 16 at most, perhaps none.
+
+    Sixteen bytes of the text follow each place.
+    """
+    numbers, count = _leading(data, begins)
+    full = np.flatnonzero(count == CELL)
+    if len(full):
+        further, more = _leading(data, begins[full] + CELL)
+        numbers[full] = numbers[full] * _POWERS[more] + further
+        count[full] += more
+    return numbers, count
+
+
+def _leading(data: Bytes, begins: Places) -> tuple[Places, Places]:
+    words = words_at(data, begins)
+    others = not_digits(words)
+    # The lowest byte that is no digit, of which all below are.
+    below = (others & (~others + _ONE)) - _ONE
+    bits = np.bitwise_count(below).astype(np.uint64)
+    return eight_digits((words & below) << (_ALL - bits)), (bits >> _THREE).astype(np.int64)
