@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV) || { echo 'Python cannot make virtual environments here: on Debian and Ubuntu, apt install python3-venv'; exit 1; }
 	$(BIN)/pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/pip install --quiet --editable '.[excel]' --group test
+	$(BIN)/pip install --quiet --editable '.[excel,pdf]' --group test
 	touch $@
 
 $(VENV)/.linters: $(VENV)/.installed

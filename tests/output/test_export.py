@@ -14,7 +14,7 @@ from polars.testing import assert_frame_equal
 from tui.cli.arguments import EXPORT_FORMATS
 from tui.cli.headless import BINARY_FORMATS
 from tui.model.errors import ProftuiError
-from tui.output import export
+from tui.output import excel, export
 from tui.output.export import for_terminal, format_of, markdown_table, write
 
 NAMES = ['void f<float, 4>(int, "x")', "=SUM(A1)", "+a|b", "line\nend", "\x1b[31mred", None, "http://x"]
@@ -81,7 +81,7 @@ def test_excel_holds_texts_and_numbers_but_no_formulas(frame: pl.DataFrame) -> N
 
 
 def test_excel_that_cannot_hold_it_says_so(monkeypatch: pytest.MonkeyPatch, frame: pl.DataFrame) -> None:
-    monkeypatch.setattr(export, "EXCEL_ROWS", 6)
+    monkeypatch.setattr(excel, "ROWS", 6)
     with pytest.raises(ProftuiError, match=r"holds 6 rows, this has 7; export csv or parquet"):
         written(frame, "xlsx")
 
@@ -116,7 +116,7 @@ def test_a_terminal_gets_no_escapes(frame: pl.DataFrame) -> None:
 def test_a_file_is_whole_or_absent(tmp_path: Path, frame: pl.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
     target = tmp_path / "out.csv"
 
-    def fails(_frame: pl.DataFrame, stream: io.BytesIO) -> None:
+    def fails(_frame: pl.DataFrame, stream: io.BytesIO, _about: object) -> None:
         stream.write(b"half")
         raise OSError(28, "No space left on device")
 

@@ -28,7 +28,7 @@ VIEWS: Final = (
 )
 """What `report` prints."""
 
-EXPORT_FORMATS: Final = ("csv", "tsv", "json", "ndjson", "parquet", "xlsx", "markdown")
+EXPORT_FORMATS: Final = ("csv", "tsv", "json", "ndjson", "parquet", "xlsx", "pdf", "markdown")
 """What `export` writes; the writers are `tui.output.export.FORMATS`."""
 
 CHECK_FORMATS: Final = ("text", "json", "markdown", "sarif")
@@ -37,12 +37,13 @@ CHECK_FORMATS: Final = ("text", "json", "markdown", "sarif")
 FAIL_ON: Final = ("info", "warning", "error")
 """How grave findings can be: `tui.output.check.SEVERITIES`."""
 
-BINARY_FORMATS: Final = ("parquet", "xlsx")
+BINARY_FORMATS: Final = ("parquet", "xlsx", "pdf")
 
 COMMANDS: Final = {
     "report": "print what a view shows, as text, Markdown or JSON",
-    "export": "write one frame as csv, tsv, json, ndjson, parquet, xlsx or markdown",
+    "export": "write one frame as csv, tsv, json, ndjson, parquet, xlsx, pdf or markdown",
     "sql": "ask with SQL: SELECT over the frames and what is computed from them; SHOW TABLES lists them",
+    "diff": "compare two profiles: what changed most, what is new or gone; 1 where slower than --fail-on-regression",
     "check": "look for what costs time, with the exit status for CI: 1 where it is as grave as --fail-on",
     "inspect": "tell what a file holds, which views it feeds, and why it cannot feed the others",
     "formats": "list what can be opened, how it is recognised and how to record it",
@@ -98,6 +99,9 @@ def command_parser(command: str) -> argparse.ArgumentParser:
     parser = _Parser(prog=f"proftui {command}", description=f"{COMMANDS[command][0].upper()}{COMMANDS[command][1:]}.")
     if command == "formats":
         return parser
+    if command == "diff":
+        _diff(parser)
+        return parser
     _files(parser)
     if command == "report":
         parser.add_argument("--view", choices=VIEWS, default="dashboard")
@@ -119,6 +123,32 @@ def command_parser(command: str) -> argparse.ArgumentParser:
         _output(parser)
     _common(parser)
     return parser
+
+
+def _diff(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("before", metavar="A", help="the profile of before")
+    parser.add_argument("now", metavar="B", help="the profile of now; A itself with --session-b or --iterations-b")
+    parser.add_argument("--format", choices=("text", "markdown", "json"), default="text")
+    parser.add_argument("--tolerant", action="store_true", help="match kernels whose names differ by version or GPU")
+    parser.add_argument("--whole-runs", action="store_true", help="do not divide by the number of iterations")
+    parser.add_argument(
+        "--fail-on-regression", type=_per_cent, metavar="PERCENT", help="exit with 1 where B is slower by more"
+    )
+    parser.add_argument("--session-b", type=int, metavar="N", help="of B this session; default: as --session")
+    parser.add_argument("--iterations-b", metavar="A:B", help="of B these iterations; default: as --iterations")
+    _common(parser)
+
+
+def _per_cent(text: str) -> float:
+    """A share as people write it.
+
+    >>> _per_cent("5%"), _per_cent("2.5")
+    (5.0, 2.5)
+    """
+    value = float(text.strip().removesuffix("%"))
+    if not 0 <= value < float("inf"):
+        raise ValueError(text)
+    return value
 
 
 def _output(parser: argparse.ArgumentParser) -> None:

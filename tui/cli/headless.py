@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tui.cli.arguments import COMMANDS
+from tui.cli.arguments import BINARY_FORMATS, COMMANDS
 from tui.cli.saying import complain, say, tell, terminal_of, width, write_data
 from tui.model.aggregation import aggregation
 from tui.model.errors import ProftuiError
@@ -27,8 +27,6 @@ FOUND: Final = 1
 
 BAD_INPUT: Final = 2
 """The exit status where an input cannot be read."""
-
-BINARY_FORMATS: Final = ("parquet", "xlsx")
 
 
 def check_input(files: Sequence[str]) -> None:
@@ -121,12 +119,17 @@ def _format_of(options: argparse.Namespace) -> str | None:
 
 def _write(data: pl.DataFrame, options: argparse.Namespace, format_name: str, what: str) -> None:
     """Write a table where the options say."""
+    from tui.output.about import About
     from tui.output.export import for_terminal, write
 
+    # Markdown stays the bare table here: it goes into texts that say themselves what it is.
+    files = options.files
+    of_what = About(Path(files[0]).name if len(files) == 1 else f"{len(files)} files", what)
+    about = None if format_name == "markdown" else of_what
     if options.output == "-":
-        write(for_terminal(data) if sys.stdout.isatty() else data, sys.stdout.buffer, format_name)
+        write(for_terminal(data) if sys.stdout.isatty() else data, sys.stdout.buffer, format_name, about=about)
     else:
-        write(data, Path(options.output), format_name, overwrite=options.overwrite)
+        write(data, Path(options.output), format_name, overwrite=options.overwrite, about=about)
         tell(f"wrote {data.height:,} rows of {what} to {options.output}")
 
 
@@ -148,6 +151,53 @@ def sql(options: argparse.Namespace) -> int:
     else:
         _write(found, options, format_name, "the result")
     return _status(errors)
+
+
+def diff(options: argparse.Namespace) -> int:
+    """Print what changed from one profile to another."""
+    from argparse import Namespace
+
+    from tui.analysis.compare.sides import sides
+    from tui.output.diff import Diff
+
+    both = []
+    errors: list[ProftuiError] = []
+    for file, suffix in ((options.before, ""), (options.now, "_b")):
+        own = {name: getattr(options, f"{name}{suffix}", None) for name in ("session", "iterations")}
+        chosen = {name: getattr(options, name) if value is None else value for name, value in own.items()}
+        profile, faults = load_files(Namespace(**{**vars(options), "files": [file], **chosen}))
+        both.append(profile)
+        errors += faults
+    compared = Diff(
+        sides(both[0], both[1], _labels(options), whole_runs=options.whole_runs),
+        tolerant=options.tolerant,
+        gpu=options.gpu,
+    )
+    writers = {
+        "text": lambda: compared.as_text(_style(options.color)),
+        "markdown": compared.as_markdown,
+        "json": compared.as_json,
+    }
+    (say if options.format == "text" else write_data)(writers[options.format]())
+    if options.fail_on_regression is None:
+        return _status(errors)
+    verdict, fails = compared.verdict(options.fail_on_regression)
+    tell(verdict)
+    return _status(errors) or (FOUND if fails else 0)
+
+
+def _labels(options: argparse.Namespace) -> tuple[str, str]:
+    """What two profiles are called: the names of their files, with folders and choices where these alone differ."""
+    names = [Path(options.before).name, Path(options.now).name]
+    if names[0] == names[1] and options.before != options.now:
+        names = [options.before, options.now]
+    session_b = options.session if options.session_b is None else options.session_b
+    chosen = ((options.session, options.iterations), (session_b, options.iterations_b or options.iterations))
+    if chosen[0] != chosen[1]:
+        for place, (session, iterations) in enumerate(chosen):
+            names[place] += "" if session is None else f", session {session}"
+            names[place] += "" if iterations is None else f", iterations {iterations}"
+    return names[0], names[1]
 
 
 def inspect(options: argparse.Namespace) -> int:

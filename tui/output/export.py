@@ -1,4 +1,4 @@
-"""Frames as files: CSV, TSV, JSON, NDJSON, Parquet, Excel and Markdown.
+"""Frames as files: CSV, TSV, JSON, NDJSON, Parquet, Excel, PDF and Markdown.
 
 Values are written in base units (nanoseconds, bytes) under the names of the model's columns, as plain numbers with full
 precision; names are strings; an unknown value is empty (null in JSON and Parquet).
@@ -6,7 +6,6 @@ precision; names are strings; an unknown value is empty (null in JSON and Parque
 
 from __future__ import annotations
 
-import importlib
 import io
 import json
 import os
@@ -19,10 +18,15 @@ from typing import IO, TYPE_CHECKING, Any, Final, cast
 import polars as pl
 
 from tui.model.errors import ProftuiError
+from tui.output.excel import write_xlsx
+from tui.output.pdf import write_pdf
 from tui.text import MARK, plain
 
 if TYPE_CHECKING:
-    from types import ModuleType
+    from tui.output.about import About
+
+Writer = Callable[[pl.DataFrame, IO[bytes], "About | None"], None]
+"""Writes rows to a stream, and what they are of where the format can hold it."""
 
 _MARKUP: Final = re.compile(r"[\\|`*<\[~]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 """Underscores within a word are no markup."""
@@ -31,14 +35,15 @@ _OS_ERROR: Final = re.compile(r"\(os error (\d+)\)")
 
 _UNPRINTABLE: Final = r"[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]"
 
-EXCEL_ROWS: Final = 1_048_575
-"""Rows of an Excel sheet, less the heading."""
 
-EXCEL_CHARACTERS: Final = 32_767
-"""Characters of an Excel cell."""
-
-
-def write(frame: pl.DataFrame, target: Path | IO[bytes], format_name: str, *, overwrite: bool = False) -> None:
+def write(
+    frame: pl.DataFrame,
+    target: Path | IO[bytes],
+    format_name: str,
+    *,
+    overwrite: bool = False,
+    about: About | None = None,
+) -> None:
     """Write a frame to a file or a stream.
 
     A file is written under a temporary name beside its place and renamed when it is complete: it is whole or absent.
@@ -48,6 +53,8 @@ def write(frame: pl.DataFrame, target: Path | IO[bytes], format_name: str, *, ov
         target: A path, or a binary stream.
         format_name: One of `FORMATS`.
         overwrite: Replace a file that is there.
+        about: What the rows are of: written by the formats that are read by people (Excel, PDF, Markdown), and by
+            Parquet beside the rows; the others hold the rows alone.
 
     Raises:
         ProftuiError: The format is not known, a package is missing, or the file cannot be written.
@@ -58,7 +65,7 @@ def write(frame: pl.DataFrame, target: Path | IO[bytes], format_name: str, *, ov
 
     def write_to(stream: IO[bytes]) -> None:
         try:
-            FORMATS[format_name](plain_frame, stream)
+            FORMATS[format_name](plain_frame, stream, about)
         except OSError as error:
             raise _with_number(error) from error
 
@@ -169,52 +176,44 @@ def _write_ndjson(frame: pl.DataFrame, stream: IO[bytes]) -> None:
     frame.write_ndjson(stream)
 
 
-def _write_parquet(frame: pl.DataFrame, stream: IO[bytes]) -> None:
+def _write_parquet(frame: pl.DataFrame, stream: IO[bytes], about: About | None = None) -> None:
     # Through memory: Parquet needs a position in the stream, which a pipe has not.
     buffer = io.BytesIO()
-    frame.write_parquet(buffer)
+    # Without the date: the same rows are the same file.
+    facts = {name: value for name, value in about.facts().items() if name != "exported"} if about else {}
+    told = {f"proftui.{name}": value for name, value in facts.items()} or None
+    frame.write_parquet(buffer, metadata=told)
     stream.write(buffer.getbuffer())
 
 
-def _write_markdown(frame: pl.DataFrame, stream: IO[bytes]) -> None:
+def _write_markdown(frame: pl.DataFrame, stream: IO[bytes], about: About | None = None) -> None:
+    if about is not None:
+        title, profile, rows, date = map(markdown_cell, (about.title, about.profile, about.rows, about.date))
+        heading = f"### {title}: {profile}\n\n{f'{rows}, {date}' if rows else date}\n\n"
+        stream.write(heading.encode("utf-8", "replace"))
     texts = frame.select(pl.all().cast(pl.String).fill_null(""))
     right = [dtype.is_numeric() for dtype in frame.dtypes]
     table = markdown_table(frame.columns, [list(row) for row in texts.iter_rows()], right)
     stream.write(table.encode("utf-8", "replace"))
 
 
-def _write_xlsx(frame: pl.DataFrame, stream: IO[bytes]) -> None:
-    xlsxwriter = _xlsxwriter()
-    if frame.height > EXCEL_ROWS:
-        raise ProftuiError(
-            f"an Excel sheet holds {EXCEL_ROWS:,} rows, this has {frame.height:,}", "export csv or parquet"
-        )
-    # Texts stay texts: a kernel name that begins with = must not become a formula, nor one with :// a link.
-    options = {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": False, "nan_inf_to_errors": True}
-    # Numbers as they are: polars would show thousands separators and round to three decimals.
-    number_formats: Any = {dtype: "0" if dtype.is_integer() else "General" for dtype in set(frame.dtypes)}
-    buffer = io.BytesIO()
-    with xlsxwriter.Workbook(buffer, options) as workbook:
-        frame.with_columns(pl.col(pl.String).str.slice(0, EXCEL_CHARACTERS)).write_excel(
-            workbook, worksheet="proftui", dtype_formats=number_formats, freeze_panes=(1, 0)
-        )
-    stream.write(buffer.getbuffer())
+def _bare(write_bare: Callable[[pl.DataFrame, IO[bytes]], None]) -> Writer:
+    """A writer of a format that holds rows and nothing else: programs read it."""
+
+    def write_rows(frame: pl.DataFrame, stream: IO[bytes], _about: About | None) -> None:
+        write_bare(frame, stream)
+
+    return write_rows
 
 
-def _xlsxwriter() -> ModuleType:
-    try:
-        return importlib.import_module("xlsxwriter")
-    except ImportError:
-        raise ProftuiError("Excel files need the package xlsxwriter", "pip install 'proftui[excel]'") from None
-
-
-FORMATS: Final[dict[str, Callable[[pl.DataFrame, IO[bytes]], None]]] = {
-    "csv": _write_csv,
-    "tsv": _write_tsv,
-    "json": _write_json,
-    "ndjson": _write_ndjson,
+FORMATS: Final[dict[str, Writer]] = {
+    "csv": _bare(_write_csv),
+    "tsv": _bare(_write_tsv),
+    "json": _bare(_write_json),
+    "ndjson": _bare(_write_ndjson),
     "parquet": _write_parquet,
-    "xlsx": _write_xlsx,
+    "xlsx": write_xlsx,
+    "pdf": write_pdf,
     "markdown": _write_markdown,
 }
 """What can be written, by the name of the format."""

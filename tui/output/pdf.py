@@ -1,0 +1,207 @@
+"""A frame as a PDF to read and to hand on: values with units, names wrapped and whole, a header on every page.
+
+All letters are as wide as each other, so that columns line up and widths are counted in characters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+from tui.model.columns import COLUMNS, Column, ColumnKind
+from tui.model.errors import ProftuiError
+from tui.output.packages import load
+from tui.output.text_table import WrittenColumn, written
+from tui.text import plain
+
+if TYPE_CHECKING:
+    from tui.output.about import About
+
+MOST_ROWS: Final = 20_000
+"""Hundreds of pages: nobody reads more."""
+
+PAGE: Final = (841.89, 595.28)
+"""A4, across, in points."""
+MARGIN: Final = 30.0
+FONT, BOLD, FONT_SIZE = "Courier", "Courier-Bold", 7.0
+LEADING: Final = 8.6
+LETTER: Final = 0.6 * FONT_SIZE
+"""The width of every letter of Courier."""
+LINE_LETTERS: Final = int((PAGE[0] - 2 * MARGIN) / LETTER)
+HEADER_LINES: Final = 4
+"""Title, which rows, a blank, the headings."""
+PAGE_LINES: Final = int((PAGE[1] - 2 * MARGIN) / LEADING) - HEADER_LINES - 1
+GAP: Final = 2
+NAME_WIDEST: Final = 72
+TEXT_WIDEST: Final = 28
+REPEATED_WIDEST: Final = 40
+"""The first column, where it is repeated because all columns do not fit beside each other."""
+CELL_MOST: Final = 2_000
+"""Letters of one cell; what is longer ends in ``...``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What stands on one page below its header."""
+
+    headings: str
+    lines: tuple[str, ...]
+    shaded: tuple[bool, ...]
+    """For each line whether it belongs to every other row."""
+
+
+def write_pdf(frame: pl.DataFrame, stream: IO[bytes], about: About | None = None) -> None:
+    """Write a PDF.
+
+    Args:
+        frame: The rows; columns that the program knows are written with their units.
+        stream: Where to.
+        about: What stands in the header of every page.
+
+    Raises:
+        ProftuiError: The package is missing, or there are too many rows to read.
+    """
+    canvas_module = load("pdf")
+    if frame.height > MOST_ROWS:
+        raise ProftuiError(
+            f"a PDF of {frame.height:,} rows is not for reading: it takes {MOST_ROWS:,}",
+            "filter, or :top 100, or export csv",
+        )
+    columns = [_known(name, dtype) for name, dtype in frame.schema.items()]
+    pages = laid_out(written(columns, frame))
+    canvas = canvas_module.Canvas(stream, pagesize=PAGE, pageCompression=1)
+    canvas.setCreator("proftui")
+    if about is not None:
+        canvas.setTitle(letters(f"{about.title}: {about.profile}"))
+    for number, page in enumerate(pages, 1):
+        _draw(canvas, page, about, f"{number} / {len(pages)}")
+        canvas.showPage()
+    canvas.save()
+
+
+def letters(text: str) -> str:
+    r"""A text in the letters that every PDF reader has (Latin-1); others by number.
+
+    >>> letters("µs 行\n")
+    'µs \\u884c·'
+    """
+    return plain(text).encode("latin-1", "backslashreplace").decode("latin-1")
+
+
+def laid_out(columns: Sequence[WrittenColumn]) -> list[Page]:
+    """The pages: all rows of the columns that fit beside each other, then all rows of those that did not."""
+    pages = []
+    for strip in _strips(columns):
+        blocks = _rows(strip)
+        headings = _line(
+            [letters(column.heading)[:width] for column, width in strip], [(column, width) for column, width in strip]
+        )
+        lines: list[str] = []
+        shaded: list[bool] = []
+        for number, block in enumerate(blocks):
+            if lines and len(lines) + len(block) > PAGE_LINES:
+                pages.append(Page(headings, tuple(lines), tuple(shaded)))
+                lines, shaded = [], []
+            for line in block:
+                if len(lines) == PAGE_LINES:
+                    pages.append(Page(headings, tuple(lines), tuple(shaded)))
+                    lines, shaded = [], []
+                lines.append(line)
+                shaded.append(number % 2 == 1)
+        pages.append(Page(headings, tuple(lines), tuple(shaded)))
+    return pages
+
+
+Strip = list[tuple[WrittenColumn, int]]
+"""Columns beside each other, with their widths in letters."""
+
+
+def _strips(columns: Sequence[WrittenColumn]) -> list[Strip]:
+    widths = {id(column): _width(column) for column in columns}
+    if sum(widths.values()) + GAP * (len(columns) - 1) <= LINE_LETTERS:
+        return [[(column, widths[id(column)]) for column in columns]]
+    name = next((column for column in columns if column.is_text), columns[0])
+    first = (name, min(widths[id(name)], REPEATED_WIDEST))
+    strips: list[Strip] = [[first]]
+    room = LINE_LETTERS - first[1]
+    for column in columns:
+        if column is name:
+            continue
+        width = min(widths[id(column)], LINE_LETTERS - first[1] - GAP)
+        if room < width + GAP:
+            strips.append([first])
+            room = LINE_LETTERS - first[1]
+        strips[-1].append((column, width))
+        room -= width + GAP
+    return strips
+
+
+def _width(column: WrittenColumn) -> int:
+    widest = max((len(letters(cell[:CELL_MOST])) for cell in (column.heading, *column.cells)), default=1)
+    if column.column.kind is ColumnKind.SYMBOL:
+        return min(widest, NAME_WIDEST)
+    return min(widest, TEXT_WIDEST) if column.is_text else widest
+
+
+def _rows(strip: Strip) -> list[list[str]]:
+    """For each row its lines: cells that are too long go on below."""
+    blocks = []
+    for cells in zip(*(column.cells for column, _ in strip), strict=True):
+        wrapped = [_wrapped(cell, width) for cell, (_, width) in zip(cells, strip, strict=True)]
+        height = max(map(len, wrapped))
+        blocks.append(
+            [_line([cell[line] if line < len(cell) else "" for cell in wrapped], strip) for line in range(height)]
+        )
+    return blocks
+
+
+def _wrapped(cell: str, width: int) -> list[str]:
+    text = letters(cell if len(cell) <= CELL_MOST else f"{cell[:CELL_MOST]}...")
+    return [text[start : start + width] for start in range(0, len(text), width)] or [""]
+
+
+def _line(cells: Sequence[str], strip: Strip) -> str:
+    padded = (
+        cell.ljust(width) if column.is_text else cell.rjust(width)
+        for cell, (column, width) in zip(cells, strip, strict=True)
+    )
+    return (" " * GAP).join(padded).rstrip()
+
+
+def _known(name: str, dtype: pl.DataType) -> Column:
+    """The column as the program knows it, if the frame holds what it should hold."""
+    known = COLUMNS.get(name)
+    is_text = not dtype.is_numeric() and dtype != pl.Boolean
+    if known is not None and is_text is (known.kind in (ColumnKind.TEXT, ColumnKind.SYMBOL)):
+        return known
+    kind = ColumnKind.TEXT if is_text else ColumnKind.FLAG if dtype == pl.Boolean else ColumnKind.NUMBER
+    return Column(name, name, kind, "")
+
+
+def _draw(canvas: Any, page: Page, about: About | None, number: str) -> None:
+    width, height = PAGE
+    y = height - MARGIN - FONT_SIZE
+    canvas.setFont(BOLD, FONT_SIZE + 2)
+    if about is not None:
+        canvas.drawString(MARGIN, y, letters(f"{about.title}: {about.profile}")[:120])
+        canvas.setFont(FONT, FONT_SIZE)
+        canvas.drawRightString(width - MARGIN, y, letters(about.date))
+        canvas.drawString(MARGIN, y - LEADING, letters(about.rows)[:LINE_LETTERS])
+    canvas.setFont(FONT, FONT_SIZE)
+    canvas.drawRightString(width - MARGIN, MARGIN - LEADING, number)
+    y -= (HEADER_LINES - 1) * LEADING
+    canvas.setFont(BOLD, FONT_SIZE)
+    canvas.drawString(MARGIN, y, page.headings)
+    canvas.setLineWidth(0.5)
+    canvas.line(MARGIN, y - 2, width - MARGIN, y - 2)
+    canvas.setFont(FONT, FONT_SIZE)
+    for line, is_shaded in zip(page.lines, page.shaded, strict=True):
+        y -= LEADING
+        if is_shaded:
+            canvas.setFillGray(0.93)
+            canvas.rect(MARGIN, y - 2, width - 2 * MARGIN, LEADING, stroke=0, fill=1)
+            canvas.setFillGray(0)
+        canvas.drawString(MARGIN, y, line)
