@@ -547,3 +547,11 @@ def test_iterations_that_are_not_there_are_one_clear_line(
     else:
         assert (status, out) == (2, "")
         assert err.startswith(f"proftui: {message}")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(command: str, capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main([command, "--help"])
+    assert end.value.code == 0
+    assert capfd.readouterr().out.startswith(f"usage: proftui {command} ")

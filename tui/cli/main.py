@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui.cli.app import open_app
 from tui.cli.arguments import COMMANDS, command_parser, open_parser, without_separator
-from tui.cli.headless import BAD_INPUT, check, export, inspect, report, sql
+from tui.cli.headless import BAD_INPUT, check, diff, export, inspect, report, sql
 from tui.cli.saying import complain, say, width
 from tui.model.errors import ProftuiError
 
@@ -31,6 +31,7 @@ _HEADLESS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {
     "check": check,
     "inspect": inspect,
     "sql": sql,
+    "diff": diff,
 }
 
 

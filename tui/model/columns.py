@@ -516,6 +516,20 @@ _ALL: Final = (
     Column("eligible_ops", "TC ok", K.COUNT, "Ops in it, by name, that could use tensor cores.", 6),
     Column("tc_ops", "On TC", K.COUNT, "Ops in it, by name, with a kernel that uses tensor cores.", 6),
     Column("repaired", "Repaired", K.FLAG, "Whether the row had lost its shape and was put back together.", 8),
+    Column("change", "Change", K.TEXT, "new or gone; empty where both sides have it.", 4),
+    Column(
+        "a_total_ns", "Before", K.DURATION, "Time of the first profile, per iteration where both have iterations.", 2
+    ),
+    Column("b_total_ns", "Now", K.DURATION, "Time of the second profile, per iteration where both have iterations.", 2),
+    Column("delta_ns", "Diff", K.DURATION, "Now less before; what is new or gone counts as 0 on the other side.", 1),
+    Column("delta_pct", "Diff%", K.PERCENT, "Difference as a share of the time before.", 3),
+    Column("a_calls", "Calls before", K.RATIO, "Calls of the first profile, per iteration as the times are.", 6),
+    Column("b_calls", "Calls now", K.RATIO, "Calls of the second profile, per iteration as the times are.", 6),
+    Column("a_avg_ns", "Avg before", K.DURATION, "Time of one call of the first profile.", 7),
+    Column("b_avg_ns", "Avg now", K.DURATION, "Time of one call of the second profile.", 7),
+    Column(
+        "avg_delta_pct", "Avg diff%", K.PERCENT, "Difference of the time of one call, as a share of that before.", 5
+    ),
 )
 
 COLUMNS: Final[dict[str, Column]] = {column.name: column for column in _ALL}

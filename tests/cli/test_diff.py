@@ -1,0 +1,78 @@
+"""``proftui diff``: text, Markdown and JSON of one comparison, and the exit status for CI."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.screens.opening import sample
+from tui.cli.main import main
+
+TRACE = sample("resnet50_training.pt.trace.json.gz")
+CAFFE = sample("caffe_conv1.nvprof.log")
+
+
+def run(capfd: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> tuple[str, str]:
+    assert main(["diff", *arguments]) == status
+    said = capfd.readouterr()
+    return said.out, said.err
+
+
+def steps(capfd: pytest.CaptureFixture[str], before: int, now: int, *more: str, status: int = 0) -> tuple[str, str]:
+    return run(capfd, TRACE, TRACE, "--iterations", str(before), "--iterations-b", str(now), *more, status=status)
+
+
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "140")
+    monkeypatch.setenv("LC_ALL", "C.UTF-8")
+
+
+def test_two_steps_of_one_run(capfd: pytest.CaptureFixture[str]) -> None:
+    told = json.loads(steps(capfd, 4, 5, "--format", "json")[0])
+    assert told["per_iteration"]
+    assert [side.rsplit(", ", 1)[1] for side in (told["before"], told["now"])] == ["iterations 4", "iterations 5"]
+    figures = {figure["name"]: figure for figure in told["figures"]}
+    assert figures["gpu_ns"]["before"] == pytest.approx(sum(row["a_total_ns"] or 0 for row in told["kernels"]))
+    assert figures["gpu_ns"]["now"] == pytest.approx(sum(row["b_total_ns"] or 0 for row in told["ops"]))
+    text = steps(capfd, 4, 5)[0]
+    assert "Median iteration" in text
+    assert "\nKernels (first 15 of " in text
+    markdown = steps(capfd, 4, 5, "--format", "markdown")[0]
+    assert markdown.startswith("## ")
+    assert "| Before | Now | Diff | Diff% |" in markdown
+
+
+def test_a_slower_step_fails_a_build(capfd: pytest.CaptureFixture[str]) -> None:
+    told = json.loads(steps(capfd, 4, 5, "--format", "json")[0])
+    figures = {figure["name"]: figure for figure in told["figures"]}
+    is_slower = figures["median_iteration_ns"]["delta"] > 0
+    one, other = (4, 5) if is_slower else (5, 4)
+    _, said = steps(capfd, one, other, "--fail-on-regression", "0%", status=1)
+    assert said.startswith("proftui: median iteration: ")
+    assert "more than 0%" in said
+    _, said = steps(capfd, other, one, "--fail-on-regression", "0%")
+    assert "not more than 0%" in said
+
+
+def test_a_file_that_cannot_be_read_is_named(capfd: pytest.CaptureFixture[str]) -> None:
+    _, said = run(capfd, CAFFE, "nowhere.log", status=2)
+    assert said == "proftui: nowhere.log: no such file\n"
+    with pytest.raises(AssertionError):
+        run(capfd, CAFFE, "nowhere.log")
+
+
+@pytest.mark.parametrize("share", ["x", "-1%", "nan", "inf"])
+def test_a_share_is_a_number(share: str, capfd: pytest.CaptureFixture[str]) -> None:
+    _, said = run(capfd, CAFFE, CAFFE, f"--fail-on-regression={share}", status=2)
+    assert "--fail-on-regression" in said
+
+
+def test_the_same_log_twice_differs_in_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    text, said = run(capfd, CAFFE, CAFFE, "--fail-on-regression", "0")
+    assert "Times of the whole runs: no iterations in" in text
+    assert said.startswith("proftui: span: ")
+    told = json.loads(run(capfd, CAFFE, CAFFE, "--format", "json")[0])
+    assert {row["delta_ns"] for row in told["kernels"]} == {0}
+    assert {row["change"] for row in told["findings"]} <= {""}

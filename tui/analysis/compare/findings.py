@@ -1,0 +1,90 @@
+"""What the rules of the Expert System find on one side and not on the other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.analysis.expert.findings import OURS, findings
+from tui.analysis.expert.model import State
+from tui.model.columns import Column, ColumnKind
+from tui.model.view import TableSpec
+
+if TYPE_CHECKING:
+    from tui.analysis.compare.sides import Sides
+    from tui.model.profile import Profile
+
+K = ColumnKind
+
+CHANGED_FINDINGS: Final = TableSpec(
+    "changed_findings",
+    "Findings",
+    (
+        Column("change", "Change", K.TEXT, "new, gone, or empty where both sides have it.", 1),
+        Column("severity", "Severity", K.TEXT, "error, warning or info.", 2),
+        Column("rule", "Rule", K.TEXT, "The rule of the Expert System.", 3),
+        Column("before", "Before", K.TEXT, "What the rule says of the first profile.", 2),
+        Column("now", "Now", K.TEXT, "What the rule says of the second profile.", 1),
+    ),
+    key=("rule",),
+    pinned="now",
+    pinned_least=30,
+)
+_CLEAN: Final = "clean"
+
+
+def changed_findings(sides: Sides, *, gpu: str | None = None) -> pl.DataFrame:
+    """The rules that found something on either side: what is new first, then what is gone, then the rest.
+
+    Columns: change (new, gone or empty), severity (of what is found now, else of before), rule, before and now: what it
+    found (of several sessions the gravest, and how many more), else ``clean``, or ``cannot tell:`` and why. What cannot
+    be told on one side is neither new nor gone.
+    """
+    one, other = (_by_rule(side.profile, gpu) for side in (sides.a, sides.b))
+    rows = one.join(other, on="rule", suffix="_now", maintain_order="left").filter(
+        (pl.col("state") == State.FOUND.value) | (pl.col("state_now") == State.FOUND.value)
+    )
+    clean = pl.lit(State.CLEAN.value)
+    rank = {"new": 0, "gone": 1, "": 2}
+    change = (
+        pl.when(pl.col("state") == clean)
+        .then(pl.lit("new"))
+        .when(pl.col("state_now") == clean)
+        .then(pl.lit("gone"))
+        .otherwise(pl.lit(""))
+    )
+    grave = {"error": 0, "warning": 1, "info": 2}
+    return (
+        rows.with_columns(
+            change.alias("change"),
+            pl.coalesce("severity_now", "severity").alias("severity"),
+        )
+        .sort(
+            pl.col("change").replace_strict(rank, return_dtype=pl.Int8),
+            pl.col("severity").replace_strict(grave, default=9, return_dtype=pl.Int8),
+            maintain_order=True,
+        )
+        .select("change", "severity", "rule", pl.col("said").alias("before"), pl.col("said_now").alias("now"))
+    )
+
+
+def _by_rule(profile: Profile, gpu: str | None) -> pl.DataFrame:
+    """One row per rule of ours: rule, state (found where any session has it), severity, said."""
+    ours = findings(profile, gpu=gpu).filter(pl.col("tool") == OURS)
+    first = ours.group_by("rule", maintain_order=True).agg(
+        pl.col("state", "severity", "problem", "reason").first(),
+        (pl.col("state") == State.FOUND.value).sum().alias("found"),
+    )
+    more = pl.when(pl.col("found") > 1).then(pl.format(" (and {} more)", pl.col("found") - 1)).otherwise(pl.lit(""))
+    return first.select(
+        "rule",
+        "state",
+        "severity",
+        pl.when(pl.col("state") == State.FOUND.value)
+        .then(pl.col("problem") + more)
+        .when(pl.col("state") == State.CLEAN.value)
+        .then(pl.lit(_CLEAN))
+        .otherwise(pl.format("cannot tell: {}", "reason"))
+        .alias("said"),
+    )

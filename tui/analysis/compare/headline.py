@@ -1,0 +1,142 @@
+"""The whole of two profiles in a few figures, and whether the second is slower."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.analysis.api import api
+from tui.analysis.gpu_time.intervals import busy_time
+from tui.analysis.iterations.tables import iterations
+from tui.analysis.kernels import kernels
+from tui.analysis.tensor_cores.efficiency import tensor_core_time, tensor_core_use
+from tui.model.columns import ColumnKind
+
+if TYPE_CHECKING:
+    from tui.analysis.compare.sides import Side, Sides
+
+K = ColumnKind
+JUDGED: Final = ("median_iteration_ns", "span_ns", "gpu_ns")
+"""Figures that can tell whether a profile is slower, the best first."""
+_KINDS: Final = (("kernel", "Kernel time"), ("memcpy", "Copy time"), ("memset", "Memset time"))
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure of both sides."""
+
+    name: str
+    label: str
+    kind: ColumnKind
+    before: float | None
+    now: float | None
+
+    @property
+    def delta(self) -> float | None:
+        """Now less before."""
+        return None if self.before is None or self.now is None else self.now - self.before
+
+    @property
+    def delta_pct(self) -> float | None:
+        """The difference as a share of what was before; of shares none: their difference is in points."""
+        if self.delta is None or not self.before or self.kind is K.PERCENT:
+            return None
+        return 100 * self.delta / self.before
+
+
+def headline(sides: Sides) -> tuple[Figure, ...]:
+    """The figures that sum two profiles up; sums are per iteration where the sides are, as `Sides.why` says.
+
+    Times of iterations are over the iterations of all sessions; spans of sessions do not add up, and are told where
+    each side has one. GPU busy is a share: of the time of the iterations, else of the spans.
+    """
+    one, other = (_of(side) for side in (sides.a, sides.b))
+    return tuple(
+        Figure(name, label, kind, one.get(name), other.get(name))
+        for name, label, kind in _FIGURES
+        if one.get(name) is not None or other.get(name) is not None
+    )
+
+
+_FIGURES: Final = (
+    ("avg_iteration_ns", "Average iteration", K.DURATION),
+    ("median_iteration_ns", "Median iteration", K.DURATION),
+    ("p95_iteration_ns", "95th percentile", K.DURATION),
+    ("span_ns", "Span", K.DURATION),
+    ("busy_pct", "GPU busy", K.PERCENT),
+    ("gpu_ns", "GPU time", K.DURATION),
+    *((f"{kind}_ns", label, K.DURATION) for kind, label in _KINDS),
+    ("launches", "Kernel launches", K.RATIO),
+    ("tc_share_pct", "Time on tensor cores", K.PERCENT),
+    ("api_ns", "API time", K.DURATION),
+    ("api_calls", "API calls", K.RATIO),
+)
+
+
+def slower(sides: Sides, than_pct: float) -> tuple[Figure | None, bool]:
+    """By which figure the second profile is judged, and whether it took longer by more than a share of the first.
+
+    Args:
+        sides: What is compared.
+        than_pct: The share, in per cent.
+
+    Returns:
+        The first of `JUDGED` that both sides have (None where they have none), and the answer.
+    """
+    figures = {figure.name: figure for figure in headline(sides)}
+    known = [figures[name] for name in JUDGED if name in figures and figures[name].delta_pct is not None]
+    judged = known[0] if known else None
+    return judged, judged is not None and (judged.delta_pct or 0) > than_pct
+
+
+def _of(side: Side) -> dict[str, float]:
+    """The figures of one side that are known."""
+    profile = side.profile
+    work, calls = kernels(profile), api(profile)
+    use = tensor_core_use(tensor_core_time(profile))
+    found: dict[str, float | None] = {
+        "gpu_ns": _sum(side, work, "total_ns"),
+        "launches": _sum(side, work.filter(pl.col("kind") == "kernel"), "calls"),
+        "tc_share_pct": use.share_pct,
+        "api_ns": _sum(side, calls, "total_ns"),
+        "api_calls": _sum(side, calls, "calls"),
+        **{f"{kind}_ns": _sum(side, work.filter(pl.col("kind") == kind), "total_ns") for kind, _ in _KINDS},
+    }
+    if side.iterations:
+        times = iterations(profile).drop_nulls(["iteration", "duration_ns"])
+        taken = times["duration_ns"]
+        found |= {
+            "avg_iteration_ns": _number(taken.mean()),
+            "median_iteration_ns": _number(taken.median()),
+            "p95_iteration_ns": _number(taken.quantile(0.95, "linear")),
+            "busy_pct": _share(times["busy_ns"], taken),
+        }
+    else:
+        busy = busy_time(profile)
+        span = busy["span_ns"] if busy["session"].n_unique() == 1 else None
+        found |= {
+            "span_ns": None if span is None else _number(span.max()),
+            "busy_pct": _share(busy["busy_ns"], busy["span_ns"]),
+        }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _sum(side: Side, rows: pl.DataFrame, column: str) -> float | None:
+    """A sum over sessions, each divided by its iterations."""
+    if not rows[column].count():
+        return None
+    if not side.iterations:
+        return float(rows[column].sum())
+    divided = rows.join(side.divisors, on="session", how="left")
+    return float((divided[column] / divided["per"]).sum())
+
+
+def _share(part: pl.Series, whole: pl.Series) -> float | None:
+    total = float(whole.sum())
+    return 100 * float(part.sum()) / total if total and part.null_count() == 0 else None
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) else None

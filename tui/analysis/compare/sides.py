@@ -1,0 +1,105 @@
+"""The two sides of a comparison, and whether their times are told per iteration or of the whole run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.analysis.inputs.replayed import replayed_sessions, without_sessions
+from tui.analysis.iterations.aggregation import aggregated
+from tui.analysis.iterations.tables import iterations, sources, with_iterations
+from tui.model.aggregation import Aggregation
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+_WHOLE_RUN: Final = "whole run"
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side of a comparison."""
+
+    label: str
+    """What it is, for people."""
+    profile: Profile
+    """What is compared: of a comparison per iteration the work within counted iterations alone."""
+    iterations: tuple[tuple[int, int], ...]
+    """Of each session how many iterations; empty where whole runs are compared."""
+    left_out_ns: int
+    """GPU time that belongs to no counted iteration, and so is not compared."""
+
+    @property
+    def count(self) -> int | None:
+        """How many iterations each session has; None where they differ, or whole runs are compared."""
+        counts = {count for _, count in self.iterations}
+        return counts.pop() if len(counts) == 1 else None
+
+    @property
+    def divisors(self) -> pl.DataFrame:
+        """Of each session by what its sums are divided: session, per; no rows where by nothing."""
+        return pl.DataFrame(self.iterations, schema={"session": pl.UInt32, "per": pl.Int64}, orient="row")
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """What is compared."""
+
+    a: Side
+    """What was before."""
+    b: Side
+    """What is now."""
+    per_iteration: bool
+    """Sums are divided by the number of iterations of their session."""
+    why: str
+    """How the sums are told, and why, in words."""
+
+
+def sides(a: Profile, b: Profile, labels: tuple[str, str], *, whole_runs: bool = False) -> Sides:
+    """Make two profiles ready to be compared.
+
+    Where all sessions of both have iterations, sums are told per iteration, and what lies in none is left out; else
+    of the whole runs. Sessions whose kernels were replayed take no part: their times are of no run.
+
+    Args:
+        a: What was before.
+        b: What is now; sessions and iterations of both are those that were chosen.
+        labels: What each is called.
+        whole_runs: Do not divide by iterations, though there are some.
+    """
+    profiles = [with_iterations(without_sessions(one, replayed_sessions(one))) for one in (a, b)]
+    lacking = [label for label, profile in zip(labels, profiles, strict=True) if not _has_iterations(profile)]
+    if whole_runs or lacking:
+        why = "of the whole runs" if whole_runs else f"of the whole runs: no iterations in {' and '.join(lacking)}"
+        one, other = (Side(label, p, (), 0) for label, p in zip(labels, profiles, strict=True))
+        return Sides(one, other, False, why)
+    one, other = (_in_iterations(label, profile) for label, profile in zip(labels, profiles, strict=True))
+    return Sides(one, other, True, f"per iteration: {one.label} has {_counts(one)}, {other.label} {_counts(other)}")
+
+
+def _in_iterations(label: str, profile: Profile) -> Side:
+    counted = iterations(profile).drop_nulls("iteration")
+    first = counted["iteration"].min()
+    assert isinstance(first, int), "there are iterations"
+    part = aggregated(profile, Aggregation(first=first, key=profile.aggregation.key))
+    counts = counted.group_by("session").len().sort("session")
+    left = int(profile["activities"]["duration_ns"].sum()) - int(part["activities"]["duration_ns"].sum())
+    return Side(label, part, tuple(counts.iter_rows()), left)
+
+
+def _has_iterations(profile: Profile) -> bool:
+    """Whether all sessions with work are cut into iterations."""
+    told = sources(profile)
+    with_work = set(profile["activities"]["session"].unique().to_list())
+    whole = {session for session, source in told.items() if source == _WHOLE_RUN}
+    sums_only = set(profile["summary"]["session"].unique().to_list()) - with_work
+    return bool(with_work) and with_work <= told.keys() - whole and not sums_only
+
+
+def _counts(side: Side) -> str:
+    counts = [count for _, count in side.iterations]
+    same = len(set(counts)) == 1
+    words = f"{counts[0]:,}" if same else " and ".join(f"{count:,}" for count in counts)
+    return f"{words} in each of {len(counts)} sessions" if same and len(counts) > 1 else words
