@@ -28,8 +28,8 @@ API: Final = TableSpec(
 API_INSTANCES: Final = TableSpec(
     "api_instances",
     "Calls",
-    columns("start_ns", "duration_ns", "pid", "tid", "correlation", "line"),
-    key=("session", "line"),
+    columns("start_ns", "duration_ns", "pid", "tid", "result", "correlation", "line", "number"),
+    key=("session", "number"),
     weight="duration_ns",
     pinned="start_ns",
 )
@@ -59,6 +59,15 @@ def api(profile: Profile) -> pl.DataFrame:
     )
 
 
-def api_instances(profile: Profile, *, session: int, name: str) -> pl.DataFrame:
-    """The single calls of one API function of one session, as the log orders them."""
-    return profile["api_calls"].filter(pl.col("session") == session, pl.col("name") == name)
+def api_instances(profile: Profile, *, session: int, name: str, which: pl.Expr | None = None) -> pl.DataFrame:
+    """The single calls of one API function of one session, as the log orders them; ``number`` is the row of each.
+
+    Args:
+        profile: Where to look.
+        session: Number of the session.
+        name: The function.
+        which: A further condition on the frame ``api_calls``.
+    """
+    wanted = (pl.col("session") == session) & (pl.col("name") == name)
+    rows = profile["api_calls"].lazy().with_row_index("number")
+    return rows.filter(wanted if which is None else wanted & which).collect()

@@ -1,21 +1,34 @@
-"""API Calls: what the CPU spent in CUDA calls."""
+"""API Calls: what the CPU spent in CUDA calls, by function, by thread, and those that failed."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import polars as pl
 
 from tui.analysis.api import API, API_INSTANCES, api, api_instances
+from tui.analysis.api_errors import API_ERRORS, api_errors, failed, records_results
+from tui.analysis.api_threads import API_THREADS, THREAD_FUNCTIONS, api_threads, of_thread, thread_functions
+from tui.analysis.gpu_work import GPU_WORK, gpu_work, work_of_calls
 from tui.analysis.inputs.capabilities import how_to_record, why_none
-from tui.analysis.inputs.needs import API_TRACE, API_WORK
+from tui.analysis.inputs.needs import API_RESULTS, API_TRACE, API_WORK
+from tui.fmt import count, duration
+from tui.model.names import short_name
 from tui.screens.kernels import short
-from tui.screens.linked import Level, LinkedTablesScreen, Row
+from tui.screens.linked import Level, Row
+from tui.screens.parts import Part, PartsScreen
+from tui.widgets.details import row_details
+from tui.widgets.kernel_details import below
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    import polars as pl
+    from collections.abc import Callable, Mapping
 
     from tui.model.profile import Profile
+    from tui.widgets.details import Details
+    from tui.widgets.table_pane import TablePane
+
+WORK_SHOWN = 5
+"""Launches that the details of a call name."""
 
 
 def calls_of_function(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
@@ -24,6 +37,44 @@ def calls_of_function(profile: Profile, above: Mapping[str, Row]) -> pl.DataFram
     if row is None:
         return api_instances(profile, session=-1, name="")
     return api_instances(profile, session=row["session"], name=row["name"])
+
+
+def functions_of_thread(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+    """The functions that the selected thread called."""
+    row = above.get("threads")
+    if row is None:
+        return thread_functions(profile, session=-1, pid=None, tid=None)
+    return thread_functions(profile, session=row["session"], pid=row["pid"], tid=row["tid"])
+
+
+def calls_of_thread(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+    """The calls of the selected function on the selected thread."""
+    thread, row = above.get("threads"), above.get("thread_functions")
+    if thread is None or row is None:
+        return api_instances(profile, session=-1, name="")
+    which = of_thread(thread["pid"], thread["tid"])
+    return api_instances(profile, session=row["session"], name=row["name"], which=which)
+
+
+def calls_that_failed(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+    """The calls of the selected function that returned the selected code."""
+    row = above.get("errors")
+    if row is None:
+        return api_instances(profile, session=-1, name="")
+    which = failed() & (pl.col("result") == row["result"])
+    return api_instances(profile, session=row["session"], name=row["function"], which=which)
+
+
+def launched_by(level: str) -> Callable[[Profile, Mapping[str, Row]], pl.DataFrame]:
+    """The GPU work that the selected call of a level launched."""
+
+    def work(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+        row = above.get(level)
+        if row is None or row["correlation"] is None:
+            return gpu_work(profile)
+        return work_of_calls(profile, session=row["session"], correlations=[row["correlation"]])
+
+    return work
 
 
 def no_api_calls(profile: Profile) -> str:
@@ -38,16 +89,108 @@ def no_instances(profile: Profile) -> str:
     return "no function is selected"
 
 
-class ApiCallsScreen(LinkedTablesScreen):
-    """CUDA functions, and the calls of the one under the cursor."""
+def lacks_calls(profile: Profile) -> str:
+    """Why there are no single calls; empty where there are."""
+    return no_instances(profile) if profile["api_calls"].is_empty() else ""
+
+
+def no_work(profile: Profile) -> str:
+    """Why a call has no GPU work."""
+    calls = profile["api_calls"]["correlation"]
+    if profile["activities"].is_empty():
+        return "this input holds no GPU work beside the calls"
+    if calls.null_count() == calls.len():
+        return "this input does not tell which call launched what"
+    return "this call launched nothing that was recorded"
+
+
+def lacks_results(profile: Profile) -> str:
+    """Why it cannot be told which calls failed; empty where it can."""
+    return "" if records_results(profile) else lacks_calls(profile) or why_none(profile, API_RESULTS)
+
+
+def no_errors(profile: Profile) -> str:
+    """Why no call is named as failed."""
+    return lacks_results(profile) or "every call whose result is recorded succeeded"
+
+
+def call_crumb(row: Row) -> str:
+    """A call in the path."""
+    return f"call {row['number']}"
+
+
+def launch_crumb(row: Row) -> str:
+    """A launch in the path."""
+    return f"launch {row['activity']}"
+
+
+class ApiCallsScreen(PartsScreen):
+    """CUDA functions, threads and failures, the calls behind each, and the GPU work that a call launched."""
 
     VIEW = "api-calls"
-    LEVELS: ClassVar = (
-        Level("functions", API, lambda profile, _above: api(profile), short, no_api_calls, 3),
-        Level("calls", API_INSTANCES, calls_of_function, short, no_instances, 2),
+    PARTS: ClassVar = (
+        Part(
+            "functions",
+            "By function",
+            (
+                Level("functions", API, lambda profile, _above: api(profile), short, no_api_calls, 3),
+                Level("calls", API_INSTANCES, calls_of_function, call_crumb, no_instances, 3),
+                Level("launched", GPU_WORK, launched_by("calls"), launch_crumb, no_work, 1),
+            ),
+        ),
+        Part(
+            "threads",
+            "By thread",
+            (
+                Level(
+                    "threads",
+                    API_THREADS,
+                    lambda profile, _above: api_threads(profile),
+                    lambda row: str(row["thread"]),
+                    no_instances,
+                    2,
+                ),
+                Level("thread_functions", THREAD_FUNCTIONS, functions_of_thread, short, no_instances, 2),
+                Level("thread_calls", API_INSTANCES, calls_of_thread, call_crumb, no_instances, 2),
+                Level("thread_launched", GPU_WORK, launched_by("thread_calls"), launch_crumb, no_work, 1),
+            ),
+            lacks_calls,
+        ),
+        Part(
+            "errors",
+            "Failed",
+            (
+                Level(
+                    "errors",
+                    API_ERRORS,
+                    lambda profile, _above: api_errors(profile),
+                    lambda row: f"{row['function']} {row['result']}",
+                    no_errors,
+                ),
+                Level("failed_calls", API_INSTANCES, calls_that_failed, call_crumb, no_errors),
+            ),
+            lacks_results,
+        ),
     )
     HELP: ClassVar = (
-        "CUDA functions by the time the CPU spent in them; below, the calls of the one under the cursor.\n"
+        "CUDA functions by the time the CPU spent in them, their calls, what a call launched; . goes to the threads.\n"
         "This is CPU time: it overlaps GPU time; a call that waits (synchronize, a blocking copy) counts its wait.\n"
-        "Corr links a call to the GPU work that it launched."
+        "Failed are calls that returned an error; not ready (600), which queries return, is none."
     )
+
+    def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
+        """Of a call what it launched."""
+        if pane.spec is not API_INSTANCES:
+            return super().details(pane, row)
+        first = row_details(pane.spec, row, frame_columns=pane.frame.columns)
+        if row["correlation"] is None:
+            return first
+        work = work_of_calls(self.profile, session=row["session"], correlations=[row["correlation"]])
+        lines = []
+        for one in work.head(WORK_SHOWN).iter_rows(named=True):
+            delay = None if one["start_ns"] is None else one["start_ns"] - (row["start_ns"] or 0)
+            began = "" if delay is None or row["start_ns"] is None else f"began {duration(delay)} after the call"
+            lines.append((duration(one["duration_ns"]), short_name(str(one["name"])), began))
+        if work.height > WORK_SHOWN:
+            lines.append(("", f"and {count(work.height - WORK_SHOWN)} more", ""))
+        return below(first, [("Launched on the GPU", lines or [("nothing", "", no_work(self.profile))])])

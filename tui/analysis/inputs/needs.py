@@ -53,6 +53,12 @@ API_WORK: Final = Need(
     "API calls", "what the CPU spent in CUDA calls", "nvprof --print-api-trace", {**_TIMELINE, Tool.ROCPROF: _ROCPROF}
 )
 API_TRACE: Final = Need("single API calls", "every CUDA call with its time", "nvprof --print-api-trace", _TIMELINE)
+API_RESULTS: Final = Need(
+    "results of API calls",
+    "which calls failed",
+    "nsys profile --trace=cuda ./app",
+    {Tool.NSYS: "nsys profile --trace=cuda ./app", Tool.PYTORCH: _NSYS},
+)
 METRICS: Final = Need(
     "metrics",
     "hardware metrics of each kernel",

@@ -20,6 +20,7 @@ _COLUMNS: Final = {
     "processId": pl.Int64,
     "threadId": pl.Int64,
     "correlationId": pl.Int64,
+    "returnValue": pl.Int64,
 }
 _TABLES: Final = {"runtime": "CUPTI_ACTIVITY_KIND_RUNTIME", "driver": "CUPTI_ACTIVITY_KIND_DRIVER"}
 
@@ -43,6 +44,7 @@ def read_calls(database: Database) -> pl.DataFrame:
                 # The number is stored with a sign.
                 tid=pl.col("threadId") & 0xFFFFFFFF,
                 correlation=pl.col("correlationId"),
+                result=pl.col("returnValue"),
             )
         )
     return pl.concat(parts)
