@@ -77,12 +77,12 @@ class HelpScreen(ModalScreen[None]):
         super().__init__()
         self._below = below
         self._availability = availability
-        scope = Scope.LOG if below.VIEW == "log" else Scope.TABLE
+        scope = {"log": Scope.LOG, "timeline": Scope.TIMELINE}.get(below.VIEW, Scope.TABLE)
         self._here = [
             action
             for action in ACTIONS
             if action.scope in (scope, *OF_SOME_VIEWS)
-            and (action.scope is Scope.LOG or below.action_target(action.method) is not None)
+            and (action.scope in (Scope.LOG, Scope.TIMELINE) or below.action_target(action.method) is not None)
         ]
 
     def compose(self) -> ComposeResult:

@@ -9,6 +9,8 @@ from tui.analysis.timeline.window import step_above
 from tui.fmt import MICROSECONDS, MILLISECONDS, NANOSECONDS, SECONDS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from tui.analysis.timeline.window import Window
     from tui.fmt import Unit
 
@@ -56,3 +58,44 @@ def _written(value_ns: int, unit: Unit, step: int, *, ascii_only: bool) -> str:
         decimals += 1
     symbol = unit.ascii().symbol if ascii_only else unit.symbol
     return f"{value_ns / unit.scale:,.{decimals}f} {symbol}"
+
+
+def exactly(value_ns: int) -> str:
+    """A moment with all its digits.
+
+    >>> exactly(8_355_600_000), exactly(120)
+    ('8.3556 s', '120 ns')
+    """
+    unit = next((unit for unit in _UNITS if abs(value_ns) >= unit.scale), NANOSECONDS)
+    whole, rest = divmod(abs(value_ns), int(unit.scale))
+    digits = len(str(int(unit.scale))) - 1
+    decimals = f"{rest:0{digits}d}".rstrip("0") if digits else ""
+    return f"{'-' if value_ns < 0 else ''}{whole:,}{'.' if decimals else ''}{decimals} {unit.symbol}"
+
+
+def to_cells(value_ns: int, cell_ns: int) -> str:
+    """A moment as exactly as cells of so much time tell it.
+
+    >>> to_cells(8_355_612_345, 20_000)
+    '8.35561 s'
+    """
+    step = 10 ** (len(str(cell_ns)) - 1)
+    return exactly(value_ns // step * step)
+
+
+def labelled(labels: Iterable[tuple[int, str]], cells: int, *, tick: str) -> list[str]:
+    """Labels on a line, each behind a tick in its cell; one that has no room is left out, its tick stays.
+
+    >>> "".join(labelled([(0, "0 ms"), (2, "1 ms"), (8, "2 ms")], 16, tick="|"))
+    '|0 ms   |2 ms   '
+    """
+    line = [" "] * cells
+    free = 0
+    for cell, text in labels:
+        if cell < free or not 0 <= cell < cells:
+            continue
+        line[cell] = tick
+        if cell + len(text) < cells:
+            line[cell + 1 : cell + 1 + len(text)] = text
+            free = cell + len(text) + 2
+    return line

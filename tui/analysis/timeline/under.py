@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from tui.analysis.timeline.lanes import LaneKind
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
 
     from tui.analysis.timeline.lanes import Lane
@@ -92,20 +96,48 @@ def longest_gaps(lane: Lane, count: int) -> list[Stretch]:
     return [Stretch(int(starts[place]), int(ends[place])) for place in order]
 
 
-def place_of(lane: Lane, row: int) -> int | None:
-    """Where in a lane a row of its frame is."""
-    found = np.flatnonzero(lane.rows == row)
-    return int(found[0]) if len(found) else None
+def gap_at(lane: Lane, at_ns: int) -> Stretch | None:
+    """The gap that a moment lies in, as far as the start times can tell it."""
+    after = int(np.searchsorted(lane.starts, at_ns, side="right"))
+    if not 0 < after < len(lane.starts):
+        return None
+    gap = Stretch(int(lane.reached[after - 1]), int(lane.starts[after]))
+    return gap if gap.start_ns <= at_ns and gap.length_ns >= lane.resolution_ns else None
 
 
-def lane_of_row(found: tuple[Lane, ...], frame: str, row: int) -> tuple[int, int] | None:
-    """The last lane that holds a row of a frame, and where in it: a stream rather than the whole GPU."""
-    for number in range(len(found) - 1, -1, -1):
-        lane = found[number]
-        place = place_of(lane, row) if lane.frame == frame else None
-        if place is not None:
-            return number, place
-    return None
+def place_of(profile: Profile, lane: Lane, row: int) -> int | None:
+    """Where in a lane a row of its frame is; None where it is not in it."""
+    start = profile[lane.frame]["start_ns"][row]
+    if start is None:
+        return None
+    first, last = (int(np.searchsorted(lane.starts, start, side=side)) for side in ("left", "right"))
+    found = np.flatnonzero(lane.rows[first:last] == row)
+    return first + int(found[0]) if len(found) else None
+
+
+def places_of(profile: Profile, lanes: Sequence[Lane], frame: str, rows: Sequence[int]) -> list[tuple[int, int]]:
+    """The lanes that rows of a frame are in and where in them, those of single streams first."""
+    found = []
+    for number, lane in enumerate(lanes):
+        if lane.frame == frame:
+            places = [place_of(profile, lane, row) for row in rows]
+            found += [(number, place) for place in places if place is not None]
+    return sorted(found, key=lambda place: lanes[place[0]].kind is LaneKind.GPU)
+
+
+def names_at(profile: Profile, lane: Lane, first_ns: int, last_ns: int) -> pl.DataFrame:
+    """What is on in a slice of time by name, what takes most of it first: name, count, time_ns (of the slice)."""
+    items = items_at(lane, first_ns, last_ns)
+    taken = np.minimum(lane.ends[items], last_ns) - np.maximum(lane.starts[items], first_ns)
+    return (
+        pl.DataFrame(
+            {"name": profile[lane.frame]["name"].gather(pl.Series(lane.rows[items])), "time_ns": np.maximum(taken, 0)}
+        )
+        .group_by("name")
+        .agg(pl.len().cast(pl.Int64).alias("count"), pl.col("time_ns").sum())
+        .with_columns(pl.col("name").cast(pl.String))
+        .sort("time_ns", "name", descending=[True, False])
+    )
 
 
 def name_of(profile: Profile, lane: Lane, item: int) -> str:

@@ -1,0 +1,72 @@
+"""What is said below the timeline: what is under the cursor, and what is on the screen."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tui.analysis.timeline.ruler import exactly, to_cells
+from tui.analysis.timeline.shown import title
+from tui.analysis.timeline.under import between, gap_at, items_at, name_of
+from tui.fitting import cell_width, clip, shorten_symbol
+from tui.fmt import count, duration
+from tui.widgets.timeline_canvas import whole_percent
+
+if TYPE_CHECKING:
+    from tui.widgets.timeline_view import TimelineView
+
+SEPARATOR = " · "
+NAME_LEAST = 16
+"""Cells that a name keeps beside what is said of it."""
+
+
+def under_cursor(view: TimelineView, width: int) -> str:
+    """The thing under the cursor with its start and duration, or the gap."""
+    shown, window, profile = view.shown, view.window, view.profile
+    if shown is None or window is None or profile is None or not shown.lanes:
+        return ""
+    lane, item, (first, last) = shown.lanes[view.lane], view.item, view.cell
+    if item is None:
+        gap = gap_at(lane, first) or gap_at(lane, (first + last) // 2)
+        if gap is None:
+            return f"nothing here in {title(lane)}"
+        begins = exactly(gap.start_ns + view.shift(view.lane))
+        return f"gap of {duration(gap.length_ns)} from {begins} in {title(lane)}"
+    start = int(lane.starts[item])
+    items = items_at(lane, first, last)
+    facts = [f"at {exactly(start)}", duration(int(lane.ends[item]) - start), title(lane)]
+    if len(items) > 1:
+        place = int((items < item).sum()) + 1
+        facts.insert(
+            2, f"{count(place)} of {count(len(items))} in this cell{'' if view.is_on_item else ', the longest'}"
+        )
+    said = SEPARATOR.join(facts)
+    room = max(NAME_LEAST, width - cell_width(said) - len(SEPARATOR))
+    name = name_of(profile, lane, item)
+    short = shorten_symbol(name, room) if lane.on_gpu else clip(name, room)
+    return f"{short}{SEPARATOR}{said}"
+
+
+def on_screen(view: TimelineView, needle: str, found_at: int | None) -> str:
+    """The time on the screen, that of a cell, what was measured and found, and what is not shown."""
+    shown, window = view.shown, view.window
+    if shown is None or window is None or not shown.lanes:
+        return ""
+    cell = window.cell_ns
+    first, last = max(window.first_ns, window.begin_ns), min(window.last_ns, window.end_ns)
+    parts = [f"{to_cells(first, cell)} to {to_cells(last, cell)}", f"{duration(cell)} a cell"]
+    if view.mark_ns is not None:
+        low, high = sorted((view.mark_ns, view.cursor_ns))
+        lane, shift = shown.lanes[view.lane], view.shift(view.lane)
+        part = between(lane, low - shift, high - shift)
+        busy = f", busy {whole_percent(part.busy_ns, high - low)}, {count(part.begun)} begin" if high > low else ""
+        parts.insert(0, f"M to here {duration(high - low)}{busy}")
+    if needle and view.hits is not None:
+        place = "" if found_at is None else f"{count(found_at + 1)}/"
+        parts.insert(0, f"find {needle} {place}{count(len(view.hits.starts))}")
+    if view.hidden_lanes:
+        parts.append(f"{view.hidden_lanes} deeper lane{'s' if view.hidden_lanes > 1 else ''}: x")
+    if shown.resolution_ns > 1:
+        parts.append(f"starts known to {duration(shown.resolution_ns)}")
+    if shown.note:
+        parts.append(shown.note)
+    return SEPARATOR.join(parts)
