@@ -81,7 +81,7 @@ def of_thread(pid: int | None, tid: int | None) -> pl.Expr:
 
 
 def thread_functions(profile: Profile, *, session: int, pid: int | None, tid: int | None) -> pl.DataFrame:
-    """The calls of one thread by function: session, name, `FIGURES`, time_pct (of the thread), line; most time first."""
+    """The calls of one thread by function, most time first: session, name, `FIGURES`, time_pct (of it), line."""
     return (
         profile["api_calls"]
         .lazy()

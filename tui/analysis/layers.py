@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
 from tui.analysis.durations import total
+from tui.analysis.gpu_work import gpu_work
 from tui.model.columns import COLUMNS, columns
 from tui.model.view import TableSpec
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tui.model.profile import Profile
 
 LAYERS: Final = TableSpec(
@@ -110,6 +113,29 @@ def layer_totals(profile: Profile) -> pl.DataFrame:
             pl.when(measured > 0).then(predicted / measured).alias("ratio"),
         )
     )
+
+
+def layers_of_total(profile: Profile, row: Mapping[str, Any]) -> pl.DataFrame:
+    """The layers that a total is of.
+
+    Args:
+        profile: Where to look.
+        row: Of `layer_totals`.
+    """
+    return layers(profile).filter(pl.col(name).eq_missing(pl.lit(row[name])) for name in _RUN)
+
+
+def work_of_layer(profile: Profile, layer: str | None) -> pl.DataFrame:
+    """The GPU work that was launched in an op or NVTX range named as a layer, or in one within it; in time order.
+
+    A layer itself says nothing of kernels: it is its name that tells.
+    """
+    ops = profile["ops"]
+    if layer is None or ops.is_empty():
+        return gpu_work(profile)
+    within = pl.col("group").cast(pl.String).str.split("/").list.contains(layer)
+    own = ops.lazy().filter((pl.col("name").cast(pl.String) == layer) | within).select("op").collect()["op"]
+    return gpu_work(profile, pl.col("op").is_in(own.implode()))
 
 
 def _ratio() -> pl.Expr:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+import polars as pl
+
+from tui.analysis.gpu_work import gpu_work
 from tui.model.columns import columns
+from tui.model.names import short_name
 from tui.model.view import TableSpec
 
 if TYPE_CHECKING:
-    import polars as pl
+    from collections.abc import Mapping
 
     from tui.model.profile import Profile
 
@@ -32,6 +36,27 @@ METRICS: Final = TableSpec(
     key=("session", "line", "metric"),
     pinned="kernel",
 )
+
+
+def launches_measured(profile: Profile, row: Mapping[str, Any]) -> pl.DataFrame:
+    """The recorded launches of the kernel that a metric was measured on, of any session, in time order.
+
+    By its full name; where no launch has that, by its name without template arguments and parameters. Of a metric that
+    was measured launch by launch, those of the same grid and block.
+
+    Args:
+        profile: Where to look.
+        row: Of `metrics`.
+    """
+    names = profile["activities"].filter(pl.col("kind") == "kernel").select("name", "short_name").unique()
+    found = names.filter(pl.col("name").cast(pl.String) == row["kernel"])["name"]
+    if found.is_empty():
+        found = names.filter(pl.col("short_name").cast(pl.String) == short_name(row["kernel"] or ""))["name"]
+    if found.is_empty():
+        return gpu_work(profile)
+    shape = [f"{shape}_{axis}" for shape in ("grid", "block") for axis in "xyz"]
+    same = [pl.col(axis) == row[axis] for axis in shape if row[axis] is not None]
+    return gpu_work(profile, pl.col("name").is_in(found.implode()), pl.col("kind") == "kernel", *same)
 
 
 def metrics(profile: Profile) -> pl.DataFrame:

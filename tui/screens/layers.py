@@ -1,28 +1,119 @@
-"""Layers: measured and predicted times of a model's layers, side by side."""
+"""Layers: measured and predicted times of a model's layers, their totals, and GPU work that is named as a layer."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from tui.analysis.layers import LAYERS, layers
-from tui.screens.single import TableScreen
+from tui.analysis.gpu_work import GPU_WORK, gpu_work
+from tui.analysis.inputs.capabilities import why_none
+from tui.analysis.inputs.needs import LAYERS as NEEDED
+from tui.analysis.layers import LAYER_TOTALS, LAYERS, layer_totals, layers, layers_of_total, work_of_layer
+from tui.fmt import duration, percent
+from tui.screens.linked import Level, Row
+from tui.screens.parts import Part, PartsScreen
+from tui.widgets.kernel_details import below
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import polars as pl
 
+    from tui.model.profile import Profile
+    from tui.widgets.details import Details
+    from tui.widgets.table_pane import TablePane
 
-class LayersScreen(TableScreen):
-    """One row per layer and phase."""
+OTHERS_SHOWN = 12
+"""Further rows of the same layer that its details tell."""
+
+
+def work_of_selected(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+    """GPU work in ops and ranges that are named as the selected layer."""
+    row = above.get("layers")
+    return gpu_work(profile) if row is None else work_of_layer(profile, row["layer"])
+
+
+def of_selected_total(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+    """The layers of the selected total."""
+    row = above.get("layer_totals")
+    return layers(profile).clear() if row is None else layers_of_total(profile, row)
+
+
+def no_layers(profile: Profile) -> str:
+    """Why there are no layers."""
+    return why_none(profile, NEEDED)
+
+
+def no_work(profile: Profile) -> str:
+    """Why a layer has no GPU work."""
+    if profile["activities"].is_empty():
+        return (
+            "layer times alone hold no kernels: open, together with this file, a profile of the same program with "
+            "NVTX ranges or ops named as the layers"
+        )
+    return "no op and no NVTX range is named as this layer"
+
+
+def layer_crumb(row: Row) -> str:
+    """A layer in the path."""
+    return " ".join(str(part) for part in (row["layer"], row["phase"]) if part)
+
+
+class LayersScreen(PartsScreen):
+    """One row per layer, phase and executor; their totals."""
 
     VIEW = "layers"
-    SPEC: ClassVar = LAYERS
-    EMPTY: ClassVar = "no layer times in this log: record with  caffe time --model=net.prototxt --iterations=10 --gpu 0"
+    PARTS: ClassVar = (
+        Part(
+            "layers",
+            "Layers",
+            (
+                Level("layers", LAYERS, lambda profile, _above: layers(profile), layer_crumb, no_layers, 3),
+                Level("layer_work", GPU_WORK, work_of_selected, lambda row: f"launch {row['activity']}", no_work, 1),
+            ),
+        ),
+        Part(
+            "totals",
+            "Totals by phase",
+            (
+                Level(
+                    "layer_totals",
+                    LAYER_TOTALS,
+                    lambda profile, _above: layer_totals(profile),
+                    lambda row: f"{row['phase']}, {row['executor']}",
+                    no_layers,
+                    1,
+                ),
+                Level("layers_of_total", LAYERS, of_selected_total, layer_crumb, no_layers, 2),
+            ),
+        ),
+    )
     HELP: ClassVar = (
-        "Times of a model's layers as a framework measured them and as a model predicted them.\n"
+        "Times of a model's layers as a framework measured them and as a model predicted them; . goes to the totals.\n"
         "Ratio is predicted over measured; unknown where one of them was not run.\n"
-        "Caffe's times are averages per iteration."
+        "Caffe's times are averages per iteration. GPU work below is of ops and ranges that are named as the layer."
     )
 
-    def rows(self) -> pl.DataFrame:
-        """Measured and predicted side by side."""
-        return layers(self.profile)
+    def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
+        """Of a layer its other phases and executors."""
+        first = super().details(pane, row)
+        if pane.spec is not LAYERS:
+            return first
+        same = layers(self.profile)
+        same = same.filter(same["session"] == row["session"], same["layer"] == row["layer"])
+        lines = [
+            (
+                str(other["phase"] or ""),
+                duration(other["measured_ns"]),
+                ", ".join(
+                    part
+                    for part in (
+                        other["executor"],
+                        f"{percent(other['time_pct'])} of its phase" if other["time_pct"] is not None else "",
+                        f"predicted {duration(other['predicted_ns'])}" if other["predicted_ns"] is not None else "",
+                    )
+                    if part
+                ),
+            )
+            for other in same.head(OTHERS_SHOWN).iter_rows(named=True)
+        ]
+        return below(first, [("All rows of this layer", lines)])

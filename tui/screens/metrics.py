@@ -1,33 +1,102 @@
-"""Metrics: hardware metrics and events by kernel."""
+"""Metrics: hardware metrics and events by kernel, and the launches of that kernel."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from tui.analysis.inputs.capabilities import why_none
+from tui.analysis.gpu_work import GPU_WORK, gpu_work
+from tui.analysis.inputs.capabilities import how_to_record, why_none
 from tui.analysis.inputs.needs import METRICS as NEEDED
-from tui.analysis.metrics import METRICS, metrics
-from tui.screens.single import TableScreen
+from tui.analysis.inputs.needs import START_TIMES
+from tui.analysis.metrics import METRICS, launches_measured, metrics
+from tui.fitting import shorten_symbol
+from tui.fmt import metric
+from tui.model.names import short_name
+from tui.screens.linked import Level, Row
+from tui.screens.parts import Part, PartsScreen
+from tui.widgets.kernel_details import below
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import polars as pl
 
+    from tui.model.profile import Profile
+    from tui.widgets.details import Details
+    from tui.widgets.table_pane import TablePane
 
-class MetricsScreen(TableScreen):
-    """One row per kernel and metric."""
+OTHERS_SHOWN = 40
+"""Further metrics of a kernel that the details of one tell."""
+
+
+def launches_of_metric(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+    """The launches of the selected metric's kernel."""
+    row = above.get("metrics")
+    return gpu_work(profile) if row is None else launches_measured(profile, row)
+
+
+def no_metrics(profile: Profile) -> str:
+    """Why there are no metrics."""
+    return why_none(profile, NEEDED)
+
+
+def no_launches(profile: Profile) -> str:
+    """Why there are no launches of a measured kernel."""
+    if profile["activities"].is_empty():
+        return (
+            "metrics alone hold no launches: open a trace of the same program together with this file; "
+            + how_to_record(profile, START_TIMES)
+        )
+    return "no launch of this kernel is recorded"
+
+
+class MetricsScreen(PartsScreen):
+    """One row per kernel and metric, and the launches of the kernel under the cursor."""
 
     VIEW = "metrics"
-    SPEC: ClassVar = METRICS
+    PARTS: ClassVar = (
+        Part(
+            "metrics",
+            "Metrics",
+            (
+                Level(
+                    "metrics",
+                    METRICS,
+                    lambda profile, _above: metrics(profile),
+                    lambda row: shorten_symbol(short_name(str(row["kernel"])), 32),
+                    no_metrics,
+                    3,
+                ),
+                Level(
+                    "metric_launches",
+                    GPU_WORK,
+                    launches_of_metric,
+                    lambda row: f"launch {row['activity']}",
+                    no_launches,
+                    1,
+                ),
+            ),
+        ),
+    )
     HELP: ClassVar = (
-        "Metrics and events as the profiler measured them, by kernel, over all its invocations.\n"
+        "Metrics and events as the profiler measured them, by kernel, over all its invocations; below, its launches.\n"
         "A level is the profiler's scale from 0 (idle) to 10 (max).\n"
         "Collecting metrics replays kernels: times of such a run mean nothing."
     )
 
-    def rows(self) -> pl.DataFrame:
-        """Every metric of every kernel."""
-        return metrics(self.profile)
-
-    def empty(self) -> str:
-        """Why there are none."""
-        return why_none(self.profile, NEEDED)
+    def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
+        """Of a metric the others of its kernel."""
+        first = super().details(pane, row)
+        if pane.spec is not METRICS:
+            return first
+        of_kernel = [
+            other
+            for other in pane.frame.filter(
+                (pane.frame["session"] == row["session"]) & (pane.frame["kernel"] == row["kernel"])
+            )
+            .head(OTHERS_SHOWN + 1)
+            .iter_rows(named=True)
+            if other["metric"] != row["metric"]
+        ]
+        lines = [(str(other["metric"]), metric(other["avg"], other["unit"]), "") for other in of_kernel[:OTHERS_SHOWN]]
+        return below(first, [("Other metrics of this kernel", lines)])

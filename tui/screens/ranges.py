@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
+from tui.analysis.gpu_work import GPU_WORK, gpu_work
 from tui.analysis.inputs.capabilities import how_to_record, why_none
+from tui.analysis.inputs.needs import API_TRACE
 from tui.analysis.inputs.needs import RANGES as NEEDED
+from tui.analysis.range_depths import (
+    NAMES_AT_DEPTH,
+    RANGE_DEPTHS,
+    at_depth,
+    names_at_depth,
+    ranges_by_depth,
+    work_in_range,
+)
 from tui.analysis.ranges import RANGE_INSTANCES, RANGES, instances_of, ranges_by_name
 from tui.fitting import clip_middle
-from tui.screens.linked import Level, LinkedTablesScreen, Row
+from tui.screens.linked import Level, Row
+from tui.screens.parts import Part, PartsScreen
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     import polars as pl
 
     from tui.model.profile import Profile
 
-CRUMB_CELLS = 32
+CRUMB_CELLS: Final = 32
 """Cells of a range's name in the path."""
 
 
@@ -46,16 +57,90 @@ def crumb(row: Row) -> str:
     return clip_middle(str(row["name"]), CRUMB_CELLS)
 
 
-class RangesScreen(LinkedTablesScreen):
-    """Names, and the ranges of the name under the cursor."""
+def names_of_depth(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+    """The names at the selected depth."""
+    row = above.get("depths")
+    if row is None:
+        return names_at_depth(profile, session=-1, depth=None)
+    return names_at_depth(profile, session=row["session"], depth=row["depth"])
+
+
+def instances_at_depth(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+    """The ranges of the selected name at the selected depth."""
+    depth, row = above.get("depths"), above.get("depth_names")
+    if depth is None or row is None:
+        return instances_of(profile, session=-1, domain=None, name="")
+    found = instances_of(profile, session=row["session"], domain=row["domain"], name=row["name"])
+    return found.filter(at_depth(depth["depth"]))
+
+
+def launched_in(level: str) -> Callable[[Profile, Mapping[str, Row]], pl.DataFrame]:
+    """The GPU work that was launched in the selected range of a level."""
+
+    def work(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+        row = above.get(level)
+        return gpu_work(profile) if row is None else work_in_range(profile, row)
+
+    return work
+
+
+def lacks_single(profile: Profile) -> str:
+    """Why there are no single ranges; empty where there are."""
+    return no_instances(profile) if profile["ranges"].is_empty() else ""
+
+
+def no_work(profile: Profile) -> str:
+    """Why a range has no GPU work."""
+    if profile["api_calls"].is_empty():
+        return f"this input does not tell which thread launched what: {how_to_record(profile, API_TRACE)}"
+    return "nothing was launched in this range"
+
+
+def number(row: Row) -> str:
+    """A range in the path."""
+    return f"#{row['number']}"
+
+
+def launch_crumb(row: Row) -> str:
+    """A launch in the path."""
+    return f"launch {row['activity']}"
+
+
+class RangesScreen(PartsScreen):
+    """Names, the ranges of the name under the cursor, and what was launched in one; the same by depth."""
 
     VIEW = "ranges"
-    LEVELS: ClassVar = (
-        Level("ranges", RANGES, lambda profile, _above: ranges_by_name(profile), crumb, no_ranges, 3),
-        Level("instances", RANGE_INSTANCES, instances_of_selected, lambda row: f"#{row['number']}", no_instances, 2),
+    PARTS: ClassVar = (
+        Part(
+            "names",
+            "By name",
+            (
+                Level("ranges", RANGES, lambda profile, _above: ranges_by_name(profile), crumb, no_ranges, 3),
+                Level("instances", RANGE_INSTANCES, instances_of_selected, number, no_instances, 2),
+                Level("range_work", GPU_WORK, launched_in("instances"), launch_crumb, no_work, 2),
+            ),
+        ),
+        Part(
+            "depths",
+            "By depth",
+            (
+                Level(
+                    "depths",
+                    RANGE_DEPTHS,
+                    lambda profile, _above: ranges_by_depth(profile),
+                    lambda row: f"depth {row['depth']}",
+                    no_instances,
+                    2,
+                ),
+                Level("depth_names", NAMES_AT_DEPTH, names_of_depth, crumb, no_instances, 3),
+                Level("depth_instances", RANGE_INSTANCES, instances_at_depth, number, no_instances, 2),
+                Level("depth_work", GPU_WORK, launched_in("depth_instances"), launch_crumb, no_work, 2),
+            ),
+            lacks_single,
+        ),
     )
     HELP: ClassVar = (
-        "NVTX ranges and annotations by name; below, each range of the name under the cursor. Times are CPU time.\n"
+        "NVTX ranges and annotations by name, each of them, and what was launched in one; . goes to them by depth.\n"
         "GPU time is of the work that the range's own thread launched between its start and its end, whenever it ran.\n"
         "Ranges lie within ranges: neither their times nor their GPU times are to be added up over names."
     )
