@@ -56,6 +56,12 @@ def _top(app: ProftuiApp, rest: str) -> None:
     _with_table(app, show)
 
 
+def _group(app: ProftuiApp, rest: str) -> None:
+    screen = app.view_screen
+    if screen is not None:
+        screen.choose_grouping(rest)
+
+
 def _session(app: ProftuiApp, rest: str) -> None:
     if rest in ("", "all"):
         app.choose_session(None)
@@ -98,6 +104,10 @@ def _sql(app: ProftuiApp, rest: str) -> None:
     app.go("sql", run if rest else None)
 
 
+def _compare(app: ProftuiApp, rest: str) -> None:
+    app.compare(rest)
+
+
 def _line(app: ProftuiApp, rest: str) -> None:
     if not rest.isdecimal():
         raise CommandError(f"a line is a number, not {rest}")
@@ -113,9 +123,11 @@ COMMANDS: Final[dict[str, tuple[Callable[[ProftuiApp, str], None], str]]] = {
     "find": (_find, "highlight the rows that match"),
     "sort": (_sort, "by a column; -column: largest first; several with commas"),
     "top": (_top, "show only so many rows, the first ones in the order shown; all"),
+    "group": (_group, "group ops by name, shapes, config, class or instance; the tree by path, caller, range, ..."),
     "session": (_session, "show one session by its number, or all"),
     "aggregate": (_aggregate, "show some iterations in every view: 3:7, 3:, :7 or 5; all"),
     "key": (_key, "iterations end where this kernel, op, range or API call ends; without a name: as before"),
+    "compare": (_compare, "with a file, session 1, sessions 0 1, iterations 3:5, or iterations 3 5"),
     "sql": (_sql, "ask with SQL, as SELECT name, total_ns FROM kernels; without a query: the tables"),
     "theme": (_theme, "dark or light"),
     "line": (_line, "go to a line of the log"),
@@ -153,7 +165,7 @@ def run_command(app: ProftuiApp, line: str) -> None:
         return
     target = find_view(word)
     if target is not None:
-        app.go(target.name, (lambda screen: screen.filter_table(rest)) if rest else None)
+        app.go(target.name, (lambda screen: screen.show_only(rest)) if rest else None)
         return
     for action in ACTIONS:
         if action.id.partition(".")[2] == word:

@@ -33,6 +33,8 @@ AGGREGATES: Final = (
     "api",
     "ops_by_name",
     "op_types",
+    "op_type_summary",
+    "op_instances",
     "op_kernels",
     "occupancy",
     "iterations",
@@ -81,6 +83,7 @@ def frame(profile: Profile, name: str, *, gpu: str | None = None) -> pl.DataFram
     from tui.analysis.iterations import tables as iterations
     from tui.analysis.launches import delays as launch_delays
     from tui.analysis.occupancy import theoretical as occupancy
+    from tui.analysis.ops import by_instance, type_summary
     from tui.analysis.ops import by_type as op_types
     from tui.analysis.ops import overheads as op_overheads
     from tui.analysis.ops import tables as ops
@@ -92,6 +95,8 @@ def frame(profile: Profile, name: str, *, gpu: str | None = None) -> pl.DataFram
         "api": lambda: api.api(profile).select(kernels.KERNEL_EXPORT),
         "ops_by_name": lambda: ops.by_name(profile),
         "op_types": lambda: op_types.op_types(profile),
+        "op_type_summary": lambda: type_summary.op_type_summary(profile),
+        "op_instances": lambda: by_instance.instances(profile),
         "op_kernels": lambda: ops.kernels_with_ops(profile),
         "occupancy": lambda: occupancy.occupancy(profile, gpu=gpu),
         "iterations": lambda: iterations.iterations(profile),

@@ -113,9 +113,9 @@ class ViewScreen(Screen[None]):
         whole = self.program.whole_profile
         if whole is None:
             return
-        source = whole.sources[0].rsplit("/", 1)[-1] if len(whole.sources) == 1 else f"{len(whole.sources)} files"
-        source = "standard input" if source == "-" else source
-        self.query_one(Crumbs).show([source, view(self.VIEW).title, *self.path()], self._facts(whole))
+        self.query_one(Crumbs).show(
+            [self.program.profile_name, view(self.VIEW).title, *self.path()], self._facts(whole)
+        )
 
     def _facts(self, whole: Profile) -> list[str]:
         sessions, session = whole["sessions"].height, self.program.session
@@ -182,6 +182,14 @@ class ViewScreen(Screen[None]):
             focused = focused.parent
         return next((pane for pane in self.query(TablePane) if pane.display), None)
 
+    def chosen_iterations(self) -> list[int]:
+        """The iterations of the marked rows, where the table is of iterations."""
+        pane = self.table
+        if pane is None or "iteration" not in pane.spec.key:
+            return []
+        marked = pane.marked_rows(all_columns=True)
+        return marked["iteration"].drop_nulls().to_list() if "iteration" in marked.columns else []
+
     def focus_table(self) -> None:
         """Give the focus to the table that keys are for."""
         if self.table is not None:
@@ -210,6 +218,10 @@ class ViewScreen(Screen[None]):
         while self.leave_level():
             pass
         self.filter_table(query)
+
+    def choose_grouping(self, text: str) -> None:
+        """Group the first table by what a person names."""
+        raise CommandError(f"there is nothing here to group by {text}: that is in Ops and Kernels and in Group Ops")
 
     def find_in_table(self, text: str) -> None:
         """Find in the main table."""

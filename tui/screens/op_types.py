@@ -108,7 +108,7 @@ class OpTypesScreen(TableScreen):
 
     def on_mount(self) -> None:
         """Begin with all figures folded."""
-        self._pane.change(hidden=FIGURES)
+        self._pane.state = replace(self._pane.state, hidden=FIGURES)
         super().on_mount()
 
     def populate(self) -> None:
@@ -122,13 +122,12 @@ class OpTypesScreen(TableScreen):
         super().restore(place)
         self._show_titles()
 
+    @on(TablePane.StateChanged)
     def _show_titles(self) -> None:
         pane = self._pane
-        pane.show(
-            pane.frame,
-            empty=self.empty() if pane.frame.is_empty() else "",
-            spec=titled(pane.state.hidden, ascii_only=self.program.ascii_only),
-        )
+        spec = titled(pane.state.hidden, ascii_only=self.program.ascii_only)
+        if spec != pane.spec:
+            pane.show(pane.frame, empty=self.empty() if pane.frame.is_empty() else "", spec=spec)
 
     def action_fold_figures(self) -> None:
         """Fold or unfold the figures of the time under the cursor; on another column those of all times."""

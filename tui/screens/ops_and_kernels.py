@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from textual import on
 
 from tui.analysis.inputs.capabilities import missing, why_none
 from tui.analysis.inputs.needs import GPU_WORK
@@ -14,19 +17,28 @@ from tui.analysis.ops.drill import (
     launches_of_recorded_op,
     op_calls,
 )
+from tui.analysis.ops.groupings import GROUPINGS, grouping_of
 from tui.analysis.ops.tables import OP_KERNELS, OPS, has_recorded_ops, kernels_of_op, ops, ops_spec
+from tui.analysis.ops.work_groups import KERNELS_OF_GROUP, NO_GROUP, kernels_in
 from tui.analysis.what_if import what_if
+from tui.commands import CommandError
 from tui.fitting import clip_middle
+from tui.keys import Scope, bindings_for
+from tui.model.view import TableState
 from tui.screens.kernels import LaunchScreen, launches_of_kernel, no_kernels, no_launches, short
 from tui.screens.linked import Level, Row
 from tui.widgets.kernel_details import below, gain_lines
 from tui.widgets.op_details import op_details
+from tui.widgets.part_bar import PartBar
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     import polars as pl
+    from textual.widget import Widget
 
+    from tui.analysis.ops.groupings import Grouping
+    from tui.model.history import Place
     from tui.model.profile import Profile
     from tui.model.view import TableSpec
     from tui.widgets.details import Details
@@ -81,38 +93,204 @@ def no_kernels_of_op(profile: Profile) -> str:
     return "this op launched nothing on the GPU"
 
 
+BY_NAME: Final = "name"
+"""The grouping that the view begins with: recorded ops with what they called."""
+NAMES: Final = (BY_NAME, *(grouping.name for grouping in GROUPINGS))
+TITLES: Final = ("by name", *(grouping.title for grouping in GROUPINGS))
+
+NAME_LEVELS: Final = (
+    Level(
+        "ops",
+        OPS,
+        lambda profile, _above: ops(profile),
+        lambda row: clip_middle(str(row["op"]), OP_CRUMB),
+        no_kernels,
+        3,
+        ops_spec,
+    ),
+    Level("kernels", OP_KERNELS, kernels_of_selected_op, short, no_kernels_of_op, 3, kernels_spec),
+    Level(
+        "launches",
+        LAUNCHES,
+        launches_of_selected_kernel,
+        lambda row: f"launch {row['activity']}",
+        no_launches,
+        2,
+    ),
+)
+
+
+def levels_of(grouping: Grouping) -> tuple[Level, ...]:
+    """The tables of a grouping other than by name."""
+
+    def kernels(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+        row = above.get("ops")
+        if row is None:
+            return kernels_in(profile, grouping.groups(profile), NO_GROUP)
+        return grouping.kernels(profile, row)
+
+    def launches(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+        row, kernel = above.get("ops"), above.get("kernels")
+        if row is None or kernel is None:
+            return launches_of_kernel(profile, {})
+        return grouping.launches(profile, row, kind=kernel["kind"], name=kernel["name"])
+
+    by_name = NAME_LEVELS
+    pinned = grouping.spec.pinned
+    return (
+        replace(
+            by_name[0],
+            rows=lambda profile, _above: grouping.rows(profile),
+            crumb=lambda row: clip_middle(str(row[pinned]), OP_CRUMB),
+            spec_for=lambda _profile: grouping.spec,
+        ),
+        replace(by_name[1], rows=kernels, spec_for=lambda _profile: KERNELS_OF_GROUP),
+        replace(by_name[2], rows=launches),
+    )
+
+
 class OpsAndKernelsScreen(LaunchScreen):
-    """Ops, the kernels of the op under the cursor, and the launches of the kernel under the cursor."""
+    """Ops, the kernels of the op under the cursor, and the launches of the kernel under the cursor.
+
+    The first table can be grouped otherwise than by name; each grouping keeps its own filter and order.
+    """
 
     VIEW = "ops-and-kernels"
-    LEVELS: ClassVar = (
-        Level(
-            "ops",
-            OPS,
-            lambda profile, _above: ops(profile),
-            lambda row: clip_middle(str(row["op"]), OP_CRUMB),
-            no_kernels,
-            3,
-            ops_spec,
-        ),
-        Level("kernels", OP_KERNELS, kernels_of_selected_op, short, no_kernels_of_op, 3, kernels_spec),
-        Level(
-            "launches",
-            LAUNCHES,
-            launches_of_selected_kernel,
-            lambda row: f"launch {row['activity']}",
-            no_launches,
-            2,
-        ),
-    )
+    LEVELS: ClassVar = NAME_LEVELS
+    BINDINGS: ClassVar = bindings_for(Scope.OPS)
     HELP: ClassVar = (
-        "Ops, the kernels of the op under the cursor, and the launches of the kernel under the cursor.\n"
-        "Where ops are not recorded (nvprof), kernel names tell them by rules (op_types.toml) that you can extend.\n"
-        "enter goes deeper, q comes back; enter on a launch shows its configuration and theoretical occupancy."
+        "Ops, the kernels of the op under the cursor, and the launches of the kernel under the cursor. b groups the\n"
+        "first table by input shape, launch config, your own classes of kernels (kernel_classes.toml) or op instance.\n"
+        "Where ops are not recorded (nvprof), kernel names tell them by rules (op_types.toml) that you can extend."
     )
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.grouping: Grouping | None = None
+        """None: by name."""
+        self._tables: tuple[Level, ...] = NAME_LEVELS
+        self._left_as: dict[str, TableState] = {}
+        """How the first table was left, by grouping."""
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        """The tables of the present grouping."""
+        return self._tables
+
+    def compose_body(self) -> Iterable[Widget]:
+        """By what the ops are grouped, and the tables."""
+        yield PartBar(TITLES, hint="b B", id="groupings")
+        yield from super().compose_body()
+
+    def populate(self) -> None:
+        """Fill the tables; a grouping that says nothing of another input is left."""
+        if self.grouping is not None and self.grouping.why_not(self.profile):
+            self._take(BY_NAME)
+        super().populate()
+        self._show_groupings()
+
+    # --- groupings ---------------------------------------------------------------------------------------------------
+
+    @property
+    def _grouped_by(self) -> str:
+        return self.grouping.name if self.grouping is not None else BY_NAME
+
+    def _show_groupings(self) -> None:
+        fed = (True, *(not candidate.why_not(self.profile) for candidate in GROUPINGS))
+        self.query_one("#groupings", PartBar).show(NAMES.index(self._grouped_by), fed)
+
+    def _take(self, name: str) -> None:
+        """Arrange the first table as the grouping was left; its rows are still to be filled."""
+        pane = self.pane(0)
+        self._left_as[self._grouped_by] = pane.state
+        self.grouping = grouping_of(name) if name != BY_NAME else None
+        self._tables = levels_of(self.grouping) if self.grouping is not None else NAME_LEVELS
+        pane.state = self._left_as.get(name, TableState(unit=pane.state.unit, full_names=pane.state.full_names))
+
+    def group_by(self, name: str) -> None:
+        """Group the first table.
+
+        Args:
+            name: One of `NAMES`.
+        """
+        if name != self._grouped_by:
+            self._take(name)
+            self._level = 0
+            self.populate()
+            self.program.visit(self.place())
+
+    def choose_grouping(self, text: str) -> None:
+        """Group by what a person names.
+
+        Raises:
+            CommandError: Nothing is called so, or this input cannot be grouped by it.
+        """
+        wanted = next((name for name in NAMES if text and name.startswith(text.lower())), None)
+        if wanted is None:
+            raise CommandError(f"ops are grouped by {', '.join(NAMES)}, not {text or 'nothing'}")
+        chosen = grouping_of(wanted) if wanted != BY_NAME else None
+        reason = chosen.why_not(self.profile) if chosen is not None else ""
+        if chosen is not None and reason:
+            raise CommandError(f"{chosen.title}: {reason}")
+        self.group_by(wanted)
+
+    def action_next_grouping(self) -> None:
+        """Group by the next thing."""
+        self._step_grouping(1)
+
+    def action_previous_grouping(self) -> None:
+        """Group by the thing before."""
+        self._step_grouping(-1)
+
+    def _step_grouping(self, step: int) -> None:
+        place, passed = NAMES.index(self._grouped_by), []
+        for _ in NAMES:
+            place = (place + step) % len(NAMES)
+            candidate = grouping_of(NAMES[place]) if NAMES[place] != BY_NAME else None
+            reason = candidate.why_not(self.profile) if candidate is not None else ""
+            if candidate is None or not reason:
+                break
+            passed.append(f"{candidate.title}: {reason}")
+        self.group_by(NAMES[place])
+        if passed:
+            self.program.say(f"not {'; not '.join(passed)}")
+
+    @on(PartBar.Chosen)
+    def _grouping_clicked(self, event: PartBar.Chosen) -> None:
+        try:
+            self.choose_grouping(NAMES[event.place])
+        except CommandError as error:
+            self.program.say(str(error), severity="warning")
+
+    def show_only(self, query: str) -> None:
+        """Show the ops of a filter by name: what other views ask for is written for that table."""
+        self.group_by(BY_NAME)
+        super().show_only(query)
+
+    def path(self) -> list[str]:
+        """The grouping, and the rows that have been gone into."""
+        return [*([self.grouping.title] if self.grouping is not None else []), *super().path()]
+
+    def place(self) -> Place:
+        """The grouping as well."""
+        place = super().place()
+        return replace(place, level=f"{self._grouped_by}/{place.level}")
+
+    def restore(self, place: Place) -> None:
+        """Return to the grouping, too."""
+        name, _, level = place.level.partition("/")
+        if name != self._grouped_by and name in NAMES:
+            self._take(name)
+            self.populate()
+        super().restore(replace(place, level=level))
+
+    # --- what is said of a row ---------------------------------------------------------------------------------------
+
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
-        """Of a recorded op what its calls were like; the rest as for all launches."""
+        """Of a recorded op what its calls were like, of other groups what they would gain; the rest as for launches."""
+        if pane.id == "ops" and self.grouping is not None:
+            gains = what_if(self.profile, self.grouping.activities(self.profile, row))
+            return below(super().details(pane, row), [("If its GPU work were", gain_lines(gains))])
         if pane.id != "ops" or not is_recorded(row) or row["why_no_op"]:
             return super().details(pane, row)
         chosen = selection(row)
@@ -124,4 +302,4 @@ class OpsAndKernelsScreen(LaunchScreen):
 
     def launches_behind(self, row: Row) -> pl.DataFrame:
         """The launches of a kernel in the op that is looked at."""
-        return launches_of_selected_kernel(self.profile, {**self.selected, "kernels": row})
+        return self.levels[2].rows(self.profile, {**self.selected, "kernels": row})

@@ -20,7 +20,13 @@ HINT: Final = ", ."
 
 
 class PartBar(Widget):
-    """Titles of parts; one that the input cannot feed is dim."""
+    """Titles of parts; one that the input cannot feed is dim.
+
+    Args:
+        titles: Of the parts.
+        hint: The keys that go from part to part.
+        id: The widget's id.
+    """
 
     DEFAULT_CSS = """
     PartBar { height: 1; padding: 0 1; }
@@ -33,8 +39,9 @@ class PartBar(Widget):
             super().__init__()
             self.place = place
 
-    def __init__(self, titles: Sequence[str], *, id: str | None = None) -> None:  # noqa: A002
+    def __init__(self, titles: Sequence[str], *, hint: str = HINT, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
+        self._hint = hint
         self._titles = tuple(titles)
         self._fed: tuple[bool, ...] = tuple(True for _ in titles)
         self._current = 0
@@ -51,7 +58,7 @@ class PartBar(Widget):
 
     def _parts(self) -> list[tuple[str, str]]:
         """Text and style of each part."""
-        room = self.content_size.width - cell_width(HINT) - 2
+        room = self.content_size.width - cell_width(self._hint) - 2
         wanted = sum(cell_width(title) + 3 for title in self._titles)
         most = max(6, (room - 3 * len(self._titles)) // len(self._titles)) if wanted > room else room
         parts = []
@@ -69,8 +76,8 @@ class PartBar(Widget):
         for text, style in self._parts():
             pieces += [Content.styled(text, style), Content(" ")]
             used += cell_width(text) + 1
-        gap = max(1, self.content_size.width - used - cell_width(HINT))
-        return Content("").join([*pieces, Content.styled(" " * gap + HINT, "$text-muted")])
+        gap = max(1, self.content_size.width - used - cell_width(self._hint))
+        return Content("").join([*pieces, Content.styled(" " * gap + self._hint, "$text-muted")])
 
     def on_click(self, event: events.Click) -> None:
         """Choose the part under the pointer."""

@@ -131,12 +131,27 @@ def _rule(entry: object, where: str, hint: str) -> Rule:
             raise ProftuiError(f"{where}: {key} must be a text", hint)
     if values["direction"] not in DIRECTIONS:
         raise ProftuiError(f"{where}: direction must be fprop, bprop or empty, not {values['direction']}", hint)
+    checked_pattern(values["pattern"], where, hint)
+    return Rule(**values)
+
+
+def checked_pattern(pattern: str, where: str, hint: str) -> str:
+    """The pattern of a rule.
+
+    Args:
+        pattern: A regular expression in Rust syntax.
+        where: Which rule it is of, for the error.
+        hint: What to do about it.
+
+    Raises:
+        ProftuiError: It is none.
+    """
     try:
-        pl.Series([""]).str.contains(_regex(values["pattern"]))
+        pl.Series([""]).str.contains(_regex(pattern))
     except pl.exceptions.PolarsError as error:
         problem = str(error).strip().splitlines()[-1]
         raise ProftuiError(f"{where}: pattern is not a regular expression: {problem}", hint) from error
-    return Rule(**values)
+    return pattern
 
 
 def _regex(pattern: str) -> str:

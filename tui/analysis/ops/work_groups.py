@@ -1,0 +1,187 @@
+"""GPU work put into groups, each launch into exactly one: what every group sums, and what lies behind it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from tui.analysis.durations import average, figures, share, total
+from tui.analysis.kernels import KERNELS, kernels
+from tui.analysis.launches.origin import with_launched_by
+from tui.analysis.launches.shapes import with_shapes
+from tui.analysis.occupancy.theoretical import with_occupancy
+from tui.analysis.ops.tables import classified_kernels
+from tui.analysis.tensor_cores.verdicts import with_verdicts, with_verdicts_by_name
+from tui.model.columns import columns
+from tui.model.view import TableSpec
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tui.model.profile import Profile
+
+    Ints = npt.NDArray[np.int64]
+
+KERNELS_OF_GROUP: Final = TableSpec(
+    "group_kernels",
+    "Kernels",
+    (*KERNELS.columns, *columns("op_type", "direction", "rule")),
+    key=KERNELS.key,
+    sort=KERNELS.sort,
+    weight="total_ns",
+)
+
+NO_GROUP: Final = -1
+"""In place of a group: there is none."""
+
+TOTALS_ONLY: Final = "(totals only)"
+"""What the work of sessions that hold no single launches is called."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkGroups:
+    """A grouping of all GPU work."""
+
+    keys: pl.DataFrame
+    """One row a group: session, and what tells it apart."""
+    codes: Ints
+    """For each row of ``activities`` the row of ``keys``."""
+    total_codes: Ints
+    """The same for each row of `totals_only`."""
+
+
+def grouped_by(single: pl.DataFrame, printed: pl.DataFrame) -> WorkGroups:
+    """The groups of equal rows.
+
+    Args:
+        single: What tells the group of each row of ``activities``: session and further columns.
+        printed: The same columns for each row of `totals_only`.
+    """
+    rows = pl.concat([single, printed.select(single.columns)], how="vertical_relaxed")
+    first, codes = factorised(rows)
+    return WorkGroups(rows[first], codes[: single.height], codes[single.height :])
+
+
+def factorised(rows: pl.DataFrame) -> tuple[Ints, Ints]:
+    """The first of each kind of equal rows, and for each row which kind it is of; unknown values are equal.
+
+    >>> first, kind = factorised(pl.DataFrame({"a": [7, 7, None], "b": ["x", "y", "x"]}))
+    >>> first.tolist(), kind.tolist()
+    ([0, 2, 1], [0, 2, 1])
+    """
+    kinds = np.zeros(rows.height, np.int64)
+    for column in rows:
+        numbers = column.cast(pl.Categorical) if column.dtype == pl.String else column
+        values = numbers.to_physical().cast(pl.Int64)
+        least = values.min()
+        known = values.fill_null((least if isinstance(least, int) else 0) - 1).to_numpy()
+        part = _dense(known)
+        kinds = _dense(part + kinds * (int(part.max(initial=0)) + 1))
+    first = np.zeros(int(kinds.max(initial=-1)) + 1, np.int64)
+    first[kinds[::-1]] = np.arange(rows.height)[::-1]
+    return first, kinds
+
+
+def _dense(values: Ints) -> Ints:
+    """The same values numbered from 0 without gaps, in rising order."""
+    if not len(values):
+        return values
+    low, high = int(values.min()), int(values.max())
+    if high - low > 4 * len(values) + 1024:
+        dense: Ints = np.unique(values, return_inverse=True)[1].astype(np.int64)
+        return dense
+    held = np.bincount(values - low) > 0
+    numbers: Ints = (np.cumsum(held) - 1)[values - low]
+    return numbers
+
+
+def totals_only(profile: Profile) -> pl.DataFrame:
+    """The rows of `tui.analysis.kernels.kernels` of the sessions that hold no single launches."""
+    single = profile["activities"]["session"].unique()
+    return kernels(profile).filter(~pl.col("session").is_in(single.implode()))
+
+
+def summed(profile: Profile, groups: WorkGroups) -> pl.DataFrame:
+    """The groups with what they sum: one row a row of ``groups.keys``, in its order.
+
+    Columns: those of the keys, calls (launches), total_ns, avg_ns, min_ns, max_ns, time_pct (of the session's GPU
+    time), kernels (distinct names), uses_tensor_core (whether any of them does), line (the first one).
+    """
+    single = (
+        profile["activities"]
+        .lazy()
+        .select("session", "kind", "name", "duration_ns", "uses_tensor_core", "line")
+        .with_columns(pl.lit(pl.Series(groups.codes)).alias("group"))
+        .group_by("group", "session", "kind", "name")
+        .agg(
+            pl.len().cast(pl.Int64).alias("calls"),
+            total().alias("total_ns"),
+            pl.col("duration_ns").min().alias("min_ns"),
+            pl.col("duration_ns").max().alias("max_ns"),
+            pl.col("uses_tensor_core").any(ignore_nulls=False),
+            pl.col("line").min(),
+        )
+        .collect()
+    )
+    single = with_verdicts_by_name(profile, single)
+    printed = totals_only(profile).with_columns(pl.Series("group", groups.total_codes, dtype=pl.Int64))
+    rows = pl.concat([single, printed.select(single.columns)])
+    calls = pl.when(pl.col("calls").null_count() == 0).then(pl.col("calls").sum())
+    sums = rows.group_by("group").agg(
+        calls.alias("calls"),
+        total("total_ns").alias("total_ns"),
+        average(total("total_ns"), calls).alias("avg_ns"),
+        pl.col("min_ns").min(),
+        pl.col("max_ns").max(),
+        pl.struct("kind", "name").n_unique().cast(pl.Int64).alias("kernels"),
+        pl.col("uses_tensor_core").any(ignore_nulls=False),
+        pl.col("line").min(),
+    )
+    return (
+        groups.keys.with_row_index("group")
+        .with_columns(pl.col("group").cast(pl.Int64))
+        .join(sums, on="group", how="left", maintain_order="left")
+        .with_columns(share())
+        .drop("group")
+    )
+
+
+def kernels_in(profile: Profile, groups: WorkGroups, group: int) -> pl.DataFrame:
+    """The kernels and memory operations of a group, as `tui.analysis.kernels.kernels`, with the rule that tells each.
+
+    Further columns: op_type, direction, group, rule (`tui.analysis.ops.tables.classified_kernels`).
+    """
+    activities = profile["activities"]
+    work = activities.filter(pl.Series(groups.codes == group))
+    whole = activities.filter(pl.col("session").is_in(work["session"].unique().implode()))["duration_ns"].sum()
+    rows = (
+        work.lazy()
+        .group_by("session", "kind", "name")
+        .agg(
+            *figures(),
+            pl.col("uses_tensor_core").any(ignore_nulls=False),
+            pl.col("short_name").first(),
+            pl.col("line").min(),
+        )
+        .with_columns((100 * pl.col("total_ns") / (whole or None)).alias("time_pct"))
+        .collect()
+    )
+    rows = with_verdicts_by_name(profile, rows)
+    printed = totals_only(profile).filter(pl.Series(groups.total_codes == group, dtype=pl.Boolean))
+    told = classified_kernels(profile).select("session", "kind", "name", "op_type", "direction", "group", "rule")
+    return (
+        pl.concat([rows, printed], how="diagonal")
+        .join(told, on=["session", "kind", "name"], how="left", nulls_equal=True)
+        .sort("total_ns", "name", "session", descending=[True, False, False], nulls_last=True)
+    )
+
+
+def launches_in(profile: Profile, groups: WorkGroups, group: int, *, kind: str, name: str) -> pl.DataFrame:
+    """The launches of one kernel in a group, as `tui.analysis.kernels.launches`."""
+    here = pl.Series(groups.codes == group)
+    wanted = here & profile["activities"].select((pl.col("kind") == kind) & (pl.col("name") == name)).to_series()
+    rows = with_verdicts(profile, with_launched_by(profile, profile["activities"].filter(wanted.fill_null(False))))
+    return with_occupancy(profile, with_shapes(rows))
