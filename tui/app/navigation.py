@@ -68,6 +68,7 @@ class NavigatingApp(ChoosingApp):
             if isinstance(self.screen, TooSmallScreen):
                 self.pop_screen()
             self.switch_screen(name)
+        screen.catch_up()
         return screen
 
     def _remember(self) -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tui.model.errors import ProftuiError
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 _RANGE: Final = re.compile(r"\s*(?:(?P<only>[0-9]{1,9})|(?P<first>[0-9]{1,9})?\s*:\s*(?P<last>[0-9]{1,9})?)\s*")
 
@@ -40,6 +43,17 @@ class Aggregation:
             return f"iteration {self.first}"
         first, last = ("" if number is None else str(number) for number in (self.first, self.last))
         return f"iterations {first}:{last}"
+
+
+@dataclass(frozen=True, slots=True)
+class MadeAggregation:
+    """An aggregation that was looked at, to be gone back to."""
+
+    chosen: Aggregation
+    iterations: int
+    """How many iterations it holds, over all sessions that were shown."""
+    at: datetime | None
+    """When it was made; None: as the files were opened."""
 
 
 def aggregation(iterations: str | None, key: str | None) -> Aggregation:

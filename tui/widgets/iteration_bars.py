@@ -1,0 +1,110 @@
+"""The columns of the chart of iterations: characters and what they stand for, without colours or keys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from tui.widgets.spark import LEVELS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tui.analysis.iterations.chart import Bar
+
+PARTS: Final = ("tensor", "other", "unknown", "memory", "idle")
+"""The parts of a bar from below, as `tui.analysis.iterations.uses.USES`."""
+FILLS: Final = {"tensor": "█", "other": "▓", "unknown": "▞", "memory": "▒", "idle": "░", "whole": "▥"}
+ASCII_FILLS: Final = {"tensor": "#", "other": "=", "unknown": "%", "memory": "+", "idle": ".", "whole": "o"}
+"""Parts are told apart by their fill as well as by their colour; ``whole`` is time of which nothing else is known."""
+WHISKER, ASCII_WHISKER = "│", "|"
+"""From the mean of several iterations to the longest of them."""
+CUT, ASCII_CUT = "↑", "^"
+"""Longer than the scale."""
+UNKNOWN, ASCII_UNKNOWN = "·", "?"
+"""No time is known."""
+
+STEPS: Final = len(LEVELS)
+WIDEST: Final = 8
+"""Cells of a bar with the blank beside it."""
+
+Cell = tuple[str, str]
+"""A character, and the part that it shows: one of `PARTS`, ``whole``, ``sign`` or empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How bars are drawn."""
+
+    lines: int
+    """The height of the chart."""
+    scale_ns: int
+    """What it stands for."""
+    ascii_only: bool = False
+    smooth: bool = True
+    """The top of a bar ends within a cell: only where colours tell its part."""
+
+
+def bar_width(number: int, cells: int) -> int:
+    """Cells of each of so many bars, with the blank beside them where there is room.
+
+    >>> bar_width(5, 100), bar_width(40, 100), bar_width(90, 100)
+    (8, 2, 1)
+    """
+    return max(1, min(WIDEST, cells // number)) if number else 1
+
+
+def column(bar: Bar, look: Look) -> list[Cell]:
+    """The cells of a bar, from below."""
+    fills = ASCII_FILLS if look.ascii_only else FILLS
+    if bar.mean_ns is None or bar.max_ns is None:
+        return [(ASCII_UNKNOWN if look.ascii_only else UNKNOWN, "sign")] + [(" ", "")] * (look.lines - 1)
+    whole = look.lines * STEPS
+    height = _height(bar.mean_ns, look)
+    longest = _height(bar.max_ns, look)
+    edges = _edges(bar, look)
+    cells: list[Cell] = []
+    for line in range(look.lines):
+        base = line * STEPS
+        if height >= base + STEPS or (not look.smooth and _rounds_up(height, base)):
+            part = _part_at(edges, base + STEPS / 2)
+            cells.append((fills[part], part))
+        elif height > base and look.smooth:
+            part = _part_at(edges, (base + height) / 2)
+            cells.append((LEVELS[height - base - 1], part))
+        elif longest > base:
+            cells.append((ASCII_WHISKER if look.ascii_only else WHISKER, "sign"))
+        else:
+            cells.append((" ", ""))
+    if bar.max_ns > look.scale_ns and longest >= whole:
+        cells[-1] = (ASCII_CUT if look.ascii_only else CUT, "sign")
+    return cells
+
+
+def _height(time_ns: float, look: Look) -> int:
+    """Steps of a cell; what takes time has one at least."""
+    if look.scale_ns <= 0 or time_ns <= 0:
+        return 0
+    whole = look.lines * STEPS
+    return max(1, min(whole, round(time_ns / look.scale_ns * whole)))
+
+
+def _rounds_up(height: int, base: int) -> bool:
+    """Whether a cell that is partly covered is drawn; the lowest one always is."""
+    return height - base >= STEPS / 2 or (base == 0 < height)
+
+
+def _edges(bar: Bar, look: Look) -> list[tuple[float, str]]:
+    """Up to where each part reaches, in steps of a cell."""
+    if not bar.parts_ns or look.scale_ns <= 0:
+        return []
+    edges, so_far = [], 0.0
+    for part, time in zip(PARTS, bar.parts_ns, strict=True):
+        so_far += time
+        if time > 0:
+            edges.append((so_far / look.scale_ns * look.lines * STEPS, part))
+    return edges
+
+
+def _part_at(edges: Sequence[tuple[float, str]], step: float) -> str:
+    return next((part for edge, part in edges if step <= edge), edges[-1][1] if edges else "whole")

@@ -1,0 +1,231 @@
+"""The chart of iterations: a bar for each, or for several, with a cursor, a span, and the chosen range marked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Final
+
+import polars as pl
+from textual.content import Content
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+
+from tui.analysis.iterations.chart import Bar, bars
+from tui.keys import Scope, bindings_for
+from tui.widgets.iteration_bars import bar_width
+from tui.widgets.iteration_drawing import LABEL, Around, Drawing, drawn
+
+if TYPE_CHECKING:
+    from textual import events
+
+KEYS_HERE: Final = "b span  a show only these  p steady  K key  A earlier  + _ z zoom"
+"""The keys that change what all views show."""
+LEAST_SHOWN: Final = 4
+"""The chart zooms in to so many iterations at most."""
+
+
+class IterationChart(Widget, can_focus=True):
+    """Bars from left to right in order of time; the cursor stands on a row of the frame that it shows."""
+
+    BINDINGS: ClassVar = bindings_for(Scope.CHART)
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        f"iterationchart--{name}"
+        for name in ("tensor", "other", "unknown", "memory", "idle", "whole", "sign", "aside", "words", "pointer")
+    }
+    DEFAULT_CSS = """
+    IterationChart {
+        height: 45%; min-height: 12; max-height: 22; padding: 0 1; border-bottom: solid $panel;
+        border-subtitle-color: $text-muted;
+        &:focus { border-bottom: solid $primary; }
+        & > .iterationchart--tensor { color: $primary; }
+        & > .iterationchart--other { color: $secondary; }
+        & > .iterationchart--unknown { color: $accent; }
+        & > .iterationchart--memory { color: $warning; }
+        & > .iterationchart--idle { color: $text-muted; }
+        & > .iterationchart--whole { color: $foreground; }
+        & > .iterationchart--sign { color: $foreground; }
+        & > .iterationchart--aside { color: $text-muted; }
+        & > .iterationchart--words { color: $text-muted; }
+        & > .iterationchart--pointer { color: $accent; text-style: bold; }
+    }
+    """
+
+    class Moved(Message):
+        """The cursor stands on another row."""
+
+        def __init__(self, chart: IterationChart, row: int) -> None:
+            super().__init__()
+            self.chart = chart
+            self.row = row
+
+    class Opened(Message):
+        """The user goes into the row under the cursor."""
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self.border_subtitle = Content(KEYS_HERE)
+        self.rows = pl.DataFrame()
+        """What is drawn: `tui.analysis.iterations.chart.chart_rows`."""
+        self.cursor = 0
+        """The row under the cursor."""
+        self.window = (0, 0)
+        """The first row that is shown, and how many are."""
+        self.span: tuple[int, int] | None = None
+        """First and last row of the span that the user marks, as it was begun and ended."""
+        self.span_is_open = False
+        """The span ends where the cursor is."""
+        self.around = Around()
+        self._bars: list[Bar] = []
+        self._lines: list[Strip] = []
+
+    # --- what is shown -----------------------------------------------------------------------------------------------
+
+    def show(self, rows: pl.DataFrame, around: Around) -> None:
+        """Show other rows, all of them where they are not the same iterations as before."""
+        same = rows.height == self.rows.height and rows.height > 0 and rows["iteration"].equals(self.rows["iteration"])
+        self.rows, self.around = rows, around
+        if not same:
+            self.window, self.cursor, self.span, self.span_is_open = (0, rows.height), 0, None, False
+        self._redraw()
+
+    def follow(self, row: int) -> None:
+        """Put the cursor on a row, and bring it into the chart."""
+        row = max(0, min(row, self.rows.height - 1))
+        if row == self.cursor:
+            return
+        self.cursor = row
+        first, count = self.window
+        if not first <= row < first + count:
+            first = row if row < first else row - count + 1
+            self.window = (max(0, min(first, self.rows.height - count)), count)
+        self._redraw()
+
+    @property
+    def marked(self) -> tuple[int, int] | None:
+        """First and last row of the span, in order."""
+        if self.span is None:
+            return None
+        begin, end = self.span[0], self.cursor if self.span_is_open else self.span[1]
+        return min(begin, end), max(begin, end)
+
+    def mark(self) -> None:
+        """Begin a span at the cursor, or end it there."""
+        if self.span is not None and self.span_is_open:
+            self.span, self.span_is_open = (self.span[0], self.cursor), False
+        else:
+            self.span, self.span_is_open = (self.cursor, self.cursor), True
+        self._redraw()
+
+    def forget_span(self) -> bool:
+        """Take the span away; False where there is none."""
+        had = self.span is not None
+        self.span, self.span_is_open = None, False
+        self._redraw()
+        return had
+
+    def zoom(self, step: int) -> None:
+        """Half as many rows (1) or twice as many (-1), around the cursor."""
+        first, count = self.window
+        wanted = max(min(LEAST_SHOWN, self.rows.height), count // 2) if step > 0 else min(self.rows.height, 2 * count)
+        share = (self.cursor - first) / count if count else 0
+        self.show_window(round(self.cursor - share * wanted), wanted)
+
+    def show_window(self, first: int, count: int) -> None:
+        """Show these rows."""
+        count = min(count, self.rows.height)
+        self.window = (max(0, min(first, self.rows.height - count)), count)
+        self._redraw()
+
+    # --- keys --------------------------------------------------------------------------------------------------------
+
+    def action_move(self, step: int) -> None:
+        """To the next bar (1), or the one before (-1)."""
+        shown = self._shown()
+        at = self._bar_of(self.cursor)
+        if at is None:
+            return
+        if 0 <= at + step < len(shown):
+            self._move_to(shown[at + step].slowest)
+            return
+        # Beyond the edge lie further rows: as many as a bar holds.
+        row = self.cursor + step * max(1, self.window[1] // len(shown))
+        self._move_to(max(0, min(row, self.rows.height - 1)))
+
+    def action_move_to_end(self, end: int) -> None:
+        """To the first row (0) or the last (1)."""
+        self._move_to((self.rows.height - 1) * end)
+
+    def action_pan(self, step: int) -> None:
+        """Half of the chart to the right (1) or the left (-1)."""
+        first, count = self.window
+        by = step * max(1, count // 2)
+        self.show_window(first + by, count)
+        self._move_to(max(0, min(self.cursor + by, self.rows.height - 1)))
+
+    def action_open(self) -> None:
+        """Go into the row under the cursor."""
+        self.post_message(self.Opened())
+
+    def _move_to(self, row: int) -> None:
+        self.follow(row)
+        self.post_message(self.Moved(self, self.cursor))
+
+    def on_click(self, event: events.Click) -> None:
+        """Put the cursor on the bar that was clicked."""
+        x = event.get_content_offset(self)
+        at = (x.x - LABEL) // self._bar_cells() if x is not None else -1
+        if 0 <= at < len(self._shown()):
+            self._move_to(self._shown()[at].slowest)
+
+    # --- drawing -----------------------------------------------------------------------------------------------------
+
+    def on_resize(self) -> None:
+        """Draw for the new size."""
+        self._redraw()
+
+    def notify_style_update(self) -> None:
+        """Look the component styles up again after a change of theme or focus."""
+        super().notify_style_update()
+        self._redraw()
+
+    def _redraw(self) -> None:
+        self._bars, self._lines = [], []
+        self.refresh()
+
+    def _shown(self) -> list[Bar]:
+        if not self._bars:
+            self._bars = bars(self.rows, *self.window, max(1, self.content_size.width - LABEL))
+        return self._bars
+
+    def _bar_of(self, row: int) -> int | None:
+        return next((at for at, bar in enumerate(self._shown()) if bar.first <= row <= bar.last), None)
+
+    def _bar_cells(self) -> int:
+        return bar_width(len(self._shown()), self.content_size.width - LABEL)
+
+    def render_line(self, y: int) -> Strip:
+        """Draw one line."""
+        if not self._lines:
+            ascii_only = bool(getattr(self.app, "ascii_only", False))
+            colors = getattr(getattr(self.app, "options", None), "color", "truecolor")
+            base = self.rich_style
+            styles = {
+                name.partition("--")[2]: base + self.get_component_rich_style(name, partial=True)
+                for name in self.COMPONENT_CLASSES
+            }
+            self._lines = drawn(
+                Drawing(
+                    rows=self.rows,
+                    bars=self._shown(),
+                    cells=self._bar_cells(),
+                    pointer=self._bar_of(self.cursor),
+                    marked=self.marked,
+                    around=self.around,
+                    width=self.content_size.width,
+                    height=self.content_size.height,
+                    styles={**styles, "": base},
+                    ascii_only=ascii_only,
+                    smooth=not ascii_only and colors != "none",
+                )
+            )
+        return self._lines[y] if y < len(self._lines) else Strip.blank(self.content_size.width, self.rich_style)

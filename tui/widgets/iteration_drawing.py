@@ -1,0 +1,203 @@
+"""The lines of the chart of iterations: words, bars with their scale, marks, numbers, legend."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from rich.segment import Segment
+from textual.strip import Strip
+
+from tui.analysis.iterations.chart import Bar, scale_ns
+from tui.fitting import clip
+from tui.fmt import duration
+from tui.text import plain
+from tui.widgets.iteration_bars import ASCII_FILLS, ASCII_WHISKER, FILLS, WHISKER, Cell, Look, column
+
+if TYPE_CHECKING:
+    import polars as pl
+    from rich.style import Style
+
+LABEL: Final = 11
+"""Cells of the scale at the left, with a blank."""
+AROUND: Final = 5
+"""Lines beside those of the bars: two of words above; marks, numbers and the legend below."""
+
+MARKS: Final = {"warm-up": "w", "left over": "l", "tail": "t", "outside": "o"}
+"""What stands under work that is no iteration."""
+CHOSEN, ASCII_CHOSEN = "═", "="
+OTHERS, ASCII_OTHERS = "─", "-"
+SPAN, ASCII_SPAN = "━", "~"
+POINTER, ASCII_POINTER = "▲", "^"
+
+_LEGEND: Final = (
+    ("tensor", "tensor-core kernels"),
+    ("other", "other kernels"),
+    ("unknown", "kernels, tensor cores unknown"),
+    ("memory", "memory"),
+    ("idle", "idle"),
+    ("whole", "use not known"),
+)
+
+
+def _silent(_bar: Bar) -> str:
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """The words around the bars."""
+
+    summary: str = ""
+    """Of all iterations."""
+    readout: Callable[[Bar], str] = field(default=_silent)
+    """Of the bar under the cursor."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """All that decides how the chart looks."""
+
+    rows: pl.DataFrame
+    """As `tui.analysis.iterations.chart.chart_rows`."""
+    bars: Sequence[Bar]
+    cells: int
+    """Of each bar, with the blank beside it."""
+    pointer: int | None
+    """The bar under the cursor."""
+    marked: tuple[int, int] | None
+    """First and last row of the span."""
+    around: Around
+    width: int
+    height: int
+    styles: Mapping[str, Style]
+    """Of each part, and of ``words``, ``aside``, ``pointer`` and the rest (an empty name)."""
+    ascii_only: bool
+    smooth: bool
+    """Tops of bars end within a cell."""
+
+    def sign(self, usual: str, in_ascii: str) -> str:
+        """The character that the terminal can show."""
+        return in_ascii if self.ascii_only else usual
+
+    def is_chosen(self, bar: Bar) -> bool:
+        """Whether the other views show any of it."""
+        part = self.rows["aggregated"].slice(bar.first, bar.last - bar.first + 1)
+        return part.null_count() > 0 or bool(part.any())
+
+
+def drawn(of: Drawing) -> list[Strip]:
+    """The lines, from above."""
+    look = Look(max(1, of.height - AROUND), scale_ns(of.bars), of.ascii_only, of.smooth)
+    columns = [column(bar, look) for bar in of.bars]
+    readout = of.around.readout(of.bars[of.pointer]) if of.pointer is not None else ""
+    return [
+        _words(of, of.around.summary, "words"),
+        _words(of, readout, "sign"),
+        *_bar_lines(of, look, columns),
+        _marks(of),
+        _numbers(of),
+        _legend(of, columns),
+    ]
+
+
+def _words(of: Drawing, text: str, style: str) -> Strip:
+    runs = _Runs(of)
+    runs.add(clip(plain(text, ascii_only=of.ascii_only), of.width, ascii_only=of.ascii_only), style)
+    return runs.strip()
+
+
+def _bar_lines(of: Drawing, look: Look, columns: Sequence[list[Cell]]) -> list[Strip]:
+    """The bars with their scale, from above."""
+    body = of.cells - (1 if of.cells >= 3 else 0)
+    aside = [not of.is_chosen(bar) for bar in of.bars]
+    top, middle = look.lines - 1, (look.lines - 1) // 2
+    times = {top: look.scale_ns, middle: look.scale_ns * (middle + 1) / look.lines}
+    lines = []
+    for line in reversed(range(look.lines)):
+        text = duration(times[line], ascii_only=of.ascii_only) if line in times and look.scale_ns else ""
+        runs = _Runs(of)
+        runs.add(f"{clip(text, LABEL - 1, ascii_only=of.ascii_only):>{LABEL - 1}} ", "words")
+        for cells, is_aside in zip(columns, aside, strict=True):
+            character, part = cells[line]
+            runs.add(character * body + " " * (of.cells - body), "aside" if is_aside and part else part)
+        lines.append(runs.strip())
+    return lines
+
+
+def _marks(of: Drawing) -> Strip:
+    """Below each bar what it is, whether it is chosen, the span, and the cursor."""
+    runs = _Runs(of)
+    runs.add(" " * LABEL, "words")
+    for at, bar in enumerate(of.bars):
+        sign = of.sign(CHOSEN, ASCII_CHOSEN) if of.is_chosen(bar) else of.sign(OTHERS, ASCII_OTHERS)
+        style = "words"
+        if of.marked is not None and bar.first <= of.marked[1] and bar.last >= of.marked[0]:
+            sign, style = of.sign(SPAN, ASCII_SPAN), "pointer"
+        elif not bar.is_numbered:
+            sign = MARKS.get(of.rows["piece"][bar.first], sign)
+        text = sign * of.cells
+        if at == of.pointer:
+            middle = (of.cells - 1) // 2
+            runs.add(text[:middle], style)
+            runs.add(of.sign(POINTER, ASCII_POINTER), "pointer")
+            text = text[middle + 1 :]
+        runs.add(text, style)
+    return runs.strip()
+
+
+def _numbers(of: Drawing) -> Strip:
+    """The numbers of the first and the last bar, and that of the one under the cursor."""
+    line = [" "] * of.width
+    taken: list[tuple[int, int]] = []
+    places = [*([of.pointer] if of.pointer is not None else []), 0, len(of.bars) - 1] if of.bars else []
+    for place in dict.fromkeys(places):
+        bar = of.bars[place]
+        number = of.rows["iteration"][bar.slowest if place == of.pointer else bar.first]
+        text = "" if number is None else str(number)
+        start = max(0, min(LABEL + place * of.cells + (of.cells - 1) // 2, of.width - len(text)))
+        if all(start > end or start + len(text) < begin for begin, end in taken):
+            line[start : start + len(text)] = text
+            taken.append((start, start + len(text)))
+    runs = _Runs(of)
+    runs.add("iteration".ljust(LABEL) + "".join(line)[LABEL:], "words")
+    return runs.strip()
+
+
+def _legend(of: Drawing, columns: Sequence[list[Cell]]) -> Strip:
+    """What the fills and signs mean, as far as they are on the screen."""
+    used = {part for cells in columns for _, part in cells}
+    fills = ASCII_FILLS if of.ascii_only else FILLS
+    whisker = of.sign(WHISKER, ASCII_WHISKER)
+    entries = [(fills[part], words, part) for part, words in _LEGEND if part in used]
+    if any(character == whisker for cells in columns for character, _ in cells):
+        entries.append((whisker, "longest of several", "sign"))
+    chosen = of.rows["aggregated"] if of.rows.height else None
+    if chosen is not None and chosen.null_count() < len(chosen):
+        entries.append((of.sign(CHOSEN, ASCII_CHOSEN), "in every view", "words"))
+    pieces = [piece for piece in MARKS if of.rows.height and (of.rows["piece"] == piece).any()]
+    entries += [(MARKS[piece], piece, "words") for piece in pieces]
+    runs = _Runs(of)
+    for sign, words, part in entries:
+        runs.add(sign, part)
+        runs.add(f" {words}  ", "words")
+    return runs.strip()
+
+
+class _Runs:
+    """Collects texts and joins neighbours of one style."""
+
+    def __init__(self, of: Drawing) -> None:
+        self._of = of
+        self._parts: list[tuple[str, str]] = []
+
+    def add(self, text: str, style: str) -> None:
+        if self._parts and self._parts[-1][1] == style:
+            self._parts[-1] = (self._parts[-1][0] + text, style)
+        else:
+            self._parts.append((text, style))
+
+    def strip(self) -> Strip:
+        segments = [Segment(text, self._of.styles[style]) for text, style in self._parts if text]
+        return Strip(segments).adjust_cell_length(self._of.width, self._of.styles[""])

@@ -1,0 +1,75 @@
+"""What the chart of iterations says in words: of all of them, and of the one under the cursor."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tui.analysis.iterations.uses import USES
+from tui.fmt import count, duration, percent
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import polars as pl
+
+    from tui.analysis.iterations.chart import Bar
+    from tui.model.aggregation import Aggregation
+    from tui.model.profile import Profile
+
+_SHORT = dict(zip(USES, ("TC", "other kernels", "TC unknown", "memory", "idle"), strict=True))
+
+
+def summary(profile: Profile, times: Mapping[str, Any] | None, chosen: Aggregation, *, session: int) -> str:
+    """All iterations of a session in a line: how many, how long, which are chosen, and which could be.
+
+    Args:
+        profile: With all iterations.
+        times: The row of `iteration_times` of the session; None: no time is known.
+        chosen: What the other views show.
+        session: Which session.
+    """
+    if times is None:
+        return "no iteration has a time of its own"
+    several = profile["sessions"].height > 1
+    number = times["iterations"]
+    parts = [f"session {session}" if several else "", f"{count(number)} iteration{'s' if number != 1 else ''}"]
+    if chosen.is_part:
+        parts.append(f"shown: {chosen.words.partition(' ')[2]}")
+    elif times["steady_first"] is not None and times["steady_iterations"] < number:
+        parts.append(f"steady: {times['steady_first']}:{times['steady_last']}, p takes them")
+    if number > 1:
+        parts.append(f"slowest {times['slowest']}: {duration(times['max_ns'])}")
+    spread = f" ± {percent(100 * times['cv'])}" if times["cv"] is not None else ""
+    parts.append(f"mean {duration(times['avg_ns'])}{spread}")
+    parts += [f"p50 {duration(times['median_ns'])}", f"p95 {duration(times['p95_ns'])}"] if number > 1 else []
+    return "  ".join(part for part in parts if part)
+
+
+def readout(rows: pl.DataFrame, bar: Bar, times: Mapping[str, Any] | None, *, ascii_only: bool = False) -> str:
+    """A bar in a line: which iteration, how long, against the median, and what for.
+
+    Args:
+        rows: What the chart draws.
+        bar: The bar.
+        times: The row of `iteration_times` of the session.
+        ascii_only: Write ASCII characters alone.
+    """
+    row = rows.row(bar.slowest, named=True)
+    several = bar.last > bar.first
+    number = row["iteration"]
+    name = row["piece"] if number is None else f"iteration {number}"
+    if several:
+        numbers = rows["iteration"].slice(bar.first, bar.last - bar.first + 1).drop_nulls()
+        among = f"{numbers[0]} to {numbers[-1]}" if len(numbers) else "none"
+        name = f"iterations {among}: mean {duration(bar.mean_ns, ascii_only=ascii_only)}, longest {name}"
+    if row["duration_ns"] is None:
+        return f"{name}: its time is not known"
+    parts = [f"{name}: {duration(row['duration_ns'], ascii_only=ascii_only)}"]
+    if number is not None and times is not None and times["iterations"] > 2 and times["median_ns"]:
+        parts[0] += f", {row['duration_ns'] / times['median_ns']:.2f} x median"
+    if row["duration_ns"] and row[USES[0]] is not None:
+        shares = [(words, 100 * row[use] / row["duration_ns"]) for use, words in _SHORT.items()]
+        parts += [f"{words} {percent(share, ascii_only=ascii_only)}" for words, share in shares if share]
+    kernels = row["kernels_launched"]
+    parts.append(f"{count(kernels)} kernel{'s' if kernels != 1 else ''}" if kernels is not None else "")
+    return "  ".join(part for part in parts if part)
