@@ -20,6 +20,7 @@ VIEWS: Final = (
     "kernels-by-op",
     "ranges",
     "gpus",
+    "memory",
     "layers",
     "metrics",
     "tool-report",

@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from tui.analysis import api, gpus, issues, kernels, layers, metrics, ranges, tool_report
+from tui.analysis import (
+    api,
+    api_errors,
+    api_threads,
+    gpus,
+    issues,
+    kernels,
+    layers,
+    metrics,
+    range_depths,
+    ranges,
+    tool_report,
+)
+from tui.analysis.gpu_time import streams
 from tui.analysis.inputs.capabilities import OK
 from tui.analysis.inputs.capabilities import views as capabilities
 from tui.analysis.inputs.replayed import replayed_sessions
@@ -20,6 +33,10 @@ from tui.analysis.iterations import work as iteration_work
 from tui.analysis.iterations.aggregation import words
 from tui.analysis.ops import claimed, type_summary
 from tui.analysis.ops import tables as ops
+from tui.analysis.ranks import tables as ranks
+from tui.analysis.transfers import allocations as allocators
+from tui.analysis.transfers import copy_runs, unified
+from tui.analysis.transfers import tables as transfers
 from tui.fmt import count, duration, metric
 from tui.model.columns import ColumnKind
 from tui.output.export import json_line, markdown_cell, markdown_table
@@ -58,7 +75,7 @@ class TableView:
     capability: str
     """The name under which `tui.analysis.inputs.capabilities` says whether the input feeds it."""
     table: Table
-    """The first table; the others stand below it where it has rows."""
+    """The first table; below it stand those of the others that have rows."""
     others: tuple[Table, ...] = ()
 
 
@@ -66,7 +83,14 @@ VIEWS: Final[Mapping[str, TableView]] = {
     "op-types": TableView("op-types", Table(type_summary.OP_TYPE_SUMMARY, type_summary.op_type_summary, summed=True)),
     "ops": TableView("ops-and-kernels", Table(ops.OPS, ops.ops, summed=True, spec_for=ops.ops_spec)),
     "kernels": TableView("kernels", Table(kernels.KERNELS, kernels.kernels, summed=True)),
-    "api": TableView("api-calls", Table(api.API, api.api, summed=True)),
+    "api": TableView(
+        "api-calls",
+        Table(api.API, api.api, summed=True),
+        (
+            Table(api_threads.API_THREADS, api_threads.api_threads),
+            Table(api_errors.API_ERRORS, api_errors.api_errors),
+        ),
+    ),
     "layers": TableView(
         "layers", Table(layers.LAYERS, layers.layers), (Table(layers.LAYER_TOTALS, layers.layer_totals),)
     ),
@@ -94,8 +118,31 @@ VIEWS: Final[Mapping[str, TableView]] = {
             ),
         ),
     ),
-    "ranges": TableView("ranges", Table(ranges.RANGES, ranges.ranges_by_name)),
-    "gpus": TableView("gpus", Table(gpus.GPUS, gpus.gpus, by_gpu=True)),
+    "ranges": TableView(
+        "ranges",
+        Table(ranges.RANGES, ranges.ranges_by_name),
+        (Table(range_depths.RANGE_DEPTHS, range_depths.ranges_by_depth),),
+    ),
+    "gpus": TableView(
+        "gpus",
+        Table(gpus.GPUS, gpus.gpus, by_gpu=True),
+        (
+            Table(streams.STREAMS, streams.streams),
+            Table(ranks.RANKS, ranks.ranks),
+            Table(ranks.RANK_ITERATIONS, ranks.rank_iterations),
+        ),
+    ),
+    "memory": TableView(
+        "memory",
+        Table(transfers.TRANSFERS, transfers.transfers, summed=True),
+        (
+            Table(transfers.TRANSFER_SIZES, transfers.transfer_sizes),
+            Table(copy_runs.TINY_RUNS, copy_runs.tiny_runs),
+            Table(unified.UNIFIED, unified.unified_memory),
+            Table(allocators.ALLOCATORS, allocators.allocators),
+            Table(allocators.ALLOCATOR_ITERATIONS, allocators.allocator_iterations),
+        ),
+    ),
     "tool-report": TableView("tool-report", Table(tool_report.TOOL_REPORT, tool_report.tool_report)),
     "issues": TableView("issues", Table(issues.ISSUES, issues.issues)),
 }
@@ -158,13 +205,8 @@ def as_text(profile: Profile, view: str, style: Style, *, gpu: str | None = None
         lines += issue_lines(rows, style)
     else:
         lines += table_lines(shown.table.spec, rows, style)
-        for table in shown.others:
-            lines += [
-                "",
-                style.heading(table.spec.title),
-                "",
-                *table_lines(table.spec, table.rows(profile, gpu), style),
-            ]
+    for table, others in _others(profile, shown, gpu):
+        lines += ["", style.heading(table.spec.title), "", *table_lines(table.spec, others, style)]
     return "\n".join(lines) + "\n"
 
 
@@ -174,12 +216,18 @@ def as_markdown(profile: Profile, view: str, *, gpu: str | None = None) -> str:
     rows = shown.table.rows(profile, gpu)
     text = f"## {title(profile, shown.table, rows)}\n\n"
     text += "".join(f"{markdown_cell(note)}\n\n" for note in _notes(profile, view))
-    if rows.is_empty():
-        return f"{text}{_why_empty(profile, shown)}\n"
-    text += table_markdown(shown.table.spec, rows)
-    for table in shown.others:
-        text += f"\n### {table.spec.title}\n\n{table_markdown(table.spec, table.rows(profile, gpu))}"
+    text += f"{_why_empty(profile, shown)}\n" if rows.is_empty() else table_markdown(shown.table.spec, rows)
+    for table, others in _others(profile, shown, gpu):
+        text += f"\n### {table.spec.title}\n\n{table_markdown(table.spec, others)}"
     return text
+
+
+def _others(profile: Profile, view: TableView, gpu: str | None) -> Iterator[tuple[Table, pl.DataFrame]]:
+    """The further tables of a view that have rows."""
+    for table in view.others:
+        rows = table.rows(profile, gpu)
+        if rows.height:
+            yield table, rows
 
 
 def as_json(profile: Profile, view: str, *, gpu: str | None = None) -> str:
@@ -287,6 +335,9 @@ def _notes(profile: Profile, view: str) -> list[str]:
         several = profile["sessions"].height > 1
         notes += [f"Session {session}: {text}." if several else f"{text[:1].upper()}{text[1:]}."
                   for session, text in reasons.items()]  # fmt: skip
+    if view == "gpus" and ranks.several_ranks(profile):
+        verdict = ranks.straggler_words(profile)
+        notes.append(f"{verdict.said[:1].upper()}{verdict.said[1:]}{f': {verdict.how}' if verdict.how else ''}.")
     return notes
 
 

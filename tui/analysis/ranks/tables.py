@@ -66,7 +66,7 @@ def several_ranks(profile: Profile) -> bool:
 
 
 def ranks(profile: Profile) -> pl.DataFrame:
-    """One row per session that has GPU work with its times; nothing in it compares clocks.
+    """One row per session that has GPU work with its times, where there are two or more; nothing compares clocks.
 
     Columns: session, who (`labels`), host, gpus (how many it used), total_span_ns (from the first start to the last
     end on a GPU), compute_ns, exposed_comm_ns, exposed_copy_ns, busy_ns, idle_ns, comm_ns (`gpu_time.overlap.overlap`,
@@ -75,6 +75,8 @@ def ranks(profile: Profile) -> pl.DataFrame:
     came_last (in how many iterations it came last to the long collectives; null where that cannot be told), waited_ns
     (time that it was in long collectives above the rank that came last).
     """
+    if not several_ranks(profile):
+        return _empty(RANKS)
     sums = ("total_span_ns", "compute_ns", "exposed_comm_ns", "exposed_copy_ns", "busy_ns", "idle_ns", "comm_ns")
     by_session = (
         overlap(profile)
@@ -103,6 +105,11 @@ def ranks(profile: Profile) -> pl.DataFrame:
         .select(column.name for column in RANKS.columns)
         .sort("session")
     )
+
+
+def _empty(spec: TableSpec) -> pl.DataFrame:
+    """No rows."""
+    return pl.DataFrame(schema={column.name: pl.String for column in spec.columns} | {"session": pl.UInt32})
 
 
 def _waited(profile: Profile) -> pl.DataFrame:

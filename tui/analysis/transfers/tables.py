@@ -27,9 +27,14 @@ TRANSFERS: Final = TableSpec(
     "transfers",
     "Transfers",
     (
-        *columns("copy_kind", "src_memory", "dst_memory", "calls", "total_ns"),
+        columns("copy_kind")[0],
+        # Whether host memory is pinned says most of a slow copy.
+        *(replace(column, priority=3) for column in columns("src_memory", "dst_memory")),
+        *columns("calls", "total_ns"),
         replace(columns("time_pct")[0], help="Share of the time of all copies and sets of the session."),
-        *columns("size_bytes", "achieved", "ceiling", "ceiling_pct", "impossible", "why", "kind", "device", "session"),
+        *columns("size_bytes", "achieved", "ceiling", "ceiling_pct", "impossible"),
+        replace(columns("why")[0], title="No ceiling because", help="Why it is not known what the hardware can do."),
+        *columns("kind", "device", "session"),
     ),
     key=("session", "device", "kind", "copy_kind", "src_memory", "dst_memory"),
     sort=(("total_ns", True),),
