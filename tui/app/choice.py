@@ -13,7 +13,6 @@ from textual.app import App
 from tui.commands import CommandError
 from tui.model.aggregation import MadeAggregation
 from tui.model.errors import ProftuiError
-from tui.state.arrangements import Arrangements
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,10 +53,6 @@ class ChoosingApp(App[None]):
         """The only session that the views show, or None for all."""
         self.aggregation = options.aggregation
         """The iterations that the views show."""
-        self.carried = ""
-        """The filter that the user carries from view to view."""
-        self.arrangements = Arrangements()
-        """How tables were arranged, in this run and before."""
         self.aggregations: list[MadeAggregation] = []
         """What was chosen so far, in the order in which it was chosen first."""
         self.working = ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from tui.app.choice import ChoosingApp
+from tui.app.tables import TablesApp
 from tui.model.history import History, Place
 from tui.screens.too_small import TooSmallScreen
 from tui.views import NOT_IN_THIS_VERSION, view
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tui.screens.base import ViewScreen
 
 
-class NavigatingApp(ChoosingApp):
+class NavigatingApp(TablesApp):
     """Moves between views, and knows where the user has been."""
 
     def __init__(self, options: OpenOptions) -> None:

@@ -90,6 +90,7 @@ class HelpScreen(ModalScreen[None]):
         with Vertical(id="help"):
             yield Static(Content(f"{view(self._below.VIEW).title}: help    / find   esc close"), id="help-title")
             with VerticalScroll(id="help-body"):
+                yield Static(id="column")
                 yield Static(id="about")
                 with Horizontal(id="columns"):
                     yield Static(id="here", classes="column")
@@ -105,12 +106,15 @@ class HelpScreen(ModalScreen[None]):
     def _write(self, needle: str) -> None:
         everywhere = [action for action in ACTIONS if action.scope is Scope.APP]
         about = [line for line in self._below.HELP.splitlines() if _holds(needle, line)]
+        table = self._below.table
+        under_cursor = [entry for entry in (table.column_help() if table else []) if _holds(needle, *entry)]
+        self.query_one("#column", Static).update(_table({"Column under the cursor": under_cursor}))
         self.query_one("#about", Static).update(Content("\n".join(about)))
         self.query_one("#here", Static).update(_table({"Here": _keys(self._here, needle)}))
         self.query_one("#everywhere", Static).update(
             _table({"Everywhere": _keys(everywhere, needle), "Views": self._views(needle)})
         )
-        columns = self._below.table.help_lines() if self._below.table is not None else []
+        columns = table.help_lines() if table is not None else []
         meanings = [entry for entry in columns if _holds(needle, *entry)]
         notes = [("", note) for note in TERMINAL_NOTES if _holds(needle, note)]
         self.query_one("#notes", Static).update(_table({"Columns": meanings, "Terminal": notes}))

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from textual import events
     from textual.app import ComposeResult
     from textual.binding import BindingType
+    from textual.geometry import Size
     from textual.visual import Visual
 
 Result = TypeVar("Result")
@@ -60,7 +61,7 @@ class Dialog(ModalScreen[Result | None], Generic[Result]):
 
 
 class ChoiceLine(Widget, can_focus=True):
-    """One of a few values, all of them on one line: ``←`` and ``→`` choose.
+    """One of a few values beside each other: ``←`` and ``→`` choose.
 
     Args:
         label: What is chosen.
@@ -109,11 +110,31 @@ class ChoiceLine(Widget, can_focus=True):
         current = "choiceline--current" if self.has_focus else "choiceline--chosen"
         label = f"{'>' if self.has_focus else ' '} {self._label}"
         parts = [Content.styled(label.ljust(self.LABEL_WIDTH), self.get_visual_style("choiceline--label"))]
-        for place, (_, words) in enumerate(self._choices):
+        line = 0
+        for place, (_, y, words) in enumerate(self._places(self.content_size.width)):
+            if y > line:
+                line = y
+                parts.append(Content("\n" + " " * self.LABEL_WIDTH))
             is_chosen = place == self._index
             style = self.get_visual_style(current) if is_chosen else ""
             parts += [Content.styled(f"[{words}]" if is_chosen else f" {words} ", style), Content(" ")]
         return Content("").join(parts)
+
+    def _places(self, width: int) -> list[tuple[int, int, str]]:
+        """Where each choice stands (cell and line), with its words: what does not fit goes below the first one."""
+        places = []
+        x, y = self.LABEL_WIDTH, 0
+        for _, words in self._choices:
+            needed = len(words) + 2
+            if x > self.LABEL_WIDTH and x + needed > width:
+                x, y = self.LABEL_WIDTH, y + 1
+            places.append((x, y, words))
+            x += needed + 1
+        return places
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """As many lines as the choices need."""
+        return self._places(width)[-1][1] + 1
 
     def action_choose(self, step: int) -> None:
         """Choose the next (1) or the previous (-1) value."""
@@ -123,10 +144,8 @@ class ChoiceLine(Widget, can_focus=True):
 
     def on_click(self, event: events.Click) -> None:
         """Choose the value that was clicked."""
-        x = self.LABEL_WIDTH
-        for place, (_, words) in enumerate(self._choices):
-            if x <= event.x < x + len(words) + 2:
+        for place, (x, y, words) in enumerate(self._places(self.content_size.width)):
+            if y == event.y and x <= event.x < x + len(words) + 2:
                 self._index = place
                 self.refresh()
                 self.post_message(self.Chosen(self))
-            x += len(words) + 3

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import on, work
 from textual.content import Content
@@ -13,7 +14,9 @@ from textual.widgets import Input, Static
 from tui.fmt import count
 from tui.model.errors import ProftuiError
 from tui.output.export import FORMATS, format_of, write
+from tui.output.packages import missing
 from tui.text import plain
+from tui.widgets.copying import copy_text
 from tui.widgets.dialog import ChoiceLine, Dialog
 
 if TYPE_CHECKING:
@@ -21,7 +24,27 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
-ENDINGS = {"markdown": "md"}
+    from tui.output.about import About
+
+ENDINGS: Final = {"markdown": "md"}
+CLIPBOARD: Final = "clipboard"
+"""In place of a format: tab-separated values for the terminal's clipboard."""
+WORDS: Final = {"xlsx": "excel", "markdown": "md"}
+"""Short words for formats, where their names are long or nobody calls them so."""
+TARGET: Final = "Write to (full precision, base units)"
+TARGETS: Final = {"pdf": "Write to (values with units, as on the screen)"}
+_NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9._-]+")
+_NAME_MOST: Final = 48
+
+
+def file_name(profile: str, table: str) -> str:
+    """The beginning of an export's name: what is open without its ending, and the table; never a path.
+
+    >>> file_name("run 3/../x.nvprof.log", "kernels"), file_name("", "kernels")
+    ('run-3-..-x.nvprof-kernels', 'kernels')
+    """
+    stem = _NOT_IN_NAMES.sub("-", profile.rpartition(".")[0] or profile).strip(".-")[:_NAME_MOST]
+    return f"{stem}-{table}" if stem else table
 
 
 class ExportDialog(Dialog[str]):
@@ -31,6 +54,7 @@ class ExportDialog(Dialog[str]):
         name: The beginning of the file's name.
         scopes: For each choice of rows its value and its words, as ``("shown", "128 shown")``.
         frame_of: The rows of a scope, with all columns (True) or those shown.
+        about: What the rows of a scope are of, for the header of the export.
     """
 
     TITLE_TEXT: ClassVar[str] = "Export"
@@ -52,12 +76,18 @@ class ExportDialog(Dialog[str]):
     """
 
     def __init__(
-        self, name: str, scopes: Sequence[tuple[str, str]], frame_of: Callable[[str, bool], pl.DataFrame]
+        self,
+        name: str,
+        scopes: Sequence[tuple[str, str]],
+        frame_of: Callable[[str, bool], pl.DataFrame],
+        about: Callable[[str], About],
     ) -> None:
         super().__init__()
         self._name = name
         self._frame_of = frame_of
-        self._format = ChoiceLine("Format", [(key, key) for key in FORMATS], "csv", id="export-format")
+        self._about = about
+        formats = [(key, WORDS.get(key, key)) for key in (*FORMATS, CLIPBOARD)]
+        self._format = ChoiceLine("Format", formats, "csv", id="export-format")
         self._rows = ChoiceLine("Rows", scopes, scopes[0][0], id="export-rows")
         self._columns = ChoiceLine("Columns", [("shown", "shown"), ("all", "all")], "all", id="export-columns")
         self._path = Input(f"{name}.csv", compact=True, select_on_focus=False, id="export-path")
@@ -71,7 +101,7 @@ class ExportDialog(Dialog[str]):
         yield self._format
         yield self._rows
         yield self._columns
-        yield Static(Content("Write to (full precision, base units)"), id="export-path-label")
+        yield Static(Content(TARGET), id="export-path-label")
         yield self._path
         yield self._answer
 
@@ -87,9 +117,14 @@ class ExportDialog(Dialog[str]):
     def _chosen(self, event: ChoiceLine.Chosen) -> None:
         event.stop()
         self._overwrites = ""
-        self._say("")
+        chosen = self._format.value
+        self._path.disabled = chosen == CLIPBOARD
+        label = "To the terminal's clipboard" if chosen == CLIPBOARD else TARGETS.get(chosen, TARGET)
+        self.query_one("#export-path-label", Static).update(Content(label))
+        wanting = missing(chosen)
+        self._say(f"! {wanting}" if wanting else "", wrong=bool(wanting))
         path = Path(self._path.value)
-        if event.line is self._format and format_of(path.name) is not None:
+        if chosen != CLIPBOARD and event.line is self._format and format_of(path.name) is not None:
             self._path.value = str(path.with_suffix(f".{ENDINGS.get(self._format.value, self._format.value)}"))
             self._path.cursor_position = len(self._path.value)
 
@@ -102,6 +137,10 @@ class ExportDialog(Dialog[str]):
     @on(Input.Submitted)
     def action_write(self) -> None:
         """Write the file; one that is there is only replaced when enter is pressed again."""
+        if self._format.value == CLIPBOARD:
+            frame = self._frame_of(self._rows.value, self._columns.value == "all")
+            self.dismiss(copy_text(self.app, frame.write_csv(separator="\t")))
+            return
         text = self._path.value.strip()
         if not text:
             self._say("! name a file", wrong=True)
@@ -113,12 +152,13 @@ class ExportDialog(Dialog[str]):
             return
         self._say("writing…")
         frame = self._frame_of(self._rows.value, self._columns.value == "all")
-        self._write(frame, path, self._format.value, overwrite=self._overwrites == text)
+        about = self._about(self._rows.value)
+        self._write(frame, path, self._format.value, about, overwrite=self._overwrites == text)
 
     @work(thread=True, exclusive=True, group="export")
-    def _write(self, frame: pl.DataFrame, path: Path, format_name: str, *, overwrite: bool) -> None:
+    def _write(self, frame: pl.DataFrame, path: Path, format_name: str, about: About, *, overwrite: bool) -> None:
         try:
-            write(frame, path, format_name, overwrite=overwrite)
+            write(frame, path, format_name, overwrite=overwrite, about=about)
         except ProftuiError as error:
             self.app.call_from_thread(self._say, f"! {error}", wrong=True)
             return

@@ -10,9 +10,11 @@ from textual.message import Message
 from tui.fmt import count
 from tui.keys import Scope, bindings_for
 from tui.model.columns import Column, ColumnKind
+from tui.output.about import About
+from tui.views import VIEWS
 from tui.widgets.cell_dialog import CellDialog
 from tui.widgets.copying import copy_text
-from tui.widgets.export_dialog import ExportDialog
+from tui.widgets.export_dialog import ExportDialog, file_name
 from tui.widgets.frame_table import MOVE_IDS, FrameTable
 from tui.widgets.table_arranging import TableArranging
 
@@ -174,7 +176,9 @@ class TablePane(TableArranging):
             scopes.insert(0, ("marked", f"{count(marked)} marked"))
         if shown != whole:
             scopes.append(("all", f"all {count(whole)}"))
-        self.app.push_screen(ExportDialog(self.spec.name, scopes, self._rows_of), self._exported)
+        profile = str(getattr(self.app, "profile_name", ""))
+        dialog = ExportDialog(file_name(profile, self.spec.name), scopes, self._rows_of, self._about)
+        self.app.push_screen(dialog, self._exported)
 
     def _rows_of(self, scope: str, all_columns: bool) -> pl.DataFrame:
         if scope == "marked":
@@ -183,11 +187,41 @@ class TablePane(TableArranging):
             return self._with_columns(self.frame, all_columns=all_columns)
         return self.shown_frame(all_columns=all_columns)
 
+    def _about(self, scope: str) -> About:
+        name = getattr(self.screen, "VIEW", "")
+        titles = [view.title for view in VIEWS if view.name == name]
+        if self.spec.title not in titles:
+            titles.append(self.spec.title)
+        profile = str(getattr(self.app, "profile_name", ""))
+        return About(profile, ", ".join(titles), self._rows_in_words(scope))
+
+    def _rows_in_words(self, scope: str) -> str:
+        """Which rows an export holds."""
+        status = self.status_line.status
+        if scope == "marked":
+            return f"{count(len(self.table.marks))} marked of {count(status.total)} rows"
+        if scope == "all":
+            return f"all {count(status.total)} rows"
+        carried = "" if status.carried_reason else status.carried
+        filters = " and ".join(text for text in (status.filter, carried) if text)
+        parts = [
+            f"{'first ' if status.is_cut else ''}{count(status.shown)} of {count(status.total)} rows",
+            f"filter {filters}" if filters else "",
+            f"{status.small} left out" if status.small else "",
+            f"sorted by {status.sorted_by}" if status.sorted_by else "",
+        ]
+        return ", ".join(part for part in parts if part)
+
     def _exported(self, said: str | None) -> None:
         if said is not None:
             self.notify(said, markup=False)
 
     # --- help --------------------------------------------------------------------------------------------------------
+
+    def column_help(self) -> list[tuple[str, str]]:
+        """What the column under the cursor is: its heading with the unit that it is shown in, and what it means."""
+        column = self.table.current_column()
+        return [] if column is None else [(self.table.writer(column.name).title, _help(column))]
 
     def help_lines(self) -> list[tuple[str, str]]:
         """For each column its heading and what it means."""
