@@ -1,0 +1,91 @@
+"""What the framework's allocator gave out: peaks, growth, curve."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.analysis.frames import profile
+from tui.analysis.iterations.aggregation import aggregated
+from tui.analysis.iterations.tables import with_iterations
+from tui.analysis.transfers.allocations import (
+    allocations,
+    allocator_iterations,
+    allocators,
+    iteration_marks,
+    memory_curve,
+)
+from tui.model.aggregation import aggregation
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+
+def run(changes: list[int], *, first: int = 100, step: int = 10) -> Profile:
+    """A GPU whose allocator does one thing every ns; iterations of so many ns."""
+    total, events = first, []
+    for at, change in enumerate(changes):
+        total += change
+        events.append({"place": "GPU", "device": 0, "start_ns": at, "delta_bytes": change, "allocated_bytes": total,
+                       "reserved_bytes": 1000})  # fmt: skip
+    marks: list[dict[str, Any]] = [
+        {"name": f"step {number}", "start_ns": begin, "duration_ns": step, "iteration": number, "pid": 1, "tid": 1}
+        for number, begin in enumerate(range(0, len(changes), step))
+    ]
+    work = [{"name": "k", "start_ns": 0, "duration_ns": 1, "device": 0, "iteration": 0}]
+    devices = [{"device": 0, "memory_bytes": 5000}]
+    return with_iterations(profile(memory_events=events, ranges=marks, activities=work, devices=devices))
+
+
+def test_the_peak_and_when_and_how_it_grew() -> None:
+    made = run([50, -20, 70, -90], step=2)
+    assert allocators(made).drop("session").rows() == [
+        ("GPU", 0, 200, 2, 1, 1000, 100, 110, 10, 5000, 4),
+    ]
+    rows = allocator_iterations(made, session=0, place="GPU", device=0)
+    told = ("iteration", "peak_bytes", "peak_at_ns", "first_bytes", "last_bytes", "growth_bytes", "gained_bytes")
+    assert rows.select(told).rows() == [(0, 150, 0, 100, 130, 30, 50), (1, 200, 2, 130, 110, -20, 70)]
+
+
+def test_memories_are_told_apart() -> None:
+    events = [
+        {"place": place, "device": device, "start_ns": 1, "delta_bytes": size, "allocated_bytes": size}
+        for place, device, size in (("CPU", None, 8), ("GPU", 0, 16), ("GPU", 1, 32))
+    ]
+    rows = allocators(with_iterations(profile(memory_events=events)))
+    assert rows.select("place", "device", "peak_bytes").rows() == [("GPU", 0, 16), ("GPU", 1, 32), ("CPU", None, 8)]
+
+
+def test_without_totals_nothing_is_made_up() -> None:
+    events = [{"place": "GPU", "device": 0, "start_ns": 1, "delta_bytes": 8}]
+    made = with_iterations(profile(memory_events=events))
+    row = allocators(made).row(0, named=True)
+    assert (row["peak_bytes"], row["peak_at_ns"], row["growth_bytes"], row["events"]) == (None, None, None, 1)
+
+
+def test_iterations_that_were_chosen_keep_their_own_allocations() -> None:
+    chosen = aggregated(run([1] * 30), aggregation("1", None))
+    assert chosen["memory_events"]["start_ns"].to_list() == list(range(10, 20))
+    assert allocations(chosen)["iteration"].unique().to_list() == [1]
+
+
+def test_marks_are_where_iterations_begin() -> None:
+    assert iteration_marks(run([1] * 30), session=0) == [(0, 0), (1, 10), (2, 20)]
+
+
+@given(st.lists(st.integers(-50, 50), min_size=2, max_size=40), st.integers(1, 12))
+def test_the_parts_add_up(changes: list[int], steps: int) -> None:
+    made = run(changes, first=10_000)
+    row = allocators(made).row(0, named=True)
+    assert row["growth_bytes"] == sum(changes)
+    by_step = allocator_iterations(made, session=0, place="GPU", device=0)
+    assert by_step["growth_bytes"].sum() == sum(changes)
+    assert by_step["events"].sum() == len(changes)
+    assert by_step["peak_bytes"].max() == row["peak_bytes"]
+    curve = memory_curve(made, session=0, place="GPU", device=0, steps=steps)
+    assert len(curve) == steps
+    assert curve.max() == row["peak_bytes"]
+    assert not np.isnan(curve).any()

@@ -1,0 +1,135 @@
+"""Ranks side by side, and which one the others wait for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.analysis.frames import copy, kernel, profile
+from tests.corpus import recording_file
+from tui.analysis.expert.findings import findings
+from tui.analysis.iterations.tables import with_iterations
+from tui.analysis.ranks.collectives import matched, stragglers
+from tui.analysis.ranks.tables import RANKS, rank_iterations, ranks, straggler_words
+from tui.loaders.registry import load
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+MS = 1_000_000
+ALLREDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+
+
+def run(waits: list[list[int]], *, clock_ns: int = 0) -> Profile:
+    """Ranks of which each has iterations of 10 ms with one collective that takes so long; others have other clocks."""
+    rows: dict[str, list[dict[str, Any]]] = {"activities": [], "ranges": [], "sessions": []}
+    for rank, times in enumerate(waits):
+        rows["sessions"].append({"session": rank, "rank": rank, "world_size": len(waits)})
+        for step, wait_ns in enumerate(times):
+            begin = rank * clock_ns + step * 10 * MS
+            marks = {"session": rank, "pid": 1, "tid": 1}
+            rows["ranges"].append(
+                {"name": f"step {step}", "start_ns": begin, "duration_ns": 10 * MS, "iteration": step, **marks}
+            )
+            work = {"session": rank, "device": 0, "iteration": step}
+            rows["activities"] += [
+                kernel("gemm", 4 * MS, start_ns=begin, stream=7, **work),
+                kernel(ALLREDUCE, wait_ns, start_ns=begin + 4 * MS, stream=17, **work),
+            ]
+    return with_iterations(profile(**rows))
+
+
+def test_the_rank_with_the_shortest_collectives_is_the_one_that_is_waited_for() -> None:
+    made = run([[3 * MS, 4 * MS, 5 * MS], [1 * MS, 1 * MS, 1 * MS]])
+    told = stragglers(made)
+    assert told.by_iteration.rows() == [(0, 1, 2 * MS), (1, 1, 3 * MS), (2, 1, 4 * MS)]
+    assert told.by_session.rows() == [(1, 3, 9 * MS)]
+    verdict = straggler_words(made)
+    assert verdict.session == 1
+    assert verdict.said == (
+        "Rank 1 is the straggler: last to the long collectives in 3 of 3 iterations; "
+        "another rank waits up to 9.0000 ms for it"
+    )
+    assert "never clocks" in verdict.how
+
+
+def test_clocks_of_ranks_are_not_compared() -> None:
+    near, far = (run([[3 * MS, 4 * MS], [1 * MS, 1 * MS]], clock_ns=clock) for clock in (0, 3600 * 1000 * MS))
+    assert ranks(near).rows() == ranks(far).rows()
+    assert rank_iterations(near).rows() == rank_iterations(far).rows()
+
+
+def test_where_the_ranks_take_turns_none_is_named() -> None:
+    verdict = straggler_words(run([[3 * MS, 1 * MS], [1 * MS, 3 * MS]]))
+    assert verdict.session is None
+    assert verdict.said.startswith("no rank comes last again and again")
+
+
+def test_an_iteration_with_other_collectives_on_one_rank_is_left_out() -> None:
+    made = run([[3 * MS, 4 * MS], [1 * MS]])
+    assert matched(made)["iteration"].unique().to_list() == [0]
+    assert stragglers(made).iterations == 1
+
+
+def test_one_session_has_nothing_to_be_compared_with() -> None:
+    alone = run([[3 * MS, 4 * MS]])
+    assert ranks(alone).is_empty()
+    assert ranks(alone).columns == [column.name for column in RANKS.columns]
+    assert rank_iterations(alone).is_empty()
+    assert straggler_words(alone).said.startswith("who is waited for cannot be told")
+
+
+def test_ranks_without_collectives_are_compared_and_nobody_is_named() -> None:
+    rows = [kernel("gemm", 5, start_ns=10 * session, session=session, device=0) for session in (0, 1)]
+    made = with_iterations(profile(activities=rows))
+    assert ranks(made)["came_last"].to_list() == [None, None]
+    assert straggler_words(made).session is None
+
+
+def test_iterations_stand_beside_the_mean_of_the_ranks() -> None:
+    rows = rank_iterations(run([[3 * MS, 4 * MS], [1 * MS, 1 * MS]]), session=1)
+    assert rows.select("iteration", "behind_ns", "mean_ns", "spread_pct", "last_rank", "wait_ns").rows() == [
+        (0, 0, 10 * MS, 0.0, "rank 1", 2 * MS),
+        (1, 0, 10 * MS, 0.0, "rank 1", 3 * MS),
+    ]
+
+
+@given(st.lists(st.lists(st.integers(0, 9 * MS), min_size=2, max_size=4), min_size=2, max_size=4))
+def test_the_parts_of_each_rank_add_up_to_its_span(waits: list[list[int]]) -> None:
+    made = run(waits)
+    rows = ranks(made)
+    parts = sum((rows[name] for name in ("exposed_comm_ns", "exposed_copy_ns", "idle_ns")), rows["compute_ns"])
+    assert parts.to_list() == rows["total_span_ns"].to_list()
+    assert (rows["busy_ns"] + rows["idle_ns"]).to_list() == rows["total_span_ns"].to_list()
+    if stragglers(made).matched:
+        assert rows["came_last"].sum() == stragglers(made).iterations
+        assert (rows["waited_ns"] >= 0).all()
+
+
+def test_a_copy_beside_nothing_is_exposed() -> None:
+    rows = [copy("HtoD", 5, start_ns=0, session=session, device=0) for session in (0, 1)]
+    assert ranks(with_iterations(profile(activities=rows)))["exposed_copy_ns"].to_list() == [5, 5]
+
+
+@pytest.fixture(scope="module")
+def ddp() -> Profile:
+    files = [recording_file(f"ddp_rank{rank}.pt.trace.json.gz") for rank in (0, 1)]
+    found, _errors = load(files)
+    assert found is not None
+    return with_iterations(found)
+
+
+def test_the_recording_of_two_ranks_names_the_one_with_more_to_do(ddp: Profile) -> None:
+    assert straggler_words(ddp).session == 1
+    rows = ranks(ddp).select("who", "compute_ns", "exposed_comm_ns", "came_last", "waited_ns").rows()
+    assert rows == [("rank 0", 32_341_222, 62_170_027, 0, 63_904_511), ("rank 1", 101_505_319, 3_832_005, 4, 0)]
+
+
+def test_the_rule_on_stragglers_names_the_same_rank(ddp: Profile) -> None:
+    found = findings(ddp).filter(rule="C5")
+    assert found["state"].to_list() == ["found"]
+    assert "Rank 1 comes last to collectives in 4 of 4 iterations" in found["problem"][0]
+    assert found["cost_ns"].to_list() == [63_904_511]

@@ -1,0 +1,69 @@
+"""Streams of a GPU."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.analysis.frames import copy, kernel, profile
+from tui.analysis.gpu_time.overlap import overlap
+from tui.analysis.gpu_time.streams import STREAMS, streams
+
+
+def test_each_stream_tells_what_it_did_and_what_of_it_beside_others() -> None:
+    made = profile(
+        activities=[
+            kernel("a", 100, start_ns=0, device=0, stream=7),
+            kernel("b", 100, start_ns=50, device=0, stream=8),
+            copy("HtoD", 50, start_ns=250, device=0, stream=8),
+            kernel("c", 10, start_ns=0, device=1, stream=7),
+        ]
+    )
+    rows = streams(made)
+    assert {column.name for column in STREAMS.columns} <= set(rows.columns)
+    told = ("device", "stream", "stream_work", "kernels_launched", "gpu_ns", "busy_ns", "beside_ns", "beside_pct",
+            "idle_ns", "copies_ns", "start_ns", "end_ns")  # fmt: skip
+    assert rows.select(told).rows() == [
+        (0, 7, 1, 1, 100, 100, 50, 50.0, 200, 0, 0, 100),
+        (0, 8, 2, 1, 150, 150, 50, 100 * 50 / 150, 150, 50, 50, 300),
+        (1, 7, 1, 1, 10, 10, 0, 0.0, 0, 0, 0, 10),
+    ]
+    assert rows["busy_pct"].to_list() == [100 * 100 / 300, 50.0, 100.0]
+
+
+def test_what_only_rounding_makes_overlap_is_not_beside_anything() -> None:
+    rows = [kernel("a", 1200, start_ns=0, device=0, stream=7), kernel("b", 500, start_ns=1000, device=0, stream=8)]
+    rounded = profile(activities=rows, sessions=[{"session": 0, "start_resolution_ns": 1000}])
+    assert streams(rounded)["beside_ns"].to_list() == [0, 0]
+    assert streams(profile(activities=rows))["beside_ns"].to_list() == [200, 200]
+
+
+def test_work_on_no_named_stream_and_work_without_times() -> None:
+    made = profile(activities=[kernel("a", 5, start_ns=0, device=0), kernel("b", 5, device=0, stream=7)])
+    assert streams(made).select("stream", "stream_work").rows() == [(None, 1)]
+    assert streams(profile(activities=[kernel("b", 5, stream=7)])).is_empty()
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 100), st.integers(0, 50), st.integers(1, 3), st.integers(0, 1)),
+        min_size=1,
+        max_size=20,
+    )
+)
+def test_streams_of_a_gpu_cover_what_it_was_busy(rows: list[tuple[int, int, int, int]]) -> None:
+    made = profile(
+        activities=[
+            kernel("k", length, start_ns=start, stream=stream, device=device)
+            for start, length, stream, device in sorted(rows)
+        ]
+    )
+    found, whole = streams(made), overlap(made)
+    assert found["stream_work"].sum() == len(rows)
+    assert found["gpu_ns"].sum() == sum(length for _, length, _, _ in rows)
+    for device, busy in whole.select("device", "busy_ns").iter_rows():
+        own = found.filter(device=device)
+        # What no other stream was on beside is covered once, what several were on at once at least twice.
+        alone = (own["busy_ns"] - own["beside_ns"]).sum()
+        assert alone <= busy <= own["busy_ns"].sum()
+        assert 2 * (busy - alone) <= own["beside_ns"].sum() <= own.height * (busy - alone)
