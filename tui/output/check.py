@@ -13,7 +13,7 @@ import polars as pl
 from tui import __version__
 from tui.analysis.expert.findings import OURS, findings
 from tui.analysis.expert.model import Severity, State
-from tui.analysis.expert.rules import RULES
+from tui.analysis.expert.registry import RULES
 from tui.analysis.expert.view import counts, expert_rows
 from tui.fmt import duration
 from tui.output.export import json_line, markdown_table

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tui.analysis.expert.case import Case
 from tui.analysis.expert.findings import sessions_of
 from tui.analysis.expert.limits import limits
-from tui.analysis.expert.rules import RULES
+from tui.analysis.expert.registry import RULES
 
 if TYPE_CHECKING:
     from tui.analysis.expert.model import Verdict

@@ -15,7 +15,7 @@ from tests.analysis.frames import profile
 from tests.corpus import oracle_file, recording_file
 from tui.analysis.expert import limits as thresholds
 from tui.analysis.expert.findings import FINDINGS, findings
-from tui.analysis.expert.rules import RULES
+from tui.analysis.expert.registry import RULES
 from tui.analysis.expert.view import FOLDED, counts, expert_rows
 from tui.loaders.registry import load
 from tui.model.errors import ProftuiError

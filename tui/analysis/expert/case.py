@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from tui.analysis.api import api
-from tui.analysis.expert.spans import GpuTime
+from tui.analysis.expert.figures import total
+from tui.analysis.expert.sequences import kernel_sequences
+from tui.analysis.gpu_time.communication import COMMUNICATION, WorkKind, work_kinds
+from tui.analysis.gpu_time.gaps import holes
+from tui.analysis.gpu_time.interval_sets import spans_of
 from tui.analysis.gpu_time.intervals import busy_time
+from tui.analysis.gpu_time.overlap import overlap
+from tui.analysis.gpu_time.timelines import timelines
 from tui.analysis.inputs.capabilities import missing
 from tui.analysis.inputs.devices import device_facts
 from tui.analysis.inputs.recording import Tool, tool_of
@@ -17,33 +23,22 @@ from tui.analysis.iterations.cutting import NOT_REPEATED
 from tui.analysis.iterations.tables import iterations
 from tui.analysis.launches.delays import launch_calls
 from tui.analysis.occupancy.theoretical import occupancy
-from tui.analysis.ops.rules import classify
 from tui.analysis.ops.tables import classified_kernels
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    import numpy as np
+    import numpy.typing as npt
+
     from tui.analysis.expert.limits import Limits
     from tui.analysis.expert.model import Verdict
+    from tui.analysis.expert.sequences import KernelSequence
+    from tui.analysis.gpu_time.gaps import Holes
+    from tui.analysis.gpu_time.interval_sets import IntervalSet
+    from tui.analysis.gpu_time.timelines import Timeline
     from tui.model.profile import Profile
-
-COMMUNICATION = "communication"
-"""The op type of the kernels of NCCL, RCCL and NVSHMEM."""
-
-
-def _in_order(values: pl.Series) -> bool:
-    numbers = values.to_numpy()
-    return not (numbers[1:] < numbers[:-1]).any()
-
-
-def parts_of(rows: pl.DataFrame, *by: str) -> list[pl.DataFrame]:
-    """The rows by some columns, in order; as they are where the columns hold one value only."""
-    if rows.is_empty():
-        return []
-    if all(rows[column].n_unique() == 1 for column in by):
-        return [rows]
-    return rows.partition_by(by, maintain_order=True)
 
 
 class Case:
@@ -73,6 +68,7 @@ class Case:
         self.whole = whole or profile
         self.verdicts: dict[str, Verdict] = {}
         """What the rules before this one have answered."""
+        self._names: dict[str, pl.Series] = {}
 
     def limit(self, rule: str, name: str) -> float:
         """A threshold."""
@@ -83,6 +79,13 @@ class Case:
         from tui.analysis.expert.model import Found
 
         return isinstance(self.verdicts.get(rule), Found)
+
+    def untold(self, *rules: str) -> str:
+        """Why one of the rules before this one could not be told; empty where all were."""
+        from tui.analysis.expert.model import CannotTell
+
+        verdicts = (self.verdicts.get(rule) for rule in rules)
+        return next((verdict.reason for verdict in verdicts if isinstance(verdict, CannotTell)), "")
 
     # --- what it is --------------------------------------------------------------------------------------------------
 
@@ -147,58 +150,23 @@ class Case:
     # --- GPU work over time ------------------------------------------------------------------------------------------
 
     @cached_property
-    def timed(self) -> pl.DataFrame:
-        """GPU work whose start and duration are known, by device and start.
-
-        Columns: session, activity, name, kind, device, stream, start_ns, end_ns, duration_ns, correlation, copy_kind,
-        line, row (in ``activities``), is_kernel (a kernel or a whole graph), is_copy, is_communication.
-        """
-        rows = self.profile["activities"]
-        names = classify(rows["name"])
-        communicating = names.filter(pl.col("op_type").cast(pl.String) == COMMUNICATION)["name"]
-        talks = pl.col("name").is_in(communicating.implode()).fill_null(False) if communicating.len() else pl.lit(False)
-        found = (
-            rows.lazy()
-            .with_row_index("row")
-            .filter(pl.col("start_ns").is_not_null(), pl.col("duration_ns").is_not_null())
-            .select(
-                "session",
-                "activity",
-                "name",
-                "kind",
-                "device",
-                "stream",
-                "start_ns",
-                (pl.col("start_ns") + pl.col("duration_ns")).alias("end_ns"),
-                "duration_ns",
-                "correlation",
-                "copy_kind",
-                "line",
-                ((pl.col("kind") == "kernel") | (pl.col("kind") == "graph")).fill_null(False).alias("is_kernel"),
-                (pl.col("kind") == "memcpy").fill_null(False).alias("is_copy"),
-                talks.alias("is_communication"),
-                "row",
-            )
-            .collect()
-        )
-        if _in_order(found["start_ns"]) and found["device"].n_unique() <= 1:
-            return found
-        return found.sort("device", "start_ns", maintain_order=True)
+    def lines(self) -> tuple[Timeline, ...]:
+        """The work of each GPU whose start and duration are known, in order of time."""
+        return timelines(self.profile)
 
     @cached_property
-    def gpus(self) -> tuple[GpuTime, ...]:
-        """The same by device."""
-        return self.gpus_of(self.timed)
-
-    @staticmethod
-    def gpus_of(timed: pl.DataFrame) -> tuple[GpuTime, ...]:
-        """Rows of `timed` of one session by device."""
-        return tuple(GpuTime(part["device"][0], part) for part in parts_of(timed, "device"))
+    def holes(self) -> list[tuple[Timeline, Holes]]:
+        """The idle gaps of each GPU between its first and last work."""
+        return [(line, holes(line)) for line in self.lines]
 
     @cached_property
-    def sessions_timed(self) -> list[pl.DataFrame]:
-        """`timed` of each session, for rules that compare them."""
-        return self.timed.partition_by("session", maintain_order=True)
+    def sequences(self) -> list[KernelSequence]:
+        """The kernels of each stream in order."""
+        return kernel_sequences(self.profile)
+
+    def together(self, column: str) -> int:
+        """A time of `tui.analysis.gpu_time.overlap.overlap`, of all GPUs together."""
+        return total(overlap(self.profile)[column])
 
     @cached_property
     def busy(self) -> pl.DataFrame:
@@ -221,12 +189,32 @@ class Case:
 
     @cached_property
     def launched(self) -> pl.DataFrame:
-        """`timed` with the begin and end of the call that launched each, launch_ns and call_end_ns, where known."""
+        """Kernels and whole CUDA graphs whose times and launching call are known: name, duration_ns, call_ns.
+
+        ``call_ns`` is how long the call took, null where that is not known.
+        """
         calls = launch_calls(self.profile)
-        row = self.timed["row"]
-        return self.timed.with_columns(
-            calls["launch_ns"].gather(row), calls["launch_end_ns"].gather(row).alias("call_end_ns")
-        ).drop_nulls("launch_ns")
+        return (
+            self.profile["activities"]
+            .lazy()
+            .select(
+                "name",
+                "duration_ns",
+                call_ns=calls["launch_end_ns"] - calls["launch_ns"],
+                is_known=calls["launch_ns"].is_not_null() & pl.Series(self.is_kernel_timed),
+            )
+            .filter("is_known")
+            .drop("is_known")
+            .collect()
+        )
+
+    @cached_property
+    def is_kernel_timed(self) -> npt.NDArray[np.bool_]:
+        """Which rows of ``activities`` are kernels or whole CUDA graphs whose times are known."""
+        rows = self.profile["activities"]
+        timed = (rows["start_ns"].is_not_null() & rows["duration_ns"].is_not_null()).to_numpy()
+        found: npt.NDArray[np.bool_] = timed & (work_kinds(self.profile) <= WorkKind.COMMUNICATION)
+        return found
 
     @cached_property
     def copies(self) -> pl.DataFrame:
@@ -251,9 +239,32 @@ class Case:
 
     def calls_named(self, pattern: str) -> pl.DataFrame:
         """Single API calls whose name a regular expression finds, whose times are known."""
-        names = self.api_named(pattern)["name"].to_list()
-        calls = self.profile["api_calls"]
-        return calls.filter(pl.col("name").cast(pl.String).is_in(names)).drop_nulls(["start_ns", "duration_ns"])
+        return self.rows_named("api_calls", pattern).drop_nulls(["start_ns", "duration_ns"])
+
+    @cached_property
+    def in_calls(self) -> IntervalSet:
+        """When any thread was in an API call."""
+        return spans_of(self.profile["api_calls"])
+
+    @cached_property
+    def calls_begun(self) -> npt.NDArray[np.int64]:
+        """When API calls began, in order."""
+        return self.profile["api_calls"]["start_ns"].drop_nulls().sort().to_numpy()
+
+    # --- rows of any frame by name -----------------------------------------------------------------------------------
+
+    def names(self, frame: str, pattern: str) -> pl.Series:
+        """The names in a frame that a regular expression finds, each once."""
+        if frame not in self._names:
+            self._names[frame] = self.profile[frame]["name"].unique(maintain_order=True).drop_nulls()
+        names = self._names[frame]
+        return names.filter(names.cast(pl.String).str.contains(pattern))
+
+    def rows_named(self, frame: str, pattern: str) -> pl.DataFrame:
+        """The rows of a frame whose name a regular expression finds."""
+        names = self.names(frame, pattern)
+        rows = self.profile[frame]
+        return rows.filter(pl.col("name").is_in(names.implode())) if names.len() else rows.clear()
 
     # --- devices and launch configurations ---------------------------------------------------------------------------
 
@@ -270,7 +281,7 @@ class Case:
 
     @cached_property
     def configs(self) -> pl.DataFrame:
-        """`occupancy.theoretical.occupancy`: one row per kernel and launch configuration, with sm_count and blocks.
+        """`occupancy.theoretical.occupancy`: a row per kernel and configuration, with its blocks and GPU.
 
         Kernels of communication are left out: they take few SMs on purpose.
         """

@@ -12,7 +12,7 @@ import polars as pl
 from tui.analysis.expert import limits as thresholds
 from tui.analysis.expert.case import Case
 from tui.analysis.expert.model import EVIDENCE_ROWS, CannotTell, Clean, Found, Severity, State, Verdict
-from tui.analysis.expert.rules import RULES
+from tui.analysis.expert.registry import RULES
 from tui.analysis.memo import once_per_profile
 from tui.model.errors import ProftuiError
 from tui.model.profile import Profile

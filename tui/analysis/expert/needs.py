@@ -58,8 +58,7 @@ def launches_linked(case: Case) -> str:
     missing = api_trace(case) or start_times(case)
     if missing:
         return missing
-    kernels = int(case.timed["is_kernel"].sum())
-    known = int(case.launched["is_kernel"].sum())
+    kernels, known = int(case.is_kernel_timed.sum()), case.launched.height
     if not kernels:
         return "no kernels ran"
     if known < SETTLED * kernels:
@@ -116,7 +115,7 @@ def sm_counts(case: Case) -> str:
     configs = case.configs
     if configs.is_empty():
         return "no kernels that compute ran"
-    known = total(configs.filter(pl.col("sm_count").is_not_null(), pl.col("blocks").is_not_null())["total_ns"])
+    known = total(configs.filter(pl.col("sm_efficiency_pct").is_not_null())["total_ns"])
     if known < SETTLED * total(configs["total_ns"]) or not known:
         return "the number of SMs of this GPU is not known: name it with --gpu"
     return ""
@@ -149,7 +148,7 @@ def sizes(case: Case) -> str:
 def streams(case: Case) -> str:
     """Streams of GPU work."""
     missing = start_times(case)
-    return missing or ("" if case.timed["stream"].count() else "the input does not tell streams")
+    return missing or ("" if case.profile["activities"]["stream"].count() else "the input does not tell streams")
 
 
 def recorded_iterations(case: Case) -> str:

@@ -6,14 +6,14 @@ import re
 import unicodedata
 from typing import TYPE_CHECKING, Any, Final
 
+import polars as pl
+
 from tui.fitting import clip_middle
 from tui.fmt import duration
 from tui.model.names import short_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    import polars as pl
 
 NAME_CELLS: Final = 60
 """Cells of a name in a sentence."""
@@ -62,6 +62,18 @@ def named(names: Iterable[Any], column: str = "name") -> str:
     return " | ".join(f"{column}={quoted(name)}" for name in distinct)
 
 
+def behind(rows: pl.DataFrame, *columns: str, view: str = "kernels") -> tuple[pl.DataFrame, str, str]:
+    """Evidence, view and filter of a finding: the first rows by name, and the view that shows work of these names.
+
+    Args:
+        rows: With ``name``, the most telling first; a name can stand in several.
+        columns: What to show of them beside the name; all where none are named.
+        view: Where the rows behind them are.
+    """
+    shown = rows.select("name", *columns) if columns else rows
+    return shown.head(NAMES_IN_FILTER), view, named(rows["name"].unique(maintain_order=True).head(NAMES_IN_FILTER))
+
+
 def quoted(text: str) -> str:
     """Text in quotes that the filter language reads back as it is."""
     return f'"{"".join(map(_escaped, text))}"'
@@ -76,4 +88,11 @@ def _escaped(character: str) -> str:
 
 def largest(rows: pl.DataFrame, by: str, *columns: str) -> pl.DataFrame:
     """The rows with most of something, for evidence."""
-    return rows.sort(by, descending=True, nulls_last=True, maintain_order=True).head(NAMES_IN_FILTER).select(columns)
+    least = rows[by].top_k(NAMES_IN_FILTER).min()
+    most = rows.filter(pl.col(by) >= least) if least is not None else rows
+    return most.sort(by, descending=True, nulls_last=True, maintain_order=True).head(NAMES_IN_FILTER).select(columns)
+
+
+def ranked(by_name: pl.DataFrame, *by: str) -> pl.DataFrame:
+    """Rows of names, those with most of something first; of equal ones by name."""
+    return by_name.sort(*by, "name", descending=[*(True for _ in by), False], nulls_last=True)

@@ -12,7 +12,7 @@ import polars as pl
 from tui.analysis.by_session import by_session
 from tui.analysis.gpu_time.gpu_uses import GpuUse, gpu_uses
 from tui.analysis.gpu_time.host_phases import HostPhase, phases_in
-from tui.analysis.gpu_time.interval_sets import EMPTY, IntervalSet, union_length, union_of
+from tui.analysis.gpu_time.interval_sets import EMPTY, IntervalSet, spans_of, union_length, union_of
 from tui.analysis.gpu_time.timelines import Timeline, timelines
 from tui.analysis.inputs.recording import Tool, tool_of
 from tui.analysis.memo import once_per_profile
@@ -242,7 +242,7 @@ def _bounds(rows: pl.DataFrame) -> list[tuple[int, int, int]]:
 def _host(ops: pl.DataFrame, calls: pl.DataFrame, ranges: pl.DataFrame, bounds: tuple[int, int]) -> _Host:
     """What the host of a session did, from its rows, within its wall time."""
     first, last = bounds
-    in_ops, in_calls = _spans(ops), _spans(calls)
+    in_ops, in_calls = spans_of(ops), spans_of(calls)
     phases = phases_in(ops, ranges)
     sets = {
         category: phases[phase]
@@ -252,11 +252,6 @@ def _host(ops: pl.DataFrame, calls: pl.DataFrame, ranges: pl.DataFrame, bounds: 
     if len(in_ops.starts) or len(in_calls.starts):
         sets[Category.CPU] = in_ops | in_calls
     return _Host(first, last, {category: spans.clipped(first, last) for category, spans in sets.items()})
-
-
-def _spans(rows: pl.DataFrame) -> IntervalSet:
-    timed = rows.select("start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns")).drop_nulls()
-    return union_of(timed["start_ns"].to_numpy(), timed["end_ns"].to_numpy())
 
 
 def _tells_memory(profile: Profile) -> frozenset[int]:

@@ -10,14 +10,15 @@ import polars as pl
 
 from tui.analysis.gpu_time.timelines import classes_of
 from tui.analysis.memo import once_per_profile
+from tui.analysis.ops.rules import classify
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tui.model.profile import Profile
 
-COMMUNICATION: Final = r"(?i)nccl|rccl|nvshmem"
-"""In the names of kernels of NCCL, RCCL and NVSHMEM."""
+COMMUNICATION: Final = "communication"
+"""The op type of the kernels of NCCL, RCCL, NVSHMEM and the like (``op_types.toml``, and what users add to it)."""
 
 
 class WorkKind(IntEnum):
@@ -47,4 +48,6 @@ def _kind(kinds: pl.Series) -> npt.NDArray[np.int8]:
 
 
 def _by_name(names: pl.Series) -> npt.NDArray[np.int8]:
-    return names.str.contains(COMMUNICATION).cast(pl.Int8).to_numpy()
+    types = classify(names).select(pl.col("name").cast(pl.String), talks=pl.col("op_type") == COMMUNICATION)
+    found = names.alias("name").to_frame().join(types, on="name", how="left", maintain_order="left")["talks"]
+    return found.fill_null(False).cast(pl.Int8).to_numpy()

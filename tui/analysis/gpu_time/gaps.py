@@ -10,7 +10,7 @@ import polars as pl
 
 from tui.analysis.by_session import by_session
 from tui.analysis.gpu_time.host_calls import HostCalls, host_calls
-from tui.analysis.gpu_time.interval_sets import IntervalSet
+from tui.analysis.gpu_time.interval_sets import IntervalSet, apart
 from tui.analysis.gpu_time.intervals import busy_time
 from tui.analysis.gpu_time.timelines import Timeline, timelines
 from tui.analysis.launches.delays import launch_calls
@@ -85,6 +85,17 @@ class Holes:
     after: Ints
     """Place in the timeline of the work that began after each."""
 
+    @property
+    def lengths(self) -> Ints:
+        """How long each is, ns."""
+        found: Ints = self.ends - self.starts
+        return found
+
+    @property
+    def spans(self) -> IntervalSet:
+        """All of them as a set of time."""
+        return apart(self.starts, self.ends)
+
 
 def holes(line: Timeline) -> Holes:
     """Where a device had nothing to do between its first and last work: next start - latest end of all before.
@@ -134,8 +145,7 @@ def longest_gaps(profile: Profile, most: int) -> pl.DataFrame:
     launched = launch_calls(profile)["launch_ns"]
     for line in timelines(profile):
         found = holes(line)
-        lengths = found.ends - found.starts
-        chosen = np.sort(np.argsort(-lengths, kind="stable")[:most])
+        chosen = np.sort(np.argsort(-found.lengths, kind="stable")[:most])
         long = Holes(found.starts[chosen], found.ends[chosen], found.before[chosen], found.after[chosen])
         stretches = list(zip(long.starts.tolist(), long.ends.tolist(), strict=True))
         parts.append(_gaps(profile, line, long, host_calls(calls.get(line.session), stretches), launched))
@@ -157,11 +167,10 @@ def _gaps(profile: Profile, line: Timeline, found: Holes, calls: HostCalls | Non
         .when(launch.is_not_null())
         .then(pl.lit(OTHER_WAIT))
     )
-    lengths = found.ends - found.starts
     rows = pl.DataFrame(
         {
             "start_ns": found.starts,
-            "duration_ns": lengths,
+            "duration_ns": found.lengths,
             "before": activities["name"].gather(before),
             "after": activities["name"].gather(after),
             "iteration": activities["iteration"].gather(after),
@@ -175,8 +184,7 @@ def _gaps(profile: Profile, line: Timeline, found: Holes, calls: HostCalls | Non
         wait.cast(NAME).alias("wait"),
     )
     if calls is not None:
-        stretches = IntervalSet(found.starts, found.ends, np.cumsum(lengths) - lengths)
-        rows = pl.concat([rows, calls.in_stretches(stretches)], how="horizontal")
+        rows = pl.concat([rows, calls.in_stretches(found.spans)], how="horizontal")
     missing = {name: dtype for name, dtype in _SCHEMA.items() if name not in rows.columns}
     return rows.with_columns(pl.lit(None, dtype).alias(name) for name, dtype in missing.items()).select(*_SCHEMA)
 
@@ -222,7 +230,7 @@ def idle_time(profile: Profile) -> pl.DataFrame:
     rows = []
     for line in timelines(profile):
         found = holes(line)
-        length = found.ends - found.starts
+        length = found.lengths
         launch = calls.gather(pl.Series(line.rows[found.after]))
         known = launch.is_not_null().to_numpy()
         by_host = known & (launch.fill_null(0).to_numpy() > found.starts)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.gpu_time.interval_sets import EMPTY, IntervalSet, union_of
+from tui.analysis.gpu_time.interval_sets import EMPTY, IntervalSet, spans_of
 from tui.analysis.gpu_time.timelines import classes_of
 
 if TYPE_CHECKING:
@@ -70,7 +70,5 @@ def phases_in(*frames: pl.DataFrame) -> dict[HostPhase, IntervalSet]:
         for phase in (HostPhase.DATALOADER, HostPhase.IO):
             chosen = rows.filter(pl.Series(phases == phase))
             if chosen.height:
-                starts = chosen["start_ns"].to_numpy()
-                spans = union_of(starts, starts + chosen["duration_ns"].to_numpy())
-                found[phase] = found.get(phase, EMPTY) | spans
+                found[phase] = found.get(phase, EMPTY) | spans_of(chosen)
     return found

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -64,7 +65,7 @@ class IntervalSet:
         2
         """
         mine, theirs = overlaps(self, other)
-        return _apart(
+        return apart(
             np.maximum(self.starts[mine], other.starts[theirs]), np.minimum(self.ends[mine], other.ends[theirs])
         )
 
@@ -87,7 +88,7 @@ class IntervalSet:
         if not len(self.starts) or (self.starts[0] >= first and self.ends[-1] <= last):
             return self
         inside = (self.starts < last) & (self.ends > first)
-        return _apart(np.maximum(self.starts[inside], first), np.minimum(self.ends[inside], last))
+        return apart(np.maximum(self.starts[inside], first), np.minimum(self.ends[inside], last))
 
     def gaps(self, first: int, last: int) -> IntervalSet:
         """The time from ``first`` to ``last`` that the stretches do not cover.
@@ -99,13 +100,13 @@ class IntervalSet:
         ends = np.concatenate((self.starts, np.array([last], np.int64)))
         starts, ends = np.maximum(starts, first), np.minimum(ends, last)
         there = ends > starts
-        return _apart(starts[there], ends[there])
+        return apart(starts[there], ends[there])
 
 
 EMPTY = IntervalSet(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
-def _apart(starts: Ints, ends: Ints) -> IntervalSet:
+def apart(starts: Ints, ends: Ints) -> IntervalSet:
     """A set of stretches that are in order and do not overlap."""
     lengths = ends - starts
     return IntervalSet(starts, ends, np.cumsum(lengths) - lengths)
@@ -126,11 +127,17 @@ def union_of(starts: Ints, ends: Ints) -> IntervalSet:
     starts, ends = in_order(starts), in_order(ends)
     opens = np.flatnonzero(starts[1:] > ends[:-1])
     if len(opens) == len(starts) - 1:
-        return _apart(starts, ends)
-    return _apart(
+        return apart(starts, ends)
+    return apart(
         np.concatenate((starts[:1], starts[opens + 1])),
         np.concatenate((ends[opens], ends[-1:])),
     )
+
+
+def spans_of(rows: pl.DataFrame) -> IntervalSet:
+    """When any of some rows was on: the union of their ``start_ns`` and ``duration_ns``, where both are known."""
+    timed = rows.select("start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns")).drop_nulls()
+    return union_of(timed["start_ns"].to_numpy(), timed["end_ns"].to_numpy())
 
 
 def union_length(starts: Ints, ends: Ints) -> int:

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Final
 
-from tui.analysis.expert import (
-    communication,
-    configuration,
-    iterations,
-    launches,
-    precision,
-    quality,
-    transfers,
-    utilisation,
-)
+from tui.analysis.expert import rules
 from tui.analysis.expert.model import declared_rules
 
-MODULES: Final = (quality, utilisation, transfers, launches, configuration, precision, iterations, communication)
-"""Each declares its rules when it is imported."""
+for _module in iter_modules(rules.__path__):
+    import_module(f"{rules.__name__}.{_module.name}")
 
 _FAMILIES: Final = "QUTCALPI"
 """The first letters of ids in that order: rules that build on others stand after them."""

@@ -9,25 +9,29 @@ import polars as pl
 from tui.analysis.expert import needs
 from tui.analysis.expert.figures import real, total
 from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
-from tui.analysis.expert.words import called, counted, named
+from tui.analysis.expert.words import called, counted, largest, named
 from tui.analysis.inputs import needs as held
 from tui.fmt import duration, percent, rate, size
 
 if TYPE_CHECKING:
     from tui.analysis.expert.case import Case
 
-QUALITY: Final = Family.QUALITY
+_OVERHEAD: Final = r"(?i)profiler[ _]?overhead|cupti|activity buffer|instrumentation overhead"
 
 
-@rule("Q1", "impossible-rate", QUALITY, needs.sizes)
+@rule("Q1", "impossible-rate", Family.QUALITY, needs.sizes)
 def impossible_rates(case: Case) -> Verdict:
     """Bytes move faster than the memory can."""
-    rows = case.profile["activities"].filter(
-        pl.col("kind").is_in(["memcpy", "memset"]), pl.col("size_bytes") > 0, pl.col("duration_ns") > 0
+    rows = (
+        case.profile["activities"]
+        .lazy()
+        .filter(pl.col("kind").is_in(["memcpy", "memset"]), pl.col("size_bytes") > 0, pl.col("duration_ns") > 0)
+        .select("session", "device", "activity", "name", "size_bytes", "duration_ns", "line")
+        .collect()
     )
     if rows.is_empty():
         return Clean("no copy or set has a size and a duration")
-    facts = case.facts.select("session", "device", "memory_bandwidth", pl.col("name").alias("gpu_name"))
+    facts = case.facts.select("session", "device", "memory_bandwidth")
     known = rows.join(facts, on=["session", "device"], how="left", nulls_equal=True, maintain_order="left").drop_nulls(
         "memory_bandwidth"
     )
@@ -36,13 +40,14 @@ def impossible_rates(case: Case) -> Verdict:
     slack = case.limit("Q1", "times")
     reached = known.with_columns((1e9 * pl.col("size_bytes") / pl.col("duration_ns")).alias("rate"))
     # A copy within the device reads and writes: its bytes count once here, so nothing possible is called impossible.
-    wrong = reached.filter(pl.col("rate") > slack * pl.col("memory_bandwidth")).sort("rate", descending=True)
+    wrong = reached.filter(pl.col("rate") > slack * pl.col("memory_bandwidth"))
     numbers = {"rows": wrong.height, "checked": known.height, "largest_rate": real(reached["rate"].max())}
     if wrong.is_empty():
         return Clean(
             f"{counted(known.height, 'copy or set', 'copies and sets')} stay below the memory's bandwidth", numbers
         )
-    worst = wrong.row(0, named=True)
+    shown = largest(wrong, "rate", "activity", "name", "size_bytes", "duration_ns", "rate", "memory_bandwidth", "line")
+    worst = shown.row(0, named=True)
     return Found(
         f"{called(worst['name'])} moves {size(worst['size_bytes'])} in {duration(worst['duration_ns'])}: "
         f"{rate(worst['rate'])}, on a GPU whose memory does {rate(worst['memory_bandwidth'])}"
@@ -52,13 +57,13 @@ def impossible_rates(case: Case) -> Verdict:
         numbers,
         None,
         "none: it is a fault of the profile, not of the program",
-        wrong.select("activity", "name", "size_bytes", "duration_ns", "rate", "memory_bandwidth", "line"),
+        shown,
         "kernels",
-        named(wrong["name"].unique(maintain_order=True).head(10).to_list()),
+        named(wrong["name"].unique(maintain_order=True)),
     )
 
 
-@rule("Q2", "truncated", QUALITY, across=True)
+@rule("Q2", "truncated", Family.QUALITY, across=True)
 def damaged(case: Case) -> Verdict:
     """The input is cut, damaged or incomplete."""
     issues = case.profile["issues"].filter(pl.col("severity").is_in(["warning", "error"]))
@@ -84,7 +89,7 @@ def damaged(case: Case) -> Verdict:
     )
 
 
-@rule("Q3", "no-wall-time", QUALITY, needs.gpu_work, severity=Severity.INFO)
+@rule("Q3", "no-wall-time", Family.QUALITY, needs.gpu_work, severity=Severity.INFO)
 def no_wall_time(case: Case) -> Verdict:
     """The input does not tell when things ran."""
     missing = case.lacks.get(held.START_TIMES.name)
@@ -93,8 +98,7 @@ def no_wall_time(case: Case) -> Verdict:
     calls = total(case.work["calls"])
     return Found(
         f"The input holds totals of {counted(calls, 'call')} and no start times: use of the GPU, gaps and overlap "
-        f"cannot "
-        "be told.",
+        "cannot be told.",
         missing.partition(": ")[2][:1].upper() + missing.partition(": ")[2][1:] + ".",
         {"calls": calls},
         None,
@@ -103,18 +107,14 @@ def no_wall_time(case: Case) -> Verdict:
     )
 
 
-_OVERHEAD: Final = r"(?i)profiler[ _]?overhead|cupti|activity buffer|instrumentation overhead"
-
-
-@rule("Q4", "profiler-overhead", QUALITY)
+@rule("Q4", "profiler-overhead", Family.QUALITY)
 def profiler_overhead(case: Case) -> Verdict:
     """The profiler slowed the run."""
     measured = case.profile["metrics"] if "metrics" in case.profile.frames else pl.DataFrame()
     if measured.height and case.about["format"] and "nvprof" in case.about["format"]:
         return Found(
             f"Hardware metrics were measured ({counted(measured.height, 'row')}): nvprof runs each kernel several "
-            f"times "
-            "for them.",
+            "times for them.",
             "Do not judge times of this run: record them without --metrics and --events.",
             {"metrics": measured.height},
             None,
@@ -124,19 +124,10 @@ def profiler_overhead(case: Case) -> Verdict:
     missing = needs.start_times(case)
     if missing:
         return CannotTell(missing)
-    rows = []
-    for frame in ("ranges", "ops"):
-        names = case.profile[frame]["name"].unique().drop_nulls()
-        of_tool = names.filter(names.cast(pl.String).str.contains(_OVERHEAD))
-        if of_tool.len():
-            rows.append(
-                case.profile[frame]
-                .filter(pl.col("name").is_in(of_tool.implode()))
-                .select(pl.col("name").cast(pl.String), "start_ns", "duration_ns", "line")
-            )
-    if not rows:
+    shown = ("name", "start_ns", "duration_ns", "line")
+    overhead = pl.concat([case.rows_named(frame, _OVERHEAD).select(shown) for frame in ("ranges", "ops")])
+    if overhead.is_empty():
         return CannotTell("the input records no overhead of the profiler")
-    overhead = pl.concat(rows)
     taken = total(overhead["duration_ns"])
     share = 100 * taken / case.span_ns
     numbers = {"overhead_ns": taken, "overhead_pct": share}
@@ -148,12 +139,12 @@ def profiler_overhead(case: Case) -> Verdict:
         numbers,
         taken,
         "what the profiler records of its own work",
-        overhead.sort("duration_ns", descending=True, nulls_last=True).head(10),
+        largest(overhead, "duration_ns", *shown),
         "ranges",
     )
 
 
-@rule("Q5", "percentages", QUALITY)
+@rule("Q5", "percentages", Family.QUALITY)
 def percentages(case: Case) -> Verdict:
     """The percentages of a printed table do not add up."""
     printed = case.profile["summary"].filter(pl.col("section").is_in(["gpu", "api"]), pl.col("time_pct").is_not_null())
@@ -172,7 +163,7 @@ def percentages(case: Case) -> Verdict:
     table = "GPU activities" if worst["section"] == "gpu" else "API calls"
     return Found(
         f"The percentages of the table of {table} add up to {percent(worst['sum_pct'])}: rows are missing or were "
-        f"misread.",
+        "misread.",
         "Compare it with the log; shares are shown as the log prints them, sums are of the rows that are there.",
         numbers,
         None,
@@ -182,7 +173,7 @@ def percentages(case: Case) -> Verdict:
     )
 
 
-@rule("Q6", "rolled-up-graphs", QUALITY, needs.any_gpu_work)
+@rule("Q6", "rolled-up-graphs", Family.QUALITY, needs.any_gpu_work)
 def rolled_up_graphs(case: Case) -> Verdict:
     """CUDA graphs are recorded as a whole."""
     graphs = case.work.filter(pl.col("kind") == "graph")
@@ -191,9 +182,8 @@ def rolled_up_graphs(case: Case) -> Verdict:
     graph_ns, calls = total(graphs["total_ns"]), total(graphs["calls"])
     share = 100 * graph_ns / case.kernel_ns if case.kernel_ns else 0.0
     return Found(
-        f"{counted(calls, 'replay')} of CUDA graphs are recorded whole: {duration(graph_ns)}, {percent(share)} of "
-        f"the time of "
-        "kernels and graphs. They count as busy time; which kernels they ran is not known.",
+        f"{counted(calls, 'replay')} of CUDA graphs are recorded whole: {duration(graph_ns)}, {percent(share)} of the "
+        "time of kernels and graphs. They count as busy time; which kernels they ran is not known.",
         "Record with nsys profile --cuda-graph-trace=node.",
         {"replays": calls, "graph_ns": graph_ns, "graph_pct": share},
         None,

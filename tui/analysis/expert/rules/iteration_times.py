@@ -1,4 +1,4 @@
-"""Iterations, input data and memory."""
+"""Iterations: whether they are told, even and steady."""
 
 from __future__ import annotations
 
@@ -7,41 +7,23 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.analysis.expert import needs
+from tui.analysis.expert import links, needs
 from tui.analysis.expert.figures import real, whole
 from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
-from tui.analysis.expert.precision import DLPROF, config_known, model_config
-from tui.analysis.expert.utilisation import ROOT_CAUSES, SAGEMAKER, TENSORBOARD
 from tui.analysis.expert.words import counted
-from tui.analysis.gpu_time.host_phases import HostPhase, host_phases
-from tui.analysis.gpu_time.interval_sets import EMPTY, IntervalSet
 from tui.analysis.inputs import needs as held
-from tui.fmt import duration, percent, size
+from tui.fmt import duration, percent
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tui.analysis.expert.case import Case
 
-ITERATIONS: Final = Family.ITERATIONS
 FEW: Final = 4
 """Of fewer iterations, quartiles say nothing."""
-_MOST_BATCH_FACTOR: Final = 4
-_FULL: Final = 0.9
 
 
-def durations(case: Case) -> npt.NDArray[np.float64]:
-    """How long each iteration took, in order."""
-    return case.iterations["duration_ns"].to_numpy().astype(float)
-
-
-def varies_pct(values: npt.NDArray[np.float64]) -> float:
-    """Standard deviation as a share of the mean, in percent."""
-    mean = float(values.mean()) if len(values) else 0.0
-    return 100 * float(values.std(ddof=1)) / mean if len(values) > 1 and mean else 0.0
-
-
-@rule("I1", "no-iterations", ITERATIONS, needs.start_times, severity=Severity.INFO, link=DLPROF)
+@rule("I1", "no-iterations", Family.ITERATIONS, needs.start_times, severity=Severity.INFO, link=links.DLPROF)
 def no_iterations(case: Case) -> Verdict:
     """The run is not divided into iterations."""
     number = case.iterations.height
@@ -62,7 +44,7 @@ def no_iterations(case: Case) -> Verdict:
     )
 
 
-@rule("I2", "uneven-range", ITERATIONS, needs.recorded_iterations, severity=Severity.INFO, link=DLPROF)
+@rule("I2", "uneven-range", Family.ITERATIONS, needs.recorded_iterations, severity=Severity.INFO, link=links.DLPROF)
 def uneven_range(case: Case) -> Verdict:
     """Iterations differ: warm-up and steady state are judged together."""
     values = durations(case)
@@ -91,6 +73,17 @@ def uneven_range(case: Case) -> Verdict:
     )
 
 
+def durations(case: Case) -> npt.NDArray[np.float64]:
+    """How long each iteration took, in order."""
+    return case.iterations["duration_ns"].to_numpy().astype(float)
+
+
+def varies_pct(values: npt.NDArray[np.float64]) -> float:
+    """Standard deviation as a share of the mean, in percent."""
+    mean = float(values.mean()) if len(values) else 0.0
+    return 100 * float(values.std(ddof=1)) / mean if len(values) > 1 and mean else 0.0
+
+
 def steady_window(values: npt.NDArray[np.float64], within_pct: float) -> tuple[int, int]:
     """The first and last position of the longest run of values that are all so near the median.
 
@@ -106,7 +99,7 @@ def steady_window(values: npt.NDArray[np.float64], within_pct: float) -> tuple[i
     return int(begins[longest]), int(ends[longest]) - 1
 
 
-@rule("I3", "slow-iterations", ITERATIONS, needs.recorded_iterations, link=ROOT_CAUSES)
+@rule("I3", "slow-iterations", Family.ITERATIONS, needs.recorded_iterations, link=links.ROOT_CAUSES)
 def slow_iterations(case: Case) -> Verdict:
     """Some iterations take much longer than the others."""
     values = durations(case)
@@ -143,7 +136,7 @@ def slow_iterations(case: Case) -> Verdict:
     )
 
 
-@rule("I4", "drift", ITERATIONS, needs.recorded_iterations)
+@rule("I4", "drift", Family.ITERATIONS, needs.recorded_iterations)
 def drift(case: Case) -> Verdict:
     """Iterations get slower and slower."""
     values = durations(case)
@@ -171,137 +164,20 @@ def drift(case: Case) -> Verdict:
     )
 
 
-def busy_of_all(case: Case) -> IntervalSet:
-    """When any GPU has work."""
-    busy = EMPTY
-    for gpu in case.gpus:
-        busy = busy | gpu.busy
-    return busy
-
-
-@rule("I5", "dataloader", ITERATIONS, needs.start_times, needs.ops_or_ranges, link=TENSORBOARD)
-def dataloader(case: Case) -> Verdict:
-    """The GPU waits for input data."""
-    session = case.session if case.session is not None else 0
-    loading = host_phases(case.profile, session).get(HostPhase.DATALOADER)
-    if loading is None:
-        return CannotTell("no op or range is named as a data loader's")
-    busy = busy_of_all(case)
-    first, last = int(busy.starts[0]), int(busy.ends[-1])
-    idle = busy.gaps(first, last)
-    waited = (loading & idle).length
-    share = 100 * waited / case.span_ns
-    numbers = {"wait_ns": waited, "wait_pct": share, "load_ns": loading.length}
-    if share <= case.limit("I5", "span_pct"):
-        return Clean(f"waits for input while the GPU idles take {percent(share)} of the span", numbers)
-    return Found(
-        f"The program loads input for {duration(waited)} while no GPU has work: {percent(share)} of the span.",
-        "More workers (num_workers), prefetch_factor, pinned memory; decode and augment on the GPU (DALI).",
-        numbers,
-        waited,
-        "loading while no GPU has work",
-        view="ranges" if case.profile["ranges"].height else "ops-and-kernels",
-        filter="data",
-    )
-
-
-@rule("I6", "loader-config", ITERATIONS, config_known, severity=Severity.INFO, link=DLPROF)
-def loader_config(case: Case) -> Verdict:
-    """The data loader is set to do without workers or pinned memory."""
-    config = model_config(case)
-    workers, pinned = config.get("num_workers"), config.get("pin_memory")
-    if workers is None and pinned is None:
-        return CannotTell("DLProf does not tell how the data loader is set")
-    numbers = {"num_workers": workers, "pin_memory": pinned}
-    off = [name for name, value in numbers.items() if value == 0]
-    if not off:
-        return Clean("the data loader has workers and pinned memory", numbers)
-    return Found(
-        f"DLProf records {' and '.join(f'{name} = 0' for name in off)} for the data loader.",
-        "Set num_workers to a few per GPU and pin_memory=True, if a data loader is used at all.",
-        numbers,
-        None,
-        "not estimated: I5 counts waits for input",
-        view="tool-report",
-    )
-
-
-def memory_use(case: Case) -> pl.DataFrame:
-    """Memory of each GPU as the tool tells it: gpu, total, used (bytes), used_pct."""
-    name = pl.col("name").str
-    rows = case.profile["tool_figures"].filter(name.starts_with("GPU memory "), pl.col("value").is_not_null())
-    if rows.is_empty():
-        return pl.DataFrame(schema={"gpu": pl.String, "total": pl.Float64, "used": pl.Float64, "used_pct": pl.Float64})
-    split = rows.select(
-        name.extract(r"^GPU memory (.*): (?:Total|Used)$").alias("gpu"),
-        pl.when(name.ends_with("Total")).then("value").alias("total"),
-        pl.when(name.ends_with("Used")).then("value").alias("used"),
-    )
-    return (
-        split.group_by("gpu")
-        .agg(pl.col("total", "used").max())
-        .filter(pl.col("total") > 0, pl.col("used").is_not_null())
-        .with_columns((100 * pl.col("used") / pl.col("total")).alias("used_pct"))
-        .sort("used_pct", "gpu", descending=[True, False])
-    )
-
-
-def memory_known(case: Case) -> str:
-    """How much memory was used."""
-    return "" if memory_use(case).height else "the input does not tell how much GPU memory was used"
-
-
-@rule("I7", "memory-underused", ITERATIONS, memory_known, severity=Severity.INFO, link=DLPROF)
-def memory_underused(case: Case) -> Verdict:
-    """Most of the GPU's memory is free."""
-    most = memory_use(case).row(0, named=True)
-    numbers = {"memory_pct": most["used_pct"], "used_bytes": int(most["used"]), "total_bytes": int(most["total"])}
-    if most["used_pct"] >= case.limit("I7", "memory_pct"):
-        return Clean(f"{percent(most['used_pct'])} of the memory is used", numbers)
-    factor = min(_MOST_BATCH_FACTOR, int(_FULL * 100 / most["used_pct"])) if most["used_pct"] else _MOST_BATCH_FACTOR
-    return Found(
-        f"At most {size(int(most['used']))} of {size(int(most['total']))} of GPU memory is used: "
-        f"{percent(most['used_pct'])}.",
-        f"Try a batch {factor} times as large: launches get longer and fewer.",
-        {**numbers, "factor": factor},
-        None,
-        "not estimated: it depends on how throughput grows with the batch",
-        memory_use(case),
-        "tool-report",
-        "memory",
-    )
-
-
-@rule("I8", "memory-full", ITERATIONS, memory_known, link=TENSORBOARD)
-def memory_full(case: Case) -> Verdict:
-    """Hardly any GPU memory is left."""
-    most = memory_use(case).row(0, named=True)
-    numbers = {"memory_pct": most["used_pct"], "used_bytes": int(most["used"]), "total_bytes": int(most["total"])}
-    if most["used_pct"] <= case.limit("I8", "memory_pct"):
-        return Clean(f"{percent(most['used_pct'])} of the memory is used", numbers)
-    return Found(
-        f"{size(int(most['used']))} of {size(int(most['total']))} of GPU memory is used "
-        f"({percent(most['used_pct'])}): "
-        "allocations may fail or wait.",
-        "Activation checkpointing, mixed precision, a smaller batch with gradient accumulation.",
-        numbers,
-        None,
-        "not estimated",
-        memory_use(case),
-        "tool-report",
-        "memory",
-    )
-
-
-@rule("I10", "long-start-up", ITERATIONS, needs.recorded_iterations, severity=Severity.INFO, link=SAGEMAKER)
+@rule(
+    "I10", "long-start-up", Family.ITERATIONS, needs.recorded_iterations, severity=Severity.INFO, link=links.SAGEMAKER
+)
 def long_start(case: Case) -> Verdict:
     """It takes long until the first iteration, or through it."""
     steps = case.iterations
     begins, ends = [], []
     for frame in ("activities", "api_calls", "ops", "ranges"):
-        rows = case.profile[frame].select("start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
-        begins.append(rows["start_ns"].min())
-        ends.append(rows["end_ns"].max())
+        end = pl.col("start_ns") + pl.col("duration_ns")
+        first, last = (
+            case.profile[frame].lazy().select(pl.col("start_ns").min(), end.max().alias("end_ns")).collect().row(0)
+        )
+        begins.append(first)
+        ends.append(last)
     first_event = min(whole(value) for value in begins if value is not None)
     last_event = max(whole(value) for value in ends if value is not None)
     lead, length = int(steps["start_ns"][0]) - first_event, last_event - first_event
@@ -313,8 +189,8 @@ def long_start(case: Case) -> Verdict:
     late = lead > case.limit("I10", "first_ns")
     slow = ratio is not None and ratio > case.limit("I10", "median")
     if not late and share <= case.limit("I10", "file_pct") and not slow:
-        return Clean(f"the first iteration begins after {duration(lead)}"
-                     + (f" and takes {ratio:.1f} times the median" if ratio is not None else ""), numbers)  # fmt: skip
+        takes = f" and takes {ratio:.1f} times the median" if ratio is not None else ""
+        return Clean(f"the first iteration begins after {duration(lead)}{takes}", numbers)
     label = steps["iteration"][0]
     told = f"The first iteration begins after {duration(lead)} ({percent(share)} of the recording)"
     if slow and ratio is not None:

@@ -1,0 +1,169 @@
+"""Copies and sets that keep the CPU waiting."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from tui.analysis.expert import links, needs
+from tui.analysis.expert.figures import total
+from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
+from tui.analysis.expert.words import behind, called, counted, largest, named, ranked
+from tui.fmt import duration, percent
+from tui.loaders.linking.launches import with_launch
+
+if TYPE_CHECKING:
+    from tui.analysis.expert.case import Case
+
+
+@rule("T7", "pageable-async", Family.TRANSFERS, needs.copies_recorded, needs.api_trace, link=links.NSIGHT)
+def pageable_async(case: Case) -> Verdict:
+    """Asynchronous copies that block, for their memory is pageable."""
+    copies = case.copies
+    if copies.is_empty():
+        return Clean("there are no copies")
+    if not copies["src_memory"].count() + copies["dst_memory"].count():
+        return CannotTell("the input does not tell pageable memory from pinned")
+    pageable = pl.any_horizontal(
+        pl.col(side).cast(pl.String).str.to_lowercase().eq("pageable") for side in ("src_memory", "dst_memory")
+    )
+    rows = _copy_calls(case, r"(?i)memcpy\w*async").filter(pageable)
+    taken = total(rows["duration_ns"])
+    numbers = {"copies": rows.height, "copy_ns": taken}
+    if rows.is_empty():
+        return Clean("no asynchronous copy has pageable memory", numbers)
+    by_name = ranked(rows.group_by("name").agg(pl.col("duration_ns").sum()), "duration_ns")
+    worst = largest(
+        rows, "duration_ns", "activity", "name", "call", "start_ns", "duration_ns", "size_bytes", "src_memory",
+        "dst_memory", "line",
+    )  # fmt: skip
+    small = case.of_span(taken) <= case.limit("T7", "span_pct")
+    return Found(
+        f"{counted(rows.height, 'asynchronous copy', 'asynchronous copies')} of pageable memory "
+        f"{'blocks' if rows.height == 1 else 'block'} like a synchronous one: {duration(taken)}, most of it "
+        f"{called(by_name['name'][0])}.",
+        "Use pinned memory: pin_memory=True, cudaMallocHost or cudaHostRegister.",
+        numbers,
+        taken,
+        "all of these copies, which could run beside other work",
+        worst,
+        "kernels",
+        named(by_name["name"]),
+        Severity.INFO if small else None,
+    )
+
+
+def _copy_calls(case: Case, pattern: str) -> pl.DataFrame:
+    """Copies with the name of the call that launched each, where a regular expression finds that."""
+    calls = case.calls_named(pattern).select(
+        "correlation", pl.col("name").alias("call"), pl.col("duration_ns").alias("call_ns")
+    )
+    copies = case.copies
+    return copies.drop_nulls("correlation").join(
+        calls.drop_nulls("correlation").unique("correlation", keep="first", maintain_order=True),
+        on="correlation",
+        how="inner",
+        maintain_order="left",
+    )
+
+
+@rule("T8", "sync-copy", Family.TRANSFERS, needs.gpu_work, needs.api_work, link=links.NSIGHT)
+def synchronous_copies(case: Case) -> Verdict:
+    """Copies that block the CPU."""
+    rows = case.api_named(r"(?i)memcpy").filter(~pl.col("name").str.contains("(?i)async|memcpy3dpeerasync"))
+    taken, calls = total(rows["total_ns"]), total(rows["calls"])
+    whole = case.span_ns or case.gpu_ns
+    of_what = "span" if case.span_ns else "GPU time"
+    share = 100 * taken / whole if whole else 0.0
+    numbers = {"calls": calls, "call_ns": taken, "share_pct": share}
+    if share <= case.limit("T8", "span_pct"):
+        return Clean(f"blocking copies take {percent(share)} of the {of_what}", numbers)
+    first = rows.row(0, named=True)
+    return Found(
+        f"{called(first['name'])} blocks the CPU: {counted(calls, 'call')}, {duration(taken)} ({percent(share)} of "
+        f"the {of_what}).",
+        "Use cudaMemcpyAsync with pinned memory and wait only where the data is needed (non_blocking=True).",
+        numbers,
+        taken,
+        "all time in these calls, which can include waits for kernels launched before",
+        *behind(rows, "calls", "total_ns", "line", view="api-calls"),
+    )
+
+
+@rule("T9", "sync-memset", Family.TRANSFERS, needs.gpu_work, needs.api_trace, severity=Severity.INFO, link=links.NSIGHT)
+def synchronous_sets(case: Case) -> Verdict:
+    """Sets of host memory that block the CPU."""
+    calls = case.calls_named(r"(?i)memset")
+    calls = calls.filter(~calls["name"].cast(pl.String).str.contains("(?i)async"))
+    if calls.is_empty():
+        return Clean("there are no blocking calls of memset")
+    sets = case.profile["activities"].filter(pl.col("kind") == "memset")
+    if not sets["dst_memory"].count():
+        return CannotTell("the input does not tell what memory was set")
+    blocking = sets.filter(pl.col("dst_memory").cast(pl.String).str.to_lowercase().is_in(["pinned", "managed"])).join(
+        calls.select("correlation").drop_nulls().unique(), on="correlation", how="semi", maintain_order="left"
+    )
+    taken = total(blocking["duration_ns"])
+    numbers = {"sets": blocking.height, "set_ns": taken}
+    if blocking.is_empty():
+        return Clean("no blocking memset is of pinned or managed memory", numbers)
+    return Found(
+        f"{counted(blocking.height, 'memset')} of pinned or managed memory "
+        f"{'block' if blocking.height > 1 else 'blocks'} the CPU for {duration(taken)}.",
+        "Use cudaMemsetAsync.",
+        numbers,
+        taken,
+        "all of these sets",
+        largest(blocking, "duration_ns", "activity", "name", "start_ns", "duration_ns", "size_bytes", "dst_memory"),
+        "kernels",
+        "kind=memset",
+    )
+
+
+@rule("T11", "readback-stalls", Family.TRANSFERS, needs.sizes, needs.launches_linked, link=links.ROOT_CAUSES)
+def readbacks(case: Case) -> Verdict:
+    """Small results are read back and waited for."""
+    copies = case.copies.filter(
+        pl.col("copy_kind").cast(pl.String) == "DtoH",
+        pl.col("size_bytes") <= case.limit("T11", "most_bytes"),
+    )
+    launched = with_launch(copies.drop_nulls("correlation"), case.profile["api_calls"]).drop_nulls("launch_ns")
+    rows = launched.rename({"launch_pid": "pid", "launch_tid": "tid"}).sort("launch_ns")
+    waits = case.calls_named("(?i)synchronize").select("pid", "tid", wait_ns="start_ns", wait_for_ns="duration_ns")
+    if rows.is_empty() or waits.is_empty():
+        return Clean(f"{counted(rows.height, 'small read-back')}, {counted(waits.height, 'wait')}")
+    followed = (
+        rows.join_asof(
+            waits.sort("wait_ns"),
+            left_on="launch_ns",
+            right_on="wait_ns",
+            by=["pid", "tid"],
+            strategy="forward",
+            check_sortedness=False,
+        )
+        .filter(pl.col("wait_ns") - pl.col("launch_ns") <= case.limit("T11", "within_ns"))
+        .unique("wait_ns", keep="first", maintain_order=True)
+    )
+    if followed.is_empty():
+        return Clean("no small read-back has a wait after it")
+    if case.iterations.is_empty():
+        return CannotTell(needs.recorded_iterations(case))
+    taken = total(followed["wait_for_ns"])
+    each = followed.height / case.iterations.height
+    numbers = {"readbacks": followed.height, "per_iteration": each, "wait_ns": taken}
+    if each < case.limit("T11", "per_iteration"):
+        return Clean(f"{counted(followed.height, 'small read-back')} with a wait after it", numbers)
+    return Found(
+        f"{counted(followed.height, 'small read-back')} ({each:,.1f} an iteration) with a wait right after: the CPU "
+        f"waits {duration(taken)} for them.",
+        "Do not call .item(), .cpu() or print(loss) in every step: keep results on the device and read them every n "
+        "steps.",
+        numbers,
+        taken,
+        "all of these waits",
+        largest(followed, "wait_for_ns", "activity", "name", "start_ns", "size_bytes", "wait_for_ns", "line"),
+        "kernels",
+        named(followed["name"].unique(maintain_order=True)),
+        Severity.INFO if case.of_span(taken) <= case.limit("T11", "span_pct") else None,
+    )

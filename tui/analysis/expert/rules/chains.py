@@ -1,0 +1,135 @@
+"""Short chains of kernels that come again and again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from tui.analysis.expert import links, needs
+from tui.analysis.expert.model import Clean, Family, Found, Verdict, rule
+from tui.analysis.expert.words import called, named
+from tui.fmt import duration, percent
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tui.analysis.expert.case import Case
+    from tui.analysis.expert.sequences import KernelSequence
+
+    Ints = npt.NDArray[np.int64]
+
+LENGTHS: Final = range(2, 11)
+WINDOW: Final = 1 << 18
+"""Chains are looked for in so many launches of the middle of a long recording."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A chain of kernels that repeats, with what its repeats take together."""
+
+    rows: Ints
+    """The rows of ``activities`` that its first repeat is."""
+    repeats: int
+    taken_ns: int
+    """From begin to end of each."""
+    running_ns: int
+    """Of that, summed durations of its kernels."""
+    window_ns: int
+    """From begin to end of the launches that were looked at."""
+
+    @property
+    def idle_ns(self) -> int:
+        """What the GPU waits within it."""
+        return self.taken_ns - self.running_ns
+
+
+@rule("P11", "fusible-chain", Family.PRECISION, needs.start_times, needs.kernels, link=links.ADVISOR)
+def fusible_chain(case: Case) -> Verdict:
+    """The same short chain of kernels comes again and again, and the GPU waits inside it."""
+    busy, repeats = case.limit("P11", "busy_pct") / 100, int(case.limit("P11", "repeats"))
+    chains = [chain for sequence in case.sequences if (chain := worst_chain(sequence, busy, repeats)) is not None]
+    worst = max(chains, key=lambda chain: chain.idle_ns, default=None)
+    if worst is None or 100 * worst.taken_ns <= case.limit("P11", "total_pct") * worst.window_ns:
+        return Clean("no chain of kernels comes again and again with the GPU waiting inside it")
+    names = case.profile["activities"]["name"].gather(pl.Series(worst.rows)).cast(pl.String).to_list()
+    distinct = list(dict.fromkeys(map(called, names)))
+    shown = ", ".join(distinct[:3]) + (", ..." if len(distinct) > 3 else "")
+    busy_pct = 100 * worst.running_ns / worst.taken_ns if worst.taken_ns else 0.0
+    of_all = any(len(sequence.rows) > WINDOW for sequence in case.sequences)
+    where = f" in the {WINDOW:,} launches in the middle, which were looked at" if of_all else ""
+    return Found(
+        f"A chain of {len(names)} kernels ({shown}) comes {worst.repeats:,} times{where} and keeps the GPU busy for "
+        f"{percent(busy_pct)} of its {duration(worst.taken_ns)}.",
+        "Capture exactly this chain in a CUDA graph, or fuse it (torch.compile, one kernel of your own).",
+        {
+            "kernels": len(names),
+            "repeats": worst.repeats,
+            "busy_pct": busy_pct,
+            "chain_ns": worst.taken_ns,
+            "idle_ns": worst.idle_ns,
+        },
+        worst.idle_ns,
+        f"the idle time within the chain{where}",
+        pl.DataFrame({"name": names}),
+        "kernels",
+        named(names),
+    )
+
+
+def worst_chain(sequence: KernelSequence, busy: float, repeats: int) -> Chain | None:
+    """The chain of a stream that wastes most, of those that come often and keep the GPU busy for little of their time.
+
+    Args:
+        sequence: The kernels of the stream; no chain holds one that communicates.
+        busy: Kernels run for less than this share of each repeat, from begin to end.
+        repeats: It comes more often than this.
+    """
+    first = max(0, (len(sequence.rows) - WINDOW) // 2)
+    middle = slice(first, first + WINDOW)
+    names, starts, ends = sequence.names[middle].astype(np.uint64), sequence.starts[middle], sequence.ends[middle]
+    running = np.concatenate(([0], np.cumsum(ends - starts)))
+    talks = np.concatenate(([0], np.cumsum(sequence.talks[middle])))
+    best: Chain | None = None
+    code, n = names, len(names)
+    for length in LENGTHS:
+        if n < length:
+            break
+        code = code[: n - length + 1] * np.uint64(0x9E3779B97F4A7C15) + names[length - 1 :] + np.uint64(1)
+        taken = ends[length - 1 :] - starts[: n - length + 1]
+        own = running[length:] - running[:-length]
+        held = np.flatnonzero((own < busy * taken) & (talks[length:] == talks[:-length]))
+        if len(held) <= repeats:
+            continue
+        by_code = (
+            pl.DataFrame({"code": code[held], "idle": (taken - own)[held]})
+            .group_by("code")
+            .agg(pl.len().alias("times"), pl.col("idle").sum())
+            .filter(pl.col("times") > repeats)
+            .sort("idle", "code", descending=[True, False])
+        )
+        if by_code.is_empty() or (best is not None and by_code["idle"][0] <= best.idle_ns):
+            continue
+        places = _apart(held[code[held] == np.uint64(by_code["code"][0])], length)
+        chain = Chain(
+            sequence.rows[middle][places[0] : places[0] + length],
+            len(places),
+            int(taken[places].sum()),
+            int(own[places].sum()),
+            int(ends.max() - starts[0]),
+        )
+        if len(places) > repeats and (best is None or chain.idle_ns > best.idle_ns):
+            best = chain
+    return best
+
+
+def _apart(places: Ints, length: int) -> Ints:
+    """Of places in order those that do not overlap, taken greedily."""
+    kept, free = [], -1
+    for place in places.tolist():
+        if place >= free:
+            kept.append(place)
+            free = place + length
+    return np.array(kept, np.int64)

@@ -1,0 +1,157 @@
+"""Copies: how fast they are, how small, and whether the same bytes move again and again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.analysis.expert import links, needs
+from tui.analysis.expert.figures import real, total
+from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
+from tui.analysis.expert.words import behind, called, counted, named
+from tui.fmt import duration, percent, rate, size
+
+if TYPE_CHECKING:
+    from tui.analysis.expert.case import Case
+
+HOST_COPIES: Final = ("HtoD", "DtoH")
+PCIE_CEILINGS: Final = {2: 6e9, 3: 12e9, 4: 24e9, 5: 50e9}
+"""Bytes per second of a copy of pinned memory over 16 lanes of PCIe, by generation."""
+
+
+@rule("T5", "slow-copies", Family.TRANSFERS, needs.sizes, link=links.VISUAL_PROFILER)
+def slow_copies(case: Case) -> Verdict:
+    """Copies between host and device are slow."""
+    rows = case.copies.filter(
+        pl.col("copy_kind").cast(pl.String).is_in(HOST_COPIES),
+        pl.col("size_bytes") >= case.limit("T5", "least_bytes"),
+        pl.col("duration_ns") > 0,
+    )
+    if rows.is_empty():
+        return Clean(f"no copy between host and device of {size(int(case.limit('T5', 'least_bytes')))} or more")
+    facts = case.facts.select("session", "device", "compute_capability")
+    known = rows.join(facts, on=["session", "device"], how="left", nulls_equal=True, maintain_order="left").filter(
+        pl.col("compute_capability").str.contains(r"^\d+\.\d+$")
+    )
+    if known.is_empty():
+        return CannotTell("nothing is known of this GPU's link to the host: name it with --gpu")
+    ceilings = {text: PCIE_CEILINGS[_generation(text)] for text in known["compute_capability"].unique()}
+    ceiling = pl.col("compute_capability").replace_strict(ceilings, return_dtype=pl.Float64)
+    by = (
+        known.with_columns(ceiling.alias("ceiling"))
+        .group_by("copy_kind")
+        .agg(
+            pl.col("name").first(),
+            pl.len().cast(pl.Int64).alias("calls"),
+            pl.col("size_bytes", "duration_ns").sum(),
+            pl.col("ceiling").mean(),
+            (pl.col("size_bytes") / pl.col("ceiling") * 1e9).sum().alias("could_ns"),
+            pl.col("line").min(),
+        )
+        .with_columns((1e9 * pl.col("size_bytes") / pl.col("duration_ns")).alias("rate"))
+        .with_columns((100 * pl.col("rate") / pl.col("ceiling")).alias("of_ceiling_pct"))
+        .sort("of_ceiling_pct")
+    )
+    worst = by.row(0, named=True)
+    numbers = {"rate": worst["rate"], "ceiling": worst["ceiling"], "of_ceiling_pct": worst["of_ceiling_pct"]}
+    if worst["of_ceiling_pct"] >= case.limit("T5", "of_ceiling_pct"):
+        return Clean(f"the slowest direction reaches {rate(worst['rate'])} of about {rate(worst['ceiling'])}", numbers)
+    slow = by.filter(pl.col("of_ceiling_pct") < case.limit("T5", "of_ceiling_pct"))
+    gain = int((slow["duration_ns"] - slow["could_ns"]).sum())
+    return Found(
+        f"{called(worst['name'])}: {counted(worst['calls'], 'large copy', 'large copies')} reach "
+        f"{rate(worst['rate'])}, {percent(worst['of_ceiling_pct'])} of the {rate(worst['ceiling'])} that the link of "
+        "such a GPU does.",
+        "Copy from pinned memory (pin_memory=True, cudaHostAlloc); check the width of the PCIe link with nvidia-smi "
+        "-q.",
+        numbers,
+        gain,
+        "the same bytes at the speed of the link",
+        *behind(slow),
+    )
+
+
+def _generation(capability: str) -> int:
+    """Of PCIe, by the GPU's compute capability; boards can be slower than their GPU."""
+    number = float(capability)
+    return 5 if number >= 9 else 4 if number >= 8 else 3
+
+
+@rule("T6", "tiny-copies", Family.TRANSFERS, needs.sizes, link=links.RATELPROF)
+def tiny_copies(case: Case) -> Verdict:
+    """Many small copies."""
+    rows = case.copies.filter(pl.col("size_bytes").is_not_null())
+    tiny = rows.filter(pl.col("size_bytes") < case.limit("T6", "tiny_bytes"))
+    share = 100 * tiny.height / rows.height if rows.height else 0.0
+    taken = total(tiny["duration_ns"])
+    numbers = {"tiny": tiny.height, "copies": rows.height, "tiny_pct": share, "tiny_ns": taken}
+    if share <= case.limit("T6", "tiny_pct") or tiny.height < case.limit("T6", "copies"):
+        small = size(int(case.limit("T6", "tiny_bytes")))
+        return Clean(f"{tiny.height:,} of {counted(rows.height, 'copy is', 'copies are')} below {small}", numbers)
+    by = tiny.group_by("name").agg(
+        pl.len().cast(pl.Int64).alias("copies"), pl.col("size_bytes", "duration_ns").sum(), pl.col("line").min()
+    ).sort("copies", descending=True)  # fmt: skip
+    return Found(
+        f"{tiny.height:,} of {counted(rows.height, 'copy moves', 'copies move')} less than "
+        f"{size(int(case.limit('T6', 'tiny_bytes')))}, most of them {called(by['name'][0])}.",
+        "Pack what belongs together into one buffer and copy that; keep scalars on the device.",
+        numbers,
+        taken,
+        "the time of these copies on the GPU, without what each costs the CPU",
+        *behind(by),
+    )
+
+
+@rule(
+    "T10",
+    "same-upload",
+    Family.TRANSFERS,
+    needs.sizes,
+    needs.recorded_iterations,
+    severity=Severity.INFO,
+    link=links.ROOT_CAUSES,
+)
+def same_upload(case: Case) -> Verdict:
+    """The same bytes are uploaded in every iteration."""
+    copies = case.copies.filter(pl.col("copy_kind").cast(pl.String) == "HtoD", pl.col("size_bytes").is_not_null())
+    if not copies["iteration"].count() and copies.height:
+        return CannotTell("the input does not tell which iteration copies belong to")
+    steps = _per_iteration(copies)
+    least = int(case.limit("T10", "iterations"))
+    if steps.height < least:
+        return Clean(f"{counted(steps.height, 'iteration uploads', 'iterations upload')} anything")
+    mean = real(steps["bytes"].mean())
+    varies = 100 * real(steps["bytes"].std()) / mean if mean else 0.0
+    numbers = {"bytes": mean, "varies_pct": varies, "iterations": steps.height}
+    if mean <= case.limit("T10", "least_bytes") or varies >= case.limit("T10", "varies_pct"):
+        return Clean(f"{size(int(mean))} a step, varying by {percent(varies)}", numbers)
+    if steps["sizes"].n_unique() > 1:
+        return Clean("the sizes of the uploads differ from step to step", numbers)
+    taken = total(steps["duration_ns"])
+    return Found(
+        f"Each of {steps.height} iterations uploads {size(int(mean))} in "
+        f"{counted(steps['copies'][0], 'copy', 'copies')} of the same sizes: {duration(taken)} in all.",
+        "Input batches have to be uploaded; what does not change (weights, masks, tables) can stay on the device.",
+        numbers,
+        taken,
+        "all of these uploads, if none is needed",
+        steps.drop("sizes"),
+        "kernels",
+        named(copies["name"].unique(maintain_order=True)),
+    )
+
+
+def _per_iteration(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows of copies by iteration: bytes, number and sizes; iterations without any are missing."""
+    return (
+        rows.drop_nulls("iteration")
+        .group_by("iteration")
+        .agg(
+            pl.col("size_bytes").sum().alias("bytes"),
+            pl.col("size_bytes").sort().hash().sum().alias("sizes"),
+            pl.len().alias("copies"),
+            pl.col("duration_ns").sum(),
+        )
+        .sort("iteration")
+    )

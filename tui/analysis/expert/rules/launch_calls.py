@@ -1,0 +1,142 @@
+"""Launches: what a call costs, and how long work waits after it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from tui.analysis.expert import links, needs
+from tui.analysis.expert.figures import total
+from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
+from tui.analysis.expert.words import behind, called, counted, largest, named, rounded
+from tui.analysis.gpu_time.interval_sets import most_at_once
+from tui.analysis.launches.delays import launch_calls
+from tui.fmt import duration, percent
+
+if TYPE_CHECKING:
+    from tui.analysis.expert.case import Case
+
+LAUNCH_CALLS: Final = r"(?i)launch(?:kernel|cooperative|grid|_?bykernel)|modulelaunch|cudaLaunch(?:_|$|Kernel)"
+
+
+@rule("A3", "launch-bound", Family.LAUNCHES, needs.launches_linked, link=links.HTA)
+def launch_bound(case: Case) -> Verdict:
+    """Launching takes longer than running."""
+    rows = case.launched
+    launches = rows["call_ns"].count()
+    if not launches:
+        return CannotTell("no launching call has a duration")
+    bound = rows.filter(pl.col("duration_ns") < pl.col("call_ns"))
+    share = 100 * bound.height / launches
+    numbers = {"launches": launches, "bound": bound.height, "bound_pct": share}
+    if share <= case.limit("A3", "launches_pct"):
+        return Clean(f"of {percent(share)} of the launches the call takes longer than the kernel", numbers)
+    by_name = (
+        bound.group_by("name")
+        .agg(
+            pl.len().cast(pl.Int64).alias("launches"),
+            pl.col("duration_ns").mean().alias("kernel_ns"),
+            pl.col("call_ns").mean(),
+        )
+        .sort("launches", "name", descending=[True, False])
+    )
+    return Found(
+        f"{bound.height:,} of {counted(launches, 'launch', 'launches')} ({percent(share)}) take the CPU longer than "
+        f"their kernel runs; most often {called(by_name['name'][0])}.",
+        "The GPU cannot be kept busy so: CUDA graphs launch many kernels at once, fusing needs fewer of them.",
+        numbers,
+        total(bound["call_ns"] - bound["duration_ns"]),
+        "what these calls take longer than their kernels",
+        *behind(by_name),
+    )
+
+
+@rule("A4", "slow-launches", Family.LAUNCHES, needs.api_trace, link=links.HTA)
+def slow_launches(case: Case) -> Verdict:
+    """Some launch calls take very long."""
+    least = case.limit("A4", "call_ns")
+    calls = case.calls_named(LAUNCH_CALLS)
+    if calls.is_empty():
+        return CannotTell("no launch calls are recorded")
+    slow = calls.filter(pl.col("duration_ns") > least)
+    share, taken = 100 * slow.height / calls.height, total(slow["duration_ns"])
+    numbers = {"slow": slow.height, "calls": calls.height, "slow_pct": share, "slow_ns": taken}
+    if share <= case.limit("A4", "calls_pct"):
+        of_all = counted(calls.height, "launch call takes", "launch calls take")
+        return Clean(f"{percent(share)} of {of_all} longer than {rounded(least)}", numbers)
+    worst = largest(slow, "duration_ns", "name", "start_ns", "duration_ns", "tid", "line")
+    return Found(
+        f"{slow.height:,} of {counted(calls.height, 'launch call')} ({percent(share)}) take longer than "
+        f"{rounded(least)}, the longest {duration(worst['duration_ns'][0])}.",
+        "The first launch of a kernel loads it: warm up. Else look for a full queue, locks, or little memory.",
+        numbers,
+        taken,
+        "all of these calls",
+        worst,
+        "api-calls",
+        named(slow["name"].unique(maintain_order=True)),
+    )
+
+
+@rule("A5", "launch-delay", Family.LAUNCHES, needs.launches_linked, link=links.HTA)
+def launch_delay(case: Case) -> Verdict:
+    """Kernels start late on an idle GPU."""
+    least = case.limit("A5", "delay_ns")
+    called_until = launch_calls(case.profile)["launch_end_ns"].fill_null(-1).to_numpy()
+    known = case.is_kernel_timed & (called_until >= 0)
+    launches = int(known.sum())
+    if not launches:
+        return CannotTell("no launching call has a duration")
+    parts = [case.profile["activities"].clear().with_columns(late_ns=pl.lit(None, pl.Int64))]
+    for line in case.lines:
+        before = np.concatenate((line.starts[:1], line.reached()[:-1]))
+        late_ns = line.starts - np.maximum(called_until[line.rows], before)
+        late = np.flatnonzero((late_ns > least) & known[line.rows])
+        rows = case.profile["activities"].select(pl.all().gather(pl.Series(line.rows[late])))
+        parts.append(rows.with_columns(pl.Series("late_ns", late_ns[late], pl.Int64)))
+    late_rows = pl.concat(parts)
+    share, taken = 100 * late_rows.height / launches, total(late_rows["late_ns"])
+    numbers = {"late": late_rows.height, "launches": launches, "late_pct": share, "late_ns": taken}
+    if share <= case.limit("A5", "launches_pct"):
+        what = "after both their call and the work before them"
+        return Clean(f"{percent(share)} of the kernels start more than {rounded(least)} {what}", numbers)
+    worst = largest(late_rows, "late_ns", "name", "activity", "start_ns", "late_ns", "stream", "line")
+    return Found(
+        f"{late_rows.height:,} of {counted(launches, 'kernel')} ({percent(share)}) start more than {rounded(least)} "
+        f"after their call ended, on an idle GPU; the latest {called(worst['name'][0])}, by "
+        f"{duration(worst['late_ns'][0])}.",
+        "They wait for something that is not GPU work here: another stream or process, an event, or a lower priority.",
+        numbers,
+        taken,
+        "all of these delays",
+        *behind(worst),
+    )
+
+
+@rule("A6", "queue-full", Family.LAUNCHES, needs.launches_linked, needs.streams, severity=Severity.INFO, link=links.HTA)
+def full_queue(case: Case) -> Verdict:
+    """A stream's queue is full."""
+    calls = launch_calls(case.profile)
+    launch = calls["launch_ns"].fill_null(-1).to_numpy()
+    # What one call launches (the kernels of a graph) waits together.
+    first = (launch >= 0) & (calls["launched_with"].fill_null(0) == 0).to_numpy()
+    most, stream = 0, None
+    for sequence in case.sequences:
+        chosen = first[sequence.rows]
+        waiting = most_at_once(launch[sequence.rows[chosen]], sequence.starts[chosen])
+        if waiting > most:
+            most, stream = waiting, case.profile["activities"]["stream"][int(sequence.rows[0])]
+    numbers = {"waiting": most}
+    if most < case.limit("A6", "waiting"):
+        return Clean(f"at most {counted(most, 'launch waits', 'launches wait')} in a stream", numbers)
+    return Found(
+        f"Up to {most:,} launches wait in stream {stream}: the CPU is far ahead of the GPU.",
+        "Nothing is to be done on the CPU: the GPU is what limits; shorten its work.",
+        numbers,
+        None,
+        "none: the GPU always has work then",
+        view="api-calls",
+        filter=named(case.names("api_calls", LAUNCH_CALLS)),
+    )

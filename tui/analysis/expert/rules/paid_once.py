@@ -1,0 +1,195 @@
+"""What belongs to start-up and warm-up: allocation, loading, tuning."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.analysis.expert import links, needs
+from tui.analysis.expert.figures import total, whole
+from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
+from tui.analysis.expert.words import behind, called, counted, named, ranked
+from tui.fmt import duration, percent
+
+if TYPE_CHECKING:
+    from tui.analysis.expert.case import Case
+
+ALLOCATIONS: Final = r"(?i)^(?:cuda|cu|hip)_?(?:host)?_?(?:mem)?_?(?:malloc|alloc|free)"
+LOADING: Final = r"(?i)moduleload|libraryload|nvrtc|linkcomplete|hiprtc"
+STARTING: Final = (
+    r"(?i)^(?:cuda|cu|hip)(?:free|malloc|streamcreate|memgetinfo|setdevice|devicegetattribute|ctxcreate|getdevice)"
+)
+ALGORITHMS: Final = r"^(?:convolution|gemm)"
+
+
+@rule("A8", "malloc-in-loop", Family.LAUNCHES, needs.api_trace, needs.recorded_iterations, link=links.HTA)
+def allocation_in_loop(case: Case) -> Verdict:
+    """Memory is allocated in the loop."""
+    steps = case.iterations
+    if steps.height < 2:
+        return CannotTell("there is one iteration only: the first one may allocate")
+    begin, end = steps["start_ns"][1], int((steps["start_ns"] + steps["duration_ns"]).max())  # type: ignore[arg-type]
+    calls = case.calls_named(ALLOCATIONS).filter(pl.col("start_ns").is_between(begin, end))
+    taken, span = total(calls["duration_ns"]), end - begin
+    share = 100 * taken / span if span else 0.0
+    each = calls.height / (steps.height - 1)
+    numbers = {"calls": calls.height, "per_iteration": each, "call_ns": taken, "share_pct": share}
+    too_long = share > case.limit("A8", "span_pct") or taken > case.limit("A8", "total_ns")
+    if each < 1 or not too_long:
+        return Clean(
+            f"{counted(calls.height, 'call')} after the first iteration, {percent(share)} of the time", numbers
+        )
+    by_name = calls.group_by("name").agg(
+        pl.len().cast(pl.Int64).alias("calls"), pl.col("duration_ns").sum(), pl.col("line").min()
+    )
+    by_name = ranked(by_name, "duration_ns")
+    return Found(
+        f"{counted(each, 'call')} an iteration allocate or free GPU memory: {duration(taken)} after the first "
+        f"iteration ({percent(share)} of it), most in {called(by_name['name'][0])}.",
+        "Allocate once before the loop, or use a caching allocator (cudaMallocAsync, PyTorch's own).",
+        numbers,
+        taken,
+        "all of these calls",
+        *behind(by_name, view="api-calls"),
+    )
+
+
+@rule("A9", "module-load", Family.LAUNCHES, needs.gpu_work, needs.api_work, link=links.ROOT_CAUSES)
+def loading(case: Case) -> Verdict:
+    """Kernels are loaded or compiled while the run is measured."""
+    rows = case.api_named(LOADING)
+    taken, whole = total(rows["total_ns"]), case.span_ns or case.gpu_ns
+    of_what = "span" if case.span_ns else "GPU time"
+    if case.span_ns and rows.height:
+        first, last = case.busy["first_ns"].min(), case.busy["last_ns"].max()
+        single = case.calls_named(LOADING).filter(pl.col("start_ns").is_between(first, last))
+        if case.profile["api_calls"].height:
+            taken = total(single["duration_ns"])
+    share = 100 * taken / whole if whole else 0.0
+    numbers = {"load_ns": taken, "share_pct": share}
+    if share <= case.limit("A9", "span_pct"):
+        return Clean(f"loading and compiling take {percent(share)} of the {of_what}", numbers)
+    return Found(
+        f"{called(rows['name'][0])} and the like load or compile kernels for {duration(taken)}: {percent(share)} of "
+        f"the {of_what}.",
+        "Warm up before you measure, or leave the first iterations out; CUDA_MODULE_LOADING=EAGER loads at the start.",
+        numbers,
+        taken,
+        "all of these calls",
+        *behind(rows, "calls", "total_ns", "line", view="api-calls"),
+    )
+
+
+@rule("A10", "start-up", Family.LAUNCHES, needs.api_work, severity=Severity.INFO)
+def start_up(case: Case) -> Verdict:
+    """Start-up stands first in the table of API calls."""
+    rows = case.api.drop_nulls(["total_ns", "max_ns", "calls"])
+    if rows.is_empty() or not case.api_ns:
+        return CannotTell("the API calls have no durations")
+    heavy = rows.with_columns((100 * pl.col("total_ns") / case.api_ns).alias("api_pct")).filter(
+        pl.col("name").str.contains(STARTING),
+        pl.col("api_pct") > case.limit("A10", "api_pct"),
+        pl.col("calls") <= case.limit("A10", "calls"),
+        (pl.col("max_ns") * pl.col("calls") >= case.limit("A10", "max_per_avg") * pl.col("total_ns"))
+        | (pl.col("calls") == 1),
+    )
+    if heavy.is_empty():
+        return Clean("no call that is made once at the start takes much of the API time")
+    first = heavy.row(0, named=True)
+    return Found(
+        f"{called(first['name'])} takes {percent(first['api_pct'])} of the API time in "
+        f"{counted(first['calls'], 'call')}, the longest {duration(first['max_ns'])}: that is CUDA starting up.",
+        "It is paid once and is no cost of the loop: leave it out of what you compare.",
+        {"api_pct": first["api_pct"], "calls": first["calls"], "max_ns": first["max_ns"]},
+        total(heavy["max_ns"]),
+        "the longest call of each; it is paid once",
+        *behind(heavy, "calls", "total_ns", "max_ns", "api_pct", "line", view="api-calls"),
+    )
+
+
+@rule("P5", "autotuning", Family.PRECISION, needs.gpu_work, needs.several_launches, severity=Severity.INFO)
+def autotuning(case: Case) -> Verdict:
+    """Algorithms are tried out while the run is measured."""
+    checkers = case.kernels.filter(pl.col("name").cast(pl.String).str.contains("(?i)redzone_checker"))
+    once = case.kernels.filter(pl.col("op_type").str.contains(ALGORITHMS), pl.col("calls") == 1)
+    least = int(case.limit("P5", "algorithms"))
+    if checkers.is_empty() and once.height < least:
+        return Clean("no op tries several algorithms")
+    rows = case.profile["activities"].filter(pl.col("kind") == "kernel")
+    single = rows["name"].is_in(once["name"].implode())
+    if rows["op"].count():
+        by_op = rows.filter(single & rows["op"].is_not_null()).group_by("op").agg(pl.col("name").unique())
+        tried = by_op.filter(pl.col("name").list.len() >= least)
+        names = tried["name"].explode().unique().sort().to_list()
+    else:
+        names = _adjacent(rows, single, least) if _repeats(case) else []
+    if checkers.is_empty() and not names:
+        if not rows["op"].count() and not _repeats(case) and once.height >= least:
+            return CannotTell("kernels run once each: trying out algorithms looks no different")
+        return Clean("no op tries several algorithms")
+    shown = checkers["name"].to_list() + names
+    tried_rows = case.kernels.filter(pl.col("name").is_in(shown))
+    taken = total(tried_rows["total_ns"])
+    return Found(
+        (f"{called(shown[0])} runs: " if checkers.height else "")
+        + f"algorithms are tried out ({counted(len(shown), 'kernel')}, {duration(taken)}).",
+        "Leave these iterations out (warm up first), and keep shapes fixed, so that each is tried once only.",
+        {"kernels": len(shown), "time_ns": taken},
+        taken,
+        "all of these kernels",
+        *behind(tried_rows, "calls", "total_ns", "line"),
+    )
+
+
+def _repeats(case: Case) -> bool:
+    """Whether other kernels run often: then what ran once is worth a second look."""
+    calls = case.kernels["calls"].drop_nulls()
+    return bool(calls.len()) and float(calls.median() or 0) >= 3  # type: ignore[arg-type]
+
+
+def _adjacent(rows: pl.DataFrame, single: pl.Series, least: int) -> list[str]:
+    """Names of kernels that run once each, so many in a row."""
+    ordered = rows.with_columns(single.alias("once")).sort("session", "device", "stream", "start_ns")
+    runs = ordered.with_columns(pl.col("once").rle_id().alias("run")).filter("once")
+    long = runs.group_by("run").agg(pl.col("name").unique()).filter(pl.col("name").list.len() >= least)
+    return [str(name) for name in long["name"].explode().unique().sort()] if long.height else []
+
+
+@rule("P12", "dynamic-shapes", Family.PRECISION, needs.gpu_work, needs.several_launches, link=links.ADVISOR)
+def dynamic_shapes(case: Case) -> Verdict:
+    """Shapes change, and kernels are tuned or loaded for each."""
+    cause = [rule for rule in ("P5", "A9") if case.found(rule)]
+    ops = case.profile["ops"].filter(pl.col("input_shapes").is_not_null())
+    if ops.height:
+        by = ops.group_by("name").agg(pl.col("input_shapes").n_unique().alias("shapes"), pl.len().alias("calls"))
+        what, view = "input shapes", "ops-and-kernels"
+    else:
+        rows = case.configs.drop_nulls("grid_x")
+        if rows.is_empty():
+            return CannotTell("the input has no shapes and no grids")
+        by = rows.group_by("name").agg(pl.struct("grid", "block").n_unique().alias("shapes"), pl.col("calls").sum())
+        what, view = "launch configurations", "kernels"
+    many = by.filter(pl.col("shapes") >= case.limit("P12", "shapes"))
+    numbers = {"names": many.height, "shapes": whole(by["shapes"].max())}
+    if many.height and not cause and (reason := case.untold("P5", "A9")):
+        return CannotTell(reason)
+    if many.is_empty() or not cause:
+        return Clean(
+            f"at most {counted(numbers['shapes'], what[:-1], what)} of one {'op' if ops.height else 'kernel'}"
+            + ("" if cause else ", and nothing is tuned or loaded in the run"),
+            numbers,
+        )
+    many = ranked(many, "shapes")
+    first = many.row(0, named=True)
+    return Found(
+        f"{called(first['name'])} has {first['shapes']} {what} in {counted(first['calls'], 'call')}, and kernels are "
+        f"tuned or loaded in the run ({', '.join(cause)}).",
+        "Pad or bucket inputs to few shapes; tell the compiler which dimensions change (mark_dynamic).",
+        numbers,
+        None,
+        f"counted by {' and '.join(cause)}",
+        many.head(10),
+        view,
+        named(many["name"].head(10).to_list(), "op" if ops.height else "name"),
+    )

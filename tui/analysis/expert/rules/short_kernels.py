@@ -1,0 +1,130 @@
+"""Kernels that are too short, or launched again and again where one launch would do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from tui.analysis.expert import links, needs
+from tui.analysis.expert.figures import total
+from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
+from tui.analysis.expert.words import behind, called, counted, ranked, rounded
+from tui.fmt import duration, percent
+
+if TYPE_CHECKING:
+    from tui.analysis.expert.case import Case
+    from tui.analysis.expert.sequences import KernelSequence
+
+
+@rule("A2", "short-kernels", Family.LAUNCHES, needs.gpu_work, needs.kernels, link=links.TRACELENS)
+def short_kernels(case: Case) -> Verdict:
+    """Most kernels are too short."""
+    short = case.limit("A2", "short_ns")
+    if case.profile["activities"].height:
+        brief = pl.col("duration_ns") < short
+        rows = (
+            case.profile["activities"]
+            .lazy()
+            .group_by("name", "kind")
+            .agg(
+                pl.col("duration_ns").count().cast(pl.Int64).alias("all"),
+                brief.sum().cast(pl.Int64).alias("launches"),
+                pl.col("duration_ns").filter(brief).sum().alias("total_ns"),
+            )
+            .filter(pl.col("kind") == "kernel")
+            .collect()
+        )
+        launches, number, taken, how = total(rows["all"]), total(rows["launches"]), total(rows["total_ns"]), ""
+        by_name = rows.filter(pl.col("launches") > 0).select("name", "launches", "total_ns")
+    else:
+        rows = case.kernels.drop_nulls("calls")
+        launches = total(rows["calls"])
+        few = rows.filter(pl.col("avg_ns") < short)
+        number, taken, how = total(few["calls"]), total(few["total_ns"]), " on average"
+        by_name = few.select("name", pl.col("calls").alias("launches"), "total_ns")
+    if not launches:
+        return CannotTell("the input does not say how often kernels ran")
+    share, of_time = 100 * number / launches, case.share(taken)
+    idle = case.of_span(total(case.busy["idle_ns"])) if case.span_ns else None
+    numbers = {"short": number, "launches": launches, "short_pct": share, "time_pct": of_time, "idle_pct": idle}
+    matters = case.limit("A2", "time_pct")
+    if share <= case.limit("A2", "launches_pct") or (of_time <= matters and (idle is None or idle <= matters)):
+        return Clean(
+            f"{percent(share)} of {counted(launches, 'launch', 'launches')} take less than {rounded(short)}{how}: "
+            f"{percent(of_time)} of the GPU time",
+            numbers,
+        )
+    by_name = ranked(by_name, "launches", "total_ns")
+    return Found(
+        f"{number:,} of {counted(launches, 'launch', 'launches')} ({percent(share)}) take less than "
+        f"{duration(short)}{how}: {percent(of_time)} of the GPU time; most often {called(by_name['name'][0])}.",
+        "Fuse them (torch.compile, foreach optimizers), replay them as a CUDA graph, or give each more work.",
+        numbers,
+        total(case.busy["idle_ns"]) if case.span_ns else None,
+        "all idle time between them" if case.span_ns else "not estimated: the input has no start times",
+        *behind(by_name),
+    )
+
+
+@rule(
+    "A7", "mergeable", Family.LAUNCHES, needs.start_times, needs.kernels, severity=Severity.INFO, link=links.RATELPROF
+)
+def mergeable(case: Case) -> Verdict:
+    """One short kernel runs many times in a row."""
+    if not any((~sequence.talks).any() for sequence in case.sequences):
+        return CannotTell("no kernels that compute ran")
+    short, least = case.limit("A7", "short_ns"), int(case.limit("A7", "run"))
+    work = case.profile["activities"].select("name", "line")
+    runs = pl.concat([_runs(sequence, work, short, least) for sequence in case.sequences])
+    taken = total(runs["duration_ns"])
+    share = case.share(taken)
+    numbers = {"runs": runs.height, "launches": total(runs["launches"]), "time_ns": taken, "time_pct": share}
+    if share <= case.limit("A7", "time_pct"):
+        return Clean(f"runs of one short kernel take {percent(share)} of the GPU time", numbers)
+    by_name = runs.group_by("name").agg(
+        pl.len().cast(pl.Int64).alias("runs"), pl.col("launches", "duration_ns").sum(), pl.col("line").min()
+    )
+    by_name = ranked(by_name, "duration_ns")
+    first = by_name.row(0, named=True)
+    return Found(
+        f"{called(first['name'])} runs {first['launches'] / first['runs']:.0f} times in a row "
+        f"({counted(first['runs'], 'such run')}); all runs of one short kernel take {percent(share)} of the GPU time.",
+        "Do it in one launch: batched or grouped GEMM, foreach and fused optimizers, one kernel over a list of "
+        "tensors.",
+        numbers,
+        max(total(runs["run_ns"] - runs["duration_ns"]), 0),
+        "the time between the launches of these runs",
+        *behind(by_name),
+    )
+
+
+def _runs(sequence: KernelSequence, work: pl.DataFrame, short: float, least: int) -> pl.DataFrame:
+    """Runs of one short kernel in a stream: name, line, launches, duration_ns, run_ns (begin to end).
+
+    Args:
+        sequence: The kernels of the stream; those that communicate make no runs.
+        work: name and line of each row of ``activities``.
+        short: Kernels, and gaps between them, that are shorter make a run.
+        least: So many of them.
+    """
+    names, starts, ends = sequence.names, sequence.starts, sequence.ends
+    took = ends - starts
+    # Most kernels are followed by another one: only the few places where one goes on are looked at further.
+    again = np.flatnonzero(names[1:] == names[:-1])
+    goes_on = again[
+        (starts[again + 1] - ends[again] < short) & (took[again + 1] < short) & (took[again] < short)
+        & ~sequence.talks[again]
+    ]  # fmt: skip
+    cuts = np.flatnonzero(np.diff(goes_on) > 1) + 1
+    first = goes_on[np.concatenate(([0], cuts))] if len(goes_on) else goes_on
+    last = goes_on[np.concatenate((cuts - 1, [-1]))] + 1 if len(goes_on) else goes_on
+    long = last - first + 1 >= least
+    first, last = first[long], last[long]
+    sums = np.concatenate(([0], np.cumsum(took)))
+    return work.select(pl.all().gather(pl.Series(sequence.rows[first]))).with_columns(
+        pl.Series("launches", last - first + 1, pl.Int64),
+        pl.Series("duration_ns", sums[last + 1] - sums[first], pl.Int64),
+        pl.Series("run_ns", ends[last] - starts[first], pl.Int64),
+    )

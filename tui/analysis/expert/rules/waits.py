@@ -1,0 +1,124 @@
+"""What the launching thread waits for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from tui.analysis.expert import links, needs
+from tui.analysis.expert.figures import total
+from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
+from tui.analysis.expert.rules.launch_calls import LAUNCH_CALLS
+from tui.analysis.expert.words import behind, called, counted, largest, named, rounded
+from tui.analysis.gpu_time.interval_sets import spans_of
+from tui.analysis.inputs import needs as held
+from tui.fmt import duration, percent
+
+if TYPE_CHECKING:
+    from tui.analysis.expert.case import Case
+
+WAITS: Final = r"(?i)(?:device|stream|event|ctx|thread)_?synchronize"
+ANY_WAIT: Final = "(?i)synchronize"
+COLLECTIONS: Final = r"(?i)^(?:python\s*)?gc(?:$|\W|\.collect)|garbage"
+_GPU_BOUND_PCT: Final = 90.0
+"""A program waits for a GPU that always has work because there is nothing better to do."""
+
+
+@rule("A1", "sync-calls", Family.LAUNCHES, needs.gpu_work, needs.api_work, link=links.ROOT_CAUSES)
+def waits(case: Case) -> Verdict:
+    """The CPU waits for the GPU in synchronizing calls."""
+    rows = case.api_named(WAITS)
+    single = case.calls_named(WAITS)
+    threads = [spans_of(part).length for part in single.partition_by("pid", "tid")] if single.height else []
+    taken = max(threads) if threads else total(rows["total_ns"])
+    share = case.share(taken)
+    numbers = {"wait_ns": taken, "share_pct": share, "calls": total(rows["calls"])}
+    if share > 100 and not threads:
+        return CannotTell(
+            f"the calls add up to {duration(taken)}, more than the GPU time: several threads wait, and the input "
+            f"holds totals alone: {case.lacks.get(held.API_TRACE.name, '').partition(': ')[2]}"
+        )
+    if share < case.limit("A1", "share_pct") or taken < case.limit("A1", "least_ns"):
+        return Clean(f"waits take {duration(taken)}, {percent(share)} of the GPU time", numbers)
+    first = rows.row(0, named=True)
+    busy = 100 - case.of_span(case.span_of_all_ns - total(case.busy["busy_ns"])) if case.span_ns else 0.0
+    bound = busy >= _GPU_BOUND_PCT
+    return Found(
+        f"{called(first['name'])} and the like keep {'a thread' if threads else 'the CPU'} waiting for "
+        f"{duration(taken)}, {percent(share)} of the GPU time: {counted(first['calls'] or 0, 'call')} of the first."
+        + (f" The GPU is {percent(busy)} busy: it is what is waited for." if bound else ""),
+        "Nothing is lost while the GPU has work; shorten its kernels."
+        if bound
+        else "Wait with events and stream waits instead; .item(), .cpu() and print wait too: read results back later.",
+        numbers,
+        taken,
+        "all waits of the thread that waits longest; work on the GPU goes on in the meantime",
+        *behind(rows, "calls", "total_ns", "line", view="api-calls"),
+        Severity.INFO if bound else None,
+    )
+
+
+@rule("A13", "launch-blocking", Family.LAUNCHES, needs.api_trace, link=links.ADVISOR)
+def launch_blocking(case: Case) -> Verdict:
+    """Nearly every launch is followed by a wait."""
+    waiting = case.names("api_calls", ANY_WAIT)
+    calls = case.profile["api_calls"].select(
+        "pid", "tid", "start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns"),
+        launch=pl.col("name").is_in(case.names("api_calls", LAUNCH_CALLS).implode()).fill_null(False),
+        wait=pl.col("name").is_in(waiting.implode()).fill_null(False),
+    ).drop_nulls(["start_ns", "end_ns", "tid"])  # fmt: skip
+    threads = calls.partition_by("pid", "tid", maintain_order=True)
+    launches, followed = (sum(column) for column in zip((0, 0), *map(_followed, threads), strict=True))
+    if not launches:
+        return CannotTell("no launch calls are recorded, or not on which thread")
+    share, most = 100 * followed / launches, case.limit("A13", "launches_pct")
+    numbers = {"launches": launches, "followed_pct": share}
+    if share <= most:
+        return Clean(f"{percent(share)} of the launches have a wait as the next call", numbers)
+    return Found(
+        f"{percent(share)} of {counted(launches, 'launch is', 'launches are')} followed by a wait: the CPU and the GPU "
+        "take turns.",
+        "Unset CUDA_LAUNCH_BLOCKING, and take synchronize calls for debugging out.",
+        numbers,
+        total(case.api_named(ANY_WAIT)["total_ns"]),
+        "all waits",
+        view="api-calls",
+        filter=named(waiting),
+    )
+
+
+def _followed(calls: pl.DataFrame) -> tuple[int, int]:
+    """How many launches a thread makes, and after how many of them its next call is a wait."""
+    if not calls["start_ns"].is_sorted():
+        calls = calls.sort("start_ns", maintain_order=True)
+    reached = np.maximum.accumulate(calls["end_ns"].to_numpy())
+    # A driver call within a runtime call is not what comes next.
+    outer = np.concatenate(([True], calls["start_ns"].to_numpy()[1:] >= reached[:-1]))
+    launch, wait = (calls[kind].to_numpy()[outer] for kind in ("launch", "wait"))
+    return int(launch.sum()), int((launch[:-1] & wait[1:]).sum())
+
+
+@rule("A14", "garbage-collection", Family.LAUNCHES, needs.ops_or_ranges, link=links.ADVISOR)
+def garbage_collection(case: Case) -> Verdict:
+    """Python collects garbage while the GPU waits."""
+    shown = ("name", "start_ns", "duration_ns", "line")
+    rows = pl.concat([case.rows_named(frame, COLLECTIONS).select(shown) for frame in ("ranges", "ops")])
+    if rows.is_empty():
+        return CannotTell("the input records no garbage collection: mark it with NVTX ranges (gc.callbacks)")
+    long = rows.filter(pl.col("duration_ns") >= case.limit("A14", "least_ns"))
+    if long.is_empty():
+        return Clean(f"no collection takes {rounded(case.limit('A14', 'least_ns'))} or more")
+    taken, worst = total(long["duration_ns"]), largest(long, "duration_ns", *shown)
+    return Found(
+        f"Python's garbage collection stops the program {counted(long.height, 'time')} for {duration(taken)} in all, "
+        f"the longest {duration(worst['duration_ns'][0])}.",
+        "Call gc.freeze() after set-up, and collect by hand between steps (gc.disable, gc.collect).",
+        {"collections": long.height, "collect_ns": taken},
+        taken,
+        "all of these collections",
+        worst,
+        "ranges",
+        named(long["name"].unique(maintain_order=True)),
+    )
