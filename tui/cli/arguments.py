@@ -21,6 +21,7 @@ VIEWS: Final = (
     "ranges",
     "gpus",
     "memory",
+    "timeline",
     "layers",
     "metrics",
     "tool-report",

@@ -24,6 +24,7 @@ MODEL_FRAMES: Final = (
     "layers",
     "tool_figures",
     "tool_findings",
+    "memory_events",
     "issues",
 )
 """The frames of `tui.model.schema`, which is not imported here: the command line names them before polars is needed."""
@@ -55,13 +56,26 @@ AGGREGATES: Final = (
     "transfers",
     "transfer_sizes",
     "tiny_runs",
+    "timeline_lanes",
+    "single_transfers",
+    "unified_memory",
+    "allocators",
+    "allocator_iterations",
+    "streams",
+    "ranks",
+    "rank_iterations",
+    "api_threads",
+    "api_errors",
+    "ranges_by_depth",
 )
 """What is computed: GPU work and API calls by name, ops by name and by type, kernels with the op that each belongs to,
 launch configurations with their theoretical occupancy, iterations, ranges by name and one by one with the GPU work
 launched within them, GPUs with their use, layer times measured and predicted side by side, what the rules of the
 Expert System say; where wall time went, what idle time is made of, gaps one by one and summed, what ran at once, how
 long launches waited one by one and by name, what ops cost beside their GPU work, copies by direction and by size, and
-runs of tiny ones.
+runs of tiny ones; copies one by one, unified memory by name, what the framework's allocator gave out in all and by
+iteration; streams, ranks side by side and their iterations, API calls by thread and those that failed, ranges by depth;
+the lanes of the timeline.
 """
 
 NAMES: Final = (*MODEL_FRAMES, *AGGREGATES)
@@ -77,9 +91,9 @@ def frame(profile: Profile, name: str, *, gpu: str | None = None) -> pl.DataFram
     """
     if name in MODEL_FRAMES:
         return profile[name]
-    from tui.analysis import api, gpus, kernels, layers, ranges
+    from tui.analysis import api, api_errors, api_threads, gpus, kernels, layers, range_depths, ranges
     from tui.analysis.expert import findings
-    from tui.analysis.gpu_time import breakdown, gaps, overlap
+    from tui.analysis.gpu_time import breakdown, gaps, overlap, streams
     from tui.analysis.iterations import tables as iterations
     from tui.analysis.launches import delays as launch_delays
     from tui.analysis.occupancy import theoretical as occupancy
@@ -87,7 +101,9 @@ def frame(profile: Profile, name: str, *, gpu: str | None = None) -> pl.DataFram
     from tui.analysis.ops import by_type as op_types
     from tui.analysis.ops import overheads as op_overheads
     from tui.analysis.ops import tables as ops
-    from tui.analysis.transfers import copy_runs
+    from tui.analysis.timeline.tables import timeline_lanes
+    from tui.analysis.ranks import tables as ranks
+    from tui.analysis.transfers import allocations, copy_runs, moves, unified
     from tui.analysis.transfers import tables as transfers
 
     aggregates: dict[str, Callable[[], pl.DataFrame]] = {
@@ -117,6 +133,17 @@ def frame(profile: Profile, name: str, *, gpu: str | None = None) -> pl.DataFram
         "transfers": lambda: transfers.transfers(profile),
         "transfer_sizes": lambda: transfers.transfer_sizes(profile),
         "tiny_runs": lambda: copy_runs.tiny_runs(profile),
+        "timeline_lanes": lambda: timeline_lanes(profile),
+        "single_transfers": lambda: moves.single_transfers(profile),
+        "unified_memory": lambda: unified.unified_memory(profile),
+        "allocators": lambda: allocations.allocators(profile),
+        "allocator_iterations": lambda: allocations.allocator_iterations(profile),
+        "streams": lambda: streams.streams(profile),
+        "ranks": lambda: ranks.ranks(profile),
+        "rank_iterations": lambda: ranks.rank_iterations(profile),
+        "api_threads": lambda: api_threads.api_threads(profile),
+        "api_errors": lambda: api_errors.api_errors(profile),
+        "ranges_by_depth": lambda: range_depths.ranges_by_depth(profile),
     }
     return aggregates[name]()
 

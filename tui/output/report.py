@@ -34,12 +34,14 @@ from tui.analysis.iterations.aggregation import words
 from tui.analysis.ops import claimed, type_summary
 from tui.analysis.ops import tables as ops
 from tui.analysis.ranks import tables as ranks
+from tui.analysis.timeline import tables as lane_tables
 from tui.analysis.transfers import allocations as allocators
 from tui.analysis.transfers import copy_runs, unified
 from tui.analysis.transfers import tables as transfers
 from tui.fmt import count, duration, metric
 from tui.model.columns import ColumnKind
 from tui.output.export import json_line, markdown_cell, markdown_table
+from tui.output.report_lanes import lane_picture
 from tui.output.text_table import WrittenColumn, laid_out, written
 from tui.query.telling import worth_showing
 from tui.text import plain
@@ -47,6 +49,10 @@ from tui.text import plain
 if TYPE_CHECKING:
     from tui.model.profile import Profile
     from tui.model.view import TableSpec
+
+
+MARKDOWN_WIDTH: Final = 100
+"""Characters of a line of what is drawn in Markdown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +83,8 @@ class TableView:
     table: Table
     """The first table; below it stand those of the others that have rows."""
     others: tuple[Table, ...] = ()
+    picture: Callable[[Profile, Style], list[str]] | None = None
+    """What is drawn as text before the tables."""
 
 
 VIEWS: Final[Mapping[str, TableView]] = {
@@ -143,6 +151,9 @@ VIEWS: Final[Mapping[str, TableView]] = {
             Table(allocators.ALLOCATOR_ITERATIONS, allocators.allocator_iterations),
         ),
     ),
+    "timeline": TableView(
+        "timeline", Table(lane_tables.TIMELINE_LANES, lane_tables.timeline_lanes), picture=lane_picture
+    ),
     "tool-report": TableView("tool-report", Table(tool_report.TOOL_REPORT, tool_report.tool_report)),
     "issues": TableView("issues", Table(issues.ISSUES, issues.issues)),
 }
@@ -204,6 +215,8 @@ def as_text(profile: Profile, view: str, style: Style, *, gpu: str | None = None
     elif view == "issues":
         lines += issue_lines(rows, style)
     else:
+        if shown.picture is not None:
+            lines += [*shown.picture(profile, style), ""]
         lines += table_lines(shown.table.spec, rows, style)
     for table, others in _others(profile, shown, gpu):
         lines += ["", style.heading(table.spec.title), "", *table_lines(table.spec, others, style)]
@@ -216,6 +229,8 @@ def as_markdown(profile: Profile, view: str, *, gpu: str | None = None) -> str:
     rows = shown.table.rows(profile, gpu)
     text = f"## {title(profile, shown.table, rows)}\n\n"
     text += "".join(f"{markdown_cell(note)}\n\n" for note in _notes(profile, view))
+    if shown.picture is not None and rows.height:
+        text += "\n".join(["```text", *shown.picture(profile, Style(MARKDOWN_WIDTH)), "```", "", ""])
     text += f"{_why_empty(profile, shown)}\n" if rows.is_empty() else table_markdown(shown.table.spec, rows)
     for table, others in _others(profile, shown, gpu):
         text += f"\n### {table.spec.title}\n\n{table_markdown(table.spec, others)}"

@@ -12,8 +12,8 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tui.analysis.timeline.bins import NOTHING
-from tui.analysis.timeline.drawing import ASCII_GLYPHS, GLYPHS, LaneCells, lane_cells
-from tui.analysis.timeline.looks import TITLES, Look
+from tui.analysis.timeline.drawing import LaneCells, lane_cells, legend, whole_percent
+from tui.analysis.timeline.looks import Look
 from tui.analysis.timeline.ruler import exactly, labelled, ruler
 from tui.analysis.timeline.shown import Shown, fitting_lanes, label
 from tui.analysis.timeline.under import name_of
@@ -110,6 +110,7 @@ class TimelineCanvas(Widget, can_focus=True):
         self._strips: dict[int, Strip] = {}
         self._styles: dict[int, Style] = {}
         self._reachable: list[int] | None = None
+        self._label_cells: int | None = None
 
     # --- what is where -----------------------------------------------------------------------------------------------
 
@@ -123,8 +124,12 @@ class TimelineCanvas(Widget, can_focus=True):
         """Cells before the lanes: their names and how busy they are."""
         if self.shown is None:
             return 0
-        longest = max((cell_width(self._label(place, None)) for place in range(len(self.shown.lanes))), default=0)
-        return min(longest + SHARE_CELLS + 2, max(16, int(self.size.width * LABEL_MOST)))
+        if self._label_cells is None:
+            places = range(len(self.shown.lanes))
+            labels = (self._label(place, place - 1 if place else None) for place in places)
+            longest = max(map(cell_width, labels), default=0)
+            self._label_cells = min(longest + SHARE_CELLS + 3, max(16, int(self.size.width * LABEL_MOST)))
+        return self._label_cells
 
     @property
     def room(self) -> int:
@@ -167,6 +172,7 @@ class TimelineCanvas(Widget, can_focus=True):
         """Take over the width of the screen; the place stays, or all of the time where all was to be seen."""
         if self.shown is None or not self.shown.lanes:
             return
+        self._label_cells = None
         cells = max(1, self.size.width - self.label_cells)
         new = whole_window(self.shown.begin_ns, self.shown.end_ns, cells, least_ns=self.shown.resolution_ns)
         old = self.window
@@ -340,6 +346,10 @@ class TimelineCanvas(Widget, can_focus=True):
         session = self.shown.lanes[self.lane].session
         marks = self.iterations.get(session, ())
         placed = [(window.cell_of(at), text) for at, text in marks if window.first_ns <= at < window.last_ns]
+        begun = [text for at, text in marks if at < window.first_ns]
+        if begun and (not placed or placed[0][0] > len(begun[-1]) + 2):
+            # The iteration that the screen begins in.
+            placed.insert(0, (0, begun[-1]))
         line = labelled(placed, window.cells, tick="|" if self.ascii_only else "╷")
         return self._head_line("iterations" if marks else "", line)
 
@@ -350,30 +360,14 @@ class TimelineCanvas(Widget, can_focus=True):
 
     def _legend_line(self) -> Strip:
         """The glyph of a busy cell of each look that is on the screen, and what it means."""
-        glyphs = ASCII_GLYPHS if self.ascii_only else GLYPHS
         assert self.shown is not None, "there are lanes"
         visible = self.reachable()[self._top : self._top + self.room]
-        kinds = sorted({int(kind) for place in visible for kind in self.shown.lanes[place].segments.kinds})
         segments, used = [Segment(" ", self.rich_style)], 1
         muted = self.rich_style + self._component("ruler")
-        for kind in kinds:
-            look = Look(kind)
-            words = f" {TITLES[look]}  "
-            if used + 1 + len(words) > self.size.width:
+        for look, glyph, words in legend((self.shown.lanes[place] for place in visible), ascii_only=self.ascii_only):
+            if used + len(words) + 4 > self.size.width:
                 break
-            segments += [Segment(glyphs[look][-1], self._style(kind + 1)), Segment(words, muted)]
-            used += 1 + len(words)
+            segments += [Segment(glyph, self._style(look + 1)), Segment(f" {words}  ", muted)]
+            used += len(words) + 4
         segments.append(Segment(" " * (self.size.width - used), muted))
         return Strip(segments, self.size.width)
-
-
-def whole_percent(part: int, whole: int) -> str:
-    """A share in few cells; only what is exactly nothing or all is written as 0 or 100.
-
-    >>> whole_percent(1, 1000), whole_percent(999, 1000), whole_percent(5, 10), whole_percent(0, 0)
-    ('<1%', '>99%', '50%', '')
-    """
-    if whole <= 0:
-        return ""
-    share = 100 * part / whole
-    return "<1%" if 0 < share < 1 else ">99%" if 99 < share < 100 else f"{min(share, 100):.0f}%"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tui.analysis.timeline.drawing import whole_percent
 from tui.analysis.timeline.ruler import exactly, to_cells
 from tui.analysis.timeline.shown import title
 from tui.analysis.timeline.under import between, gap_at, items_at, name_of
 from tui.fitting import cell_width, clip, shorten_symbol
 from tui.fmt import count, duration
-from tui.widgets.timeline_canvas import whole_percent
 
 if TYPE_CHECKING:
     from tui.widgets.timeline_view import TimelineView

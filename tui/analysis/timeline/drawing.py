@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from tui.analysis.timeline.bins import NOTHING, bins, spanning
-from tui.analysis.timeline.looks import Look
+from tui.analysis.timeline.looks import TITLES, Look
 from tui.fitting import cell_width, pad, shorten_symbol
 from tui.text import plain
 
@@ -142,3 +142,22 @@ def _in_cells(text: str) -> list[str]:
         elif width:
             cells += [character, *[""] * (width - 1)]
     return cells
+
+
+def whole_percent(part: int, whole: int) -> str:
+    """A share in few cells; only what is exactly nothing or all is written as 0 or 100.
+
+    >>> whole_percent(1, 1000), whole_percent(999, 1000), whole_percent(5, 10), whole_percent(0, 0)
+    ('<1%', '>99%', '50%', '')
+    """
+    if whole <= 0:
+        return ""
+    share = 100 * part / whole
+    return "<1%" if 0 < share < 1 else ">99%" if 99 < share < 100 else f"{min(share, 100):.0f}%"
+
+
+def legend(lanes: Iterable[Lane], *, ascii_only: bool = False) -> list[tuple[Look, str, str]]:
+    """The glyph of a busy cell of each look that is in some lanes, and what it means."""
+    glyphs = ASCII_GLYPHS if ascii_only else GLYPHS
+    kinds = sorted({int(kind) for lane in lanes for kind in lane.segments.kinds})
+    return [(look, glyphs[look][-1], TITLES[look]) for look in map(Look, kinds)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 import polars as pl
@@ -11,7 +11,7 @@ import polars as pl
 from tui.analysis.timeline.lanes import LaneKind
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     import numpy.typing as npt
 
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
 
     Ints = npt.NDArray[np.int64]
+
+
+SEARCHED_FIRST: Final = 1 << 14
+"""Items that are looked through at first: what is near is found at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +76,31 @@ def between(lane: Lane, first_ns: int, last_ns: int) -> Between:
 
 def next_gap(lane: Lane, at_ns: int, step: int, *, least_ns: int) -> Stretch | None:
     """The next gap that is at least so long and begins after a moment, or (-1) the last that begins before it."""
-    starts, ends = lane.gaps()
-    chosen = np.flatnonzero(ends - starts >= least_ns)
-    starts, ends = starts[chosen], ends[chosen]
-    place = (
-        int(np.searchsorted(starts, at_ns, side="right"))
-        if step > 0
-        else int(np.searchsorted(starts, at_ns, side="left")) - 1
-    )
-    return Stretch(int(starts[place]), int(ends[place])) if 0 <= place < len(starts) else None
+    least = max(least_ns, lane.resolution_ns)
+    # The gap before item i begins where all before it have ended.
+    side: Literal["left", "right"] = "right" if step > 0 else "left"
+    here = int(np.searchsorted(lane.reached, at_ns, side=side)) + 1
+    for first, last in _pieces(here, len(lane.starts), step):
+        lengths = lane.starts[first:last] - lane.reached[first - 1 : last - 1]
+        found = np.flatnonzero(lengths >= least)
+        if len(found):
+            after = first + int(found[0 if step > 0 else -1])
+            return Stretch(int(lane.reached[after - 1]), int(lane.starts[after]))
+    return None
+
+
+def _pieces(here: int, count: int, step: int) -> Iterator[tuple[int, int]]:
+    """Ranges of items from one on to the last, or back to the second; each twice as long as the one before."""
+    length = SEARCHED_FIRST
+    while (here < count) if step > 0 else (here > 1):
+        if step > 0:
+            yield here, min(here + length, count)
+            here += length
+        else:
+            here = min(here, count)
+            yield max(1, here - length), here
+            here -= length
+        length *= 2
 
 
 def longest_gaps(lane: Lane, count: int) -> list[Stretch]:
