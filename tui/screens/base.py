@@ -9,6 +9,7 @@ from textual.containers import Container
 from textual.screen import Screen
 from textual.widgets import Footer
 
+from tui.analysis.inputs.source_lines import NO_LINE, where_from
 from tui.analysis.sessions import rank_words
 from tui.commands import CommandError, command_words
 from tui.model.history import Place
@@ -263,10 +264,12 @@ class ViewScreen(Screen[None]):
 
     @on(TablePane.SourceLineRequested)
     def _go_to_source(self, event: TablePane.SourceLineRequested) -> None:
-        if event.line is None:
-            self.program.say("this row does not come from one line of the input", severity="warning")
+        row = event.row or {}
+        where = where_from(self.program.whole_profile or self.profile, row)
+        if where or event.line is None:
+            self.program.say(where or NO_LINE, severity="warning")
             return
-        session = (event.row or {}).get("session")
+        session = row.get("session")
         self.program.go_to_line(int(event.line), session if isinstance(session, int) else None)
 
     @on(TablePane.TimelineRequested)

@@ -28,6 +28,7 @@ from tui.analysis.inputs.needs import (
     TOOL_REPORT,
 )
 from tui.analysis.inputs.recording import Need, Tool, tools_of
+from tui.analysis.inputs.source_lines import no_text
 from tui.analysis.inputs.vendors import amd_sessions
 from tui.analysis.iterations.tables import sources
 from tui.analysis.kinds import kind_by_name
@@ -89,6 +90,8 @@ def views(profile: Profile) -> dict[str, str]:
         )
         if not fed:
             reasons += [lacks[need].missing for need in _VIEW_NEEDS.get(view.name, ()) if need in lacks][:1]
+        if view.name == "log" and reasons:
+            reasons = [no_text(profile)]
         answers[view.name] = "; ".join(reasons) or OK
     return answers
 

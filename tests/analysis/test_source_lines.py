@@ -1,0 +1,49 @@
+"""Where rows come from in inputs that are no text."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tests.analysis.frames import kernel, profile
+from tui.analysis.inputs.capabilities import views
+from tui.analysis.inputs.source_lines import EVENTS, NO_LINE, TABLES, no_text, where_from
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+
+class Text:
+    line_count = 3
+
+    def lines(self, first: int, count: int) -> list[str]:
+        return ["x"] * count
+
+
+def of(source: str, line: int | None) -> Profile:
+    return profile(sessions=[{"session": 0, "source": source}], activities=[kernel("k", 5, start_ns=0, line=line)])
+
+
+def test_an_event_says_its_line_and_how_to_see_it() -> None:
+    made = of("/data/run's.json.gz", 1234)
+    assert where_from(made, {"session": 0, "line": 1234, "activity": 0}) == (
+        "line 1,234 of run's.json.gz; to see it: zcat 'run'\"'\"'s.json.gz' | sed -n 1234,+12p"
+    )
+    assert no_text(made) == EVENTS == views(made)["log"]
+
+
+def test_a_database_says_which_row_it_is() -> None:
+    made = of("run.sqlite", None)
+    assert where_from(made, {"session": 0, "activity": 7}) == (
+        "run.sqlite has tables, not lines: GPU work 7, in the order of the input"
+    )
+    assert where_from(made, {"session": 0, "name": "k"}) == "run.sqlite has tables, not lines"
+    assert no_text(made) == TABLES == views(made)["log"]
+
+
+def test_a_text_is_shown_by_the_log() -> None:
+    made = replace(of("run.log", 2), texts={"run.log": Text()})
+    assert no_text(made) == ""
+    assert where_from(made, {"session": 0, "line": 2}) == ""
+    assert where_from(made, {"session": 0, "line": None}) == NO_LINE
+    assert views(made)["log"] == "ok"
