@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
 import polars as pl
 
 from tui.analysis.iterations.tables import iteration_at, with_iterations
+from tui.analysis.memo import once_per_profile
 from tui.fmt import count
 from tui.model.errors import ProftuiError
 from tui.model.schema import conform
@@ -48,14 +48,14 @@ def aggregated(profile: Profile, wanted: Aggregation) -> Profile:
     kept = inside | pl.col("session").is_in(uncut.implode())
     activities = whole["activities"]
     frames["activities"] = activities.filter(kept)
-    frames["api_calls"] = _calls(whole, wanted, kept)
+    frames["api_calls"] = _calls(whole, wanted)
     for name in ("ops", "ranges"):
         frame = whole[name]
         own = pl.coalesce("iteration", pl.lit(iteration_at(whole.steps, frame["session"], frame["start_ns"])))
         frames[name] = frame.with_columns(own.alias("of")).filter(_inside(wanted, "of")).drop("of")
     memory = whole["memory_events"]
-    own = iteration_at(whole.steps, memory["session"], memory["start_ns"])
-    frames["memory_events"] = memory.with_columns(own.alias("of")).filter(_inside(wanted, "of")).drop("of")
+    began = iteration_at(whole.steps, memory["session"], memory["start_ns"])
+    frames["memory_events"] = memory.with_columns(began.alias("of")).filter(_inside(wanted, "of")).drop("of")
     frames["summary"] = whole["summary"].filter(pl.col("session").is_in(uncut.implode()))
     frames["issues"] = pl.concat([whole["issues"], _left_out(whole, steps, frames["summary"], wanted)])
     chosen = replace(wanted, key=whole.aggregation.key)
@@ -72,43 +72,66 @@ def words(profile: Profile) -> str:
     return f"{chosen.words or 'all iterations'} {by}".strip() if chosen.is_part or by else ""
 
 
-def _inside(wanted: Aggregation, column: str) -> pl.Expr:
+def _inside(wanted: Aggregation, column: str | pl.Expr) -> pl.Expr:
     """Whether the number of an iteration is in the range."""
-    number = pl.col(column)
+    number = pl.col(column) if isinstance(column, str) else column
     inside = number.is_not_null()
     inside &= True if wanted.first is None else number >= wanted.first
     inside &= True if wanted.last is None else number <= wanted.last
     return inside
 
 
-def _calls(whole: Profile, wanted: Aggregation, kept: pl.Expr) -> pl.DataFrame:
+def _calls(whole: Profile, wanted: Aggregation) -> pl.DataFrame:
     """The API calls of the iterations: those that began in them, as the work that they launched was cut by that.
 
     In sessions that could not be cut by their launches, calls that launched work follow the work.
     """
+    return whole["api_calls"].filter(_inside(wanted, pl.lit(_first_of_calls(whole))) | _reaches_into(whole, wanted))
+
+
+def _reaches_into(whole: Profile, wanted: Aggregation) -> pl.Expr:
+    """Whether work of a call goes on into the iterations from an earlier one."""
+    if wanted.first is None:
+        return pl.lit(False)
+    return (pl.lit(_first_of_calls(whole)) < wanted.first) & (pl.lit(_last_of_calls(whole)) >= wanted.first)
+
+
+def _first_of_calls(whole: Profile) -> pl.Series:
+    """The iteration that each call is of; of one whose work is in several the first."""
+    return _iterations_of_calls(whole)[0]
+
+
+def _last_of_calls(whole: Profile) -> pl.Series:
+    """The same; of one whose work is in several the last."""
+    return _iterations_of_calls(whole)[1]
+
+
+@once_per_profile("sessions", "activities", "api_calls", "ops", "ranges")
+def _iterations_of_calls(whole: Profile) -> tuple[pl.Series, pl.Series]:
+    """For each call the first and the last iteration that it is of: the same whichever of them are chosen."""
     calls, known = whole["api_calls"], whole.steps
     assert known is not None, "with_iterations fills it"
     began = iteration_at(known, calls["session"], calls["start_ns"])
-    chosen = began.to_frame().select(_inside(wanted, began.name)).to_series().to_numpy(writable=True)
     # What is recorded has times of the CPU, unless its work alone tells it; what was cut may have those of the GPU.
     by_gpu = (pl.col("source") != "recorded") & (pl.col("cpu_start_ns") == pl.col("start_ns"))
     by_work = (pl.col("source") == "recorded") & pl.col("cpu_start_ns").is_null() & pl.col("iteration").is_not_null()
-    follow = known.filter(by_gpu | by_work)["session"].unique().to_list()
-    for session in sorted(set(follow) & set(calls["session"].unique().to_list())):
-        rows = np.flatnonzero((calls["session"] == session).to_numpy())
-        launched = (
-            whole["activities"]
-            .lazy()
-            .filter(pl.col("session") == session, pl.col("correlation").is_not_null())
-            .select("correlation", kept.alias("kept"))
-            .group_by("correlation")
-            .agg(pl.col("kept").any())
-            .collect()
-        )
-        of_work = calls[rows].select("correlation").join(launched, on="correlation", how="left", maintain_order="left")
-        told = of_work["kept"].is_not_null().to_numpy()
-        chosen[rows] = np.where(told, of_work["kept"].fill_null(False).to_numpy(), chosen[rows])
-    return calls.filter(pl.Series(chosen))
+    follow = known.filter(by_gpu | by_work)["session"].unique()
+    follow = follow.filter(follow.is_in(calls["session"].unique().implode()))
+    if follow.is_empty():
+        return began, began
+    keys = ["session", "correlation"]
+    launched = (
+        whole["activities"]
+        .lazy()
+        .filter(pl.col("session").is_in(follow.implode()), pl.col("correlation").is_not_null())
+        .group_by(keys)
+        .agg(pl.col("iteration").min().alias("first"), pl.col("iteration").max().alias("last"))
+        .with_columns(pl.lit(True).alias("told"))
+        .collect()
+    )
+    of_work = calls.select(keys).join(launched, on=keys, how="left", maintain_order="left")
+    told = of_work["told"].is_not_null()
+    return began.zip_with(~told, of_work["first"]), began.zip_with(~told, of_work["last"])
 
 
 def _left_out(whole: Profile, steps: pl.DataFrame, summary: pl.DataFrame, wanted: Aggregation) -> pl.DataFrame:
