@@ -1,0 +1,151 @@
+"""What the time of each iteration went to, and the bars that are drawn of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.analysis.frames import copy, kernel, profile
+from tui.analysis.iterations.chart import bars, chart_rows, scale_ns
+from tui.analysis.iterations.tables import iterations, with_iterations
+from tui.analysis.iterations.uses import USES, iterations_with_uses
+from tui.analysis.kernels import kernels
+from tui.model.aggregation import Aggregation
+
+
+def step(at: int, number: int, took: int = 100) -> dict[str, Any]:
+    return {"name": f"step {number}", "start_ns": at, "duration_ns": took, "iteration": number}
+
+
+def two_steps() -> Any:
+    """Two recorded steps of 100 ns with a gap of 50 between them, on two GPUs."""
+    tensor: dict[str, Any] = {"uses_tensor_core": True, "device": 0}
+    return profile(
+        ranges=[step(0, 5), step(150, 6)],
+        activities=[
+            kernel("gemm", 30, start_ns=10, iteration=5, **tensor),
+            kernel("relu", 30, start_ns=20, iteration=5, device=1, uses_tensor_core=False),
+            copy("HtoD", 20, start_ns=45, iteration=5, device=0),
+            kernel("odd", 10, start_ns=90, iteration=5, device=0),
+            # Launched in the first step, it runs on into the gap and the second one.
+            kernel("gemm", 70, start_ns=95, iteration=5, **tensor),
+            kernel("gemm", 10, start_ns=170, iteration=6, **tensor),
+        ],
+    )
+
+
+def test_each_instant_counts_once_and_all_adds_up_to_the_duration() -> None:
+    rows = iterations_with_uses(two_steps())
+    # Tensor cores from 10 to 40 and 95 to 100; relu alone from 40 to 50; the copy alone from 50 to 65; odd 90 to 95.
+    assert rows.select(USES).rows() == [(35, 10, 5, 15, 35), (25, 0, 0, 0, 75)]
+    assert rows["busy_ns"].to_list() == [65, 25]
+    assert rows["aggregated"].to_list() == [None, None]
+
+
+def test_the_chosen_iterations_are_marked() -> None:
+    made = two_steps()
+    assert iterations_with_uses(made, Aggregation(6, 9))["aggregated"].to_list() == [False, True]
+    assert iterations_with_uses(made, Aggregation(None, 5))["aggregated"].to_list() == [True, False]
+    assert iterations_with_uses(made, Aggregation(key="gemm"))["aggregated"].to_list() == [None, None]
+
+
+def test_without_gpu_work_nothing_is_said_of_it() -> None:
+    made = profile(ranges=[step(0, 0)])
+    assert iterations_with_uses(made).select(USES).rows() == [(None, None, None, None, None)]
+    assert iterations_with_uses(profile()).is_empty()
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 400), st.integers(0, 60), st.sampled_from([True, False, None]), st.integers(0, 1)),
+        min_size=1,
+        max_size=30,
+    ),
+    st.booleans(),
+)
+def test_parts_add_up_to_busy_and_pieces_to_the_run(work: list[tuple[int, int, bool | None, int]], cut: bool) -> None:
+    made = profile(
+        activities=[
+            kernel("end" if at % 4 == 3 else "a", took, start_ns=start, device=device, stream=7, uses_tensor_core=uses)
+            for at, (start, took, uses, device) in enumerate(sorted(work, key=str))
+        ]
+    )
+    made = with_iterations(made, "end" if cut and len(work) > 3 else None)
+    rows = iterations_with_uses(made)
+    assert rows.select(iterations(made).columns).equals(iterations(made))
+    for row in rows.iter_rows(named=True):
+        if row["busy_ns"] is not None:
+            assert sum(row[use] for use in USES[:-1]) == row["busy_ns"]
+            assert sum(row[use] for use in USES) == row["duration_ns"]
+    assert rows["gpu_ns"].sum() == kernels(made)["total_ns"].sum()
+
+
+# --- bars ------------------------------------------------------------------------------------------------------------
+
+
+def rows_of(*times: int | None, piece: str = "whole") -> pl.DataFrame:
+    starts = [100 * at for at in range(len(times))]
+    return pl.DataFrame(
+        {
+            "iteration": list(range(len(times))),
+            "piece": [piece] * len(times),
+            "start_ns": starts,
+            "duration_ns": times,
+            **{use: [None if time is None else time // 5 for time in times] for use in USES},
+            "session": [0] * len(times),
+        },
+        schema_overrides={"duration_ns": pl.Int64, **dict.fromkeys(USES, pl.Int64)},
+    )
+
+
+def test_one_bar_a_row_where_there_is_room_else_the_mean_and_the_longest_of_some() -> None:
+    rows = rows_of(10, 30, 20, 50, 40)
+    assert [(bar.first, bar.last, bar.max_ns, bar.mean_ns) for bar in bars(rows, 0, 5, 9)] == [
+        (at, at, time, time) for at, time in enumerate((10, 30, 20, 50, 40))
+    ]
+    assert [(bar.first, bar.last, bar.slowest, bar.max_ns, bar.mean_ns) for bar in bars(rows, 0, 5, 2)] == [
+        (0, 1, 1, 30, 20.0),
+        (2, 4, 3, 50, pytest.approx(110 / 3)),
+    ]
+    assert bars(rows, 0, 5, 2)[0].parts_ns == (4.0, 4.0, 4.0, 4.0, 4.0)
+    assert bars(rows, 3, 9, 9)[-1].last == 4
+    assert bars(rows, 0, 0, 9) == bars(rows, 0, 5, 0) == []
+
+
+def test_a_time_that_is_not_known_is_neither_counted_nor_the_slowest() -> None:
+    first, second = bars(rows_of(None, 0, None, None), 0, 4, 2)
+    assert (first.slowest, first.max_ns, first.mean_ns) == (1, 0, 0.0)
+    assert (second.max_ns, second.mean_ns, second.parts_ns) == (None, None, ())
+
+
+@given(st.lists(st.none() | st.integers(0, 10**12), min_size=1, max_size=300), st.integers(1, 50))
+def test_bars_hold_every_row_once_and_no_peak_is_lost(times: list[int | None], most: int) -> None:
+    shown = bars(rows_of(*times), 0, len(times), most)
+    assert len(shown) <= most
+    assert [bar.first for bar in shown] == [0, *(bar.last + 1 for bar in shown[:-1])]
+    assert shown[-1].last == len(times) - 1
+    assert max((bar.max_ns for bar in shown if bar.max_ns is not None), default=None) == max(
+        (time for time in times if time is not None), default=None
+    )
+    assert all(times[bar.slowest] == bar.max_ns for bar in shown)
+
+
+def test_the_scale_is_not_that_of_one_that_is_far_longer_than_the_others() -> None:
+    assert scale_ns(bars(rows_of(10, 12, 11, 9, 30), 0, 5, 9)) == 30
+    assert scale_ns(bars(rows_of(10, 12, 11, 9, 900), 0, 5, 9)) == 13
+    assert scale_ns([]) == scale_ns(bars(rows_of(None), 0, 1, 9)) == 0
+
+
+def test_the_chart_draws_what_has_a_place_in_time() -> None:
+    made = profile(
+        ranges=[step(0, 5)],
+        activities=[kernel("a", 5, start_ns=2, iteration=5), kernel("b", 5, start_ns=400)],
+    )
+    rows = iterations_with_uses(made)
+    assert rows["piece"].to_list() == ["recorded", "outside"]
+    assert chart_rows(rows, 0)["piece"].to_list() == ["recorded"]
+    assert chart_rows(rows, 1).is_empty()

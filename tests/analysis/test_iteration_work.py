@@ -1,0 +1,157 @@
+"""The kernels of each iteration, launch by launch and op by op."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.analysis.frames import copy, kernel, profile
+from tests.screens.opening import sample
+from tui.analysis.iterations.key_choices import holding, key_choices
+from tui.analysis.iterations.op_work import launches_of_iteration_op, ops_of_iteration, ops_of_slowest
+from tui.analysis.iterations.tables import iterations, with_iterations
+from tui.analysis.iterations.work import (
+    iteration_work,
+    launches_of_iteration,
+    launches_of_slowest,
+    slowest_iteration,
+)
+from tui.loaders.registry import load_one
+
+
+def made() -> Any:
+    """Steps 3 and 4 on two GPUs, a step without work, and work outside of them."""
+    return profile(
+        ranges=[
+            {"name": f"step {at}", "start_ns": 100 * at, "duration_ns": 80, "iteration": at} for at in (3, 4, 5)
+        ],
+        ops=[{"op": 0, "name": "aten::mm", "start_ns": 300, "duration_ns": 9, "dtype": "float", "tid": 1,
+              "op_source": "recorded", "input_shapes": "[[2, 3], [3, 4]]"}],
+        activities=[
+            kernel("gemm", 40, start_ns=310, iteration=3, device=0, uses_tensor_core=True, op=0, op_join="launch"),
+            kernel("relu", 20, start_ns=350, iteration=3, device=1, uses_tensor_core=False),
+            copy("HtoD", 10, start_ns=300, iteration=3, device=0),
+            kernel("odd_name", 30, start_ns=420, iteration=4, device=0),
+            kernel("gemm", 7, start_ns=700, device=0, uses_tensor_core=True),
+        ],
+    )  # fmt: skip
+
+
+def test_kernels_of_each_iteration_with_shares_of_its_time() -> None:
+    rows = iteration_work(made())
+    names = ["iteration", "duration_ns", "kernels_launched", "tc_kernels", "tc_unknown", "kernel_ns", "tc_ns", "gpu_ns"]
+    assert rows.select(names).rows() == [
+        (3, 80, 2, 1, 0, 60, 40, 70),
+        # Of its only kernel nothing says whether it uses tensor cores: no number, not 0.
+        (4, 80, 1, None, 1, 30, None, 30),
+        (5, 80, 0, 0, 0, 0, 0, 0),
+        (None, None, 1, 1, 0, 7, 7, 7),
+    ]
+    # Two GPUs: the mean of both.
+    assert rows["kernel_pct"].to_list() == [pytest.approx(37.5), pytest.approx(18.75), 0.0, None]
+    assert rows["tc_pct"].to_list() == [pytest.approx(25.0), None, 0.0, None]
+
+
+def test_without_gpu_work_there_are_no_figures_of_it() -> None:
+    rows = iteration_work(profile(ranges=[{"name": "s", "start_ns": 0, "duration_ns": 5, "iteration": 0}]))
+    assert rows.select("iteration", "kernels_launched", "kernel_ns", "kernel_pct").rows() == [(0, None, None, None)]
+    assert iteration_work(profile()).is_empty()
+    assert slowest_iteration(profile()) is None
+    assert launches_of_slowest(profile()).is_empty()
+    assert ops_of_slowest(profile()).is_empty()
+
+
+def test_launches_of_an_iteration_are_in_order_of_time_whatever_they_are() -> None:
+    rows = launches_of_iteration(made(), session=0, iteration=3)
+    assert rows["name"].to_list() == ["[CUDA memcpy HtoD]", "gemm", "relu"]
+    assert rows["launched_by"].to_list() == [None, "aten::mm", None]
+    assert launches_of_iteration(made(), session=0, iteration=5).is_empty()
+    assert launches_of_iteration(made(), session=0, iteration=None)["start_ns"].to_list() == [700]
+    assert launches_of_iteration(made(), session=1, iteration=3).is_empty()
+
+
+def test_a_run_in_which_nothing_repeats_is_iteration_0_with_all_of_its_work() -> None:
+    single = profile(activities=[kernel("a", 5, start_ns=0, device=0), kernel("b", 6, start_ns=9, device=0)])
+    assert iteration_work(single).select("iteration", "kernels_launched", "gpu_ns").rows() == [(0, 2, 11)]
+    assert launches_of_iteration(single, session=0, iteration=0).height == 2
+
+
+def test_ops_of_an_iteration_are_recorded_and_what_has_none_says_why() -> None:
+    rows = ops_of_iteration(made(), session=0, iteration=3)
+    assert rows.select("op", "op_source", "why_no_op", "gpu_ns", "tc_ns", "data_type", "input_shapes").rows() == [
+        ("aten::mm", "recorded", None, 40, 40, "float", "[[2, 3], [3, 4]]"),
+        ("the input does not say why", None, "the input does not say why", 30, 0, None, None),
+    ]
+    assert rows["time_pct"].sum() == pytest.approx(100)
+
+
+def test_ops_that_are_not_recorded_are_inferred_and_say_so() -> None:
+    log = with_iterations(load_one(sample("resnet50_training.nvprof.log")))
+    row = iteration_work(log).row(0, named=True)
+    ops = ops_of_iteration(log, session=0, iteration=row["iteration"])
+    assert set(ops["op_source"].to_list()) == {"inferred", "recorded"}
+    assert ops.filter(ops["op_source"] == "recorded")["kernels_launched"].sum() == 0
+    assert ops["gpu_ns"].sum() == row["gpu_ns"]
+    assert ops["kernels_launched"].sum() == row["kernels_launched"]
+
+
+@pytest.mark.parametrize(
+    "name", ["resnet50_training.nvprof.log", "resnet50_training.pt.trace.json.gz", "gpt_cudagraph.nsys.sqlite.gz"]
+)
+def test_iterations_ops_and_launches_add_up_to_the_whole(name: str) -> None:
+    log = with_iterations(load_one(sample(name)))
+    work = iteration_work(log)
+    known = iterations(log)
+    assert work["gpu_ns"].sum() == known["gpu_ns"].sum() == log["activities"]["duration_ns"].sum()
+    assert work["kernels_launched"].sum() == known["kernels_launched"].sum()
+    row = work.row(1, named=True)
+    where = {"session": row["session"], "iteration": row["iteration"]}
+    ops = ops_of_iteration(log, **where)
+    assert ops["gpu_ns"].sum() == row["gpu_ns"]
+    assert ops["tc_kernels"].sum() == row["tc_kernels"]
+    launches = 0
+    for op in ops.iter_rows(named=True):
+        chosen = {column: op[column] for column in ("op", "op_type", "direction", "why_no_op")}
+        rows = launches_of_iteration_op(log, **where, **chosen)
+        assert (rows.height, rows["duration_ns"].sum()) == (op["launches"], op["gpu_ns"])
+        launches += rows.height
+    assert launches == launches_of_iteration(log, **where).height
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([None, 0, 1, 7]), st.integers(0, 50), st.sampled_from([True, False, None])),
+        min_size=1,
+        max_size=25,
+    )
+)
+def test_kernels_of_iterations_and_of_none_add_up(work: list[tuple[int | None, int, bool | None]]) -> None:
+    log = profile(
+        ranges=[{"name": f"s{at}", "start_ns": 100 * at, "duration_ns": 90, "iteration": at} for at in (0, 1, 7)],
+        activities=[
+            kernel("k", took, start_ns=10 * at, iteration=number, uses_tensor_core=uses, device=0)
+            for at, (number, took, uses) in enumerate(work)
+        ],
+    )
+    rows = iteration_work(log)
+    assert rows["gpu_ns"].sum() == sum(took for _, took, _ in work)
+    assert rows["kernels_launched"].sum() == len(work)
+    assert rows["tc_unknown"].sum() == sum(uses is None for *_, uses in work)
+    assert (rows["tc_kernels"].sum() or 0) == sum(uses is True for *_, uses in work)
+    assert (rows["tc_ns"].sum() or 0) == sum(took for _, took, uses in work if uses is True)
+
+
+def test_a_name_that_is_several_things_is_offered_as_what_it_would_be_taken_for() -> None:
+    log = profile(
+        ranges=[{"name": "step", "start_ns": 100 * at, "duration_ns": 90, "tid": 1} for at in range(5)],
+        activities=[kernel("step", 5, start_ns=100 * at, device=0, stream=7) for at in range(5)]
+        + [kernel("Gemm big", 5, start_ns=100 * at + 9, device=0, stream=7) for at in range(5)],
+    )
+    rows = key_choices(log)
+    assert sorted(rows.select("key_kind", "name", "ended").rows()) == [("kernel", "Gemm big", 5), ("range", "step", 5)]
+    assert holding(rows, "BIG gem")["name"].to_list() == ["Gemm big"]
+    assert holding(rows, "range")["name"].to_list() == ["step"]
+    assert holding(rows, "none[").is_empty()
