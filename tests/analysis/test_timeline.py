@@ -1,0 +1,360 @@
+"""Lanes of the timeline: what slices of time hold, and that they add up to what other figures say."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.analysis.frames import copy, kernel, profile
+from tui.analysis.gpu_time.interval_sets import union_of
+from tui.analysis.gpu_time.intervals import busy_time
+from tui.analysis.gpu_time.timelines import timelines
+from tui.analysis.timeline.bins import NOTHING, bins
+from tui.analysis.timeline.drawing import lane_cells
+from tui.analysis.timeline.find import find_name
+from tui.analysis.timeline.lanes import Lane, LaneKind, lanes
+from tui.analysis.timeline.looks import Look
+from tui.analysis.timeline.ruler import ruler
+from tui.analysis.timeline.segments import BLOCK, flattened
+from tui.analysis.timeline.shown import fitting_lanes, label, shown_lanes, title
+from tui.analysis.timeline.tables import timeline_lanes
+from tui.analysis.timeline.under import (
+    Stretch,
+    between,
+    gap_at,
+    linked_rows,
+    longest_gaps,
+    main_item,
+    name_of,
+    names_at,
+    next_gap,
+    places_of,
+)
+from tui.analysis.timeline.window import whole_window
+from tui.loaders.registry import load_one
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+GEMM = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_cublas"
+
+
+def run() -> Profile:
+    """Two streams of a GPU, the calls behind them, an op in an op and a range."""
+    thread = {"pid": 9, "tid": 4}
+    return profile(
+        sessions=[{"session": 0, "start_resolution_ns": 1}],
+        activities=[
+            copy("HtoD", 40, start_ns=100, device=0, stream=7, correlation=1),
+            kernel(GEMM, 100, start_ns=150, device=0, stream=7, correlation=2, uses_tensor_core=True),
+            kernel("relu", 10, start_ns=250, device=0, stream=7, correlation=3),
+            copy("DtoH", 200, start_ns=200, device=0, stream=20, correlation=4),
+            kernel("relu", 50, start_ns=900, device=0, stream=7, correlation=5),
+            kernel("never timed", None, start_ns=None, device=0, stream=7),
+        ],
+        api_calls=[
+            {"name": name, "start_ns": start, "duration_ns": 5, "correlation": number, **thread}
+            for number, (name, start) in enumerate(
+                [("cudaMemcpyAsync", 10), ("cudaLaunchKernel", 20), ("cudaDeviceSynchronize", 30)], start=1
+            )
+        ],
+        ops=[
+            {"op": 0, "name": "aten::linear", "start_ns": 15, "duration_ns": 20, **thread},
+            {"op": 1, "name": "aten::addmm", "start_ns": 18, "duration_ns": 10, **thread},
+        ],
+        ranges=[{"name": "step", "start_ns": 0, "duration_ns": 60, "depth": 0, **thread}],
+    )
+
+
+def lane_of(given: Profile, kind: LaneKind, stream: int | None = None) -> Lane:
+    return next(lane for lane in lanes(given) if (lane.kind, lane.stream) == (kind, stream))
+
+
+def test_lanes_are_gpus_with_their_streams_then_threads_from_the_outermost_in() -> None:
+    found = lanes(run())
+    assert [title(lane) for lane in found] == [
+        "GPU 0",
+        "GPU 0 stream 7",
+        "GPU 0 stream 20",
+        "thread 4 ranges",
+        "thread 4 ops",
+        "thread 4 ops 2",
+        "thread 4 API calls",
+    ]
+    assert [label(lane, above) for above, lane in zip([None, *found], found, strict=False)] == [
+        "GPU 0",
+        "  stream 7",
+        "  stream 20",
+        "thread 4 ranges",
+        "  ops",
+        "  ops 2",
+        "  API calls",
+    ]
+    assert [len(lane.starts) for lane in found] == [5, 4, 1, 1, 1, 1, 3]
+
+
+def test_a_slice_shows_what_took_most_of_it_and_how_much_of_it_was_busy() -> None:
+    stream = lane_of(run(), LaneKind.STREAM, 7)
+    found = bins(stream, np.array([0, 100, 200, 300, 900, 1000]))
+    assert found.busy_ns.tolist() == [0, 90, 60, 0, 50]
+    assert found.looks.tolist() == [NOTHING, Look.TENSOR, Look.TENSOR, NOTHING, Look.KERNEL]
+    assert found.begun.tolist() == [0, 2, 1, 0, 1]
+
+
+def test_a_kernel_counts_before_a_copy_beside_it_where_streams_share_a_lane() -> None:
+    gpu = lane_of(run(), LaneKind.GPU)
+    found = bins(gpu, np.array([200, 250, 260, 400]))
+    assert found.looks.tolist() == [Look.TENSOR, Look.KERNEL, Look.FROM_GPU]
+    assert found.busy_ns.tolist() == [50, 10, 140]
+
+
+def test_what_takes_no_time_is_seen_all_the_same() -> None:
+    made = profile(activities=[copy("HtoD", 0, start_ns=50, device=0, stream=1)])
+    (lane,) = lanes(made)
+    assert lane_cells(lane, np.array([0, 40, 80])).texts == [" ", "›"]
+
+
+def test_a_partly_busy_cell_is_lighter_and_a_wide_one_says_its_name() -> None:
+    made = run()
+    stream = lane_of(made, LaneKind.STREAM, 7)
+    edges = np.arange(140, 280, 10)
+    drawn = lane_cells(stream, edges, lambda item: name_of(made, stream, item))
+    assert "".join(drawn.texts) == " ▐sm90…blas▓ "
+    assert np.flatnonzero(drawn.solid).tolist() == list(range(2, 11))
+    light = lane_cells(stream, np.array([0, 1000, 2000]))
+    assert light.texts == ["▂", " "]
+    assert lane_cells(stream, np.array([0, 1000, 2000]), ascii_only=True).texts == [".", " "]
+
+
+@st.composite
+def work(draw: st.DrawFn) -> tuple[Profile, int]:
+    resolution = draw(st.sampled_from([1, 1, 7]))
+    rows = draw(
+        st.lists(
+            st.tuples(st.integers(0, 400), st.integers(0, 90), st.integers(0, 2), st.sampled_from("kcd")), max_size=40
+        )
+    )
+    made = [
+        kernel(f"k{start % 3}", length, start_ns=start * resolution, device=0, stream=stream)
+        if what == "k"
+        else copy("HtoD" if what == "c" else "DtoH", length, start_ns=start * resolution, device=0, stream=stream)
+        for start, length, stream, what in sorted(rows)
+    ]
+    sessions = [{"session": 0, "start_resolution_ns": resolution}]
+    return profile(sessions=sessions, **({"activities": made} if made else {})), draw(st.integers(1, 60))
+
+
+@given(work())
+def test_the_slices_of_a_gpu_add_up_to_its_busy_time(given: tuple[Profile, int]) -> None:
+    made, count = given
+    found = lanes(made)
+    if not found:
+        assert timelines(made) == ()
+        return
+    gpu = found[0]
+    window = whole_window(int(gpu.starts[0]), int(gpu.reached[-1]), count, least_ns=1)
+    edges = np.append(window.edges(), gpu.reached[-1] + 1000)
+    row = busy_time(made).row(0, named=True)
+    told = timeline_lanes(made).row(0, named=True)
+    slices = bins(gpu, edges)
+    assert min(int(slices.busy_ns.sum()), row["span_ns"]) == row["busy_ns"] == told["busy_ns"]
+    assert slices.begun.sum() == row["activities"] == told["count"]
+    if gpu.resolution_ns == 1:
+        # What slices say is the union of what lies in each.
+        union = union_of(gpu.starts, gpu.ends)
+        assert slices.busy_ns.tolist() == union.within(edges[:-1], edges[1:]).tolist()
+        assert gpu.segments.until(edges).sum(axis=1).tolist() == union.until(edges).tolist()
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=BLOCK, max_size=5 * BLOCK))
+def test_sums_of_blocks_are_those_of_single_segments(parts: list[tuple[int, int]]) -> None:
+    ends = np.cumsum([gap + length for gap, length in parts])
+    starts = ends - np.array([length for _, length in parts])
+    looks = np.array([length % 3 for _, length in parts], np.int8)
+    found = flattened(starts, ends, looks, resolution_ns=1)
+    for moment in range(0, int(ends[-1]) + 2, 7):
+        before = np.clip(np.minimum(ends, moment) - starts, 0, None)
+        expected = [int(before[looks == kind].sum()) for kind in found.kinds]
+        assert found.until(np.array([moment]))[0].tolist() == expected
+
+
+def test_what_lies_under_a_cursor() -> None:
+    made = run()
+    stream = lane_of(made, LaneKind.STREAM, 7)
+    assert main_item(stream, 100, 200) == 1
+    assert main_item(stream, 100, 145) == 0
+    assert main_item(stream, 300, 900) is None
+    assert names_at(made, stream, 100, 300).rows() == [(GEMM, 1, 100), ("[CUDA memcpy HtoD]", 1, 40), ("relu", 1, 10)]
+    assert between(stream, 100, 260).busy_ns == 150
+    assert between(stream, 100, 260).begun == 3
+
+
+def test_gaps_follow_each_other_and_the_longest_come_first() -> None:
+    stream = lane_of(run(), LaneKind.STREAM, 7)
+    assert longest_gaps(stream, 5) == [Stretch(260, 900), Stretch(140, 150)]
+    assert longest_gaps(stream, 1) == [Stretch(260, 900)]
+    assert next_gap(stream, 0, 1, least_ns=1) == Stretch(140, 150)
+    assert next_gap(stream, 0, 1, least_ns=11) == Stretch(260, 900)
+    assert next_gap(stream, 140, 1, least_ns=1) == Stretch(260, 900)
+    assert next_gap(stream, 260, 1, least_ns=1) is None
+    assert next_gap(stream, 260, -1, least_ns=1) == Stretch(140, 150)
+    assert next_gap(stream, 140, -1, least_ns=1) is None
+    assert gap_at(stream, 600) == Stretch(260, 900)
+    assert gap_at(stream, 200) is None
+
+
+@given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), min_size=1, max_size=60), st.integers(1, 10))
+def test_stepping_from_gap_to_gap_finds_them_all(parts: list[tuple[int, int]], least: int) -> None:
+    ends = np.cumsum([gap + length for gap, length in parts]).tolist()
+    rows = [
+        kernel("k", part[1], start_ns=end - part[1], device=0, stream=1) for end, part in zip(ends, parts, strict=True)
+    ]
+    (lane,) = lanes(profile(activities=rows))
+    starts, stops = lane.gaps()
+    expected = [Stretch(a, b) for a, b in zip(starts.tolist(), stops.tolist(), strict=True) if b - a >= least]
+    onwards, at = [], -1
+    while (gap := next_gap(lane, at, 1, least_ns=least)) is not None:
+        onwards.append(gap)
+        at = gap.start_ns
+    back, at = [], ends[-1] + 1
+    while (gap := next_gap(lane, at, -1, least_ns=least)) is not None:
+        back.append(gap)
+        at = gap.start_ns
+    assert onwards == expected
+    assert back[::-1] == expected
+
+
+def test_no_gap_shorter_than_the_start_times_can_tell_is_claimed() -> None:
+    made = profile(
+        sessions=[{"session": 0, "start_resolution_ns": 100}],
+        activities=[kernel("k", 10, start_ns=start, device=0, stream=1) for start in (0, 100, 300)],
+    )
+    (lane,) = lanes(made)
+    assert lane.gaps()[0].tolist() == [110]
+    assert gap_at(lane, 50) is None
+    assert shown_lanes(made).resolution_ns == 100
+
+
+def test_a_launch_leads_to_its_call_and_back() -> None:
+    made = run()
+    found = lanes(made)
+    gpu = lane_of(made, LaneKind.GPU)
+    frame, rows = linked_rows(made, gpu, 1)
+    assert (frame, rows) == ("api_calls", [1])
+    ((place, item),) = places_of(made, found, frame, rows)
+    assert name_of(made, found[place], item) == "cudaLaunchKernel"
+    frame, rows = linked_rows(made, found[place], item)
+    assert [(title(found[place]), item) for place, item in places_of(made, found, frame, rows)] == [
+        ("GPU 0 stream 7", 1),
+        ("GPU 0", 1),
+    ]
+
+
+def test_names_are_found_in_all_lanes_in_order_of_time() -> None:
+    made = run()
+    shown = shown_lanes(made)
+    hits = find_name(made, shown, "memcpy")
+    assert hits.starts.tolist() == [10, 100, 200]
+    assert [title(shown.lanes[place]) for place in hits.lanes] == [
+        "thread 4 API calls",
+        "GPU 0 stream 7",
+        "GPU 0 stream 20",
+    ]
+    assert hits.step(0, None, 1) == 0
+    assert hits.step(100, (1, 0), 1) == 2
+    assert hits.step(300, None, 1) == 0
+    assert hits.step(5, None, -1) == 2
+    assert find_name(made, shown, "Memcpy").starts.tolist() == [10]
+    assert find_name(made, shown, "relu", whole=True).starts.tolist() == [250, 900]
+    assert find_name(made, shown, "rel", whole=True).step(0, None, 1) is None
+    assert hits.by_lane[1].in_cells(np.array([0, 100, 140, 200])).tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("origins", "starts", "together"),
+    [((0, 50), (10, 0), True), ((0, None), (10, 0), False), ((0, 10_000), (10, 0), False)],
+)
+def test_sessions_stand_together_only_where_their_clocks_compare(
+    origins: tuple[int | None, ...], starts: tuple[int, ...], *, together: bool
+) -> None:
+    made = profile(
+        sessions=[{"session": number, "origin_ns": origin} for number, origin in enumerate(origins)],
+        activities=[
+            {**kernel("k", 100, start_ns=start, device=0, stream=1), "session": number}
+            for number, start in enumerate(starts)
+        ],
+    )
+    shown = shown_lanes(made)
+    assert shown.sessions == (0, 1)
+    assert shown.note != ""
+    if together:
+        assert shown.shifts == {0: 0, 1: 50}
+        assert (shown.begin_ns, shown.end_ns) == (10, 150)
+    else:
+        assert [lane.session for lane in shown.lanes] == [0]
+        assert [lane.session for lane in shown_lanes(made, 1).lanes] == [1]
+
+
+def test_the_deepest_lanes_give_way_first() -> None:
+    found = lanes(run())
+    assert fitting_lanes(found, 7) == list(range(7))
+    assert [title(found[place]) for place in fitting_lanes(found, 6)][-2:] == ["thread 4 ops", "thread 4 API calls"]
+    assert len(fitting_lanes(found, 1)) == 6
+
+
+@given(st.integers(0, 10**12), st.integers(1, 10**10), st.integers(1, 300), st.data())
+def test_zooming_keeps_the_moment_in_its_place_and_stays_within_the_time(
+    begin: int, length: int, cells: int, data: st.DataObject
+) -> None:
+    window = whole_window(begin, begin + length, cells, least_ns=1)
+    assert window.first_ns == begin
+    assert window.last_ns >= begin + length
+    for _ in range(5):
+        at = data.draw(st.integers(max(window.first_ns, begin), min(window.last_ns, begin + length) - 1))
+        closer = window.zoomed_in(at)
+        assert closer.cell_ns <= window.cell_ns
+        assert 0 <= closer.cell_of(at) < cells
+        if begin < closer.first_ns and closer.last_ns < begin + length:
+            assert closer.cell_of(at) == window.cell_of(at)
+        window = closer
+    for _ in range(40):
+        window = window.zoomed_out(window.first_ns)
+    assert window == window.fitted()
+
+
+@given(st.integers(0, 10**13), st.integers(1, 10**9), st.integers(20, 300))
+def test_labels_of_the_ruler_stand_where_they_say(first: int, cell: int, cells: int) -> None:
+    window = whole_window(first, first + cell * cells, cells, least_ns=1)
+    found = ruler(window)
+    units = {"s": 10**9, "ms": 10**6, "µs": 10**3, "ns": 1}
+    for column, text in found.ticks:
+        number, unit = text.lstrip("+").replace(",", "").split(" ")
+        at = found.base_ns + round(float(number) * units[unit])
+        assert window.cell_of(at) == column
+    columns = [column for column, _ in found.ticks]
+    assert all(after - before >= 14 for before, after in pairwise(columns))
+
+
+def test_the_lanes_of_a_log_are_its_launches() -> None:
+    made = load_one("sample_logs/resnet50_training.nvprof.log")
+    rows = timeline_lanes(made)
+    assert rows.select("lane", "count", "busy_ns").rows() == [
+        ("GPU 0 stream 7", 4630, 80_121_385),
+        ("API calls", 4106, 26_025_911),
+    ]
+    assert rows["busy_ns"][0] == busy_time(made)["busy_ns"][0]
+    assert rows["count"].sum() == made["activities"].height + made["api_calls"].height
+
+
+def test_a_log_without_start_times_has_no_lanes() -> None:
+    made = profile(activities=[kernel("k", 10, device=0)])
+    assert lanes(made) == ()
+    assert timeline_lanes(made).is_empty()
+    assert shown_lanes(made).lanes == ()
+    assert timeline_lanes(made).schema["busy_pct"] == pl.Float64
