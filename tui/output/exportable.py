@@ -101,8 +101,8 @@ def frame(profile: Profile, name: str, *, gpu: str | None = None) -> pl.DataFram
     from tui.analysis.ops import by_type as op_types
     from tui.analysis.ops import overheads as op_overheads
     from tui.analysis.ops import tables as ops
-    from tui.analysis.timeline.tables import timeline_lanes
     from tui.analysis.ranks import tables as ranks
+    from tui.analysis.timeline.tables import timeline_lanes
     from tui.analysis.transfers import allocations, copy_runs, moves, unified
     from tui.analysis.transfers import tables as transfers
 
