@@ -173,12 +173,9 @@ def slowest_iteration(profile: Profile) -> tuple[int, int] | None:
 
 def activities_of_iteration(profile: Profile, *, session: int, iteration: int | None) -> pl.DataFrame:
     """The rows of ``activities`` that were launched in an iteration; None: in none."""
-    wanted = (
-        (iteration_of_activities(profile).alias("of") == iteration)
-        if iteration is not None
-        else (iteration_of_activities(profile).is_null())
-    )
-    return profile["activities"].filter((profile["activities"]["session"] == session) & wanted)  # fmt: skip
+    of = iteration_of_activities(profile)
+    inside = of.is_null() if iteration is None else of == iteration
+    return profile["activities"].filter(pl.col("session") == session, inside)
 
 
 def launches_of_iteration(
