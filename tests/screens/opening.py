@@ -55,13 +55,14 @@ async def opened(
 
 
 async def settled(pilot: Pilot[None]) -> None:
-    """Wait until tables that follow a cursor have followed it, and the screen stays as it is."""
+    """Wait until tables that follow a cursor have followed it, no thread is at work, and the screen stays as it is."""
     alike, before = 0, ""
     for _ in range(200):
         await asyncio.sleep(4 * SETTLED_AFTER)
         await pilot.pause()
         now = screen_text(pilot.app)
-        alike = alike + 1 if now == before else 0
+        at_work = any(worker.is_running for worker in pilot.app.workers)
+        alike = alike + 1 if now == before and not at_work else 0
         before = now
         if alike == 4:
             return

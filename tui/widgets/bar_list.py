@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from textual.geometry import Size
     from textual.visual import Visual
 
-KEYS: Final = frozenset({"table.down", "table.up", "table.top", "table.bottom", "table.open"})
+KEYS: Final = frozenset({"table.down", "table.up", "table.top", "table.bottom", "table.open", "table.detail"})
 
 
 class BarList(Widget, can_focus=True):
@@ -40,9 +40,7 @@ class BarList(Widget, can_focus=True):
     }
     """
 
-    class RowOpened(Message):
-        """The user goes into a line."""
-
+    class _OfRow(Message):
         def __init__(self, bars: BarList, key: str) -> None:
             super().__init__()
             self.bars = bars
@@ -54,21 +52,38 @@ class BarList(Widget, can_focus=True):
             """The chart."""
             return self.bars
 
+    class RowOpened(_OfRow):
+        """The user goes into a line."""
+
+    class RowHighlighted(_OfRow):
+        """The cursor is on another line."""
+
+    class DetailRequested(_OfRow):
+        """The user wants the details of a line."""
+
     def __init__(self, rows: Sequence[BarRow] = (), *, empty: str = "", id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
         self._rows = tuple(rows)
         self._empty = empty
         self.cursor = 0
         """The line that the cursor is on."""
+        self.is_waiting = False
+        """The lines are still being worked out."""
 
     @property
     def rows(self) -> tuple[BarRow, ...]:
         """The lines."""
         return self._rows
 
+    def wait(self, sign: str) -> None:
+        """Show a sign until there are lines; a chart that waits can keep the focus."""
+        self.show([], empty=sign)
+        self.is_waiting = True
+
     def show(self, rows: Sequence[BarRow], *, empty: str = "") -> None:
         """Show other lines; the cursor stays on the line of the same key."""
         key = self._rows[self.cursor].key if self._rows else ""
+        self.is_waiting = False
         self._rows = tuple(rows)
         self._empty = empty
         self.cursor = next((place for place, row in enumerate(self._rows) if row.key == key), 0)
@@ -76,12 +91,12 @@ class BarList(Widget, can_focus=True):
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """A line a row."""
-        return len(self._rows) or super().get_content_height(container, viewport, width)
+        return len(self._rows) or len(self._empty.splitlines())
 
     def render(self) -> Visual:
         """The lines, the one under the cursor in reverse while the chart has the focus."""
         if not self._rows:
-            return Content.styled(plain(self._empty), "$text-muted")
+            return Content("\n").join(Content.styled(plain(line), "$text-muted") for line in self._empty.splitlines())
         ascii_only = bool(getattr(self.app, "ascii_only", False))
         columns = bar_columns(self._rows, self.content_size.width)
         return Content("\n").join(bar_lines(self._rows, columns, ascii_only=ascii_only))
@@ -97,8 +112,11 @@ class BarList(Widget, can_focus=True):
         return strip
 
     def _move_to(self, row: int) -> None:
+        before = self.cursor
         self.cursor = max(0, min(row, len(self._rows) - 1))
         self.refresh()
+        if self._rows and self.cursor != before:
+            self.post_message(self.RowHighlighted(self, self._rows[self.cursor].key))
 
     def action_cursor_down(self) -> None:
         """Line down."""
@@ -121,6 +139,11 @@ class BarList(Widget, can_focus=True):
         if self._rows:
             self.post_message(self.RowOpened(self, self._rows[self.cursor].key))
 
+    def action_toggle_detail(self) -> None:
+        """Ask for the details of the line under the cursor."""
+        if self._rows:
+            self.post_message(self.DetailRequested(self, self._rows[self.cursor].key))
+
     def on_click(self, event: events.Click) -> None:
         """Select a line; go into it on a double click."""
         row = event.get_content_offset(self)
@@ -128,3 +151,16 @@ class BarList(Widget, can_focus=True):
             self._move_to(row.y)
             if event.chain == 2:
                 self.action_open_row()
+
+
+class SortableBarList(BarList):
+    """A bar chart whose lines can be had in several orders."""
+
+    BINDINGS: ClassVar = [b for b in bindings_for(Scope.TABLE) if getattr(b, "id", "") == "table.sort"]
+
+    class SortRequested(Message):
+        """The user wants the lines in another order."""
+
+    def action_sort_column(self) -> None:
+        """Ask for the lines in another order."""
+        self.post_message(self.SortRequested())

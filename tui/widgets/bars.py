@@ -8,7 +8,7 @@ from typing import Final
 
 from textual.content import Content
 
-from tui.fitting import bar, cell_width, pad
+from tui.fitting import bar, cell_width, clip, pad
 from tui.fmt import percent
 from tui.labels import tell_apart, tell_symbols_apart
 from tui.model.names import short_name
@@ -46,6 +46,8 @@ class BarRow:
     """The label is a C++ name, to be shortened as one."""
     part: int | None = None
     """Which part of a `stacked_bar` it is, to be told by the same fill and colour before the label."""
+    sentence: bool = False
+    """The label is a sentence: it is cut at its end, however alike others begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,8 @@ def bar_columns(rows: Sequence[BarRow], width: int) -> BarColumns:
     label = max((cell_width(short_name(row.label) if row.symbol else row.label) for row in rows), default=0)
     swatch = 2 if any(row.part is not None for row in rows) else 0
     room = width - swatch - value - 1 - (share + 1 if share else 0)
+    if all(row.share is None for row in rows):
+        return BarColumns(min(label, max(0, room)) if value or share else max(0, room), 0, value, share)
     # The label comes first: the bar has what is left, and one too short to read leaves it all.
     label = min(label, max(LABEL_LEAST, room - BAR_WISH - 1))
     cells = min(BAR_MOST, room - label - 1)
@@ -88,8 +92,10 @@ def bar_lines(
     """
     names = [plain(row.label, ascii_only=ascii_only) for row in rows]
     symbols = [name for name, row in zip(names, rows, strict=True) if row.symbol]
-    others = [name for name, row in zip(names, rows, strict=True) if not row.symbol]
+    sentences = [name for name, row in zip(names, rows, strict=True) if row.sentence]
+    others = [name for name, row in zip(names, rows, strict=True) if not row.symbol and not row.sentence]
     labels = {
+        **{name: clip(name, columns.label, ascii_only=ascii_only) for name in sentences},
         **tell_apart(others, columns.label, ascii_only=ascii_only),
         **tell_symbols_apart(symbols, columns.label, ascii_only=ascii_only),
     }

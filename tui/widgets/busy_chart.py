@@ -36,7 +36,7 @@ class BusyChart(Widget):
     """Lanes of columns from idle (empty) to busy (full), from the first activity to the last."""
 
     DEFAULT_CSS = """
-    BusyChart { height: auto; padding: 0 2; margin: 0 0 1 0; }
+    BusyChart { height: auto; }
     """
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002

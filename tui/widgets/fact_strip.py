@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bisect
+import itertools
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.content import Content
@@ -20,10 +22,20 @@ if TYPE_CHECKING:
 
     from tui.analysis.dashboard import Fact
 
-COLUMN: Final = 36
-"""Cells that a figure with its label wants."""
+MOST_COLUMNS: Final = 4
+APART: Final = 3
+"""Cells between columns."""
 KEYS: Final = frozenset(
-    {"table.down", "table.up", "table.left", "table.right", "table.top", "table.bottom", "table.open"}
+    {
+        "table.down",
+        "table.up",
+        "table.left",
+        "table.right",
+        "table.top",
+        "table.bottom",
+        "table.open",
+        "table.detail",
+    }
 )
 
 
@@ -32,21 +44,38 @@ class FactStrip(Widget, can_focus=True):
 
     BINDINGS: ClassVar = [binding for binding in bindings_for(Scope.TABLE) if getattr(binding, "id", "") in KEYS]
     DEFAULT_CSS = """
-    FactStrip { height: auto; padding: 0 2; margin: 1 0; }
+    FactStrip { height: auto; }
     """
 
-    class Opened(Message):
-        """The user wants the rows behind a figure."""
-
+    class _OfFact(Message):
         def __init__(self, fact: Fact) -> None:
             super().__init__()
             self.fact = fact
+
+    class Opened(_OfFact):
+        """The user wants the rows behind a figure."""
+
+    class Highlighted(_OfFact):
+        """The cursor is on another figure."""
+
+    class DetailRequested(_OfFact):
+        """The user wants to know what a figure is."""
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
         self._facts: tuple[Fact, ...] = ()
         self._unknown: tuple[Fact, ...] = ()
         self._cursor = 0
+
+    @property
+    def facts(self) -> tuple[Fact, ...]:
+        """The figures that are known."""
+        return self._facts
+
+    @property
+    def current(self) -> Fact | None:
+        """The figure under the cursor."""
+        return self._facts[self._cursor] if self._facts else None
 
     def show(self, facts: Sequence[Fact]) -> None:
         """Show other figures."""
@@ -55,11 +84,26 @@ class FactStrip(Widget, can_focus=True):
         self._cursor = min(self._cursor, max(0, len(self._facts) - 1))
         self.refresh(layout=True)
 
-    def _columns(self, width: int) -> int:
-        return max(1, min(5, width // COLUMN))
+    def _columns(self, width: int) -> list[tuple[int, int]]:
+        """The cells of labels and of values in each column: as many columns as fit."""
+        texts = [(fact.label, self._value(fact)) for fact in self._facts]
+        for number in range(MOST_COLUMNS, 0, -1):
+            height = -(-len(texts) // number)
+            columns = [texts[place : place + height] for place in range(0, len(texts), max(1, height))]
+            widths = [
+                (max(cell_width(label) for label, _ in part), max(cell_width(value) for _, value in part))
+                for part in columns
+            ]
+            if sum(label + 1 + value for label, value in widths) + APART * (len(widths) - 1) <= width:
+                return widths
+        return widths[:1]
+
+    def _value(self, fact: Fact) -> str:
+        ascii_only = bool(getattr(self.app, "ascii_only", False))
+        return format_value(fact.kind, fact.value, ascii_only=ascii_only)
 
     def _lines(self, width: int) -> int:
-        return -(-len(self._facts) // self._columns(width))
+        return -(-len(self._facts) // max(1, len(self._columns(width))))
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """As many lines as the columns need, and those of what is unknown."""
@@ -76,29 +120,29 @@ class FactStrip(Widget, can_focus=True):
     def render(self) -> Content:
         """Read down the columns, left to right."""
         width = self.content_size.width
-        ascii_only = bool(getattr(self.app, "ascii_only", False))
-        cells = width // self._columns(width)
-        label = max((cell_width(fact.label) for fact in self._facts), default=0)
+        columns = self._columns(width)
         height = self._lines(width)
         lines = []
         for row in range(height):
             pieces: list[Content] = []
-            for place in range(row, len(self._facts), height):
+            for place, (label, value) in zip(range(row, len(self._facts), height), columns, strict=False):
                 fact = self._facts[place]
-                value = format_value(fact.kind, fact.value, ascii_only=ascii_only)
                 piece = Content.assemble(
-                    (pad(fact.label, label + 1), "$text-muted"), (pad(value, max(0, cells - label - 3)), "bold")
+                    (pad(fact.label, label + 1), "$text-muted"), (pad(self._value(fact), value, right=True), "bold")
                 )
                 if place == self._cursor and self.has_focus:
                     piece = Content.styled(piece.plain, "$primary reverse")
-                pieces += [piece, Content("  ")]
-            lines.append(Content("").join(pieces))
+                pieces += [piece, Content(" " * APART)]
+            lines.append(Content("").join(pieces[:-1]))
         lines += self._unknown_lines(width)
         return Content("\n").join(lines)
 
     def _move_to(self, place: int) -> None:
+        before = self._cursor
         self._cursor = max(0, min(place, len(self._facts) - 1))
         self.refresh()
+        if self.current is not None and self._cursor != before:
+            self.post_message(self.Highlighted(self.current))
 
     def action_cursor_down(self) -> None:
         """The figure below."""
@@ -131,16 +175,23 @@ class FactStrip(Widget, can_focus=True):
 
     def action_open_row(self) -> None:
         """Go to the rows behind the figure."""
-        if self._facts:
-            self.post_message(self.Opened(self._facts[self._cursor]))
+        if self.current is not None:
+            self.post_message(self.Opened(self.current))
+
+    def action_toggle_detail(self) -> None:
+        """Ask what the figure under the cursor is."""
+        if self.current is not None:
+            self.post_message(self.DetailRequested(self.current))
 
     def on_click(self, event: events.Click) -> None:
         """Select a figure; go to the rows behind it on a double click."""
         at = event.get_content_offset(self)
         if at is None:
             return
-        width = self.content_size.width
-        place = at.x // (width // self._columns(width)) * self._lines(width) + at.y
+        columns = self._columns(self.content_size.width)
+        edges = list(itertools.accumulate(label + 1 + value + APART for label, value in columns))
+        column = min(bisect.bisect_right(edges, at.x), len(columns) - 1)
+        place = column * self._lines(self.content_size.width) + at.y
         if place < len(self._facts):
             self._move_to(place)
             if event.chain == 2:

@@ -35,6 +35,8 @@ KINDS: Final = (
 )
 _ITERATION_FACTS: Final = (
     ("iterations", "iterations", "Iterations", K.COUNT),
+    ("iteration_first", "first", "First iteration", K.NUMBER),
+    ("iteration_last", "last", "Last iteration", K.NUMBER),
     ("iteration_avg_ns", "avg_ns", "Average iteration", K.DURATION),
     ("iteration_std_ns", "std_ns", "Std deviation", K.DURATION),
     ("iteration_median_ns", "median_ns", "Median iteration", K.DURATION),

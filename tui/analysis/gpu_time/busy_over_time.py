@@ -5,14 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 
-from tui.analysis.gpu_time.interval_sets import union_of
+from tui.analysis.gpu_time.interval_sets import EMPTY, IntervalSet, union_of
+from tui.analysis.gpu_time.timelines import timelines
+from tui.analysis.memo import once_per_profile
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tui.model.profile import Profile
+
+
+@once_per_profile("activities", "sessions")
+def busy_stretches(profile: Profile) -> dict[tuple[int, int | None], IntervalSet]:
+    """For each session and GPU when it had work."""
+    return {(line.session, line.device): union_of(line.starts, line.ends) for line in timelines(profile)}
 
 
 def busy_over_time(
@@ -31,18 +38,9 @@ def busy_over_time(
     Returns:
         ``bins`` values of 0 to 1; empty where there is no time to divide.
     """
-    timed = (
-        profile["activities"]
-        .lazy()
-        .filter(pl.col("session") == session, pl.col("device").eq_missing(pl.lit(device, pl.Int32)))
-        .select("start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
-        .drop_nulls()
-        .sort("start_ns")
-        .collect()
-    )
-    if bins <= 0 or last_ns <= first_ns or timed.is_empty():
+    union = busy_stretches(profile).get((session, device), EMPTY)
+    if bins <= 0 or last_ns <= first_ns or not len(union.starts):
         return np.zeros(max(0, bins) if last_ns > first_ns else 0)
-    union = union_of(timed["start_ns"].to_numpy(), timed["end_ns"].to_numpy())
     # Busy time up to a moment is a broken line through the edges of the union: its differences are the bins.
     moments = np.stack((union.starts, union.ends), axis=1).ravel()
     busy = np.stack((union.before, union.before + union.ends - union.starts), axis=1).ravel()

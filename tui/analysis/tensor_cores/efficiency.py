@@ -73,10 +73,15 @@ class TensorCoreUse:
 
         What cannot be told is in neither. None where nothing could use them, or where most cannot be told.
         """
-        known = self.eligible_ns - self._unknown_eligible_ns
+        known = self.eligible_known_ns
         if self.reason or known <= 0 or 2 * self.eligible_unknown_ns > self._perhaps_ns:
             return None
         return 100 * self.eligible_using_ns / known
+
+    @property
+    def eligible_known_ns(self) -> int:
+        """The part of ``eligible_ns`` that can be told to use them or not."""
+        return self.eligible_ns - self._unknown_eligible_ns
 
     @property
     def share_pct(self) -> float | None:

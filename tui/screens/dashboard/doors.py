@@ -1,0 +1,170 @@
+"""Where the figures of the dashboard lead: the rows behind each, already filtered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from tui.analysis.dashboard.uses import Use
+from tui.analysis.gpu_time.breakdown import Category
+from tui.model.columns import ColumnKind
+from tui.model.history import Place
+from tui.model.view import TableState
+from tui.query.write import equals_filter, quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tui.analysis.dashboard import Fact
+    from tui.app import ProftuiApp
+    from tui.screens.base import ViewScreen
+
+    Row = Mapping[str, Any]
+
+KERNELS_ONLY: Final = "(kind=kernel | kind=graph)"
+MEMORY_ONLY: Final = "(kind=memcpy | kind=memset | kind=um)"
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """A view with the rows of a filter alone, or a place in it, or one session in every view."""
+
+    view: str = ""
+    """Empty: the menu of sessions, or the one session."""
+    filter: str = ""
+    cursor: tuple[object, ...] | None = None
+    """The key of the row that the cursor goes to."""
+    place: Place | None = None
+    """How the view is to be arranged, where a filter of its first table does not say it."""
+    session: int | None = None
+    """The session to show."""
+
+    def go(self, program: ProftuiApp) -> None:
+        """Go through it."""
+        if self.view:
+            program.go(self.view, self._arrange)
+        elif self.session is not None:
+            program.choose_session(self.session)
+        else:
+            program.action_sessions_menu()
+
+    def _arrange(self, screen: ViewScreen) -> None:
+        if self.place is not None:
+            screen.restore(self.place)
+            return
+        while screen.leave_level():
+            pass
+        if screen.table is None:
+            return
+        screen.filter_table(self.filter)
+        if self.cursor is not None:
+            screen.table.state = replace(screen.table.state, cursor_key=self.cursor)
+
+
+def door_of_fact(fact: Fact) -> Door:
+    """To the rows that a figure is worked out from."""
+    match fact.name:
+        case "api_ns" | "api_calls":
+            return Door("api-calls")
+        case "tc_efficiency_pct" | "tc_share_pct":
+            return Door("kernels", f"{KERNELS_ONLY} uses_tensor_core=yes")
+        case "tc_unknown_pct":
+            return Door("kernels", f"{KERNELS_ONLY} uses_tensor_core=?")
+        case "kernel_ns" | "launches" | "kernels":
+            return Door("kernels", "kind=kernel")
+        case "busy_pct" | "busy_ns" | "idle_ns" | "span_ns":
+            return Door("gpus")
+        case "iteration_p95_ns":
+            return Door("iterations", f"duration_ns>={fact.value}ns")
+        case name if name.startswith("iteration"):
+            return Door("iterations")
+        case _:
+            return Door("kernels")
+
+
+def door_of_finding(row: Row) -> Door:
+    """To a finding among all findings."""
+    return Door("expert-systems", cursor=(row["state"], row["rule"], row["problem"], row["session"]))
+
+
+def door_of_category(category: str, *, with_api: bool, with_ops: bool) -> Door | None:
+    """To what wall time was used for; what is no GPU work and no call has no rows of its own.
+
+    Args:
+        category: One of `Category`.
+        with_api: There are API calls to show.
+        with_ops: There are ops to show.
+    """
+    match category:
+        case Category.TENSOR_CORES:
+            return Door("kernels", f"{KERNELS_ONLY} uses_tensor_core=yes")
+        case Category.OTHER_KERNELS:
+            return Door("kernels", f"{KERNELS_ONLY} uses_tensor_core=no")
+        case Category.UNKNOWN_KERNELS:
+            return Door("kernels", f"{KERNELS_ONLY} uses_tensor_core=?")
+        case Category.MEMORY:
+            return Door("kernels", MEMORY_ONLY)
+        case Category.CPU if with_ops:
+            return Door("ops-and-kernels")
+        case Category.CPU if with_api:
+            return Door("api-calls")
+    return None
+
+
+def door_of_use(use: str) -> Door:
+    """To the GPU work of a use."""
+    return Door(
+        "kernels",
+        {
+            Use.TENSOR_CORES: f"{KERNELS_ONLY} uses_tensor_core=yes",
+            Use.OTHER_KERNELS: f"{KERNELS_ONLY} uses_tensor_core=no",
+            Use.UNKNOWN_KERNELS: f"{KERNELS_ONLY} uses_tensor_core=?",
+            Use.MEMCPY: "kind=memcpy",
+            Use.MEMSET: "kind=memset",
+            Use.UNIFIED_MEMORY: "kind=um",
+        }[Use(use)],
+    )
+
+
+def door_of_op(row: Row) -> Door:
+    """To an op with its kernels."""
+    return Door("ops-and-kernels", equals_filter("op", row["op"], ColumnKind.TEXT))
+
+
+def door_of_group(row: Row, *, rest: str) -> Door:
+    """To the ops of a kind of work, among others that they do; of the rest to all."""
+    return Door("ops-and-kernels", "" if row["group"] == rest else f"group:{quoted(row['group'])}")
+
+
+def door_of_name(view: str, row: Row) -> Door:
+    """To a kernel or an API function."""
+    return Door(view, equals_filter("name", row["name"], ColumnKind.SYMBOL))
+
+
+def door_of_copies(row: Row) -> Door:
+    """To the copies of a direction."""
+    return Door("kernels", " ".join(part for part in (f"kind={row['kind']}", row["copy_kind"]) if part))
+
+
+def door_of_gpu(row: Row) -> Door:
+    """To a GPU of a session."""
+    device = equals_filter("device", row["device"], ColumnKind.NUMBER)
+    return Door("gpus", f"session={row['session']} {device}")
+
+
+def door_of_gap(row: Row) -> Door:
+    """To the launch that came after an idle gap, whose kernel is the one that is selected."""
+    kernels = TableState(cursor_key=(row["session"], row["after_kind"], row["after"]))
+    launches = TableState(cursor_key=(row["session"], row["activity"]))
+    return Door("kernels", place=Place("kernels", "launches", (("kernels", kernels), ("launches", launches))))
+
+
+def door_of_iteration(row: Row) -> Door:
+    """To one iteration among all."""
+    return Door("iterations", f"iteration={row['iteration']} session={row['session']}")
+
+
+def door_of_layers(row: Row) -> Door:
+    """To the layers of a phase and executor."""
+    columns = [column for column in ("phase", "executor") if row[column]]
+    return Door("layers", " ".join(equals_filter(column, row[column], ColumnKind.TEXT) for column in columns))

@@ -1,0 +1,124 @@
+"""Lines of the panels about the input: sessions, layers, what the tool says, issues, files, the system."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tui.analysis.issues import issues
+from tui.analysis.layers import layer_totals
+from tui.analysis.sessions import session_times
+from tui.analysis.summaries import other_summaries
+from tui.fmt import count, duration, format_value, metric
+from tui.screens.dashboard.doors import Door, door_of_layers
+from tui.screens.dashboard.panels import Entry, fraction
+from tui.widgets.bars import BarRow
+
+if TYPE_CHECKING:
+    from tui.analysis.dashboard import Dashboard
+    from tui.model.profile import Profile
+
+SESSION_ROWS: Final = 6
+"""Sessions that the dashboard shows; the menu of sessions shows all."""
+ISSUE_ROWS: Final = 3
+"""Issues that the dashboard spells out; the view behind them shows all."""
+
+
+def session_entries(whole: Profile, *, ascii_only: bool) -> list[Entry]:
+    """The sessions with most GPU time, in order; the last line leads to all."""
+    times = session_times(whole)
+    most = times["gpu_ns"].max()
+    largest = times.sort("gpu_ns", descending=True, nulls_last=True, maintain_order=True).head(SESSION_ROWS)
+    entries = [
+        Entry(
+            BarRow(
+                str(row["session"]),
+                " ".join(part for part in (str(row["session"]), row["rank_words"] or "", row["label"]) if part),
+                fraction(row["gpu_ns"], most),
+                duration(row["gpu_ns"], ascii_only=ascii_only)
+                if row["gpu_ns"] is not None
+                else str(row["holds"]).partition(",")[0],
+            ),
+            Door(session=row["session"]),
+            row,
+        )
+        for row in largest.sort("session").iter_rows(named=True)
+    ]
+    if times.height > len(entries):
+        entries.append(Entry(BarRow("all", f"and {times.height - len(entries)} shorter ones", None, "S: all"), Door()))
+    return entries
+
+
+def layer_entries(profile: Profile, *, ascii_only: bool) -> list[Entry]:
+    """The time of all layers by phase and executor; where it was predicted as well, that too."""
+    totals = layer_totals(profile)
+    most = max((value for value in totals["measured_ns"] if value is not None), default=None)
+    entries = []
+    for row in totals.iter_rows(named=True):
+        known = row["measured_ns"] is not None
+        figures = duration(row["measured_ns"], ascii_only=ascii_only) if known else "not measured"
+        if row["predicted_ns"] is not None:
+            figures += f"  predicted {duration(row['predicted_ns'], ascii_only=ascii_only)}"
+        label = f"{row['phase']}, {row['executor']}"
+        entries.append(
+            Entry(BarRow(label, label, fraction(row["measured_ns"], most), figures), door_of_layers(row), row)
+        )
+    return entries
+
+
+def tool_entries(board: Dashboard, *, ascii_only: bool) -> list[Entry]:
+    """What the recording tool says itself: its figures, then its findings, apart from ours."""
+    door = Door("tool-report")
+    entries = []
+    for row in board.tool_says.iter_rows(named=True):
+        value = row["tool_value"]
+        share = value / 100 if row["unit"] == "%" and value is not None else None
+        figure = metric(value, row["unit"], ascii_only=ascii_only) if value is not None else ""
+        entries.append(Entry(BarRow(str(row["number"]), row["tool_name"] or "", share, figure), door, row))
+    if entries and board.tool_rows > len(entries):
+        more = f"and {count(board.tool_rows - len(entries))} more"
+        entries.append(Entry(BarRow("more", more, None, ""), door))
+    return entries
+
+
+def input_entries(board: Dashboard, profile: Profile) -> list[Entry]:
+    """What else there is to look at: issues, metrics, other summaries, the log."""
+    entries = []
+    if board.left_out:
+        entries.append(Entry(BarRow("left-out", "replayed kernels are left out", None, "see System"), Door("metrics")))
+    if counts := [f"{count(number)} {severity}" for severity, number in board.issues.items() if number]:
+        entries.append(Entry(BarRow("issues", f"issues: {', '.join(counts)}", None, ""), Door("issues")))
+    # The gravest in words: where a log holds no times, they are what there is to know.
+    for place, row in enumerate(issues(profile).head(ISSUE_ROWS).iter_rows(named=True)):
+        line = f"line {count(row['line'])}" if row["line"] is not None else ""
+        words = ": ".join(part for part in (row["reason"], row["text"]) if part)
+        told = BarRow(f"issue {place}", f"  {words}", None, line, sentence=True)
+        entries.append(Entry(told, Door("issues"), row))
+    if metrics := profile["metrics"].height:
+        entries.append(Entry(BarRow("metrics", "metrics and events", None, f"{count(metrics)} rows"), Door("metrics")))
+    if others := other_summaries(profile).height:
+        told = BarRow("summaries", "other summaries", None, f"{count(others)} rows")
+        entries.append(Entry(told, Door("summaries")))
+    for source, text in list(profile.texts.items())[:1]:
+        told = BarRow("log", f"log: {source.rsplit('/', 1)[-1]}", None, f"{count(text.line_count)} lines")
+        entries.append(Entry(told, Door("log")))
+    return entries
+
+
+def system_lines(board: Dashboard, *, ascii_only: bool) -> list[tuple[str, str, str]]:
+    """Labels and values of the system, the GPUs first."""
+    lines = []
+    for row in board.devices.iter_rows(named=True):
+        facts = []
+        if row["compute_capability"]:
+            facts.append(f"cc {row['compute_capability']}")
+        if row["sm_count"]:
+            facts.append(f"{row['sm_count']} SMs")
+        if row["facts_source"] == "table":
+            facts.append("by its name")
+        lines.append(
+            (f"GPU {row['device'] if row['device'] is not None else '?'}", row["name"] or "unknown", ", ".join(facts))
+        )
+    lines += [(fact.label, format_value(fact.kind, fact.value, ascii_only=ascii_only), "") for fact in board.system]
+    if board.left_out:
+        lines.append(("Left out", board.left_out, ""))
+    return list(dict.fromkeys(lines))

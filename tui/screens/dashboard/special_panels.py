@@ -1,0 +1,68 @@
+"""Panels that have more than lines: sentences above, or a chart below them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual.content import Content
+from textual.widgets import Static
+
+from tui.screens.dashboard.panels import ChartPanel
+from tui.text import plain
+from tui.widgets.busy_chart import BusyChart
+from tui.widgets.times_chart import TimesChart
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from textual.widget import Widget
+
+    from tui.analysis.dashboard.times import IterationCourse
+    from tui.widgets.busy_chart import BusyLane
+
+
+class AdvicePanel(ChartPanel):
+    """Where to begin, above the gravest findings."""
+
+    DEFAULT_CSS = """
+    AdvicePanel .guidance { height: auto; text-style: bold; }
+    """
+
+    def above(self) -> Sequence[Widget]:
+        """The sentence."""
+        return [Static(classes="guidance")]
+
+    def say(self, guidance: str) -> None:
+        """Say where to begin, or why nothing can be said."""
+        self.query_one(".guidance", Static).update(Content(plain(guidance)))
+        self.query_one(".guidance").display = bool(guidance)
+        self.display = bool(guidance or self.entries)
+
+
+class IterationsPanel(ChartPanel):
+    """The times of the iterations of one session as columns, above what stands out."""
+
+    def above(self) -> Sequence[Widget]:
+        """The chart."""
+        return [TimesChart()]
+
+    def show_course(self, course: IterationCourse | None) -> None:
+        """Draw the iterations of a session."""
+        times = course.times if course is not None else None
+        if times is None or times.is_empty():
+            self.query_one(TimesChart).show([], first="", last="")
+            return
+        numbers = times["iteration"]
+        self.query_one(TimesChart).show(times["duration_ns"].to_list(), first=str(numbers[0]), last=str(numbers[-1]))
+
+
+class UtilisationPanel(ChartPanel):
+    """Busy time over time, below the shares."""
+
+    def compose(self) -> Iterable[Widget]:
+        """The chart."""
+        yield BusyChart(id="busy")
+
+    def show_lanes(self, lanes: Sequence[BusyLane], span_ns: int) -> None:
+        """Draw GPUs over the same span of time."""
+        self.query_one(BusyChart).show(lanes, span_ns)

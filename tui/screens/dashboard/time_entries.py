@@ -1,0 +1,234 @@
+"""Lines of the panels about the course of time: wall time, utilisation, iterations, idle gaps, findings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from tui.analysis.gpu_time.breakdown import Category
+from tui.fmt import count, duration
+from tui.model.names import short_name
+from tui.screens.dashboard.doors import (
+    Door,
+    door_of_category,
+    door_of_finding,
+    door_of_gap,
+    door_of_gpu,
+    door_of_iteration,
+)
+from tui.screens.dashboard.panels import Entry, aligned, fraction
+from tui.widgets.bars import BarRow
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import polars as pl
+
+    from tui.analysis.dashboard.advice import Advice
+    from tui.analysis.dashboard.times import IterationCourse
+    from tui.model.profile import Profile
+
+SIGNS: Final = {"error": "!!", "warning": "!", "info": "i"}
+"""How grave a finding is, where there is no room for words; what has no severity is the tool's."""
+TOOLS_OWN: Final = ">"
+
+
+def finding_entries(advice: Advice, *, several: bool, ascii_only: bool) -> list[Entry]:
+    """The gravest findings in words."""
+    lines = []
+    for row in advice.gravest.iter_rows(named=True):
+        sign = SIGNS.get(row["severity"] or "", TOOLS_OWN)
+        where = f"session {row['session']}: " if several and row["session"] is not None else ""
+        label = f"{sign:2} {row['rule'] or row['tool'] or '':3} {where}{row['problem']}"
+        cost = duration(row["cost_ns"], ascii_only=ascii_only) if row["cost_ns"] is not None else ""
+        lines.append(
+            Entry(
+                BarRow(f"{row['rule']} {row['problem']}", label, None, cost, sentence=True),
+                door_of_finding(row),
+                {name: row[name] for name in ("severity", "recommendation", "cost_basis", "session")},
+            )
+        )
+    return lines
+
+
+def wall_entries(rows: pl.DataFrame, profile: Profile, *, ascii_only: bool) -> list[Entry]:
+    """What the wall time of one session was used for; what cannot be told has no line."""
+    known = rows.drop_nulls("time_ns")
+    most = known["time_ns"].max()
+    with_ops, with_api = profile["ops"].height > 0, profile["api_calls"].height > 0
+    return [
+        Entry(
+            BarRow(
+                row["category"],
+                row["category"],
+                fraction(row["time_ns"], most),
+                duration(row["time_ns"], ascii_only=ascii_only),
+                row["wall_pct"],
+                part=place,
+            ),
+            door_of_category(row["category"], with_api=with_api, with_ops=with_ops) if row["time_ns"] else None,
+            {**row, "total_ns": row["time_ns"]},
+        )
+        for place, row in enumerate(known.iter_rows(named=True))
+    ]
+
+
+def wall_note(rows: pl.DataFrame, *, ascii_only: bool) -> str:
+    """The wall time, and which of its uses cannot be told."""
+    if rows.is_empty():
+        return ""
+    untold = rows.filter(rows["time_ns"].is_null())["category"].to_list()
+    whole = f"of {duration(rows['wall_ns'][0], ascii_only=ascii_only)}"
+    return f"{whole}; not told: {', '.join(untold)}" if untold else whole
+
+
+def wall_of_sessions(rows: pl.DataFrame, *, ascii_only: bool) -> list[Entry]:
+    """How much of its wall time each session had GPU work; the rest is in the view of that session."""
+    gpu = {str(c) for c in (Category.TENSOR_CORES, Category.OTHER_KERNELS, Category.UNKNOWN_KERNELS, Category.MEMORY)}
+    entries = []
+    for (session,), part in rows.partition_by("session", as_dict=True, maintain_order=True).items():
+        on_gpu = int(part.filter(part["category"].is_in(gpu))["time_ns"].sum())
+        wall = part["wall_ns"][0]
+        entries.append(
+            Entry(
+                BarRow(
+                    str(session),
+                    f"session {session}: GPU work",
+                    fraction(on_gpu, wall),
+                    f"of {duration(wall, ascii_only=ascii_only)}",
+                    100 * on_gpu / wall if wall else None,
+                ),
+                Door(session=int(str(session))),
+                {"session": session, "wall_ns": wall},
+            )
+        )
+    return entries
+
+
+def utilisation_entries(devices: pl.DataFrame, *, several_sessions: bool, ascii_only: bool) -> list[Entry]:
+    """Busy time of each GPU; of a single one its idle time as well."""
+    known = devices.drop_nulls("busy_ns")
+    entries = []
+    for row in known.iter_rows(named=True):
+        name = f"GPU {row['device'] if row['device'] is not None else '?'}"
+        if several_sessions:
+            name = f"session {row['session']} {name}"
+        parts = [("busy", "busy_ns", row["busy_pct"])]
+        if known.height == 1:
+            parts.append(("idle", "idle_ns", 100 - row["busy_pct"] if row["busy_pct"] is not None else None))
+        entries += [
+            Entry(
+                BarRow(
+                    f"{name} {word}",
+                    f"{name} {word}",
+                    fraction(share, 100),
+                    duration(row[column], ascii_only=ascii_only),
+                    share,
+                ),
+                door_of_gpu(row),
+                {name: row[name] for name in ("session", "device", "busy_ns", "idle_ns", "busy_pct")},
+                "busy_pct" if column == "busy_ns" else "idle_ns",
+            )
+            for word, column, share in parts
+        ]
+    return entries
+
+
+def iteration_entries(courses: Sequence[IterationCourse], *, ascii_only: bool) -> list[Entry]:
+    """Of one session the longest and shortest iteration and the steady stretch; of several the mean of each."""
+    if len(courses) != 1:
+        return _means(courses, ascii_only=ascii_only)
+    times = courses[0].times.sort("duration_ns", descending=True, maintain_order=True)
+    most = times["duration_ns"][0]
+    ends = [("longest", times.row(0, named=True)), ("shortest", times.row(-1, named=True))]
+    entries = [
+        Entry(
+            BarRow(
+                word,
+                f"{word}: iteration {row['iteration']}",
+                fraction(row["duration_ns"], most),
+                duration(row["duration_ns"], ascii_only=ascii_only),
+            ),
+            door_of_iteration(row),
+            row,
+        )
+        for word, row in ends[: times.height]
+    ]
+    spread: dict[str, Any] = courses[0].spread
+    if spread["steady_first"] is not None and spread["steady_iterations"] < times.height:
+        first, last, mean = spread["steady_first"], spread["steady_last"], spread["steady_avg_ns"]
+        entries.append(
+            Entry(
+                BarRow(
+                    "steady",
+                    f"steady: {first} to {last}, mean",
+                    fraction(mean, most),
+                    duration(mean, ascii_only=ascii_only),
+                ),
+                Door("iterations", f"iteration>={first} iteration<={last}"),
+                {"iterations": spread["steady_iterations"], "avg_ns": mean},
+            )
+        )
+    return entries
+
+
+def _means(courses: Sequence[IterationCourse], *, ascii_only: bool) -> list[Entry]:
+    spreads: list[dict[str, Any]] = [course.spread for course in courses]
+    most = max((spread["avg_ns"] for spread in spreads), default=None)
+    sign = "x" if ascii_only else "×"
+    figures = aligned(
+        [f"{count(spread['iterations'])} {sign}" for spread in spreads],
+        [duration(spread["avg_ns"], ascii_only=ascii_only) for spread in spreads],
+    )
+    return [
+        Entry(
+            BarRow(
+                str(spread["session"]),
+                f"session {spread['session']}: mean",
+                fraction(spread["avg_ns"], most),
+                figure,
+            ),
+            Door("iterations", f"session={spread['session']}"),
+            spread,
+        )
+        for spread, figure in zip(spreads, figures, strict=True)
+    ]
+
+
+def iteration_note(courses: Sequence[IterationCourse]) -> str:
+    """How many there are, and how they are known."""
+    if len(courses) != 1:
+        return ""
+    spread = courses[0].spread
+    how = {"recorded": "", "found": ", found", "key": ", by key"}.get(courses[0].source, "")
+    return f"{spread['iterations']}: {spread['first']} to {spread['last']}{how}"
+
+
+def gap_entries(rows: pl.DataFrame, *, several: bool, ascii_only: bool) -> list[Entry]:
+    """The longest idle gaps: what came after, and what the CPU did meanwhile."""
+    if rows.is_empty():
+        return []
+    most = rows["duration_ns"].max()
+    arrow = " > " if ascii_only else " → "
+    return [
+        Entry(
+            BarRow(
+                f"{row['session']} {row['activity']}",
+                f"{_place(row) if several else ''}{row['host'] or ''}{arrow}{_work(row['after'])}",
+                fraction(row["duration_ns"], most),
+                duration(row["duration_ns"], ascii_only=ascii_only),
+                row["span_pct"],
+            ),
+            door_of_gap(row),
+            row,
+        )
+        for row in rows.iter_rows(named=True)
+    ]
+
+
+def _work(name: object) -> str:
+    """A kernel without its namespaces and parameters."""
+    return short_name(str(name)).rpartition("::")[2]
+
+
+def _place(row: dict[str, Any]) -> str:
+    return f"s{row['session']} GPU {row['device'] if row['device'] is not None else '?'} "

@@ -1,0 +1,204 @@
+"""Lines of the panels about work: ops, kernels, kinds of work, tensor cores, copies, API calls."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from tui.analysis.dashboard import ORDERS, REST, top
+from tui.analysis.ops.rules import UNKNOWN
+from tui.fmt import count, duration, rate, size
+from tui.screens.dashboard.doors import (
+    KERNELS_ONLY,
+    Door,
+    door_of_copies,
+    door_of_group,
+    door_of_name,
+    door_of_op,
+    door_of_use,
+)
+from tui.screens.dashboard.panels import Entry, aligned, fraction
+from tui.widgets.bars import BarRow
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import polars as pl
+
+    from tui.analysis.dashboard import Dashboard
+
+USES: Final = "T"
+"""The sign of what uses tensor cores."""
+COULD: Final = "t"
+"""The sign of what could and does not."""
+UNKNOWN_DIRECTION: Final = "unknown direction"
+UNCLAIMED: Final = "unknown: no rule claims it"
+ORDER_WORDS: Final = dict(zip(ORDERS, ("time", "calls", "average"), strict=True))
+
+
+def op_entries(board: Dashboard, order: str, *, ascii_only: bool) -> list[Entry]:
+    """The first ops in an order."""
+    return _top_entries(top(board.ops, order), order, "op", door_of_op, ascii_only=ascii_only)
+
+
+def kernel_entries(board: Dashboard, order: str, *, ascii_only: bool) -> list[Entry]:
+    """The first kernels in an order."""
+
+    def door(row: dict[str, Any]) -> Door:
+        return door_of_name("kernels", row)
+
+    return _top_entries(top(board.kernels, order), order, "name", door, ascii_only=ascii_only)
+
+
+def _top_entries(
+    rows: pl.DataFrame, order: str, label: str, door: Callable[[dict[str, Any]], Door], *, ascii_only: bool
+) -> list[Entry]:
+    """Calls, the figure that they are in order of (the total, where that is calls), and the sign of tensor cores."""
+    shown = order if order != "calls" else "total_ns"
+    most = rows[order].max()
+    records = list(rows.iter_rows(named=True))
+    figures = aligned(
+        *([[_sign(row) for row in records]] if any(map(_sign, records)) else []),
+        [f"{count(row['calls'])}{'x' if ascii_only else '×'}" for row in records],
+        [duration(row[shown], ascii_only=ascii_only) for row in records],
+    )
+    return [
+        Entry(
+            BarRow(
+                f"{row[label]} {row.get('op_source', '')}",
+                str(row[label]),
+                fraction(row[order], most),
+                figure,
+                row["time_pct"],
+                symbol=label == "name",
+            ),
+            door(row),
+            row,
+        )
+        for row, figure in zip(records, figures, strict=True)
+    ]
+
+
+def _sign(row: dict[str, Any]) -> str:
+    return USES if row.get("uses_tensor_core") else COULD if row.get("tc_eligible") else ""
+
+
+def ops_note(board: Dashboard) -> str:
+    """Where the ops are from."""
+    if not board.ops_recorded:
+        return "inferred from kernel names"
+    if not board.ops_inferred:
+        return "recorded, GPU self time"
+    return f"recorded in {board.ops_recorded} of {board.ops_recorded + board.ops_inferred} sessions"
+
+
+def split_entries(board: Dashboard, *, ascii_only: bool) -> list[Entry]:
+    """GPU time by kind of work."""
+    return _parts(
+        board.split,
+        "group",
+        lambda row: door_of_group(row, rest=REST),
+        ascii_only=ascii_only,
+        words={UNKNOWN: UNCLAIMED},
+    )
+
+
+def use_entries(board: Dashboard, *, ascii_only: bool) -> list[Entry]:
+    """GPU time by what it went into."""
+    return _parts(board.gpu_uses, "use", lambda row: door_of_use(row["use"]), ascii_only=ascii_only)
+
+
+def _parts(
+    rows: pl.DataFrame,
+    label: str,
+    door: Callable[[dict[str, Any]], Door],
+    *,
+    ascii_only: bool,
+    words: dict[str, str] | None = None,
+) -> list[Entry]:
+    """Parts of a whole, to be told apart by their fills."""
+    most = rows["total_ns"].max()
+    return [
+        Entry(
+            BarRow(
+                row[label],
+                (words or {}).get(row[label], row[label]),
+                fraction(row["total_ns"], most),
+                duration(row["total_ns"], ascii_only=ascii_only),
+                row["time_pct"],
+                part=place,
+            ),
+            door(row),
+            row,
+        )
+        for place, row in enumerate(rows.iter_rows(named=True))
+    ]
+
+
+def tensor_core_entries(board: Dashboard, *, ascii_only: bool) -> list[Entry]:
+    """The two figures that tools call by nearly the same name, each with what it is a share of."""
+    use, facts = board.tensor_cores, {fact.name: fact for fact in board.performance}
+    of = (
+        ("tc_efficiency_pct", "DLProf efficiency", use.eligible_using_ns, use.eligible_known_ns),
+        ("tc_share_pct", "TensorBoard share", use.using_ns, use.kernel_ns - use.unknown_ns),
+        ("tc_unknown_pct", "unknown", use.unknown_ns, use.kernel_ns),
+    )
+    known = [(*line, value) for line in of if (value := getattr(facts.get(line[0]), "value", None)) is not None]
+    figures = [
+        f"{duration(part, ascii_only=ascii_only)} of {duration(whole, ascii_only=ascii_only)}"
+        for _, _, part, whole, _ in known
+    ]
+    return [
+        Entry(
+            BarRow(name, label, value / 100, figure, value),
+            Door("kernels", f"{KERNELS_ONLY} uses_tensor_core={'?' if name == 'tc_unknown_pct' else 'yes'}")
+            if part
+            else None,
+            {"total_ns": part, "why": facts[name].source},
+            name,
+        )
+        for (name, label, part, _whole, value), figure in zip(known, figures, strict=True)
+    ]
+
+
+def tensor_core_note(board: Dashboard) -> str:
+    """Why there is nothing to tell; else what the figures are shares of."""
+    if board.tensor_cores.reason:
+        return board.tensor_cores.reason
+    return "time in them: of work that could, of all kernels"
+
+
+def copy_entries(board: Dashboard, *, ascii_only: bool) -> list[Entry]:
+    """Copies by direction."""
+    most = board.copies["total_ns"].max()
+    records = list(board.copies.iter_rows(named=True))
+    columns = [
+        [size(row["size_bytes"], ascii_only=ascii_only) if row["size_bytes"] is not None else "" for row in records],
+        [duration(row["total_ns"], ascii_only=ascii_only) for row in records],
+        [rate(row["throughput"], ascii_only=ascii_only) if row["throughput"] is not None else "" for row in records],
+    ]
+    figures = aligned(*(column for column in columns if any(column)))
+    sign = "x" if ascii_only else "×"
+    return [
+        Entry(
+            BarRow(
+                f"{row['kind']} {row['copy_kind']}",
+                f"{_direction(row)} {sign}{count(row['calls'])}",
+                fraction(row["total_ns"], most),
+                figure,
+            ),
+            door_of_copies(row),
+            row,
+        )
+        for row, figure in zip(records, figures, strict=True)
+    ]
+
+
+def _direction(row: dict[str, Any]) -> str:
+    return f"{'unified memory ' if row['kind'] == 'um' else ''}{row['copy_kind'] or UNKNOWN_DIRECTION}"
+
+
+def api_entries(board: Dashboard, *, ascii_only: bool) -> list[Entry]:
+    """API functions by time."""
+    return _top_entries(
+        board.top_api, ORDERS[0], "name", lambda row: door_of_name("api-calls", row), ascii_only=ascii_only
+    )
