@@ -11,10 +11,11 @@ from tui.analysis.durations import total
 from tui.analysis.iterations.work import activities_of_iteration, as_launches, slowest_iteration
 from tui.analysis.ops.rules import classify, op_rules
 from tui.analysis.ops.tables import op_name
-from tui.analysis.ops.tree import NONE, rows_of_ops
+from tui.analysis.ops.tree import rows_of_ops
 from tui.analysis.ops.work import op_classes, recorded_sessions, why_without_op
 from tui.analysis.tensor_cores.verdicts import with_verdicts
 from tui.model.columns import COLUMNS, columns
+from tui.model.forest import NONE
 from tui.model.view import TableSpec
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def ops_of_iteration(profile: Profile, *, session: int, iteration: int | None) -
             pl.when(any_known).then(pl.col("duration_ns").filter(is_kernel & uses).sum()).alias("tc_ns"),
         )
         .with_columns(
-            pl.lit(session, pl.UInt32).alias("session"),
+            pl.lit(session).cast(pl.UInt32, strict=False).alias("session"),
             pl.lit(iteration, pl.Int32).alias("iteration"),
             pl.when(pl.col("gpu_ns").sum() > 0).then(100 * pl.col("gpu_ns") / pl.col("gpu_ns").sum()).alias("time_pct"),
         )
