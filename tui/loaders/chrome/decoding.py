@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
@@ -53,6 +53,7 @@ class _Sorted:
     """The complete ones: which of all events they are."""
     complete: Rows
     instants: Rows
+    flows_at: Ints
     flows: Rows
     names: list[tuple[str | None, str | None, str, str]]
 
@@ -94,13 +95,17 @@ class Decoder:
             decoder: msgspec.json.Decoder[Any] = self._exact_of_each if self._is_exact else self._of_each
             events = each_of(decoder, found.others)
             others = self._sorted(events, found.lines[found.others_at], texts, tally)
+            flows = found.flows.rows(found.lines, texts)
             complete = self._heads.rows(found.heads, found.start_ns, found.duration_ns, found.lines[found.at], texts)
-            complete.args = self._arguments(complete, found.args, texts)
+            complete.args = [
+                values
+                for decoder, rows in self._by_category(complete, texts)
+                for values in decoder.decode_lined(found.args.of(rows), rows, texts)
+            ]
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, NotProvenError):
             return None
-        if len(others.complete):
-            complete = merged((complete, others.complete), (found.at, found.others_at[others.at]))
-        others.complete = complete
+        others.complete = merged((complete, others.complete), (found.at, found.others_at[others.at]))
+        others.flows = merged((flows, others.flows), (found.flows.at, found.others_at[others.flows_at]))
         return _piece(others, texts, tally, len(found.lines), found.newlines)
 
     def _of_text(self, data: bytes) -> Piece | None:
@@ -151,14 +156,14 @@ class Decoder:
         complete.args = self._arguments(complete, [args[index] for index in complete_at.tolist()], texts)
         at, instants = rows_of(INSTANT_EVENT)
         instants.args = self._arguments(instants, [args[index] for index in at.tolist()], texts)
-        at, flows = rows_of(FLOW_EVENT)
-        flows.phase = codes_of([phase[index] for index in at.tolist()], texts, len(at))
-        flows.number = integers_of([ids[index] for index in at.tolist()])
+        flows_at, flows = rows_of(FLOW_EVENT)
+        flows.phase = codes_of([phase[index] for index in flows_at.tolist()], texts, len(flows_at))
+        flows.number = integers_of([ids[index] for index in flows_at.tolist()])
         names = [named for index in np.flatnonzero(kind == NAME).tolist() for named in _named(events[index])]
         for index in np.flatnonzero(kind == OTHER).tolist():
             if phase[index] is not None or name[index] is not None:
                 tally.add(Odd.PHASE, line=None if lines is None else int(lines[index]))
-        return _Sorted(complete_at, complete, instants, flows, names)
+        return _Sorted(complete_at, complete, instants, flows_at, flows, names)
 
     def _arguments(self, rows: Rows, args: Sequence[Raw | bytes], texts: Texts) -> list[Values]:
         """The wanted arguments of events.
@@ -169,7 +174,14 @@ class Decoder:
             RecursionError: They are nested too deep.
             NotProvenError: They are not the arguments of one event each.
         """
-        found: list[Values] = []
+        return [
+            values
+            for decoder, own in self._by_category(rows, texts)
+            for values in decoder.decode([args[index] for index in own.tolist()], own, texts)
+        ]
+
+    def _by_category(self, rows: Rows, texts: Texts) -> Iterator[tuple[ArgsDecoder, Ints]]:
+        """The rows of each category, and what decodes their arguments."""
         for code in np.unique(rows.cat).tolist() if self._args else ():
             cat = None if code == NO_TEXT else texts.all[code]
             decoder = self._of_category.get(cat)
@@ -177,9 +189,7 @@ class Decoder:
                 decoder = ArgsDecoder(self._args)
                 if len(self._of_category) < _MOST_CATEGORIES:
                     self._of_category[cat] = decoder
-            own = np.flatnonzero(rows.cat == code)
-            found += decoder.decode([args[index] for index in own.tolist()], own, texts)
-        return found
+            yield decoder, np.flatnonzero(rows.cat == code)
 
     def _ns(self, times: Sequence[Any], *, are_durations: bool = False) -> Ints:
         if self._is_exact:

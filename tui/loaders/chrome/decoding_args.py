@@ -11,6 +11,7 @@ from msgspec import Raw
 
 from tui.loaders.chrome.event import each_of
 from tui.loaders.chrome.gathering import GatheredArgs, integer_of, number_of
+from tui.loaders.chrome.patterns import Keys, Pattern
 from tui.loaders.chrome.pieces import NO_TEXT, Texts, Values
 from tui.loaders.chrome.times import NULL
 from tui.loaders.chrome.trace import Arg, ArgKind
@@ -18,12 +19,20 @@ from tui.loaders.chrome.trace import Arg, ArgKind
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from tui.loaders.chrome.lined import Args
+
     Ints = npt.NDArray[np.int64]
 
 _MOST_KEYS: Final = 200
 """Arguments of a category; one with more is read without types."""
 _MOST_LESSONS: Final = 50
 """How often the types of a category may turn out to be others."""
+_LEAST_ROWS: Final = 16
+"""Fewer are not worth a pattern."""
+_MOST_PATTERNS: Final = 24
+_MOST_NEW_PATTERNS: Final = 4
+"""For each text."""
+_MOST_KNOWN_BYTES: Final = 16 << 20
 _ABSENT: Final = Raw(b"")
 
 _ANY: Final = msgspec.json.Decoder(Raw)
@@ -39,13 +48,52 @@ class ArgsDecoder:
 
     def __init__(self, args: Sequence[Arg]) -> None:
         self._args = args
-        self._wanted = {key: (column, place) for column, arg in enumerate(args) for place, key in enumerate(arg.keys)}
+        self._keys = Keys(args)
+        self._wanted = self._keys.places
+        self._patterns: list[Pattern] = []
+        self._known = Texts()
+        """The texts of all patterns."""
         self._types: dict[str, Any] = {}
         """Every key seen."""
         self._decoder: msgspec.json.Decoder[Any] | None = None
         self._fields: list[tuple[str, int]] = []
         """The wanted keys, and which fields of the structure they are."""
         self._lessons = 0
+
+    def decode_lined(self, args: Args, rows: Ints, texts: Texts) -> list[Values]:
+        """What the events in these rows have of the wanted arguments, of which it is known where they lie.
+
+        Raises:
+            As `decode`.
+        """
+        found: list[Values] = []
+        if sum(pattern.size_bytes for pattern in self._patterns) > _MOST_KNOWN_BYTES:
+            self._patterns, self._known = [], Texts()
+        for pattern in self._patterns:
+            if not len(rows):
+                break
+            args, rows = self._by_pattern(pattern, args, rows, texts, found)
+        for _ in range(_MOST_NEW_PATTERNS):
+            if len(rows) < _LEAST_ROWS or len(self._patterns) == _MOST_PATTERNS:
+                break
+            pattern_of_first = Pattern.of(args.data[args.begins[0] : args.ends[0]], self._keys, self._known)
+            if pattern_of_first is None:
+                break
+            self._patterns.append(pattern_of_first)
+            args, rows = self._by_pattern(pattern_of_first, args, rows, texts, found)
+        return found + self.decode(args.cut(), rows, texts) if len(rows) else found
+
+    @staticmethod
+    def _by_pattern(pattern: Pattern, args: Args, rows: Ints, texts: Texts, found: list[Values]) -> tuple[Args, Ints]:
+        """Add what those have that follow a pattern; the others."""
+        match = pattern.match(args) if pattern.repeats else None
+        if match is None:
+            return args, rows
+        found += pattern.values(args.data, match, rows[match.at], texts)
+        is_left = np.ones(len(rows), np.bool_)
+        is_left[match.at] = False
+        left = np.flatnonzero(is_left)
+        return args.of(left), rows[left]
 
     def decode(self, raws: Sequence[Raw | bytes], rows: Ints, texts: Texts) -> list[Values]:
         """What the events in these rows have of the wanted arguments.

@@ -87,7 +87,10 @@ class Rows:
 
 
 def merged(parts: Sequence[Rows], places: Sequence[Ints]) -> Rows:
-    """Events with a duration in the order of their places, which no two share."""
+    """Events of one kind in the order of their places, which no two share."""
+    filled = [index for index, part in enumerate(parts) if len(part)]
+    if len(filled) <= 1:
+        return parts[filled[0] if filled else 0]
     order = np.argsort(np.concatenate(places), kind="stable")
     row = np.empty(len(order), np.int64)
     row[order] = np.arange(len(order))
@@ -99,18 +102,12 @@ def merged(parts: Sequence[Rows], places: Sequence[Ints]) -> Rows:
     ]
 
     def whole(column: str) -> Any:
-        return np.concatenate([getattr(part, column) for part in parts])[order]
+        columns = [getattr(part, column) for part in parts]
+        return None if any(one is None for one in columns) else np.concatenate(columns)[order]
 
-    return Rows(
-        cat=whole("cat"),
-        name=whole("name"),
-        pid=whole("pid"),
-        tid=whole("tid"),
-        start_ns=whole("start_ns"),
-        duration_ns=whole("duration_ns"),
-        line=whole("line"),
-        args=args,
-    )
+    cat, name, pid, tid, start_ns = map(whole, ("cat", "name", "pid", "tid", "start_ns"))
+    duration_ns, line, phase, number = map(whole, ("duration_ns", "line", "phase", "number"))
+    return Rows(cat, name, pid, tid, start_ns, duration_ns, line, args, phase, number)
 
 
 @dataclass(slots=True)
