@@ -25,7 +25,13 @@ class View:
 VIEWS: Final = (
     View("dashboard", "Dashboard", "1", "tui.screens.dashboard:DashboardScreen", "where the time went, at a glance"),
     View("op-types", "Op Type Summary", "2", "tui.screens.op_types:OpTypesScreen", "time by type of operation"),
-    View("group-ops", "Group Ops", "3", "", "the tree of modules, ranges or layers"),
+    View(
+        "group-ops",
+        "Group Ops",
+        "3",
+        "tui.screens.group_ops:GroupOpsScreen",
+        "the tree of modules, ranges or layers",
+    ),
     View(
         "ops-and-kernels",
         "Ops and Kernels",
@@ -92,7 +98,9 @@ VIEWS: Final = (
     View("sql", "SQL", "", "tui.screens.sql:SqlScreen", "SELECT over the frames and what is computed from them"),
     View("log", "Log", "", "tui.screens.log:LogScreen", "the file itself, parsed lines marked"),
     View("issues", "Issues", "", "tui.screens.issues:IssuesScreen", "what could not be used as it stood"),
-    View("compare", "Compare", "", "", "two profiles side by side"),
+    View(
+        "compare", "Compare", "", "tui.screens.compare:CompareScreen", "two profiles, ranks or iterations side by side"
+    ),
 )
 
 NOT_IN_THIS_VERSION: Final = "not in this version of proftui"

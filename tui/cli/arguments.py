@@ -12,6 +12,7 @@ from tui.terminal import COLORS
 VIEWS: Final = (
     "dashboard",
     "op-types",
+    "group-ops",
     "ops",
     "kernels",
     "api",

@@ -31,7 +31,7 @@ from tui.analysis.iterations import tables as iterations
 from tui.analysis.iterations import uses as iteration_uses
 from tui.analysis.iterations import work as iteration_work
 from tui.analysis.iterations.aggregation import words
-from tui.analysis.ops import claimed, type_summary
+from tui.analysis.ops import claimed, op_forest, places, type_summary
 from tui.analysis.ops import tables as ops
 from tui.analysis.ranks import tables as ranks
 from tui.analysis.timeline import tables as lane_tables
@@ -89,6 +89,7 @@ class TableView:
 
 VIEWS: Final[Mapping[str, TableView]] = {
     "op-types": TableView("op-types", Table(type_summary.OP_TYPE_SUMMARY, type_summary.op_type_summary, summed=True)),
+    "group-ops": TableView("group-ops", Table(op_forest.OP_FOREST, places.group_ops)),
     "ops": TableView("ops-and-kernels", Table(ops.OPS, ops.ops, summed=True, spec_for=ops.ops_spec)),
     "kernels": TableView("kernels", Table(kernels.KERNELS, kernels.kernels, summed=True)),
     "api": TableView(
@@ -160,6 +161,10 @@ VIEWS: Final[Mapping[str, TableView]] = {
 
 OF_ITERATIONS: Final = frozenset({"iterations", "kernels-by-iteration", "kernels-by-op"})
 """Views that say how iterations were found."""
+
+
+TREE: Final = {"parent", "level"}
+"""Columns of rows that lie in each other: as text, their names are indented."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,6 +306,9 @@ def table_markdown(spec: TableSpec, rows: pl.DataFrame) -> str:
 
 def _written(spec: TableSpec, rows: pl.DataFrame, *, ascii_only: bool = False) -> list[WrittenColumn]:
     """The columns worth showing as texts; each metric in a unit of its own, which then needs no column."""
+    if set(rows.columns) >= TREE:
+        before = pl.lit("  ").repeat_by(pl.col("level") - 1).list.join("")
+        rows = rows.with_columns(pl.concat_str(before, spec.pinned).alias(spec.pinned))
     texts = written(worth_showing(spec, rows)[0], rows, ascii_only=ascii_only)
     measures = [text for text in texts if text.column.kind is ColumnKind.MEASURE]
     if not measures:
@@ -345,6 +353,10 @@ def title(profile: Profile, table: Table, rows: pl.DataFrame, *, ascii_only: boo
 def _notes(profile: Profile, view: str) -> list[str]:
     """What is said before a table: which iterations it is of, and how those were found."""
     notes = [f"Of {words(profile)} only."] if words(profile) else []
+    if view in ("op-types", "group-ops", "ops") and (said := claimed.claimed_words(profile)):
+        notes.append(f"{said}.")
+    if view == "group-ops":
+        notes.append(f"Grouped {places.first_tree(profile).title}.")
     if view in OF_ITERATIONS:
         reasons = iterations.reasons(profile)
         several = profile["sessions"].height > 1

@@ -42,7 +42,7 @@ OK: Final = "ok"
 
 _VIEW_NEEDS: Final[dict[str, tuple[Need, ...]]] = {
     "op-types": (GPU_WORK,),
-    "group-ops": (GPU_WORK, RANGES),
+    "group-ops": (GPU_WORK,),
     "ops-and-kernels": (GPU_WORK,),
     "kernels": (GPU_WORK,),
     "kernels-by-iteration": (START_TIMES,),
@@ -61,7 +61,7 @@ _VIEW_NEEDS: Final[dict[str, tuple[Need, ...]]] = {
     "log": (TEXT,),
 }
 
-_FED_BY_OPS: Final = frozenset({"ops-and-kernels"})
+_FED_BY_OPS: Final = frozenset({"op-types", "group-ops", "ops-and-kernels"})
 """Views that recorded ops feed as well: without GPU work their CPU times are worth seeing."""
 
 

@@ -12,10 +12,10 @@ from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.call_times import own_times
 from tui.analysis.ops.inferred_instances import NO_INSTANCE, inferred_instances, instance_of_activities
 from tui.analysis.ops.recorded import NO_OP, recorded_ops
-from tui.analysis.ops.tree import NONE
 from tui.analysis.ops.work import op_row_of_activities, recorded_sessions, why_without_op
 from tui.analysis.ops.work_groups import TOTALS_ONLY, WorkGroups, factorised, summed, totals_only
 from tui.model.columns import columns
+from tui.model.forest import NONE
 from tui.model.schema import NAME
 from tui.model.view import TableSpec
 

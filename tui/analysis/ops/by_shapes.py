@@ -12,10 +12,11 @@ from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.instances import op_instances
 from tui.analysis.ops.recorded import NO_OP, by_name, recorded_ops
 from tui.analysis.ops.tables import inferred_ops
-from tui.analysis.ops.tree import NONE, rows_of_ops
+from tui.analysis.ops.tree import rows_of_ops
 from tui.analysis.ops.work import op_row_of_activities, recorded_sessions, why_without_op
 from tui.analysis.ops.work_groups import WorkGroups, grouped_by, totals_only
 from tui.model.columns import columns
+from tui.model.forest import NONE
 from tui.model.schema import NAME
 from tui.model.view import TableSpec
 

@@ -10,8 +10,8 @@ import polars as pl
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.instances import op_instances
 from tui.analysis.ops.overheads import filled
-from tui.analysis.ops.tree import NONE
 from tui.analysis.ops.work import op_row_of_activities
+from tui.model.forest import NONE
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile

@@ -12,10 +12,11 @@ from tui.analysis.kernels import KERNELS, kernels
 from tui.analysis.launches.shapes import with_shapes
 from tui.analysis.occupancy.theoretical import with_occupancy
 from tui.analysis.ops.recorded import recorded_ops
-from tui.analysis.ops.tree import NONE, op_tree
+from tui.analysis.ops.tree import op_tree
 from tui.analysis.ops.work import WITHOUT_OP, classified_work, names_at, op_row_of_activities, why_without_op
 from tui.analysis.tensor_cores.verdicts import with_verdicts, with_verdicts_by_name
 from tui.model.columns import COLUMNS, columns
+from tui.model.forest import NONE
 from tui.model.view import TableSpec
 
 if TYPE_CHECKING:

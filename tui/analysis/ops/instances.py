@@ -8,12 +8,13 @@ import numpy as np
 import polars as pl
 
 from tui.analysis.memo import once_per_profile
-from tui.analysis.ops.tree import NONE, OpTree, op_tree
+from tui.analysis.ops.tree import op_tree
 from tui.analysis.ops.work import op_row_of_activities
 from tui.loaders.linking.launches import SLACK_NS, nest, rows_around, thread_codes
+from tui.model.forest import NONE, Forest
 
 if TYPE_CHECKING:
-    from tui.analysis.ops.tree import Flags, Ints
+    from tui.model.forest import Flags, Ints
     from tui.model.profile import Profile
 
 
@@ -71,7 +72,7 @@ def op_instances(profile: Profile) -> pl.DataFrame:
     )
 
 
-def _calls(ops: pl.DataFrame, tree: OpTree, alone: Flags) -> Ints:
+def _calls(ops: pl.DataFrame, tree: Forest, alone: Flags) -> Ints:
     """The row that each op counts with.
 
     PyTorch's `key_averages` takes an op and its only child of the same name for one: ``aten::layer_norm`` is recorded

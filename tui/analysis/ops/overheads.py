@@ -10,13 +10,14 @@ import polars as pl
 from tui.analysis.durations import total
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.instances import op_instances
-from tui.analysis.ops.tree import NONE, op_tree
+from tui.analysis.ops.tree import op_tree
 from tui.analysis.ops.work import op_row_of_activities
 from tui.model.columns import columns
+from tui.model.forest import NONE
 from tui.model.view import TableSpec
 
 if TYPE_CHECKING:
-    from tui.analysis.ops.tree import Flags, Ints, OpTree
+    from tui.model.forest import Flags, Forest, Ints
     from tui.model.profile import Profile
 
 OP_OVERHEADS: Final = TableSpec(
@@ -105,7 +106,7 @@ def overheads_by_name(profile: Profile) -> pl.DataFrame:
     )
 
 
-def _gpu_idle(profile: Profile, tree: OpTree) -> tuple[Ints, Flags]:
+def _gpu_idle(profile: Profile, tree: Forest) -> tuple[Ints, Flags]:
     """For each op the time between its first and last GPU work, of all ops within it, in which none of it ran.
 
     And whether that was found out.

@@ -14,12 +14,13 @@ from tui.analysis.durations import total
 from tui.analysis.kernels import kernels
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.rules import UNKNOWN, classify, op_rules
-from tui.analysis.ops.tree import NONE, rows_of_ops
+from tui.analysis.ops.tree import rows_of_ops
 from tui.analysis.tensor_cores.verdicts import with_verdicts_by_name
+from tui.model.forest import NONE
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
-    from tui.analysis.ops.tree import Ints
+    from tui.model.forest import Ints
     from tui.model.profile import Profile
 
 MEMORY: Final = ("memcpy", "memset", "um")

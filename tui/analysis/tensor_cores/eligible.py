@@ -13,18 +13,19 @@ import polars as pl
 
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.rules import NAME_LIMIT, classify
-from tui.analysis.ops.tree import NONE, op_tree
+from tui.analysis.ops.tree import op_tree
 from tui.analysis.ops.work import op_row_of_activities
 from tui.analysis.tensor_cores.rules import tensor_core_rules
 from tui.analysis.tensor_cores.verdicts import tensor_cores_by_device, tensor_cores_by_name
+from tui.model.forest import NONE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy.typing as npt
 
-    from tui.analysis.ops.tree import Flags
     from tui.analysis.tensor_cores.rules import Eligible
+    from tui.model.forest import Flags
     from tui.model.profile import Profile
 
 NO: Final = 0

@@ -1,0 +1,102 @@
+"""Rows within rows: what is summed upwards, what lies below, and in which order they are read; never row by row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Ints = npt.NDArray[np.int64]
+    Flags = npt.NDArray[np.bool_]
+
+NONE: Final = -1
+"""In place of a row: there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forest:
+    """The rows of a frame, with the row that each lies in."""
+
+    parent: Ints
+    """The row that each lies in, or `NONE`."""
+    levels: tuple[Ints, ...]
+    """The rows of each depth, the outermost first."""
+
+    def sums(self, values: Ints) -> Ints:
+        """For each row the sum of its value and those of all rows below it."""
+        totals = values.copy()
+        for level in reversed(self.levels[1:]):
+            np.add.at(totals, self.parent[level], totals[level])
+        return totals
+
+    def children_sums(self, values: Ints, counted: Flags | None = None) -> Ints:
+        """For each row the sum over its direct children, or those of them that count."""
+        inner = self.parent != NONE
+        if counted is not None:
+            inner &= counted
+        totals = np.zeros(len(self.parent), np.int64)
+        np.add.at(totals, self.parent[inner], values[inner])
+        return totals
+
+    def below(self, flags: Flags) -> Flags:
+        """The flagged rows and all rows below them."""
+        inside = flags.copy()
+        for level in self.levels[1:]:
+            inside[level] |= inside[self.parent[level]]
+        return inside
+
+    def around(self, flags: Flags) -> Flags:
+        """The flagged rows and all rows that they lie in."""
+        outside = flags.copy()
+        for level in reversed(self.levels[1:]):
+            outside[self.parent[level[outside[level]]]] = True
+        return outside
+
+    def visible(self, unfolded: Flags) -> Flags:
+        """The rows that lie in nothing but unfolded ones."""
+        seen = np.ones(len(self.parent), np.bool_)
+        for level in self.levels[1:]:
+            above = self.parent[level]
+            seen[level] = seen[above] & unfolded[above]
+        return seen
+
+    def in_order(self, rank: Ints) -> Ints:
+        """All rows, each followed by those below it; rows that lie in the same one by rank, the least first."""
+        if not len(self.parent):
+            return np.zeros(0, np.int64)
+        sizes = self.sums(np.ones(len(self.parent), np.int64))
+        place = np.zeros(len(self.parent), np.int64)
+        for depth, level in enumerate(self.levels):
+            above = self.parent[level]
+            order = np.lexsort((rank[level], above))
+            rows, above = level[order], above[order]
+            before = np.cumsum(sizes[rows]) - sizes[rows]
+            first = np.ones(len(rows), np.bool_)
+            first[1:] = above[1:] != above[:-1]
+            starts = before[first][np.cumsum(first) - 1]
+            place[rows] = before - starts + (place[above] + 1 if depth else 0)
+        return np.argsort(place, kind="stable")
+
+
+def forest_of(parent: Ints) -> Forest:
+    """The forest of the rows that each row lies in; a row that lies in itself, however far around, lies in none."""
+    depth = (parent != NONE).astype(np.int64)
+    above = parent.copy()
+    # Each round doubles how far up every row looks.
+    for _ in range(len(parent).bit_length() + 1):
+        inner = np.flatnonzero(above != NONE)
+        if not len(inner):
+            break
+        depth[inner] += depth[above[inner]]
+        above[inner] = above[above[inner]]
+    circular = above != NONE
+    parent = np.where(circular, NONE, parent)
+    depth = np.where(circular, 0, depth)
+    order = np.argsort(depth, kind="stable")
+    edges = np.searchsorted(depth[order], np.arange(int(depth.max(initial=0)) + 2))
+    return Forest(parent, tuple(order[first:last] for first, last in pairwise(edges.tolist())))

@@ -1,0 +1,178 @@
+"""Group Ops: the tree of modules, ranges, callers, layers or types, with what was spent in each part of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import polars as pl
+from textual import on
+
+from tui.analysis.inputs.replayed import replayed_sessions
+from tui.analysis.ops.claimed import claimed_words
+from tui.analysis.ops.op_forest import OP_FOREST
+from tui.analysis.ops.places import TREES, first_tree
+from tui.commands import CommandError
+from tui.keys import Scope, bindings_for
+from tui.model.columns import ColumnKind
+from tui.query.write import equals_filter
+from tui.screens.base import ViewScreen
+from tui.screens.kernels import no_kernels
+from tui.widgets.note_line import NoteLine
+from tui.widgets.part_bar import PartBar
+from tui.widgets.table_pane import TablePane
+from tui.widgets.tree_pane import TreePane
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from textual.widget import Widget
+
+    from tui.analysis.ops.places import TreeGrouping
+    from tui.model.history import Place
+
+NAMES = tuple(tree.name for tree in TREES)
+
+
+class GroupOpsScreen(ViewScreen):
+    """The tree; ``enter`` unfolds a group and goes from an op to its kernels."""
+
+    VIEW = "group-ops"
+    BINDINGS: ClassVar = bindings_for(Scope.OPS)
+    HELP: ClassVar = (
+        "Ops in the groups that they ran in; every group has the sum of all that lies in it. b groups otherwise.\n"
+        "h and l fold and unfold, z and Z all by a level, ← → go from column to column; enter on an op goes to it.\n"
+        "Sorting sorts what lies in one group; a filter keeps the groups around what matches."
+    )
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._chosen: TreeGrouping | None = None
+        """What the user wants it grouped by; None: what suits the input."""
+
+    def compose_body(self) -> Iterable[Widget]:
+        """By what it is grouped, what lies in no group, and the tree."""
+        yield PartBar([tree.title for tree in TREES], hint="b B", id="groupings")
+        yield NoteLine(id="claimed")
+        yield TreePane(OP_FOREST, id="tree")
+
+    @property
+    def pane(self) -> TreePane:
+        """The tree."""
+        return self.query_one("#tree", TreePane)
+
+    @property
+    def grouping(self) -> TreeGrouping:
+        """By what the tree is grouped."""
+        if self._chosen is not None and not self._chosen.why_not(self.profile):
+            return self._chosen
+        return first_tree(self.profile)
+
+    def populate(self) -> None:
+        """Fill the tree."""
+        profile, grouping = self.profile, self.grouping
+        rows = grouping.tree(profile)
+        fed = [not tree.why_not(profile) for tree in TREES]
+        self.query_one("#groupings", PartBar).show(NAMES.index(grouping.name), fed)
+        self.query_one(NoteLine).show(claimed_words(profile))
+        self.pane.apart = replayed_sessions(profile)
+        self.pane.show(rows, empty=no_kernels(profile) if rows.is_empty() else "")
+        self.pane.focus_table()
+
+    # --- groupings ---------------------------------------------------------------------------------------------------
+
+    def group_by(self, name: str) -> None:
+        """Group by one of `TREES`."""
+        if name != self.grouping.name:
+            self._chosen = next(tree for tree in TREES if tree.name == name)
+            self.populate()
+            self.show_crumbs()
+            self.program.visit(self.place())
+
+    def choose_grouping(self, text: str) -> None:
+        """Group by what a person names.
+
+        Raises:
+            CommandError: Nothing is called so, or this input cannot be grouped by it.
+        """
+        tree = next((tree for tree in TREES if text and tree.name.startswith(text.lower())), None)
+        if tree is None:
+            raise CommandError(f"the tree is grouped by {', '.join(NAMES)}, not {text or 'nothing'}")
+        if reason := tree.why_not(self.profile):
+            raise CommandError(f"{tree.title}: {reason}")
+        self.group_by(tree.name)
+
+    def action_next_grouping(self) -> None:
+        """Group by the next thing."""
+        self._step_grouping(1)
+
+    def action_previous_grouping(self) -> None:
+        """Group by the thing before."""
+        self._step_grouping(-1)
+
+    def _step_grouping(self, step: int) -> None:
+        fed = [tree.name for tree in TREES if not tree.why_not(self.profile)]
+        chosen = fed[(fed.index(self.grouping.name) + step) % len(fed)]
+        if chosen == self.grouping.name:
+            others = "; ".join(f"{tree.title}: {tree.why_not(self.profile)}" for tree in TREES if tree.name not in fed)
+            self.program.say(f"grouped {self.grouping.title} alone; {others}")
+        self.group_by(chosen)
+
+    @on(PartBar.Chosen)
+    def _grouping_clicked(self, event: PartBar.Chosen) -> None:
+        try:
+            self.choose_grouping(NAMES[event.place])
+        except CommandError as error:
+            self.program.say(str(error), severity="warning")
+
+    # --- to a place and from it --------------------------------------------------------------------------------------
+
+    def reveal(self, *, session: int, op: str, group: str | None = None) -> None:
+        """Go to the place of an op: the one with most GPU time.
+
+        Args:
+            session: Number of the session.
+            op: Its name.
+            group: Where it ran, if any of its places will not do.
+        """
+        frame = self.pane.frame
+        wanted = (pl.col("session") == session) & (pl.col("op") == op)
+        if group is not None:
+            wanted &= pl.col("path") == f"{group}/{op}"
+        found = (
+            frame.with_row_index("row").filter(wanted).sort("gpu_self_ns", descending=True, maintain_order=True)["row"]
+        )
+        if not len(found):
+            self.program.say(f"{op} is not in the tree {self.grouping.title}", severity="warning")
+            return
+        self.pane.reveal(int(found[0]))
+        if len(found) > 1:
+            self.program.say(f"{len(found)} places in the tree; this one has most GPU time")
+
+    @on(TablePane.RowOpened)
+    def _open(self, event: TablePane.RowOpened) -> None:
+        row: dict[str, Any] = event.row
+        if row["what"] == "group":
+            self.pane.action_unfold()
+            return
+        if row["op"] is None:
+            event.pane.post_message(TablePane.DetailRequested(event.pane, event.row))
+            return
+        terms = [equals_filter("op", row["op"], ColumnKind.TEXT)]
+        if self.profile["sessions"].height > 1:
+            terms.append(equals_filter("session", row["session"], ColumnKind.NUMBER))
+        self.program.go("ops-and-kernels", lambda screen: screen.show_only(" ".join(terms)))
+
+    def path(self) -> list[str]:
+        """By what it is grouped."""
+        return [self.grouping.title]
+
+    def place(self) -> Place:
+        """The grouping as well."""
+        return replace(super().place(), level=self.grouping.name)
+
+    def restore(self, place: Place) -> None:
+        """Return to the grouping, too."""
+        if place.level in NAMES and not next(tree for tree in TREES if tree.name == place.level).why_not(self.profile):
+            self.group_by(place.level)
+        super().restore(place)
