@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from textual import on
 from textual.containers import Container
@@ -12,6 +12,7 @@ from textual.widgets import Footer
 from tui.analysis.inputs.source_lines import NO_LINE, where_from
 from tui.analysis.sessions import rank_words
 from tui.commands import CommandError, command_words
+from tui.fitting import clip_middle
 from tui.model.history import Place
 from tui.views import view
 from tui.widgets.command_bar import CommandBar
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
     from tui.app import ProftuiApp
     from tui.model.profile import Profile
+
+KEY_CELLS: Final = 24
+"""Cells of the key that iterations end with, among the facts of the first line."""
 
 
 class ViewScreen(Screen[None]):
@@ -133,7 +137,7 @@ class ViewScreen(Screen[None]):
             if session is None
             else f"session {session} of {sessions}",
             self.program.aggregation.words,
-            f"key {self.program.aggregation.key}" if self.program.aggregation.key else "",
+            f"key {clip_middle(self.program.aggregation.key, KEY_CELLS)}" if self.program.aggregation.key else "",
             self._rank(whole, session if sessions > 1 else 0),
         ]
 

@@ -84,6 +84,8 @@ class HelpScreen(ModalScreen[None]):
             if action.scope in (scope, *OF_SOME_VIEWS)
             and (action.scope in (Scope.LOG, Scope.TIMELINE) or below.action_target(action.method) is not None)
         ]
+        # What only this view has comes before what every table has.
+        self._here.sort(key=lambda action: action.scope is Scope.TABLE)
 
     def compose(self) -> ComposeResult:
         """A title, two columns of keys, what the view means, and a line to search in."""
@@ -108,7 +110,7 @@ class HelpScreen(ModalScreen[None]):
         about = [line for line in self._below.HELP.splitlines() if _holds(needle, line)]
         table = self._below.table
         under_cursor = [entry for entry in (table.column_help() if table else []) if _holds(needle, *entry)]
-        self.query_one("#column", Static).update(_table({"Column under the cursor": under_cursor}))
+        self.query_one("#column", Static).update(_table({"This column": under_cursor}))
         self.query_one("#about", Static).update(Content("\n".join(about)))
         self.query_one("#here", Static).update(_table({"Here": _keys(self._here, needle)}))
         self.query_one("#everywhere", Static).update(

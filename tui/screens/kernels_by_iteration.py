@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from tui.analysis.inputs.capabilities import why_none
 from tui.analysis.inputs.needs import START_TIMES
 from tui.analysis.iterations.tables import reasons
 from tui.analysis.iterations.work import ITERATION_LAUNCHES, ITERATION_WORK, iteration_work, launches_of_iteration
+from tui.fitting import clip_middle
 from tui.screens.kernels import LaunchScreen
 from tui.screens.linked import Level, Row
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     import polars as pl
 
     from tui.model.profile import Profile
+
+KEY_CRUMB: Final = 32
+"""Cells of a key in the path."""
 
 
 def iteration_crumb(row: Row) -> str:
@@ -72,6 +76,8 @@ class IterationLaunchScreen(LaunchScreen):
 def found_words(profile: Profile) -> list[str]:
     """How iterations were found, where they are not recorded; the whole of it is in the reports."""
     found = list(reasons(profile).values())
+    if profile.aggregation.key:
+        return [f"by {clip_middle(profile.aggregation.key, KEY_CRUMB)}"]
     return [found[0].partition(",")[0]] if len(found) == 1 else [f"found in {len(found)} sessions"] if found else []
 
 

@@ -55,18 +55,17 @@ def readout(rows: pl.DataFrame, bar: Bar, times: Mapping[str, Any] | None, *, as
         ascii_only: Write ASCII characters alone.
     """
     row = rows.row(bar.slowest, named=True)
-    several = bar.last > bar.first
     number = row["iteration"]
     name = row["piece"] if number is None else f"iteration {number}"
-    if several:
-        numbers = rows["iteration"].slice(bar.first, bar.last - bar.first + 1).drop_nulls()
-        among = f"{numbers[0]} to {numbers[-1]}" if len(numbers) else "none"
-        name = f"iterations {among}: mean {duration(bar.mean_ns, ascii_only=ascii_only)}, longest {name}"
     if row["duration_ns"] is None:
         return f"{name}: its time is not known"
     parts = [f"{name}: {duration(row['duration_ns'], ascii_only=ascii_only)}"]
     if number is not None and times is not None and times["iterations"] > 2 and times["median_ns"]:
         parts[0] += f", {row['duration_ns'] / times['median_ns']:.2f} x median"
+    numbers = rows["iteration"].slice(bar.first, bar.last - bar.first + 1).drop_nulls()
+    if bar.last > bar.first and len(numbers):
+        mean = duration(bar.mean_ns, ascii_only=ascii_only)
+        parts.append(f"longest of {numbers[0]} to {numbers[-1]}, mean {mean}")
     if row["duration_ns"] and row[USES[0]] is not None:
         shares = [(words, 100 * row[use] / row["duration_ns"]) for use, words in _SHORT.items()]
         parts += [f"{words} {percent(share, ascii_only=ascii_only)}" for words, share in shares if share]

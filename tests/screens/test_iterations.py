@@ -1,0 +1,335 @@
+"""Iterations, Kernels by Iteration and Kernels by Op: chart, spans, keys, and that every view follows."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.analysis.frames import kernel, profile
+from tests.screens.made_profiles import opened_profile, training
+from tests.screens.opening import app_of, opened, press, sample, settled, until
+from tests.snapshots import assert_screen, screen_text
+from tui.analysis.iterations.tables import with_iterations
+from tui.analysis.kernels import kernels
+from tui.loaders.registry import load_one
+from tui.model.aggregation import Aggregation
+from tui.output.report import as_json
+from tui.screens.iterations import IterationsScreen
+from tui.screens.key_picker import KeyPicker
+from tui.screens.menu import MenuScreen
+from tui.widgets.table_pane import TablePane
+from tui.widgets.table_view import TableView
+
+if TYPE_CHECKING:
+    from syrupy.assertion import SnapshotAssertion
+    from textual.pilot import Pilot
+
+    from tui.widgets.iteration_chart import IterationChart
+
+TRACE = "resnet50_training.pt.trace.json.gz"
+"""Five recorded iterations, 3 to 7; the last is the slowest."""
+LOG = "resnet50_training.nvprof.log"
+SIZES = ((80, 24), (120, 40), (200, 50))
+
+
+def screen_of(pilot: Pilot[None]) -> IterationsScreen:
+    screen = app_of(pilot).view_screen
+    assert isinstance(screen, IterationsScreen)
+    return screen
+
+
+def chart_of(pilot: Pilot[None]) -> IterationChart:
+    return screen_of(pilot).chart
+
+
+def iteration_under(pilot: Pilot[None]) -> Any:
+    """The iteration under the cursor, which chart and table share."""
+    row = screen_of(pilot).query_one("#table", TablePane).current_row
+    assert row is not None
+    chart = chart_of(pilot)
+    assert chart.rows["iteration"][chart.cursor] == row["iteration"]
+    return row["iteration"]
+
+
+def loop(*times: int) -> Any:
+    """Recorded steps that took so long, each with a kernel of half that time."""
+    starts = [sum(times[:at]) for at in range(len(times))]
+    return profile(
+        ranges=[
+            {"name": f"step {at}", "start_ns": start, "duration_ns": took, "iteration": at, "tid": 1}
+            for at, (start, took) in enumerate(zip(starts, times, strict=True))
+        ],
+        activities=[
+            kernel("gemm", took // 2, start_ns=start, iteration=at, device=0, stream=7, uses_tensor_core=True)
+            for at, (start, took) in enumerate(zip(starts, times, strict=True))
+        ],
+    )
+
+
+async def test_the_slowest_iteration_is_one_key_away_and_the_next_slowest_another() -> None:
+    async with opened(TRACE) as pilot:
+        await press(pilot, "7", "t")
+        assert iteration_under(pilot) == 7
+        assert "slowest 7: 53.691 ms" in screen_text(pilot.app)
+        assert "iteration 7: 53.691 ms" in screen_text(pilot.app)
+        await press(pilot, "t")
+        assert iteration_under(pilot) == 5
+
+
+async def test_chart_and_table_follow_each_other() -> None:
+    async with opened(TRACE) as pilot:
+        await press(pilot, "7", "j", "j")
+        assert iteration_under(pilot) == 5
+        await press(pilot, "tab" if chart_of(pilot).has_focus else "shift+tab", "l")
+        assert chart_of(pilot).has_focus
+        assert iteration_under(pilot) == 6
+        await press(pilot, "h", "h", "h")
+        assert iteration_under(pilot) == 3
+        await press(pilot, "G")
+        assert iteration_under(pilot) == 7
+        await press(pilot, "g")
+        assert iteration_under(pilot) == 3
+
+
+async def test_a_span_is_shown_in_every_view_and_taken_back_from_the_list() -> None:
+    async with opened(TRACE) as pilot:
+        app = app_of(pilot)
+        await press(pilot, "4", "7", "j", "b", "j", "j", "b")
+        assert chart_of(pilot).marked == (1, 3)
+        await press(pilot, "k", "a")
+        assert app.aggregation == Aggregation(4, 6)
+        assert chart_of(pilot).marked is None
+        assert app.profile["activities"]["iteration"].unique().sort().to_list() == [4, 5, 6]
+        assert "shown: 4:6" in screen_text(app)
+        assert screen_of(pilot).query_one("#table", TablePane).frame["aggregated"].to_list() == [
+            False, True, True, True, False, False,
+        ]  # fmt: skip
+        await press(pilot, "5")
+        pane = app.screen.query_one("#iterations", TablePane)
+        assert pane.frame["iteration"].to_list() == [4, 5, 6]
+        assert "iterations 4:6" in screen_text(app)
+        # A view that was filled before follows when it is gone to again.
+        await press(pilot, "4")
+        assert app.screen.query_one("#ops", TablePane).frame["gpu_self_ns"].sum() == int(
+            kernels(app.profile)["total_ns"].sum()
+        )
+        await press(pilot, "A")
+        assert isinstance(app.screen, MenuScreen)
+        assert "* iterations 4:6" in screen_text(app)
+        assert "3 iterations" in screen_text(app)
+        await press(pilot, "k", "enter")
+        assert app.aggregation == Aggregation()
+        assert [made.chosen for made in app.aggregations] == [Aggregation(), Aggregation(4, 6)]
+
+
+async def test_enter_takes_a_span_and_else_opens_the_kernels_of_the_iteration() -> None:
+    async with opened(TRACE) as pilot:
+        app = app_of(pilot)
+        await press(pilot, "7", "t", "enter")
+        view = app.view_screen
+        assert view is not None
+        assert view.VIEW == "kernels-by-iteration"
+        assert view.query_one("#launches", TablePane).frame["iteration"].unique().to_list() == [7]
+        assert "iteration 7" in screen_text(app)
+        await press(pilot, "7", "b", "enter")
+        assert app.aggregation == Aggregation(7, 7)
+        # What the other views leave out is not gone to.
+        await press(pilot, "k", "enter")
+        assert app.view_screen is screen_of(pilot)
+
+
+async def test_escape_takes_the_span_away_first() -> None:
+    async with opened(TRACE) as pilot:
+        await press(pilot, "7", "b", "j", "escape")
+        assert chart_of(pilot).marked is None
+        assert app_of(pilot).view_screen is screen_of(pilot)
+
+
+async def test_steady_iterations_are_proposed_and_taken_with_a_key() -> None:
+    async with opened_profile(loop(900, 100, 101, 100, 102, 100, 600)) as pilot:
+        await press(pilot, "7")
+        assert "steady: 1:5, p takes them" in screen_text(pilot.app)
+        await press(pilot, "p")
+        assert app_of(pilot).aggregation == Aggregation(1, 5)
+    async with opened_profile(loop(100, 300)) as pilot:
+        await press(pilot, "7", "p")
+        assert app_of(pilot).aggregation == Aggregation()
+
+
+async def test_zoom_and_fit() -> None:
+    async with opened_profile(loop(*range(100, 164))) as pilot:
+        await press(pilot, "7", "G", "plus")
+        assert chart_of(pilot).window == (32, 32)
+        assert iteration_under(pilot) == 63
+        await press(pilot, "equals_sign")
+        assert chart_of(pilot).window == (48, 16)
+        # Where the cursor leaves the chart, the chart follows.
+        await press(pilot, "g")
+        assert chart_of(pilot).window == (0, 16)
+        await press(pilot, "underscore")
+        assert chart_of(pilot).window == (0, 32)
+        await press(pilot, "z")
+        assert chart_of(pilot).window == (0, 64)
+        await press(pilot, *":aggregate", "space", *"10:19", "enter", "z")
+        assert chart_of(pilot).window == (10, 10)
+        await press(pilot, "z")
+        assert chart_of(pilot).window == (0, 64)
+
+
+async def test_more_iterations_than_cells_are_binned_and_no_peak_is_lost() -> None:
+    times = [100] * 1000
+    times[617] = 380
+    async with opened_profile(loop(*times), size=(80, 24)) as pilot:
+        await press(pilot, "7", "t")
+        assert iteration_under(pilot) == 617
+        assert "iteration 617: 380 ns, 3.80 x median  longest of " in screen_text(pilot.app)
+        assert "longest of several" in screen_text(pilot.app)
+
+
+async def test_what_is_far_longer_is_cut_and_marked() -> None:
+    async with opened_profile(loop(9000, *([100] * 9))) as pilot:
+        await press(pilot, "7")
+        assert "↑" in screen_text(pilot.app)
+        assert " 110 ns" in screen_text(pilot.app)
+
+
+async def test_a_key_is_picked_from_candidates_narrowed_by_typing() -> None:
+    async with opened(LOG) as pilot:
+        app = app_of(pilot)
+        await press(pilot, "7", "K")
+        assert isinstance(app.screen, KeyPicker)
+        view = app.screen.query_one(TableView)
+        await until(pilot, lambda: view.frame.height > 3, "candidates")
+        first = view.current_row
+        assert first is not None
+        everything = view.frame.height
+        await press(pilot, *"memset")
+        assert 0 < view.frame.height < everything
+        await press(pilot, *["backspace"] * 6, "down", "up", "enter")
+        assert app.aggregation == Aggregation(key=str(first["name"]))
+        assert "Iterations ▸ by " in screen_text(app).splitlines()[0]
+        await press(pilot, "K", "ctrl+r")
+        assert app.aggregation == Aggregation()
+
+
+async def test_a_key_that_is_left_changes_nothing() -> None:
+    async with opened(LOG) as pilot:
+        await press(pilot, "7", "K", "escape")
+        assert app_of(pilot).aggregation == Aggregation()
+        assert app_of(pilot).view_screen is screen_of(pilot)
+
+
+async def test_each_session_has_its_own_chart() -> None:
+    async with opened_profile(training()) as pilot:
+        await press(pilot, "7")
+        chart = chart_of(pilot)
+        assert chart.rows["session"].unique().to_list() == [0]
+        await press(pilot, "G", "k")
+        assert chart.rows["session"].unique().to_list() == [1]
+        assert "session 1" in screen_text(pilot.app)
+
+
+async def test_a_run_in_which_nothing_repeats_is_one_bar() -> None:
+    async with opened("caffe_conv1.nvprof.log") as pilot:
+        await press(pilot, "7", "t", "plus", "underscore", "z", "p", "b", "a")
+        assert chart_of(pilot).rows.height == 1
+        assert app_of(pilot).aggregation == Aggregation(0, 0)
+        await press(pilot, "5")
+        assert app_of(pilot).screen.query_one("#launches", TablePane).frame.height == 32
+
+
+async def test_of_very_much_another_range_is_worked_out_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui.app.choice.ROWS_AT_ONCE", 0)
+    monkeypatch.setattr("tui.screens.iterations.ROWS_AT_ONCE", 0)
+    async with opened(TRACE) as pilot:
+        app = app_of(pilot)
+        await press(pilot, "7")
+        await until(pilot, lambda: chart_of(pilot).rows.height == 5, "the chart")
+        await press(pilot, "t", "a")
+        await until(pilot, lambda: app.aggregation == Aggregation(7, 7), "the aggregation")
+        app.run_line("aggregate 99")
+        await settled(pilot)
+        assert app.aggregation == Aggregation(7, 7)
+        assert app.working == ""
+
+
+@pytest.mark.parametrize("view", ["iterations", "kernels-by-iteration", "kernels-by-op"])
+@pytest.mark.parametrize("name", [TRACE, LOG])
+async def test_the_screen_shows_what_the_report_says(view: str, name: str) -> None:
+    report = json.loads(as_json(with_iterations(load_one(sample(name))), view))
+    async with opened(name) as pilot:
+        await press(pilot, {"iterations": "7", "kernels-by-iteration": "5", "kernels-by-op": "6"}[view])
+        pane = app_of(pilot).screen.query(TablePane).first()
+        columns = [column.name for column in pane.spec.columns]
+        shown = json.loads(pane.frame.select(columns).write_json())
+        assert [{column: row[column] for column in columns} for row in report["rows"]] == [
+            pytest.approx(row) for row in shown
+        ]
+
+
+async def test_iteration_op_and_launch_are_linked() -> None:
+    async with opened(TRACE) as pilot:
+        app = app_of(pilot)
+        await press(pilot, "6", "j")
+        ops = app.screen.query_one("#ops", TablePane)
+        launches = app.screen.query_one("#launches", TablePane)
+        assert ops.frame["iteration"].unique().to_list() == [4]
+        await press(pilot, "enter", "j")
+        row = ops.current_row
+        assert row is not None
+        assert launches.frame.height == row["launches"]
+        assert launches.frame["duration_ns"].sum() == row["gpu_ns"]
+        await press(pilot, "enter", "enter")
+        assert "Grid" in screen_text(app)
+    async with opened(LOG) as pilot:
+        await press(pilot, "6")
+        assert "ops inferred from kernel names" in screen_text(pilot.app).splitlines()[0]
+
+
+async def test_the_help_names_the_keys_of_the_chart() -> None:
+    async with opened(TRACE, size=(120, 60)) as pilot:
+        await press(pilot, "7", "question_mark")
+        text = screen_text(pilot.app)
+        assert "Begin a span of iterations here" in text
+        assert "Go to the slowest iteration" in text
+
+
+SCREENS = {
+    "iterations": (TRACE, "7 t"),
+    "iterations-found": (LOG, "7"),
+    "iterations-chosen": (TRACE, "7 j b j a"),
+    "iterations-one-run": ("caffe_conv1.nvprof.log", "7"),
+    "kernels-by-iteration": (TRACE, "5 j"),
+    "kernels-by-op": (TRACE, "6 j"),
+    "kernels-by-op-inferred": (LOG, "6"),
+    "key-picker": (LOG, "7 K"),
+}
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("state", SCREENS)
+async def test_screen(state: str, size: tuple[int, int], snapshot: SnapshotAssertion) -> None:
+    name, keys = SCREENS[state]
+    async with opened(name, size=size) as pilot:
+        await press(pilot, *keys.split())
+        if state == "key-picker":
+            await until(pilot, lambda: app_of(pilot).screen.query_one(TableView).frame.height > 3, "candidates")
+            await settled(pilot)
+        assert_screen(pilot.app, snapshot)
+
+
+@pytest.mark.parametrize("color", ["16", "none"])
+async def test_colours(color: str, snapshot: SnapshotAssertion) -> None:
+    async with opened(TRACE, size=(80, 24), color=color) as pilot:
+        await press(pilot, "7", "j", "b", "j")
+        assert_screen(pilot.app, snapshot, svg=True)
+
+
+async def test_plain_characters_alone(snapshot: SnapshotAssertion) -> None:
+    async with opened(TRACE, size=(120, 40), ascii_only=True) as pilot:
+        await press(pilot, "7", "j", "b", "j", "b", "a", "b")
+        text = screen_text(pilot.app)
+        assert text.isascii()
+        assert_screen(pilot.app, snapshot)
