@@ -15,7 +15,7 @@ import polars
 import tui
 from bench.measure import Result, measure
 
-BENCHMARKS = ("nvprof_trace", "nsys_database", "kineto_trace", "analysis")
+BENCHMARKS = ("nvprof_trace", "nsys_database", "kineto_trace", "analysis", "timeline")
 """Modules of this package; each has TITLE, NOTE and cases(rows)."""
 
 

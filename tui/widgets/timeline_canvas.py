@@ -333,12 +333,11 @@ class TimelineCanvas(Widget, can_focus=True):
     def _ruler_line(self, window: Window) -> Strip:
         found = ruler(window, ascii_only=self.ascii_only)
         base = exactly(found.base_ns) if found.base_ns else ""
-        line = labelled(found.ticks, window.cells, tick="|" if self.ascii_only else "╷")
-        signs = [(self.mark_ns, "M"), (self.cursor_ns, "v" if self.ascii_only else "▼")]
-        for at, sign in signs:
-            cell = window.cell_of(at) if at is not None else -1
-            if 0 <= cell < window.cells:
-                line[cell] = sign
+        moments = {self.cursor_ns: "v" if self.ascii_only else "▼"}
+        if self.mark_ns is not None and self.mark_ns != self.cursor_ns:
+            moments[self.mark_ns] = "M"
+        signs = {window.cell_of(at): sign for at, sign in moments.items()}
+        line = labelled(found.ticks, window.cells, tick="|" if self.ascii_only else "╷", signs=signs)
         return self._head_line(base, line)
 
     def _iterations_line(self, window: Window) -> Strip:

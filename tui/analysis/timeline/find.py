@@ -93,7 +93,8 @@ def find_name(profile: Profile, shown: Shown, text: str, *, whole: bool = False)
     starts = np.concatenate([found.starts for found in by_lane.values()])
     lanes = np.concatenate([np.full(len(found.items), place) for place, found in by_lane.items()])
     items = np.concatenate([found.items for found in by_lane.values()])
-    order = np.lexsort((lanes, starts)) if len(by_lane) > 1 else np.arange(len(starts))
+    # Runs that are in order: this sort sees that, and leaves equal starts in the order of the lanes.
+    order = np.argsort(starts, kind="stable")
     return Hits(by_lane, starts[order], lanes[order], items[order])
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from tui.analysis.timeline.window import step_above
 from tui.fmt import MICROSECONDS, MILLISECONDS, NANOSECONDS, SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from tui.analysis.timeline.window import Window
     from tui.fmt import Unit
@@ -83,11 +84,21 @@ def to_cells(value_ns: int, cell_ns: int) -> str:
     return exactly(value_ns // step * step)
 
 
-def labelled(labels: Iterable[tuple[int, str]], cells: int, *, tick: str) -> list[str]:
+def labelled(
+    labels: Iterable[tuple[int, str]], cells: int, *, tick: str, signs: Mapping[int, str] = MappingProxyType({})
+) -> list[str]:
     """Labels on a line, each behind a tick in its cell; one that has no room is left out, its tick stays.
+
+    Args:
+        labels: Cells and texts, from left to right.
+        cells: Length of the line.
+        tick: What stands in the cell of a label.
+        signs: Cells in which something else stands, which no label covers.
 
     >>> "".join(labelled([(0, "0 ms"), (2, "1 ms"), (8, "2 ms")], 16, tick="|"))
     '|0 ms   |2 ms   '
+    >>> "".join(labelled([(0, "0 ms"), (8, "2 ms")], 16, tick="|", signs={3: "v"}))
+    '|  v    |2 ms   '
     """
     line = [" "] * cells
     free = 0
@@ -95,7 +106,11 @@ def labelled(labels: Iterable[tuple[int, str]], cells: int, *, tick: str) -> lis
         if cell < free or not 0 <= cell < cells:
             continue
         line[cell] = tick
-        if cell + len(text) < cells:
-            line[cell + 1 : cell + 1 + len(text)] = text
-            free = cell + len(text) + 2
+        end = cell + 1 + len(text)
+        if end <= cells and not any(cell < sign < end for sign in signs):
+            line[cell + 1 : end] = text
+            free = end + 1
+    for cell, sign in signs.items():
+        if 0 <= cell < cells:
+            line[cell] = sign
     return line

@@ -1,0 +1,37 @@
+"""Painting the timeline, against one numpy pass over the same launches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bench.grow_profile import stored_frames
+from bench.measure import Case
+
+TITLE = "Timeline"
+NOTE = (
+    "a paint draws every lane in 170 cells; seconds are of one paint, the mean of a hundred that pan; making the lanes "
+    "is done once, in a thread; the floor adds up busy time in as many cells with reduceat; peak is with the frames"
+)
+
+WORK = {
+    "one numpy pass: busy time in 170 cells": "numpy_pass",
+    "a paint of all of the time": "paint_all",
+    "a paint of a thousandth of it": "paint_near",
+    "a paint of cells of a microsecond": "paint_close",
+    "making the lanes": "make_lanes",
+    "finding a name in all lanes": "find_gemm",
+    "the next gap, where there is none": "no_gap",
+}
+"""What is measured, and the function of `bench.timeline_work` that does it."""
+
+
+def cases(rows: int) -> Iterator[tuple[str, list[Case]]]:
+    """One group: the paints and what is done once, one pass over the launches as the floor."""
+    folder = stored_frames(rows)
+    yield (
+        f"{rows:,} activities and as many API calls",
+        [
+            Case(title, f"bench.timeline_work:{name}", folder / "activities.arrow", is_floor=name == "numpy_pass")
+            for title, name in WORK.items()
+        ],
+    )
