@@ -69,7 +69,5 @@ class ExpertSystemsScreen(TableScreen):
 
 def _show_only(screen: ViewScreen, query: str) -> None:
     """The first table of a view with the rows of a filter alone."""
-    while screen.leave_level():
-        pass
     if screen.table is not None:
-        screen.filter_table(query)
+        screen.show_only(query)

@@ -137,7 +137,7 @@ class GroupOpsScreen(ViewScreen):
         """
         frame = self.pane.frame
         wanted = (pl.col("session") == session) & (pl.col("op") == op)
-        if group is not None:
+        if group is not None and self.grouping.name == "path":
             wanted &= pl.col("path") == f"{group}/{op}"
         found = (
             frame.with_row_index("row").filter(wanted).sort("gpu_self_ns", descending=True, maintain_order=True)["row"]
@@ -147,7 +147,7 @@ class GroupOpsScreen(ViewScreen):
             return
         self.pane.reveal(int(found[0]))
         if len(found) > 1:
-            self.program.say(f"{len(found)} places in the tree; this one has most GPU time")
+            self.program.say(f"{len(found)} places in the tree: this one has most GPU time")
 
     @on(TablePane.RowOpened)
     def _open(self, event: TablePane.RowOpened) -> None:

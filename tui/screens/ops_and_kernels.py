@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+import polars as pl
 from textual import on
 
 from tui.analysis.inputs.capabilities import missing, why_none
@@ -25,6 +26,7 @@ from tui.commands import CommandError
 from tui.fitting import clip_middle
 from tui.keys import Scope, bindings_for
 from tui.model.view import TableState
+from tui.screens.group_ops import GroupOpsScreen
 from tui.screens.kernels import LaunchScreen, launches_of_kernel, no_kernels, no_launches, short
 from tui.screens.linked import Level, Row
 from tui.widgets.kernel_details import below, gain_lines
@@ -34,13 +36,13 @@ from tui.widgets.part_bar import PartBar
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    import polars as pl
     from textual.widget import Widget
 
     from tui.analysis.ops.groupings import Grouping
     from tui.model.history import Place
     from tui.model.profile import Profile
     from tui.model.view import TableSpec
+    from tui.screens.base import ViewScreen
     from tui.widgets.details import Details
     from tui.widgets.table_pane import TablePane
 
@@ -147,6 +149,11 @@ def levels_of(grouping: Grouping) -> tuple[Level, ...]:
         replace(by_name[1], rows=kernels, spec_for=lambda _profile: KERNELS_OF_GROUP),
         replace(by_name[2], rows=launches),
     )
+
+
+def _reveal(screen: ViewScreen, session: int, op: str, group: str | None) -> None:
+    assert isinstance(screen, GroupOpsScreen)
+    screen.reveal(session=session, op=op, group=group)
 
 
 class OpsAndKernelsScreen(LaunchScreen):
@@ -261,6 +268,20 @@ class OpsAndKernelsScreen(LaunchScreen):
             self.choose_grouping(NAMES[event.place])
         except CommandError as error:
             self.program.say(str(error), severity="warning")
+
+    def action_show_in_tree(self) -> None:
+        """Go to the place of the op in the tree of groups; of a launch, to that of the op that launched it."""
+        pane = self.table
+        row: dict[str, Any] | None = pane.current_row if pane is not None and pane.id == "launches" else None
+        op = row if row is not None and row.get("op") is not None else self.selected.get("ops")
+        if op is None or op.get("op") is None:
+            self.program.say("that is no op: the tree is one of ops", severity="warning")
+            return
+        name, group = op["op"], None
+        if op is row:
+            ran = self.profile["ops"].filter(pl.col("op") == op["op"]).select("name", "group").row(0)
+            name, group = ran
+        self.program.go("group-ops", lambda screen: _reveal(screen, op["session"], name, group))
 
     def show_only(self, query: str) -> None:
         """Show the ops of a filter by name: what other views ask for is written for that table."""

@@ -38,6 +38,8 @@ class TreePane(TablePane):
         self.tree_table = TreeTable(spec)
         self.table = self.tree_table
         self._unfolded: Flags = np.zeros(0, np.bool_)
+        self._within: Ints = np.zeros(0, np.int64)
+        """What each row has of the weight, with all rows in it."""
         self._order: tuple[pl.DataFrame, Sort | None, Ints] | None = None
 
     # --- rows --------------------------------------------------------------------------------------------------------
@@ -51,6 +53,9 @@ class TreePane(TablePane):
             self.tree_table.depth = np.zeros(frame.height, np.int64)
             for depth, level in enumerate(forest.levels):
                 self.tree_table.depth[level] = depth
+            weight = (spec or self.spec).weight
+            values = frame[weight].fill_null(0).to_numpy().astype(np.int64) if weight in frame.columns else self._within
+            self._within = forest.sums(values) if frame.height else np.zeros(0, np.int64)
             self._unfolded = self._as_before(before, unfolded, frame, (spec or self.spec).key)
         super().show(frame, empty=empty, spec=spec)
 
@@ -93,13 +98,14 @@ class TreePane(TablePane):
         return np.flatnonzero(self.tree_table.forest.parent == row)
 
     def _unfold_to_branching(self, flags: Flags, row: int) -> None:
-        """Unfold a row, and the ones in it as long as there is a single one."""
+        """Unfold a row, and what is in it as long as a single row holds all of the weight there."""
         while True:
             flags[row] = True
             children = self._children(row)
-            if len(children) != 1:
+            heavy = children[self._within[children] > 0]
+            if len(heavy) != 1 and len(children) != 1:
                 return
-            row = int(children[0])
+            row = int(heavy[0] if len(heavy) else children[0])
 
     def _fold_changed(self, unfolded: Flags, row: int | None) -> None:
         """Show the tree with other rows unfolded, the cursor on a row or on what is left of what it lies in."""

@@ -52,7 +52,7 @@ OP_FOREST: Final = TableSpec(
     sort=(("gpu_ns", True),),
     weight="gpu_self_ns",
     pinned="node",
-    pinned_least=28,
+    pinned_least=40,
 )
 
 

@@ -52,11 +52,9 @@ class Door:
         if self.place is not None:
             screen.restore(self.place)
             return
-        while screen.leave_level():
-            pass
         if screen.table is None:
             return
-        screen.filter_table(self.filter)
+        screen.show_only(self.filter)
         if self.cursor is not None:
             screen.table.state = replace(screen.table.state, cursor_key=self.cursor)
 
