@@ -3,7 +3,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import zipfile
+from datetime import UTC, datetime
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -15,7 +17,9 @@ from tui.cli.arguments import EXPORT_FORMATS
 from tui.cli.headless import BINARY_FORMATS
 from tui.model.errors import ProftuiError
 from tui.output import excel, export
+from tui.output.about import About
 from tui.output.export import for_terminal, format_of, markdown_table, write
+from tui.output.packages import missing
 
 NAMES = ['void f<float, 4>(int, "x")', "=SUM(A1)", "+a|b", "line\nend", "\x1b[31mred", None, "http://x"]
 
@@ -172,3 +176,52 @@ def test_the_ending_of_a_path_tells_the_format() -> None:
 def test_the_command_line_offers_what_can_be_written() -> None:
     assert tuple(export.FORMATS) == EXPORT_FORMATS
     assert set(BINARY_FORMATS) < set(EXPORT_FORMATS)
+
+
+ABOUT = About("a&b [1].log", "Ops/Kernels", "5 of 7 rows, filter x|y", datetime(2026, 11, 21, 16, 20, tzinfo=UTC))
+
+
+def told(frame: pl.DataFrame, format_name: str) -> bytes:
+    stream = io.BytesIO()
+    write(frame, stream, format_name, about=ABOUT)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("format_name", ["csv", "tsv", "json", "ndjson"])
+def test_what_programs_read_holds_the_rows_alone(frame: pl.DataFrame, format_name: str) -> None:
+    assert told(frame, format_name) == written(frame, format_name)
+
+
+def test_parquet_says_what_it_is_of_beside_the_rows(frame: pl.DataFrame) -> None:
+    content = told(frame, "parquet")
+    assert_frame_equal(pl.read_parquet(io.BytesIO(content)), as_strings(frame))
+    said = pl.read_parquet_metadata(io.BytesIO(content))
+    assert said["proftui.profile"] == "a&b [1].log"
+    assert said["proftui.rows"] == "5 of 7 rows, filter x|y"
+    # The same rows are the same file, whenever they are written.
+    assert "proftui.exported" not in said
+
+
+def test_markdown_begins_with_what_it_is_of(frame: pl.DataFrame) -> None:
+    lines = told(frame, "markdown").decode().splitlines()
+    assert lines[0] == "### Ops/Kernels: a&amp;b \\[1].log"
+    assert lines[2] == "5 of 7 rows, filter x\\|y, 2026-11-21 16:20 UTC"
+    assert "\n".join(lines[4:]) + "\n" == written(frame, "markdown").decode()
+
+
+def test_excel_keeps_the_rows_alone_on_their_sheet_and_tells_of_them_on_another(frame: pl.DataFrame) -> None:
+    with zipfile.ZipFile(io.BytesIO(told(frame, "xlsx"))) as book:
+        sheet = book.read("xl/worksheets/sheet1.xml").decode()
+        names = re.findall(r'<sheet name="([^"]*)"', book.read("xl/workbook.xml").decode())
+        texts = book.read("xl/sharedStrings.xml").decode()
+    assert names == ["Ops Kernels", "About"]
+    assert re.search(r'<row r="1"[^>]*><c r="A1"', sheet)
+    assert "&amp;La&amp;&amp;b [1].log&amp;COps/Kernels&amp;R2026-11-21 16:20 UTC" in sheet
+    assert "5 of 7 rows, filter x|y" in texts
+
+
+def test_what_is_missing_is_told_before_anything_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [missing(name) for name in EXPORT_FORMATS] == [""] * len(EXPORT_FORMATS)
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
+    assert missing("pdf") == "PDF files need the package reportlab; pip install 'proftui[pdf]'"
+    assert missing("csv") == ""

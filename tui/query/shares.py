@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
+import numpy as np
 import polars as pl
 
 SMALL_PCT: Final = 1.0
@@ -92,16 +93,27 @@ def small_rows(frame: pl.DataFrame, weight: str, mask: pl.Series | None) -> pl.S
     values = pl.col(weight) if mask is None else pl.when(mask).then(pl.col(weight))
     sessions = pl.col("session") if "session" in frame.columns else pl.lit(0)
     rows = frame.select(values.alias("weight"), sessions.alias("session"))
-    ascending = pl.col("weight").drop_nulls().sort()
-    # The sum as the last of the running sums: of fractions, another order of adding could differ from it.
-    running = ascending.cum_sum()
-    least = ascending.filter(running * 100 > SMALL_PCT * running.last()).first()
     if rows["session"].n_unique() <= 1:
-        rows = rows.with_columns(least.alias("least"))
+        rows = rows.with_columns(pl.lit(_least_that_matters(rows["weight"])).alias("least"))
     else:
-        by_session = rows.group_by("session").agg(least.alias("least"))
-        rows = rows.join(by_session, on="session", how="left", maintain_order="left", nulls_equal=True)
+        groups = rows.group_by("session").agg("weight")
+        least = pl.Series(
+            "least", [_least_that_matters(weights) for weights in groups["weight"]], rows.schema["weight"]
+        )
+        groups = groups.select("session", least)
+        rows = rows.join(groups, on="session", how="left", maintain_order="left", nulls_equal=True)
     return rows.select((pl.col("weight") < pl.col("least")).fill_null(False)).to_series()
+
+
+def _least_that_matters(weights: pl.Series) -> int | float | None:
+    """The smallest weight that, with all smaller ones, is more than `SMALL_PCT` of all; None where there is none."""
+    ascending = np.sort(weights.drop_nulls().to_numpy())
+    if not len(ascending):
+        return None
+    running = np.cumsum(ascending)
+    enough = running * 100 > SMALL_PCT * running[-1]
+    least: int | float = ascending[np.argmax(enough)].item()
+    return least if enough.any() else None
 
 
 def _counted(frame: pl.DataFrame, mask: pl.Series | None, apart: Collection[int]) -> pl.Series | bool | None:

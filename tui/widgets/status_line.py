@@ -78,7 +78,7 @@ class TableStatus:
         if self.marks_average:
             parts.append((4, f"avg {self.marks_average}"))
         if self.shares_of:
-            parts.append((4, f"% of {self.shares_of}"))
+            parts.append((2, f"% of {self.shares_of}"))
         if self.filter:
             parts.append((4, f"filter {self.filter}"))
         if self.sorted_by:

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import base64
+import io
+import re
+import zlib
+from datetime import UTC, datetime
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui.model.columns import columns
+from tui.model.errors import ProftuiError
+from tui.output import pdf
+from tui.output.about import About
+from tui.output.export import write
+from tui.output.pdf import GAP, LINE_LETTERS, PAGE_LINES, laid_out, letters
+from tui.output.text_table import written
+
+ABOUT = About("run (1).nvprof.log", "Kernels", "2 of 9 rows, filter gemm", datetime(2026, 11, 21, 16, 20, tzinfo=UTC))
+FRAME = pl.DataFrame(
+    {
+        "name": ["void gemm<float>(int)", "行列積", "\x1b[31mred(", None],
+        "total_ns": [353_980_000, 1_000, None, 0],
+        "uses_tensor_core": [True, False, None, None],
+        "my own": [1.5, None, 2.0, 3.0],
+    }
+)
+
+
+def texts_of(content: bytes) -> str:
+    """What stands on the pages of a PDF of ours."""
+    streams = re.findall(rb"stream\r?\n(.*?)endstream", content, re.DOTALL)
+    pages = [
+        zlib.decompress(
+            base64.a85decode(stream.strip(), adobe=False)
+            if b"~>" not in stream
+            else base64.a85decode(stream.strip()[:-2])
+        )
+        for stream in streams
+    ]
+    return "\n".join(page.decode("latin-1") for page in pages)
+
+
+def exported(frame: pl.DataFrame) -> str:
+    stream = io.BytesIO()
+    write(frame, stream, "pdf", about=ABOUT)
+    assert stream.getvalue().startswith(b"%PDF-")
+    return texts_of(stream.getvalue()).replace("\\(", "(").replace("\\)", ")")
+
+
+def test_header_units_and_hostile_names() -> None:
+    text = exported(FRAME)
+    assert "Kernels: run (1).nvprof.log" in text
+    assert "2 of 9 rows, filter gemm" in text
+    assert "2026-11-21 16:20 UTC" in text
+    assert "1 / 1" in text
+    assert re.search(r"Name +Total ms +TC +my own", text)
+    assert re.search(r"void gemm<float>\(int\) +353\.98 +yes +1\.5", text)
+    # Letters that not every reader has are written by number; control characters are none.
+    assert "\\\\u884c\\\\u5217\\\\u7a4d" in text
+    assert "[31mred(" in text
+    assert "\x1b" not in text
+
+
+def test_long_names_are_wrapped_and_whole() -> None:
+    name = "".join(f"{number:04}" for number in range(120))
+    (page,) = laid_out(written(columns("name", "calls"), pl.DataFrame({"name": [name, "b"], "calls": [1, 2]})))
+    assert "".join(line[: pdf.NAME_WIDEST].strip() for line in page.lines[:-1]).startswith(name)
+    assert page.lines[0].endswith(" 1")
+    assert page.shaded == (*[False] * 7, True)
+
+
+def test_columns_that_do_not_fit_follow_beside_the_name() -> None:
+    names = [f"column {number:02}" for number in range(40)]
+    frame = pl.DataFrame({"name": ["a", "b"], **{name: [10**9, 1] for name in names}})
+    text = exported(frame)
+    assert all(name in text for name in names)
+    assert text.count("Name  ") > 1
+
+
+def test_many_rows_go_over_pages_with_their_heading() -> None:
+    pages = laid_out(written(columns("calls"), pl.DataFrame({"calls": list(range(PAGE_LINES * 2 + 1))})))
+    assert [len(page.lines) for page in pages] == [PAGE_LINES, PAGE_LINES, 1]
+    assert {page.headings.strip() for page in pages} == {"Calls"}
+
+
+@given(st.lists(st.text(max_size=300), min_size=1, max_size=20), st.integers(1, 12))
+def test_no_line_is_wider_than_the_page(names: list[str], repeated: int) -> None:
+    frame = pl.DataFrame({"name": names, **{f"other {place}": names for place in range(repeated)}})
+    known = [pdf._known(name, dtype) for name, dtype in frame.schema.items()]
+    for page in laid_out(written(known, frame)):
+        assert len(page.headings) <= LINE_LETTERS
+        assert all(len(line) <= LINE_LETTERS for line in page.lines)
+        assert len(page.lines) <= PAGE_LINES
+    assert GAP > 0
+    assert all(ord(letter) < 256 for name in names for letter in letters(name))
+
+
+def test_a_frame_without_rows_is_a_page_with_a_heading() -> None:
+    assert re.search("Name +Total", exported(FRAME.clear()))
+
+
+def test_too_many_rows_to_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pdf, "MOST_ROWS", 3)
+    with pytest.raises(ProftuiError, match=r"a PDF of 4 rows is not for reading: it takes 3; filter, or :top 100"):
+        exported(FRAME)
+
+
+def test_without_its_package_it_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "reportlab.pdfgen.canvas", None)
+    with pytest.raises(ProftuiError, match=r"PDF files need the package reportlab; pip install 'proftui\[pdf\]'"):
+        exported(FRAME)

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from tests.query.tables import FRAME, TABLE
+from tui.model.columns import columns
+from tui.model.view import TableSpec, TableState
+from tui.query.apply import apply
+from tui.query.carry import applied_here, carriable
+
+LAUNCHES = TableSpec(
+    "launches", "Launches", columns("start_ns", "duration_ns", "stream", "src_memory"), ("start_ns",), pinned="start_ns"
+)
+LAUNCH_FRAME = pl.DataFrame(
+    {"start_ns": [1, 2], "duration_ns": [10, 2_000_000], "stream": [7, 14], "src_memory": ["gemm", None]}
+)
+
+
+@pytest.mark.parametrize(
+    ("typed", "carried"),
+    [
+        ("gemm", "gemm"),
+        ("total>100", "total_ns>100ms"),
+        ("TOTAL>100us", "total_ns>100us"),
+        ("total=1..2", "total_ns=1ms..2ms"),
+        ("total=1..2s", "total_ns=1..2s"),
+        ("total=..2", "total_ns=..2ms"),
+        ("time>5%", "time>5%"),
+        ("calls<10k", "calls<10k"),
+        ("(gemm | conv) !total<1", "(gemm | conv) !total_ns<1ms"),
+        ("total=?", "total_ns=?"),
+        ("name~^void", "name~/^void/"),
+        ("nothing:x", "nothing:x"),
+    ],
+)
+def test_a_filter_means_the_same_wherever_it_is_carried(typed: str, carried: str) -> None:
+    assert carriable(typed, columns=TABLE.columns, units={"total_ns": "ms"}) == carried
+
+
+@pytest.mark.parametrize("text", ["gemm", "total>1", "total=1..2", "time>5% | gemm", "tc=1", "!tc=0"])
+def test_what_is_carried_keeps_the_same_rows(text: str) -> None:
+    carried = carriable(text, columns=TABLE.columns, units={"total_ns": "ms"})
+    own = apply(FRAME, TABLE, TableState(filter=text), units={"total_ns": "ms"})
+    other = apply(FRAME, TABLE, TableState(), units={"total_ns": "us"}, carried=carried)
+    assert own.take(FRAME)["id"].to_list() == other.take(FRAME)["id"].to_list()
+    assert other.carried_reason == ""
+
+
+def test_it_is_applied_besides_the_tables_own_filter() -> None:
+    both = apply(FRAME, TABLE, TableState(filter="calls<10"), carried="gemm")
+    assert (
+        both.take(FRAME)["id"].to_list()
+        == apply(FRAME, TABLE, TableState(filter="gemm calls<10")).take(FRAME)["id"].to_list()
+    )
+    assert 0 < both.shown < FRAME.height
+
+
+@pytest.mark.parametrize(
+    ("carried", "reason"),
+    [
+        ("gemm", "no names in this table"),
+        ("!gemm stream=7", "no names in this table"),
+        ("calls>3", "no column calls"),
+    ],
+)
+def test_where_it_cannot_be_understood_the_table_stays_whole(carried: str, reason: str) -> None:
+    result = apply(LAUNCH_FRAME, LAUNCHES, TableState(), carried=carried)
+    assert result.rows is None
+    assert result.carried_reason == reason
+
+
+def test_what_it_names_is_enough() -> None:
+    mask, reason = applied_here("stream=7", LAUNCH_FRAME, LAUNCHES)
+    assert mask is not None
+    assert (mask.to_list(), reason) == ([True, False], "")

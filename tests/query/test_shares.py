@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui.model.columns import columns
+from tui.model.view import TableSpec, TableState
+from tui.query.apply import apply
+from tui.query.shares import SMALL_PCT, shared_out, small_rows, total_of, weight_pct
+
+SPEC = TableSpec("t", "T", columns("name", "session", "total_ns"), ("name",), weight="total_ns")
+
+
+def table(weights: list[int | None], sessions: list[int] | None = None) -> pl.DataFrame:
+    return pl.DataFrame(
+        {
+            "name": [f"k{place}" for place in range(len(weights))],
+            "session": sessions or [0] * len(weights),
+            "total_ns": weights,
+        },
+        schema_overrides={"total_ns": pl.Int64},
+    )
+
+
+def test_the_smallest_rows_go_as_long_as_they_hold_one_percent_together() -> None:
+    frame = table([9_000, 905, 60, 30, 4, 1, None])
+    small = small_rows(frame, "total_ns", None)
+    assert small is not None
+    # 1 + 4 + 30 + 60 = 95 of 10,000; with 905 it would be 10 %.
+    assert small.to_list() == [False, False, True, True, True, True, False]
+
+
+def test_rows_of_one_weight_go_together_or_not_at_all() -> None:
+    small = small_rows(table([7] * 1_000), "total_ns", None)
+    assert small is not None
+    assert not small.any()
+
+
+def test_each_session_is_judged_by_itself() -> None:
+    small = small_rows(table([1_000_000, 5_000, 100, 1], [0, 0, 1, 1]), "total_ns", None)
+    assert small is not None
+    assert small.to_list() == [False, True, False, True]
+
+
+@given(
+    st.lists(st.tuples(st.one_of(st.none(), st.integers(0, 10**12)), st.integers(0, 3), st.booleans()), max_size=60),
+)
+def test_what_is_hidden_and_what_is_shown_add_up(rows: list[tuple[int | None, int, bool]]) -> None:
+    frame = table([weight for weight, _, _ in rows], [session for _, session, _ in rows])
+    mask = pl.Series([keeps for *_, keeps in rows], dtype=pl.Boolean)
+    small = small_rows(frame, "total_ns", mask)
+    assert small is not None
+    assert not (small & ~mask).any()
+    for session in set(frame["session"]):
+        judged = frame.filter(mask & (pl.Series(frame["session"]) == session))["total_ns"].sum()
+        hidden = frame.filter(small & (frame["session"] == session))["total_ns"].sum()
+        assert hidden * 100 <= SMALL_PCT * judged
+    applied = apply(frame.with_columns(pick=mask), SPEC, TableState(hides_small=True))
+    whole = small_rows(frame, "total_ns", None)
+    assert whole is not None
+    assert applied.small == whole.sum()
+    assert applied.shown + applied.small == frame.height == applied.passed
+    assert applied.small_weight + applied.take(frame)["total_ns"].sum() == frame["total_ns"].sum()
+
+
+def test_the_first_rows_are_the_first_of_the_order_shown() -> None:
+    frame = table([5, 1, 4, 2, 3])
+    applied = apply(frame, SPEC, TableState(sort=(("total_ns", True),), most_rows=2))
+    assert applied.take(frame)["total_ns"].to_list() == [5, 4]
+    assert (applied.shown, applied.passed) == (2, 5)
+    assert applied.weight_shown_pct == pytest.approx(100 * 9 / 15)
+    assert apply(frame, SPEC, TableState(most_rows=9)).rows is None
+
+
+def test_shares_are_of_all_or_of_what_is_shown_over_all_sessions() -> None:
+    frame = table([60, 40, 100], [0, 0, 1])
+    applied = apply(frame, SPEC, TableState(filter="name:k1 | name:k2", as_share=True))
+    assert (applied.shared_out, applied.shared_out_shown) == (200, 140)
+    assert apply(frame, SPEC, TableState()).shared_out is None
+
+
+def test_sessions_that_count_on_their_own_are_never_shared_out_with_others() -> None:
+    frame = table([60, 40, 100], [0, 0, 1])
+    assert shared_out(frame, "total_ns", apart=(1,)) is None
+    assert shared_out(frame.head(2), "total_ns", apart=(1,)) == 100
+    assert shared_out(frame.tail(1), "total_ns", apart=(1,)) == 100
+    assert total_of(frame, "total_ns", apart=(1,)) == 100
+    assert total_of(frame, "total_ns") == 200
+    assert total_of(frame, "total_ns", apart=(0, 1)) is None
+    assert weight_pct(frame, "total_ns", pl.Series([True, False, True]), (1,)) == 60.0
+    assert weight_pct(frame, "nothing", None) is None
+
+
+def test_a_share_in_a_filter_is_of_all_and_says_so() -> None:
+    frame = table([60, 40, 100], [0, 0, 1])
+    applied = apply(frame, SPEC, TableState(filter="time>45%"))
+    assert applied.take(frame)["name"].to_list() == ["k2"]
+    assert applied.reading == "Total > 45% of all 200 ns"
+    # Without the session that counts on its own, 60 of 100 is more.
+    applied = apply(frame, SPEC, TableState(filter="time>45%"), apart=(1,))
+    assert applied.reading == "Total > 45% of all 100 ns"

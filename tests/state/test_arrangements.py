@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tui.model.view import TableState
+from tui.state.arrangements import PLAIN, VERSION, Arrangement, Arrangements
+
+ARRANGED = TableState(
+    filter="gemm",
+    sort=(("calls", True), ("name", False)),
+    hidden=frozenset({"line", "avg_ns"}),
+    order=("name", "calls"),
+    pinned=("calls",),
+    name_last=True,
+    most_rows=25,
+    unit="us",
+    full_names=True,
+    as_share=True,
+    share_of_shown=True,
+)
+
+
+def test_an_arrangement_is_found_again_in_the_next_run(state_directory: Path) -> None:
+    first = Arrangements()
+    assert first.keep("kernels/kernels/kernels", Arrangement.of(ARRANGED))
+    first.write()
+    assert (state_directory / "tables.json").is_file()
+    found = Arrangements().of("kernels/kernels/kernels").on(TableState(filter="conv"))
+    assert found == msgspec.structs.replace(Arrangement.of(ARRANGED)).on(TableState(filter="conv"))
+    assert (found.sort, found.hidden, found.pinned) == (ARRANGED.sort, ARRANGED.hidden, ARRANGED.pinned)
+    assert (found.most_rows, found.unit, found.name_last, found.filter) == (25, "us", True, "conv")
+    assert Arrangement.of(found) == Arrangement.of(ARRANGED)
+
+
+def test_a_table_as_it_comes_is_not_remembered(state_directory: Path) -> None:
+    memory = Arrangements()
+    assert not memory.keep("a", PLAIN)
+    memory.write()
+    assert not state_directory.exists()
+    memory.keep("a", Arrangement(unit="s"))
+    memory.write()
+    assert not memory.keep("a", Arrangement(unit="s"))
+    assert memory.keep("a", PLAIN)
+    memory.write()
+    assert (state_directory / "tables.json").read_text() == f'{{"version":{VERSION},"entries":{{}}}}'
+
+
+@pytest.mark.parametrize(
+    "entry", ['"text"', '{"sort": 5}', '{"unit": 7}', '{"most_rows": "all"}', '{"order": [1, 2]}', "null"]
+)
+def test_one_bad_entry_does_not_spoil_the_others(state_directory: Path, entry: str) -> None:
+    state_directory.mkdir()
+    content = f'{{"version": {VERSION}, "entries": {{"bad": {entry}, "good": {{"unit": "ms", "later": 1}}}}}}'
+    (state_directory / "tables.json").write_text(content)
+    memory = Arrangements()
+    assert memory.of("bad") == PLAIN
+    assert memory.of("good") == Arrangement(unit="ms")
+    assert memory.complaint == ""
+
+
+def test_values_that_mean_nothing_are_left_out() -> None:
+    found = Arrangement(unit="weeks", most_rows=-3).on(TableState())
+    assert (found.unit, found.most_rows) == ("auto", None)
+    assert not Arrangement(order=tuple(map(str, range(501)))).is_sane
+
+
+def test_a_complaint_is_made_once(state_directory: Path) -> None:
+    state_directory.mkdir()
+    (state_directory / "tables.json").write_text('{"version": 99, "entries": {}}')
+    memory = Arrangements()
+    assert memory.of("a") == PLAIN
+    assert "another version" in memory.complaint
+    memory.complaint = ""
+    memory.keep("a", Arrangement(unit="s"))
+    memory.write()
+    assert memory.complaint == ""
+    assert memory.of("a") == Arrangement(unit="s")

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tui.state.store import Store, folder
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "not" / "there" / "tables.json", version=3, most=4)
+
+
+def test_the_place_is_the_users_state_directory(state_directory: Path) -> None:
+    assert folder() == state_directory
+
+
+def test_nothing_is_there_at_first_and_reading_makes_nothing(store: Store) -> None:
+    assert store.read().entries == {}
+    assert store.read().complaint == ""
+    assert not store.path.parent.parent.exists()
+
+
+def test_what_is_written_is_read_and_taken_out_again(store: Store) -> None:
+    assert store.change({"a": {"sort": (("calls", True),)}, "b": 1}) == ""
+    assert store.read().entries == {"a": {"sort": [["calls", True]]}, "b": 1}
+    assert list(store.path.parent.iterdir()) == [store.path]
+    store.change({"a": None})
+    assert store.read().entries == {"b": 1}
+
+
+def test_nothing_is_written_where_nothing_changes(store: Store) -> None:
+    store.change({"a": {"sort": (("calls", True),)}})
+    before = store.path.stat()
+    assert store.change({"a": {"sort": (("calls", True),)}, "gone": None}) == ""
+    assert store.path.stat() == before
+
+
+def test_another_run_of_the_program_is_not_undone(store: Store) -> None:
+    other = Store(store.path, version=3, most=4)
+    store.change({"a": 1})
+    other.change({"b": 2})
+    store.change({"a": 3})
+    assert store.read().entries == {"b": 2, "a": 3}
+
+
+def test_the_oldest_go_first(store: Store) -> None:
+    for name in "abcd":
+        store.change({name: name})
+    store.change({"a": "again"})
+    store.change({"e": "new"})
+    assert list(store.read().entries) == ["c", "d", "a", "e"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{", b"\xff\xfe", b"[]", b'{"version": 3}', b'{"version": 3, "entries": []}', b"[" * 100_000],
+)
+def test_damage_is_told_of_and_replaced(store: Store, content: bytes) -> None:
+    store.path.parent.mkdir(parents=True)
+    store.path.write_bytes(content)
+    document = store.read()
+    assert document.entries == {}
+    assert "tables.json is damaged" in document.complaint
+    assert store.change({"a": 1}) == ""
+    assert store.read().entries == {"a": 1}
+
+
+def test_another_version_is_left_alone(store: Store) -> None:
+    store.path.parent.mkdir(parents=True)
+    store.path.write_text('{"version": 4, "entries": {"a": 1}}')
+    assert "of another version" in store.read().complaint
+    assert "of another version" in store.change({"b": 1})
+    assert json.loads(store.path.read_text()) == {"version": 4, "entries": {"a": 1}}
+
+
+def test_a_document_that_is_too_large_is_not_read(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.change({"a": "x" * 100})
+    monkeypatch.setattr("tui.state.store.MOST_BYTES", 50)
+    assert "is too large" in store.read().complaint
+
+
+def test_a_place_that_cannot_be_written_is_told_of(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    store = Store(tmp_path / "file" / "tables.json", version=1, most=1)
+    assert "cannot be written" in store.change({"a": 1}) or "cannot be read" in store.change({"a": 1})

@@ -1,0 +1,328 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from tests.snapshots import screen_text
+from tests.widgets.tables import DGRAD, KERNELS, SPEC, TableApp, until
+from tui.model.columns import columns
+from tui.model.view import TableState
+from tui.state.arrangements import Arrangements
+from tui.widgets.column_chooser import ColumnChooser
+from tui.widgets.query_bar import QueryMode
+
+if TYPE_CHECKING:
+    import pytest
+
+FLAGGED = KERNELS.with_columns(uses_tensor_core=pl.Series([True, True, False, None, False, False, None, True]))
+FLAGGED_SPEC = replace(SPEC, columns=(*SPEC.columns[:2], *columns("uses_tensor_core"), *SPEC.columns[2:]))
+
+
+class RememberingApp(TableApp):
+    """A table that is found again as it was left."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.arrangements = Arrangements()
+
+
+def placed(app: TableApp) -> list[str]:
+    return [place.column.name for place in app.pane.table.table_layout.placed]
+
+
+# --- filter by a column -------------------------------------------------------------------------------------
+
+
+async def test_a_key_filters_by_the_column_under_the_cursor_besides_what_is_filtered() -> None:
+    app = TableApp()
+    async with app.run_test(size=(120, 24)) as pilot:
+        await pilot.press("f", *"gemm", "enter")
+        await until(pilot, lambda: not app.pane.query_bar.is_open)
+        await pilot.press("l", "F")
+        assert app.pane.query_bar.mode is QueryMode.FILTER
+        assert app.pane.query_bar.text == "gemm total>"
+        assert "Total: a number, as 1ms; or < = a..b" in screen_text(app)
+        await pilot.press(*"1ms", "enter")
+        await until(pilot, lambda: app.names == ["sgemm_128x128x8_NT_vec"])
+        assert "1 of 8 rows" in screen_text(app)
+        await pilot.press("F", "escape")
+        assert app.pane.state.filter == "gemm total>1ms"
+
+
+async def test_alternatives_are_kept_together_when_a_column_is_added() -> None:
+    app = TableApp()
+    async with app.run_test(size=(120, 24)) as pilot:
+        app.pane.set_filter("gemm | CUDA")
+        await pilot.press("F")
+        assert app.pane.query_bar.text == "(gemm | CUDA) name:"
+
+
+async def test_yes_no_columns_answer_to_1_0_and_unknown() -> None:
+    app = TableApp(FLAGGED, FLAGGED_SPEC)
+    async with app.run_test(size=(120, 24)) as pilot:
+        app.pane.table.move_to_column("uses_tensor_core")
+        await pilot.press("F")
+        assert app.pane.query_bar.text == "tc="
+        assert "1 yes, 0 no, ? unknown" in screen_text(app)
+        for typed, rows in (("1", 3), ("0", 3), ("?", 2), ("yes", 3), ("no", 3)):
+            await pilot.press("ctrl+u", *"tc=", *typed)
+            await until(pilot, lambda rows=rows: len(app.names) == rows and not app.pane.is_pending)  # type: ignore[misc]
+            await until(pilot, lambda typed=typed: app.pane.state.filter == f"tc={typed}")  # type: ignore[misc]
+            assert f"{rows} of 8 rows" in screen_text(app)
+
+
+async def test_a_filter_that_is_not_finished_is_mended_first() -> None:
+    app = TableApp()
+    async with app.run_test(size=(120, 24)) as pilot:
+        app.pane.change(filter="(gemm")
+        await pilot.press("escape", "F")
+        assert app.pane.query_bar.is_open
+        assert app.pane.query_bar.text in ("(gemm", "name:")
+
+
+# --- several columns to sort by -----------------------------------------------------------------------------
+
+
+async def test_a_key_adds_a_column_to_the_order_and_turns_it_and_takes_it_out() -> None:
+    app = TableApp()
+    async with app.run_test(size=(120, 24)) as pilot:
+        await pilot.press("l", "l", "l", "s", "l", "semicolon")
+        assert app.pane.state.sort == (("calls", True), ("avg_ns", True))
+        text = screen_text(app)
+        assert "Calls▼1" in text
+        assert "Avg ms▼2" in text
+        await pilot.press("semicolon")
+        assert app.pane.state.sort == (("calls", True), ("avg_ns", False))
+        await pilot.press("semicolon")
+        assert app.pane.state.sort == (("calls", True),)
+
+
+async def test_a_column_is_added_to_the_order_that_the_table_comes_in() -> None:
+    app = TableApp()
+    async with app.run_test(size=(120, 24)) as pilot:
+        await pilot.press("l", "l", "l", "semicolon")
+        assert app.pane.state.sort == (("total_ns", True), ("calls", True))
+        await pilot.press("semicolon", "semicolon")
+        assert app.pane.state.sort is None
+
+
+# --- columns ------------------------------------------------------------------------------------------------
+
+
+async def test_a_pinned_column_stays_while_the_others_scroll() -> None:
+    app = TableApp()
+    async with app.run_test(size=(80, 24), notifications=True) as pilot:
+        await pilot.press("l", "l", "l", "P")
+        assert app.pane.state.pinned == ("calls",)
+        assert app.toasts == ["Calls is pinned"]
+        assert placed(app)[:2] == ["name", "calls"]
+        await pilot.press("dollar_sign")
+        assert placed(app)[:2] == ["name", "calls"]
+        assert placed(app)[-1] == "line"
+        app.pane.table.move_to_column("calls")
+        await pilot.press("P")
+        assert app.pane.state.pinned == ()
+        await pilot.press("circumflex_accent", "P")
+        assert app.toasts[-1] == "Name is always in place"
+        assert app.pane.state.pinned == ()
+
+
+async def test_pins_never_take_all_the_room() -> None:
+    app = TableApp()
+    async with app.run_test(size=(60, 24)) as pilot:
+        app.pane.change(pinned=tuple(column.name for column in SPEC.columns[1:]))
+        await pilot.press("dollar_sign")
+        assert placed(app)[-1] == "line"
+        assert 2 <= len(placed(app)) < len(SPEC.columns)
+
+
+async def test_a_hidden_column_comes_back_through_the_list() -> None:
+    app = TableApp()
+    async with app.run_test(size=(120, 24), notifications=True) as pilot:
+        await pilot.press("l", "l", "H")
+        assert app.pane.state.hidden == {"time_pct"}
+        assert app.pane.table.cursor_column == "calls"
+        assert app.toasts == ["Time% is hidden: c brings it back"]
+        await pilot.press("circumflex_accent", "H")
+        assert app.pane.state.hidden == {"time_pct"}
+        await pilot.press("c", "j", "j", "space", "enter")
+        assert app.pane.state.hidden == frozenset()
+
+
+async def test_the_last_column_can_be_hidden() -> None:
+    app = TableApp()
+    async with app.run_test(size=(120, 24)) as pilot:
+        await pilot.press("dollar_sign", "H")
+        assert "line" in app.pane.state.hidden
+        assert app.pane.table.cursor_column == "size_bytes"
+
+
+async def test_names_last_have_all_the_room_and_are_whole_below_the_cursor() -> None:
+    app = TableApp()
+    async with app.run_test(size=(100, 24)) as pilot:
+        await pilot.press("w", "W")
+        assert placed(app)[-1] == "name"
+        assert app.pane.table.cursor_column == "total_ns"
+        before = app.pane.table.table_layout.placed[-1].width
+        await pilot.press("dollar_sign")
+        assert app.pane.table.cursor_column == "name"
+        assert app.pane.table.table_layout.placed[-1].width > before
+        assert placed(app) == ["total_ns", "name"]
+        await pilot.press("W")
+        assert placed(app)[0] == "name"
+
+
+async def test_the_list_pins_puts_names_last_and_resets() -> None:
+    app = TableApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("c", "j", "j", "j", "p", "n")
+        assert isinstance(app.screen, ColumnChooser)
+        text = screen_text(app)
+        assert "[x] Calls  pinned" in text
+        assert "[x] Name   last" in text
+        await pilot.press("enter")
+        state = app.pane.state
+        assert (state.pinned, state.name_last, state.order) == (("calls",), True, ())
+        await pilot.press("c", "r", "enter")
+        state = app.pane.state
+        assert (state.pinned, state.name_last, state.hidden, state.order) == ((), False, frozenset(), ())
+
+
+# --- which rows ---------------------------------------------------------------------------------------------
+
+
+async def test_small_rows_are_hidden_counted_and_shown_again() -> None:
+    app = TableApp()
+    async with app.run_test(size=(120, 24)) as pilot:
+        await pilot.press("x")
+        # 410,000 + 209,360 ns of 754 ms; the next, 9 ms, would make it more than 1 %.
+        assert len(app.names) == 6
+        assert "6 of 8 rows · 99.92% of time · 2 small (619.36 µs) hidden: x shows" in screen_text(app)
+        await pilot.press("x")
+        assert len(app.names) == 8
+        assert "small" not in screen_text(app).splitlines()[-1]
+
+
+async def test_only_the_first_rows() -> None:
+    app = TableApp()
+    async with app.run_test(size=(120, 24)) as pilot:
+        app.pane.show_first(2)
+        await pilot.pause()
+        assert app.names == [DGRAD, "sgemm_128x128x8_NT_vec"]
+        assert "first 2 of 8 rows · 74.85% of time" in screen_text(app)
+        await pilot.press("l", "l", "l", "s")
+        assert app.pane.shown_frame()["calls"].to_list() == [120, 48]
+
+
+# --- shares -------------------------------------------------------------------------------------------------
+
+
+async def test_shares_of_all_then_of_what_is_shown_then_times() -> None:
+    app = TableApp()
+    async with app.run_test(size=(120, 24)) as pilot:
+        app.pane.set_filter("gemm")
+        shown = []
+        for _ in range(3):
+            await pilot.press("percent_sign")
+            row = app.pane.table.rows.record(0)
+            shown.append((app.pane.table.writer("total_ns").whole(row["total_ns"]), screen_text(app)))
+        # 210.40 of 754.00 ms, then of 210.61 ms.
+        assert [value for value, _ in shown[:2]] == ["27.90", "99.90"]
+        assert "% of all" in shown[0][1]
+        assert "% of shown" in shown[1][1]
+        assert "% of" not in shown[2][1].splitlines()[-1].replace("% of time", "")
+
+
+async def test_sessions_that_do_not_add_up_have_no_shares() -> None:
+    frame = KERNELS.with_columns(session=pl.Series([0, 0, 0, 0, 1, 1, 1, 1], dtype=pl.UInt32))
+    app = TableApp(frame)
+    async with app.run_test(size=(120, 24), notifications=True) as pilot:
+        app.pane.apart = (1,)
+        await pilot.press("percent_sign")
+        assert not app.pane.state.as_share
+        assert app.toasts == ["these sessions do not add up: choose one with S to see its shares"]
+
+
+# --- from run to run ----------------------------------------------------------------------------------------
+
+
+async def test_a_table_is_found_as_it_was_left(state_directory: Path) -> None:
+    app = RememberingApp()
+    async with app.run_test(size=(120, 24)) as pilot:
+        await pilot.press("l", "l", "l", "s", "P", "w", "u", "j", "space", "f", *"gemm", "enter")
+        await until(pilot, lambda: (state_directory / "tables.json").is_file())
+        await app.workers.wait_for_complete()
+        left = app.pane.state
+    again = RememberingApp()
+    async with again.run_test(size=(120, 24)) as pilot:
+        found = again.pane.state
+        assert (found.sort, found.pinned) == ((("calls", True),), ("calls",))
+        assert (found.full_names, found.unit) == (left.full_names, left.unit) == (True, "s")
+        assert (found.filter, found.marks) == ("", frozenset())
+        assert again.names[0] == "sgemm_128x128x8_NT_vec"
+        await pilot.press("R")
+        assert again.pane.state.sort is None
+        await again.workers.wait_for_complete()
+    assert Arrangements().of("/table/kernels").sort is None
+
+
+async def test_nothing_is_written_by_looking(state_directory: Path) -> None:
+    app = RememberingApp()
+    async with app.run_test(size=(120, 24)) as pilot:
+        await pilot.press("j", "l", "space", "x", "f", *"gemm", "enter", "s", "s", "s")
+        await app.workers.wait_for_complete()
+        await pilot.pause()
+    # Sorting did write; the table as it came is not remembered.
+    assert Arrangements().of("/table/kernels").sort is None
+    other = RememberingApp()
+    before = sorted(path.stat().st_mtime_ns for path in state_directory.rglob("*"))
+    async with other.run_test(size=(120, 24)) as pilot:
+        await pilot.press("j", "l", "space", "x", "f", *"gemm", "enter")
+        await other.workers.wait_for_complete()
+    assert sorted(path.stat().st_mtime_ns for path in state_directory.rglob("*")) == before
+
+
+async def test_damage_is_told_of_once_and_hurts_nothing(state_directory: Path) -> None:
+    state_directory.mkdir()
+    (state_directory / "tables.json").write_text("{")
+    app = RememberingApp()
+    async with app.run_test(size=(120, 24), notifications=True) as pilot:
+        await pilot.pause()
+        assert len(app.names) == 8
+        assert [said for said in app.toasts if "is damaged" in said]
+        count = len(app.toasts)
+        app.pane.show(KERNELS.reverse())
+        await pilot.press("u")
+        await app.workers.wait_for_complete()
+        assert [said for said in app.toasts[count:] if "damaged" in said] == []
+
+
+async def test_a_place_that_cannot_be_written_is_told_of_once(
+    state_directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state_directory.parent.mkdir(exist_ok=True)
+    state_directory.write_text("a file")
+    app = RememberingApp()
+    async with app.run_test(size=(120, 24), notifications=True) as pilot:
+        await pilot.press("u", "u", "u")
+        await app.workers.wait_for_complete()
+        await pilot.pause()
+        assert len([said for said in app.toasts if "tables.json" in said]) == 1
+        assert app.pane.state.unit == "us"
+
+
+async def test_columns_that_are_no_more_are_passed_over() -> None:
+    memory = Arrangements()
+    app = RememberingApp()
+    async with app.run_test(size=(120, 24)) as pilot:
+        app.pane.state = TableState(
+            sort=(("gone", True), ("calls", True)), hidden=frozenset({"old"}), pinned=("older",)
+        )
+        await pilot.pause()
+        assert app.names[0] == "sgemm_128x128x8_NT_vec"
+        assert "sorted by Calls ▼" in screen_text(app)
+        assert placed(app)[0] == "name"
+    assert memory.complaint == ""
