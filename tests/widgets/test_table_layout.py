@@ -46,12 +46,12 @@ def test_a_dropped_column_does_not_make_way_for_a_less_important_one() -> None:
 
 
 def test_the_share_bar_takes_what_a_comfortable_name_leaves() -> None:
-    layout = lay_out(COLUMNS, {**WIDTHS, "name": 30}, 120, pinned="name", bar_column="time_pct")
+    layout = lay_out(COLUMNS, {**WIDTHS, "name": 30}, 120, pinned="name", bar_columns=("time_pct",))
     share = layout.find("time_pct")
     assert share is not None
     assert share.bar == 20
     assert layout.placed[3].x == share.end + GAP
-    narrow = lay_out(COLUMNS, WIDTHS, 84, pinned="name", bar_column="time_pct").find("time_pct")
+    narrow = lay_out(COLUMNS, WIDTHS, 84, pinned="name", bar_columns=("time_pct",)).find("time_pct")
     assert narrow is not None
     assert narrow.bar == 0
 
@@ -60,12 +60,12 @@ def test_the_share_bar_goes_before_the_less_important_columns() -> None:
     some = columns("name", "time_pct", "min_ns", "line")
     widths = {"name": 90, "time_pct": 6, "min_ns": 8, "line": 6}
     room = GUTTER + 36 + 6 + 8 + 2 * GAP
-    assert placed_names(lay_out(some, widths, room, pinned="name", bar_column="time_pct")) == [
+    assert placed_names(lay_out(some, widths, room, pinned="name", bar_columns=("time_pct",))) == [
         "name",
         "time_pct",
         "min_ns",
     ]
-    barred = lay_out(some, widths, 120, pinned="name", bar_column="time_pct").find("time_pct")
+    barred = lay_out(some, widths, 120, pinned="name", bar_columns=("time_pct",)).find("time_pct")
     assert barred is not None
     assert barred.bar == 8
 

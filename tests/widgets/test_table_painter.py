@@ -25,7 +25,7 @@ def painter(frame: pl.DataFrame, width: int, *, full_names: bool = False) -> Tab
         {name: one.width_sorted_by(1) for name, one in written.items()},
         width,
         pinned="name",
-        bar_column="time_pct",
+        bar_columns=("time_pct",),
     )
     positions = {name: place for place, name in enumerate(frame.columns)}
     return TablePainter(layout, written, positions, STYLES, width)

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 HEADER: Final = 1
 """Lines that do not scroll."""
 STRIPS_KEPT: Final = 2_000
-SHARE_COLUMN: Final = "time_pct"
-"""The column that a bar follows where there is room."""
 
 
 class FrameView(ScrollView, can_focus=True):
@@ -151,7 +149,8 @@ class FrameView(ScrollView, can_focus=True):
     def arrange_columns(self, state: TableState) -> None:
         """Take over order, hidden columns, sort markers, units and names."""
         before = self.arrangement
-        if (state.unit, state.as_share, state.full_names) != (before.unit, before.as_share, before.full_names):
+        looks = (before.unit, before.as_share, before.full_names)
+        if (state.unit, state.as_share, state.full_names) != looks or before.hidden - state.hidden:
             self._writers.clear()
         elif not state.hidden >= before.hidden:
             # What was hidden from the beginning has no writer yet.
@@ -248,7 +247,7 @@ class FrameView(ScrollView, can_focus=True):
                 name_last=self.arrangement.name_last,
                 whole_name=self.cursor_column == self.spec.pinned,
                 first=self._first_column,
-                bar_column=SHARE_COLUMN,
+                bar_columns=self.spec.bars,
                 unknown={column.name for column in columns if self._is_unknown(column.name)},
             )
             self._first_column = layout.before

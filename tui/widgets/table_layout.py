@@ -76,15 +76,17 @@ class TableLayout:
         return next((placed for placed in self.placed if placed.column.name == name), None)
 
 
-def _columns_that_fit(columns: Sequence[Column], widths: Mapping[str, int], room: int, bar_column: str) -> set[str]:
+def _columns_that_fit(
+    columns: Sequence[Column], widths: Mapping[str, int], room: int, bar_columns: Collection[str]
+) -> set[str]:
     kept: set[str] = set()
-    is_barred = False
+    are_barred = False
     by_importance = sorted(range(len(columns)), key=lambda position: (columns[position].priority, position))
     for position in by_importance:
         column = columns[position]
-        if bar_column in kept and not is_barred and column.priority >= BAR_PRIORITY:
-            room -= BAR_MIN + 1
-            is_barred = True
+        if not are_barred and column.priority >= BAR_PRIORITY:
+            room -= (BAR_MIN + 1) * len(kept.intersection(bar_columns))
+            are_barred = True
         room -= widths[column.name] + GAP
         if room < 0:
             break
@@ -114,7 +116,7 @@ def lay_out(
     name_last: bool = False,
     whole_name: bool = False,
     first: int = 0,
-    bar_column: str = "",
+    bar_columns: Collection[str] = (),
     unknown: Collection[str] = (),
 ) -> TableLayout:
     """Place columns on a line of ``width`` cells.
@@ -130,14 +132,18 @@ def lay_out(
         pinned_least: Cells that it keeps, if its texts are that long, before any other column is shown.
         also_pinned: Columns that do not scroll either, beside it; as many as leave room for others.
         name_last: The pinned column stands last, and all spare room is its own.
-        whole_name: With ``name_last``: the other columns make way until the pinned one is whole.
+        whole_name: With ``name_last``: all columns but one make way until the pinned one is whole.
         first: How many columns of the sequence, not counting the pinned ones, are scrolled out at the left.
-        bar_column: The column that a share bar follows where there is room.
+        bar_columns: Columns that a share bar follows where there is room, the first of them before the others.
         unknown: Columns without a single value: of those that lack the room they come last, and are not counted.
     """
     by_name = {column.name: column for column in columns}
     head = by_name.get(pinned)
-    least = width if name_last and whole_name else max(pinned_least, round(width * PINNED_SHARE))
+    least = max(pinned_least, round(width * PINNED_SHARE))
+    if name_last and whole_name:
+        # A name without a figure beside it says little: the most important one stays.
+        figure = min((column for column in columns if column is not head), key=lambda each: each.priority, default=None)
+        least = max(least, width - GUTTER - (widths[figure.name] + GAP if figure else 0))
     head_least = min(widths[pinned], least, width) if head else 0
     room = width - GUTTER - head_least + (0 if head else GAP)
 
@@ -146,7 +152,7 @@ def lay_out(
     room -= sum(widths[column.name] + GAP for column in held)
     rest = [column for column in columns if column is not head and column not in held]
 
-    fitting = _columns_that_fit(rest, widths, room, bar_column)
+    fitting = _columns_that_fit(rest, widths, room, bar_columns)
     ordered = [column.name for column in rest if column.name in fitting]
     ordered += sorted((column.name for column in rest if column.name not in fitting), key=lambda name: name in unknown)
     first = max(0, min(first, len(ordered) - 1))
@@ -164,9 +170,12 @@ def lay_out(
     spare = room + head_least - used
     comfort = widths.get(pinned, 0) if name_last else min(PINNED_COMFORT, widths.get(pinned, 0))
     names = [*(column.name for column in held), *shown]
-    if bar_column in names and spare - BAR_MIN - 1 >= comfort:
-        bar = min(BAR_MAX, max(BAR_MIN, spare - widths.get(pinned, 0) - 1))
-        spare -= bar + 1
+    barred = [name for name in names if name in bar_columns]
+    while barred and spare - (BAR_MIN + 1) * len(barred) < comfort:
+        barred.pop()
+    if barred:
+        bar = min(BAR_MAX, max(BAR_MIN, (spare - widths.get(pinned, 0)) // len(barred) - 1))
+        spare -= (bar + 1) * len(barred)
     if head:
         head_width = min(widths[pinned], max(1, min(spare, width - GUTTER)))
 
@@ -179,7 +188,7 @@ def lay_out(
         column_width = wide if column is head and not placed else min(wide, width - x)
         if column_width <= 0:
             break
-        placed.append(PlacedColumn(column, x, column_width, bar if column.name == bar_column else 0))
+        placed.append(PlacedColumn(column, x, column_width, bar if column.name in barred else 0))
         x = placed[-1].end + GAP
     still = [column.name for column in held]
     heads = [head.name] if head else []
