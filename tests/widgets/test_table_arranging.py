@@ -152,6 +152,18 @@ async def test_a_hidden_column_comes_back_through_the_list() -> None:
         assert app.pane.state.hidden == frozenset()
 
 
+async def test_a_column_that_was_hidden_from_the_beginning_can_be_shown() -> None:
+    app = TableApp(KERNELS.clear())
+    async with app.run_test(size=(120, 24)) as pilot:
+        app.pane.state = TableState(hidden=frozenset({"calls", "total_ns"}))
+        app.pane.show(KERNELS)
+        await pilot.pause()
+        assert "calls" not in placed(app)
+        app.pane.change(hidden=frozenset({"total_ns"}))
+        await pilot.pause()
+        assert "calls" in placed(app)
+
+
 async def test_the_last_column_can_be_hidden() -> None:
     app = TableApp()
     async with app.run_test(size=(120, 24)) as pilot:

@@ -173,6 +173,9 @@ class TableArranging(TableSearch):
     def action_name_last(self) -> None:
         """The names last, with all the room that the others leave, or first."""
         self.change(name_last=not self._state.name_last)
+        if self._state.name_last and self.table.cursor_column == self.spec.pinned:
+            # The names make the others vanish while the cursor is on them: not at once.
+            self.table.action_cursor_first_column()
 
     # --- what is remembered ------------------------------------------------------------------------------------------
 

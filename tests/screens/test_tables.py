@@ -1,0 +1,196 @@
+"""What all tables can do, in the explorer: carried filters, what is remembered, exports, help."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+import pytest
+
+from tests.screens.opening import app_of, opened, press, settled, until
+from tests.snapshots import assert_screen, screen_text
+from tui.state.arrangements import Arrangements
+from tui.widgets.export_dialog import ExportDialog
+
+if TYPE_CHECKING:
+    from syrupy.assertion import SnapshotAssertion
+    from textual.pilot import Pilot
+
+    from tui.widgets.table_pane import TablePane
+
+TRAINING: Final = "resnet50_training.nvprof.log"
+SIZES: Final = ((80, 24), (120, 40), (200, 50))
+KERNELS: Final = ("colon", *"kernels", "enter")
+
+
+def pane(pilot: Pilot[None]) -> TablePane:
+    """The table that keys are for."""
+    screen = app_of(pilot).view_screen
+    assert screen is not None
+    assert screen.table is not None
+    return screen.table
+
+
+def status(pilot: Pilot[None]) -> str:
+    """What the status line of that table says."""
+    return pane(pilot).status_line.status.line(400)
+
+
+async def typed(pilot: Pilot[None], line: str) -> None:
+    """Run a ``:`` command."""
+    app_of(pilot).run_line(line)
+    await settled(pilot)
+
+
+async def test_a_filter_goes_along_only_when_told_and_one_key_drops_it() -> None:
+    async with opened(TRAINING) as pilot:
+        await press(pilot, *KERNELS, "f", *"Launch", "enter")
+        shown = pane(pilot).shown_frame()["name"].to_list()
+        await press(pilot, "0")
+        assert "carried" not in screen_text(pilot.app)
+        everything = pane(pilot).frame.height
+        assert len(pane(pilot).table.rows) == everything
+        await press(pilot, "minus", "C")
+        assert "filter: Launch (carried)" in screen_text(pilot.app).splitlines()[0]
+        assert pane(pilot).shown_frame()["name"].to_list() == shown
+        await press(pilot, "0")
+        assert "filter: Launch (carried)" in screen_text(pilot.app).splitlines()[0]
+        names = pane(pilot).shown_frame()["name"].to_list()
+        assert names
+        assert all("Launch" in name for name in names)
+        assert f"{len(names)} of {everything} rows" in status(pilot)
+        await press(pilot, "C")
+        assert "carried" not in screen_text(pilot.app)
+        assert len(pane(pilot).table.rows) == everything
+        await press(pilot, "minus")
+        assert len(pane(pilot).table.rows) == pane(pilot).frame.height
+
+
+async def test_where_it_cannot_be_understood_the_badge_says_why() -> None:
+    async with opened(TRAINING) as pilot:
+        await press(pilot, *KERNELS, "f", *"batch", "enter", "C", "tab")
+        assert pane(pilot).id == "launches"
+        assert len(pane(pilot).table.rows) == pane(pilot).frame.height
+        assert "carried filter not here: no names in this table" in status(pilot)
+
+
+async def test_the_tables_own_filter_joins_what_is_carried() -> None:
+    async with opened(TRAINING) as pilot:
+        await press(pilot, *KERNELS, "f", *"gemm", "enter", "C", "f", *"total>1", "enter", "C")
+        assert app_of(pilot).carried == "gemm total_ns>1ms"
+        assert pane(pilot).state.filter == ""
+        frame = pane(pilot).shown_frame()
+        assert frame.height
+        assert frame["total_ns"].min() > 1_000_000  # type: ignore[operator]
+
+
+async def test_c_without_a_filter_says_how_to_get_one() -> None:
+    async with opened(TRAINING, notifications=True) as pilot:
+        await press(pilot, *KERNELS, "C")
+        assert [said.message for said in pilot.app._notifications] == ["no filter to carry: f sets one"]
+
+
+async def test_views_are_found_as_they_were_left_in_the_next_run() -> None:
+    async with opened(TRAINING) as pilot:
+        await press(pilot, *KERNELS)
+        await typed(pilot, "sort calls,-total")
+        assert pane(pilot).state.sort == (("calls", False), ("total_ns", True))
+        await typed(pilot, "top 5")
+        await press(pilot, "W")
+        first = pane(pilot).shown_frame()["name"].to_list()
+        assert len(first) == 5
+        await pilot.app.workers.wait_for_complete()
+    async with opened(TRAINING) as pilot:
+        await press(pilot, *KERNELS)
+        assert pane(pilot).state.sort == (("calls", False), ("total_ns", True))
+        assert pane(pilot).shown_frame()["name"].to_list() == first
+        assert pane(pilot).table.table_layout.placed[-1].column.name == "name"
+        # Another view has its own.
+        await press(pilot, "0")
+        assert pane(pilot).state.sort is None
+        await press(pilot, "minus")
+        await typed(pilot, "reset")
+        assert pane(pilot).state.sort is None
+        await pilot.app.workers.wait_for_complete()
+    assert Arrangements().of("kernels/kernels/kernels").sort is None
+
+
+@pytest.mark.parametrize("line", ["top", "top 0", "top -3", "top many"])
+async def test_top_says_what_it_needs(line: str) -> None:
+    async with opened(TRAINING, notifications=True) as pilot:
+        await press(pilot, *KERNELS)
+        await typed(pilot, line)
+        assert [said.message for said in pilot.app._notifications] == ["top needs a number of rows, or all"]
+
+
+async def test_top_all_shows_all_again() -> None:
+    async with opened(TRAINING) as pilot:
+        await press(pilot, *KERNELS)
+        await typed(pilot, "top 3")
+        assert "first 3 of 80 rows" in status(pilot)
+        await typed(pilot, "top all")
+        assert "80 rows" in status(pilot)
+        assert "first" not in status(pilot)
+
+
+async def test_help_begins_with_the_column_under_the_cursor() -> None:
+    async with opened(TRAINING, size=(120, 40)) as pilot:
+        await press(pilot, *KERNELS, "l", "question_mark")
+        lines = [line.strip(" │") for line in screen_text(pilot.app).splitlines()]
+        place = next(place for place, line in enumerate(lines) if line == "This column")
+        assert place < 6
+        assert lines[place + 1].startswith("Total ms")
+        assert (
+            "Sum of the durations of all calls. In filters: total_ns, total, time; exported in ns." in lines[place + 1]
+        )
+
+
+async def test_an_export_says_what_it_is_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with opened(TRAINING) as pilot:
+        await press(pilot, *KERNELS, "f", *"gemm", "enter", "e", "h", "h")
+        dialog = pilot.app.screen
+        assert isinstance(dialog, ExportDialog)
+        await press(pilot, "enter")
+        await until(pilot, lambda: not isinstance(pilot.app.screen, ExportDialog), "the export")
+        text = Path("resnet50_training.nvprof-kernels.md").read_text()
+        rows = len(pane(pilot).table.rows)
+        assert text.startswith("### Kernels: resnet50_training.nvprof.log\n\n")
+        assert f"{rows} of 80 rows, filter gemm, sorted by Total ▼" in text
+        assert len([line for line in text.splitlines() if line.startswith("|")]) == rows + 2
+
+
+async def test_an_export_holds_the_rows_of_the_view_cell_for_cell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with opened(TRAINING) as pilot:
+        await press(pilot, *KERNELS, "f", *"gemm", "enter", "e")
+        for _ in range(2):
+            await press(pilot, "l")
+        await press(pilot, "enter")
+        await until(pilot, lambda: not isinstance(pilot.app.screen, ExportDialog), "the export")
+        shown = pane(pilot).shown_frame().with_columns(pl.col(pl.Categorical).cast(pl.String))
+        assert json.loads(Path("resnet50_training.nvprof-kernels.json").read_text()) == json.loads(shown.write_json())
+
+
+SCREENS: Final = {
+    "names-last": (*KERNELS, "W"),
+    "filter-a-column": (*KERNELS, "l", "F"),
+    "carried-where-it-has-no-names": (*KERNELS, "f", *"batch", "enter", "C", "enter"),
+    "columns": (*KERNELS, "c", "j", "p", "j", "space", "n"),
+    "export": (*KERNELS, "x", "e"),
+    "sorted-by-several": (*KERNELS, "l", "l", "l", "s", "l", "semicolon", "space", "space"),
+    "shares-of-shown": (*KERNELS, "f", *"gemm", "enter", "percent_sign", "percent_sign"),
+    "help-of-a-column": (*KERNELS, "l", "question_mark"),
+}
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("state", SCREENS)
+async def test_screen(state: str, size: tuple[int, int], snapshot: SnapshotAssertion) -> None:
+    async with opened(TRAINING, size=size) as pilot:
+        await press(pilot, *SCREENS[state])
+        assert_screen(pilot.app, snapshot)
