@@ -105,6 +105,16 @@ def memory(used: int) -> Profile:
     return traced(run(0, MS), tool_figures=rows)
 
 
+def allocating(*held: int) -> Profile:
+    """Iterations at the end of which so much of 40 GiB of memory stays allocated."""
+    events, before = [], held[0]
+    for number, total in enumerate(held):
+        events.append({"place": "GPU", "device": 0, "start_ns": number * MS + 1, "delta_bytes": total - before,
+                       "allocated_bytes": total})  # fmt: skip
+        before = total
+    return stepped(*[MS] * len(held), memory_events=events, devices=[{**A100, "memory_bytes": 40 << 30}])
+
+
 def ranks(first: int, second: int) -> Profile:
     """Two ranks of three iterations: in each a kernel, and a collective that ends when the slower one is ready."""
     sessions = [{**SESSION, "session": rank, "rank": rank, "world_size": 2} for rank in range(2)]
@@ -603,6 +613,15 @@ ANSWERS: Final = (
     ),
     Answer("I7", memory(4 << 30), {"memory_pct": 10.0, "factor": 4}, memory(20 << 30), HEALTHY),
     Answer("I8", memory(38 << 30), {"memory_pct": 95.0}, memory(20 << 30), HEALTHY),
+    Answer(
+        "I9",
+        allocating(*range(0, 20 << 30, 1 << 30)),
+        {"rise_pct": 25.0, "growth_bytes": 19 << 30, "iterations": 20},
+        allocating(*[1 << 30] * 20),
+        HEALTHY,
+        lacks="profile_memory",
+        says="by 19 GiB in 20 iterations",
+    ),
     Answer(
         "I10",
         stepped(900 * MS, 10 * MS, 10 * MS, 10 * MS),
