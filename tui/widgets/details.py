@@ -110,11 +110,12 @@ def row_details(
         frame_columns: All columns of its frame.
         more: What else is to be said of it, right below its first value.
     """
+    titled = {**COLUMNS, **{column.name: column for column in spec.columns}}
     shown = [column.name for column in spec.columns]
     others = [name for name in frame_columns if name not in shown and not name.startswith("_")]
     lines: list[Line] = []
     for name in [*shown, *others]:
-        column = COLUMNS.get(name)
+        column = titled.get(name)
         value = row.get(name)
         if name in others and value is None:
             continue

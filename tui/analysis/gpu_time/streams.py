@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -20,22 +21,12 @@ if TYPE_CHECKING:
 STREAMS: Final = TableSpec(
     "streams",
     "Streams",
-    columns(
-        "stream",
-        "stream_work",
-        "kernels_launched",
-        "gpu_ns",
-        "busy_ns",
-        "busy_pct",
-        "beside_ns",
-        "beside_pct",
-        "idle_ns",
-        "comm_ns",
-        "copies_ns",
-        "start_ns",
-        "end_ns",
-        "device",
-        "session",
+    (
+        *columns("stream", "stream_work", "kernels_launched", "gpu_ns", "busy_ns", "busy_pct", "beside_ns"),
+        *columns("beside_pct", "idle_ns", "comm_ns", "copies_ns"),
+        replace(columns("start_ns")[0], priority=6),
+        replace(columns("end_ns")[0], priority=6),
+        *columns("device", "session"),
     ),
     key=("session", "device", "stream"),
     weight="gpu_ns",

@@ -1,0 +1,124 @@
+"""GPUs: bars, streams, what ran on them, ranks side by side."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.screens.opening import app_of, opened, press
+from tests.screens.parts import assert_reported, column_of, reported, screen_of, table_of
+from tests.snapshots import assert_screen, screen_text
+from tui.widgets.detail_pane import DetailPane
+
+if TYPE_CHECKING:
+    from syrupy.assertion import SnapshotAssertion
+
+SIZES = ((80, 24), (120, 40), (200, 50))
+RANKS, TRAINING, SUMMARY = "ddp_ranks", "resnet50_training.nvprof.log", "gpt_summary.nvprof.log"
+STATES = {
+    "gpus": (RANKS, "8"),
+    "streams": (RANKS, "8 enter"),
+    "work-of-a-stream": (RANKS, "8 enter enter"),
+    "details-of-a-gpu": (RANKS, "8 i"),
+    "ranks": (RANKS, "8 full_stop"),
+    "one-session-has-no-ranks": (TRAINING, "8 full_stop"),
+}
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("state", STATES)
+async def test_screen(state: str, size: tuple[int, int], snapshot: SnapshotAssertion) -> None:
+    sample, keys = STATES[state]
+    async with opened(sample, size=size) as pilot:
+        await press(pilot, *keys.split())
+        assert_screen(pilot.app, snapshot)
+
+
+@pytest.mark.parametrize("options", [{"color": "none"}, {"color": "16"}, {"ascii_only": True}], ids=lambda given: next(iter(given)) + str(next(iter(given.values()))))
+async def test_ranks_without_colours_and_without_unicode(
+    options: dict[str, object], snapshot: SnapshotAssertion
+) -> None:
+    async with opened(RANKS, size=(120, 40), **options) as pilot:
+        await press(pilot, "8", "full_stop")
+        assert_screen(pilot.app, snapshot)
+        if "ascii_only" in options:
+            assert screen_text(pilot.app).isascii()
+
+
+async def test_from_a_gpu_to_a_stream_to_one_launch_and_back() -> None:
+    async with opened(RANKS) as pilot:
+        await press(pilot, "8")
+        assert column_of(pilot, "gpus", "busy_ns") == [95_015_157, 0, 0, 106_081_232]
+        assert column_of(pilot, "streams", "stream") == [7, 17]
+        await press(pilot, "j")
+        assert "this GPU had no work" in screen_text(pilot.app)
+        await press(pilot, "j", "j")
+        assert column_of(pilot, "streams", "stream_work") == [2844, 55]
+        await press(pilot, "enter", "j")
+        assert table_of(pilot, "stream_work").frame.height == 55
+        assert set(column_of(pilot, "stream_work", "stream")) == {17}
+        await press(pilot, "enter", "enter")
+        assert app_of(pilot).screen.query_one(DetailPane).is_open
+        assert "ncclDevKernel" in screen_text(pilot.app)
+        await press(pilot, "q", "q", "q")
+        assert screen_of(pilot).VIEW == "gpus"
+        assert screen_of(pilot).path() == []
+
+
+async def test_the_straggler_is_named_with_how_it_was_told() -> None:
+    async with opened(RANKS, size=(200, 50)) as pilot:
+        await press(pilot, "8", "full_stop")
+        text = screen_text(pilot.app)
+        assert "Rank 1 is the straggler: last to the long collectives in 4 of 4 iterations" in text
+        assert "in it for the shortest time" in text
+        assert column_of(pilot, "ranks", "came_last") == [0, 4]
+        assert column_of(pilot, "rank_iterations", "behind_ns") == [-779_575, -2_203_554, 1_856_885, 1_438_785]
+        await press(pilot, "j")
+        assert column_of(pilot, "rank_iterations", "behind_ns") == [779_574, 2_203_554, -1_856_885, -1_438_786]
+        await press(pilot, "comma")
+        assert screen_of(pilot).part.name == "gpus"
+
+
+async def test_a_session_by_itself_has_no_ranks_and_says_what_to_do() -> None:
+    async with opened(RANKS) as pilot:
+        app_of(pilot).choose_session(1)
+        await press(pilot, "8", "full_stop")
+        assert "open the recordings of several together" in screen_text(pilot.app)
+        app_of(pilot).choose_session(None)
+        await press(pilot, "g")
+        assert column_of(pilot, "ranks", "who") == ["rank 0", "rank 1"]
+
+
+async def test_the_place_within_the_parts_is_returned_to() -> None:
+    async with opened(RANKS) as pilot:
+        await press(pilot, "8", "full_stop", "j", "0", "minus")
+        assert screen_of(pilot).part.name == "ranks"
+        assert table_of(pilot, "ranks").current_row is not None
+        assert table_of(pilot, "ranks").current_row["who"] == "rank 1"
+
+
+async def test_the_numbers_are_those_of_the_report() -> None:
+    async with opened(RANKS) as pilot:
+        await press(pilot, "8")
+        told = reported(pilot, "gpus")
+        assert_reported(pilot, "gpus", told["rows"])
+        assert_reported(pilot, "streams", told["streams"], of="session")
+        await press(pilot, "full_stop")
+        assert_reported(pilot, "ranks", told["ranks"])
+        assert_reported(pilot, "rank_iterations", told["rank_iterations"], of="session")
+
+
+async def test_an_input_without_start_times_has_gpus_and_says_why_no_streams() -> None:
+    async with opened(TRAINING) as pilot:
+        await press(pilot, "8")
+        assert column_of(pilot, "streams", "stream_work") or "start times" in screen_text(pilot.app)
+
+
+async def test_the_details_of_a_gpu_add_up_its_time_and_follow_the_cursor() -> None:
+    async with opened(RANKS, size=(200, 50)) as pilot:
+        await press(pilot, "8", "i")
+        assert "What its time went for" in screen_text(pilot.app)
+        assert "32.341 ms" in screen_text(pilot.app)
+        await press(pilot, "j", "j", "j")
+        assert "101.51 ms" in screen_text(pilot.app)
