@@ -25,6 +25,7 @@ class Scope(StrEnum):
     ITERATIONS = "in iterations"
     CHART = "in the chart of iterations"
     PARTS = "in a view of several parts"
+    COMPARE = "in a comparison"
     OPS = "in views of ops"
     TYPES = "in the op types"
     TREE = "in the tree of ops"
@@ -382,6 +383,17 @@ ACTIONS: Final = (
         A,
         WORK,
     ),
+    Action(
+        "app.compare",
+        "d",
+        "compare",
+        "compare",
+        "Compare with another file, session or iterations; two marked iterations with each other.",
+        A,
+        WORK,
+    ),
+    Action("compare.families", "a", "match_families", "alike", "Match kernels by family.", Scope.COMPARE, WORK),
+    Action("compare.swap", "o", "swap_sides", "swap", "What was before becomes what is now.", Scope.COMPARE, WORK),
     Action("app.reload", "r", "reload", "reload", "Read the file again and keep the place.", A, WORK),
     Action(
         "app.command",
@@ -469,7 +481,6 @@ ACTIONS: Final = (
         "Begin a span of iterations here; again: end it here.",
         ITER,
         WORK,
-        footer=True,
     ),
     Action(
         "iterations.aggregate",
@@ -479,7 +490,6 @@ ACTIONS: Final = (
         "Show only the span, or the iteration under the cursor, in every view.",
         ITER,
         WORK,
-        footer=True,
     ),
     Action(
         "iterations.steady",
@@ -490,7 +500,7 @@ ACTIONS: Final = (
         ITER,
         WORK,
     ),
-    Action("iterations.key", "K", "pick_key", "key", "Choose what iterations end with.", ITER, WORK, footer=True),
+    Action("iterations.key", "K", "pick_key", "key", "Choose what iterations end with.", ITER, WORK),
     Action(
         "iterations.zoom-in",
         "plus,equals_sign",

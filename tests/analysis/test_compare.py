@@ -38,7 +38,7 @@ def test_both_sides_are_told_per_iteration_where_both_have_some(tools: Sides) ->
     assert tools.per_iteration
     assert tools.a.count == 5
     assert tools.b.count == 5
-    assert tools.why == "per iteration: nvprof has 5, PyTorch 5"
+    assert tools.why == "per iteration: 5 before, 5 now"
     whole = profile(TRACE)["activities"]["duration_ns"].sum()
     assert tools.b.left_out_ns + tools.b.profile["activities"]["duration_ns"].sum() == whole
 
@@ -134,7 +134,7 @@ def test_families_match_what_another_tool_spells_otherwise(tools: Sides) -> None
 def test_half_precision_halves_gpu_time_and_not_the_step() -> None:
     before, now = (load_one(recording_file(f"resnet50_{name}.pt.trace.json.gz")) for name in ("fp32", "amp"))
     compared = sides(before, now, ("fp32", "amp"))
-    assert compared.why == "per iteration: fp32 has 3, amp 5"
+    assert compared.why == "per iteration: 3 before, 5 now"
     figures = {figure.name: figure for figure in headline(compared)}
     assert figures["gpu_ns"].before == pytest.approx(31_599_732.67, abs=0.01)
     assert figures["gpu_ns"].now == pytest.approx(15_874_738.6, abs=0.01)

@@ -8,7 +8,7 @@ from textual.binding import Binding
 from textual.scrollbar import ScrollBar
 from textual.widgets import Input
 
-from tui.app.loading import LoadingApp
+from tui.app.comparing import ComparingApp
 from tui.commands import CommandError, ProftuiProvider, run_command
 from tui.keys import Scope, bindings_for
 from tui.model.aggregation import Aggregation
@@ -23,7 +23,7 @@ TYPED_INSTEAD: Final = frozenset({"help", "views_menu", "leave"})
 """Actions of printable keys in the footer."""
 
 
-class ProftuiApp(LoadingApp):
+class ProftuiApp(ComparingApp):
     """Opens profiles and moves between their views.
 
     Args:

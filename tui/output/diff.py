@@ -17,8 +17,7 @@ from tui.analysis.compare.tables import (
     changed_op_types,
     changed_ops,
 )
-from tui.fmt import count, duration, format_value
-from tui.model.columns import ColumnKind
+from tui.fmt import count, format_value
 from tui.output.export import json_line, markdown_cell, markdown_table
 from tui.output.report import json_rows, table_lines, table_markdown
 from tui.text import plain
@@ -68,7 +67,7 @@ class Diff:
         a, b = self.sides.a, self.sides.b
         safe = [plain(side.label, ascii_only=style.ascii_only) for side in (a, b)]
         lines = [style.heading(f"{safe[0]}  >  {safe[1]}"), "", *style.wrapped(f"Times {self.sides.why}."), ""]
-        lines += _left_out(self.sides, style)
+        lines += [*style.wrapped(self.sides.left_out), ""] if self.sides.left_out else []
         width = max((len(figure.label) for figure in self.figures), default=0)
         for figure in self.figures:
             before, now, delta, share = _cells(figure, ascii_only=style.ascii_only)
@@ -123,20 +122,7 @@ def _title(spec: TableSpec, rows: pl.DataFrame) -> str:
     return f"{spec.title} ({', '.join([shown, *of])})"
 
 
-def _left_out(sides: Sides, style: Style) -> list[str]:
-    told = [f"{duration(side.left_out_ns)} of {side.label}" for side in (sides.a, sides.b) if side.left_out_ns]
-    return [*style.wrapped(f"Outside iterations, and not compared: {' and '.join(told)}."), ""] if told else []
-
-
 def _cells(figure: Figure, *, ascii_only: bool = False) -> tuple[str, str, str, str]:
-    def write(value: float | None) -> str:
-        kind = ColumnKind.COUNT if figure.kind is ColumnKind.RATIO else figure.kind
-        if kind is ColumnKind.COUNT and value is not None:
-            return f"{value:,.1f}".removesuffix(".0")
-        return format_value(kind, value, ascii_only=ascii_only)
-
-    delta, share = figure.delta, figure.delta_pct
-    sign = "+" if delta is not None and delta > 0 else ""
-    points = " points" if figure.kind is ColumnKind.PERCENT and delta is not None else ""
-    told = f"{delta:+.2f}{points}" if points and delta is not None else f"{sign}{write(delta)}"
-    return write(figure.before), write(figure.now), told, "" if share is None else f"{share:+.2f}%"
+    texts = (text.replace("µ", "u") if ascii_only else text for text in figure.texts)
+    before, now, delta = (plain(text, ascii_only=ascii_only) for text in texts)
+    return before, now, delta, "" if figure.delta_pct is None else f"{figure.delta_pct:+.2f}%"

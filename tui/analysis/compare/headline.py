@@ -12,12 +12,27 @@ from tui.analysis.gpu_time.intervals import busy_time
 from tui.analysis.iterations.tables import iterations
 from tui.analysis.kernels import kernels
 from tui.analysis.tensor_cores.efficiency import tensor_core_time, tensor_core_use
-from tui.model.columns import ColumnKind
+from tui.fmt import NULL, format_value
+from tui.model.columns import Column, ColumnKind
+from tui.model.view import TableSpec
 
 if TYPE_CHECKING:
     from tui.analysis.compare.sides import Side, Sides
 
 K = ColumnKind
+HEADLINE: Final = TableSpec(
+    "headline",
+    "Summary",
+    (
+        Column("figure", "Figure", K.TEXT, "A figure that sums the profile up.", 1),
+        Column("before", "Before", K.TEXT, "Of the first profile.", 1),
+        Column("now", "Now", K.TEXT, "Of the second profile.", 1),
+        Column("diff", "Diff", K.TEXT, "Now less before.", 1),
+        Column("diff_pct", "Diff%", K.PERCENT, "The difference as a share of what was before.", 1),
+    ),
+    key=("figure",),
+    pinned="figure",
+)
 JUDGED: Final = ("median_iteration_ns", "span_ns", "gpu_ns")
 """Figures that can tell whether a profile is slower, the best first."""
 _KINDS: Final = (("kernel", "Kernel time"), ("memcpy", "Copy time"), ("memset", "Memset time"))
@@ -44,6 +59,33 @@ class Figure:
         if self.delta is None or not self.before or self.kind is K.PERCENT:
             return None
         return 100 * self.delta / self.before
+
+    @property
+    def texts(self) -> tuple[str, str, str]:
+        """Before, now and their difference, written for people."""
+        delta = NULL if self.delta is None else f"{'+' if self.delta > 0 else ''}{self._write(self.delta)}"
+        points = " points" if self.kind is K.PERCENT and self.delta is not None else ""
+        return self._write(self.before), self._write(self.now), delta.replace("%", points) if points else delta
+
+    def _write(self, value: float | None) -> str:
+        if self.kind is K.RATIO:  # a count per iteration
+            return NULL if value is None else f"{value:,.1f}".removesuffix(".0")
+        return format_value(self.kind, value)
+
+
+def headline_rows(sides: Sides) -> pl.DataFrame:
+    """`headline` as the rows of `HEADLINE`; texts of a column end below each other."""
+    figures = headline(sides)
+    texts = {name: [figure.texts[place] for figure in figures] for place, name in enumerate(("before", "now", "diff"))}
+    widest = {name: max((len(text) for text in column), default=0) for name, column in texts.items()}
+    return pl.DataFrame(
+        {
+            "figure": [figure.label for figure in figures],
+            **{name: [text.rjust(widest[name]) for text in column] for name, column in texts.items()},
+            "diff_pct": [figure.delta_pct for figure in figures],
+        },
+        schema_overrides={"figure": pl.String, "diff_pct": pl.Float64},
+    )
 
 
 def headline(sides: Sides) -> tuple[Figure, ...]:

@@ -10,6 +10,7 @@ import polars as pl
 from tui.analysis.inputs.replayed import replayed_sessions, without_sessions
 from tui.analysis.iterations.aggregation import aggregated
 from tui.analysis.iterations.tables import iterations, sources, with_iterations
+from tui.fmt import duration
 from tui.model.aggregation import Aggregation
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ class Side:
     """What is compared: of a comparison per iteration the work within counted iterations alone."""
     iterations: tuple[tuple[int, int], ...]
     """Of each session how many iterations; empty where whole runs are compared."""
+    whole: Profile
+    """What was given, with the work that lies in no iteration."""
     left_out_ns: int
     """GPU time that belongs to no counted iteration, and so is not compared."""
 
@@ -56,6 +59,18 @@ class Sides:
     why: str
     """How the sums are told, and why, in words."""
 
+    @property
+    def left_out(self) -> str:
+        """A sentence on the GPU time that is not compared; empty where all is."""
+        both = ((self.a, "before"), (self.b, "now"))
+        words = [f"{duration(side.left_out_ns)} {when}" for side, when in both if side.left_out_ns]
+        return f"Outside iterations, and not compared: {', '.join(words)}." if words else ""
+
+    @property
+    def swapped(self) -> Sides:
+        """The same the other way round."""
+        return sides(self.b.whole, self.a.whole, (self.b.label, self.a.label), whole_runs=not self.per_iteration)
+
 
 def sides(a: Profile, b: Profile, labels: tuple[str, str], *, whole_runs: bool = False) -> Sides:
     """Make two profiles ready to be compared.
@@ -73,10 +88,10 @@ def sides(a: Profile, b: Profile, labels: tuple[str, str], *, whole_runs: bool =
     lacking = [label for label, profile in zip(labels, profiles, strict=True) if not _has_iterations(profile)]
     if whole_runs or lacking:
         why = "of the whole runs" if whole_runs else f"of the whole runs: no iterations in {' and '.join(lacking)}"
-        one, other = (Side(label, p, (), 0) for label, p in zip(labels, profiles, strict=True))
+        one, other = (Side(label, p, (), p, 0) for label, p in zip(labels, profiles, strict=True))
         return Sides(one, other, False, why)
     one, other = (_in_iterations(label, profile) for label, profile in zip(labels, profiles, strict=True))
-    return Sides(one, other, True, f"per iteration: {one.label} has {_counts(one)}, {other.label} {_counts(other)}")
+    return Sides(one, other, True, f"per iteration: {_counts(one)} before, {_counts(other)} now")
 
 
 def _in_iterations(label: str, profile: Profile) -> Side:
@@ -86,7 +101,7 @@ def _in_iterations(label: str, profile: Profile) -> Side:
     part = aggregated(profile, Aggregation(first=first, key=profile.aggregation.key))
     counts = counted.group_by("session").len().sort("session")
     left = int(profile["activities"]["duration_ns"].sum()) - int(part["activities"]["duration_ns"].sum())
-    return Side(label, part, tuple(counts.iter_rows()), left)
+    return Side(label, part, tuple(counts.iter_rows()), profile, left)
 
 
 def _has_iterations(profile: Profile) -> bool:

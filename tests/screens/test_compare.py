@@ -1,0 +1,148 @@
+"""The Compare view: choosing the other side, its parts, and the same figures as ``proftui diff``."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from textual.widgets import Input, OptionList
+
+from tests.screens.opening import app_of, opened, press, sample, settled, until
+from tests.snapshots import assert_screen
+from tui.cli.main import main
+from tui.screens.compare import PARTS, CompareScreen
+from tui.screens.compare_menu import CompareDialog
+
+if TYPE_CHECKING:
+    from syrupy.assertion import SnapshotAssertion
+    from textual.pilot import Pilot
+
+    from tui.widgets.table_pane import TablePane
+
+TRACE, LOG = "resnet50_training.pt.trace.json.gz", "resnet50_training.nvprof.log"
+
+
+async def shown(pilot: Pilot[None]) -> CompareScreen:
+    """Wait until the view has its rows."""
+
+    def is_there() -> bool:
+        screen = app_of(pilot).view_screen
+        return isinstance(screen, CompareScreen) and screen.table is not None and not screen.table.frame.is_empty()
+
+    await until(pilot, is_there, "a comparison")
+    await settled(pilot)
+    screen = app_of(pilot).view_screen
+    assert isinstance(screen, CompareScreen)
+    return screen
+
+
+def rows(screen: CompareScreen) -> TablePane:
+    assert screen.table is not None
+    return screen.table
+
+
+async def test_another_file_was_before() -> None:
+    async with opened(TRACE) as pilot:
+        await press(pilot, "d")
+        dialog = pilot.app.screen
+        assert isinstance(dialog, CompareDialog)
+        dialog.query_one(Input).value = sample(LOG)
+        await press(pilot, "enter")
+        screen = await shown(pilot)
+        compared = app_of(pilot).compared
+        assert compared is not None
+        assert (compared.a.label, compared.b.label) == (LOG, TRACE)
+        assert rows(screen).frame["figure"].to_list()[:2] == ["Average iteration", "Median iteration"]
+
+
+async def test_every_part_has_the_rows_of_the_diff(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["diff", sample(LOG), sample(TRACE), "--format", "json"]) == 0
+    told = json.loads(capfd.readouterr().out)
+    async with opened(TRACE) as pilot:
+        app_of(pilot).run_line(f":compare {sample(LOG)}")
+        screen = await shown(pilot)
+        for part in PARTS[1:]:
+            await press(pilot, "full_stop")
+            screen = await shown(pilot)
+            wanted = told[part.spec.name.removeprefix("changed_")]
+            assert rows(screen).frame.to_dicts() == wanted
+        await press(pilot, "full_stop")
+        assert rows(await shown(pilot)).id == "headline"
+        await press(pilot, "comma")
+        assert rows(await shown(pilot)).id == "changed_findings"
+
+
+async def test_sides_are_swapped_and_families_matched() -> None:
+    async with opened(TRACE) as pilot:
+        app_of(pilot).run_line(f":compare {sample(LOG)}")
+        await shown(pilot)
+        await press(pilot, "full_stop")
+        screen = await shown(pilot)
+        by_name = rows(screen).frame
+        await press(pilot, "a")
+        screen = await shown(pilot)
+        assert rows(screen).frame.height <= by_name.height
+        await press(pilot, "a", "o")
+        screen = await shown(pilot)
+        compared = app_of(pilot).compared
+        assert compared is not None
+        assert compared.b.label == LOG
+        assert rows(screen).frame["delta_ns"].sum() == pytest.approx(-by_name["delta_ns"].sum(), abs=1e-3)
+
+
+async def test_two_marked_iterations_are_compared() -> None:
+    async with opened(TRACE) as pilot:
+        await press(pilot, "7")
+        screen = app_of(pilot).view_screen
+        assert screen is not None
+        screen.focus_table()
+        await press(pilot, "space", "space")
+        chosen = screen.chosen_iterations()
+        assert len(chosen) == 2
+        await press(pilot, "d")
+        await shown(pilot)
+        compared = app_of(pilot).compared
+        assert compared is not None
+        assert [compared.a.label, compared.b.label] == [f"iteration {one}" for one in chosen]
+
+
+async def test_ranks_are_chosen_from_a_list() -> None:
+    async with opened("ddp_ranks") as pilot:
+        await press(pilot, "d", "down", "down", "enter")
+        await shown(pilot)
+        compared = app_of(pilot).compared
+        assert compared is not None
+        assert (compared.a.label, compared.b.label) == ("session 0", "session 1")
+        await press(pilot, "d")
+        options = pilot.app.screen.query_one(OptionList)
+        assert options.get_option_at_index(0).id == "latest"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("", "nothing was compared yet"),
+        ("nowhere.log", "nowhere.log: no such file"),
+        ("session 9", "there is no session 9"),
+        ("iterations 900", "there is no iteration 900"),
+        ("iterations x", "not a range of iterations"),
+    ],
+)
+async def test_what_is_not_there_is_said(words: str, said: str) -> None:
+    async with opened(TRACE, notifications=True) as pilot:
+        app_of(pilot).run_line(f":compare {words}")
+        await until(pilot, lambda: any(said in one.message for one in pilot.app._notifications), f"the message {said}")
+        assert not isinstance(app_of(pilot).view_screen, CompareScreen)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)], ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("part", ["summary", "kernels", "findings"])
+async def test_screen(part: str, size: tuple[int, int], snapshot: SnapshotAssertion) -> None:
+    async with opened(TRACE, size=size) as pilot:
+        app_of(pilot).run_line(f":compare {sample(LOG)}")
+        await shown(pilot)
+        for _ in range([one.title.lower() for one in PARTS].index(part)):
+            await press(pilot, "full_stop")
+            await shown(pilot)
+        assert_screen(pilot.app, snapshot)

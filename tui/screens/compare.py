@@ -1,0 +1,166 @@
+"""Compare: two profiles, sessions or stretches of iterations side by side, what changed most first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+
+import polars as pl
+from textual import on, work
+
+from tui.analysis.compare.findings import CHANGED_FINDINGS, changed_findings
+from tui.analysis.compare.headline import HEADLINE, headline_rows
+from tui.analysis.compare.tables import (
+    CHANGED_API,
+    CHANGED_KERNELS,
+    CHANGED_OP_TYPES,
+    CHANGED_OPS,
+    changed_api,
+    changed_kernels,
+    changed_op_types,
+    changed_ops,
+)
+from tui.keys import Scope, bindings_for
+from tui.screens.base import ViewScreen
+from tui.widgets.head_lines import HeadLines, said_lines
+from tui.widgets.part_bar import PartBar
+from tui.widgets.table_pane import TablePane
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from textual.content import Content
+    from textual.widget import Widget
+
+    from tui.analysis.compare.sides import Sides
+    from tui.model.view import TableSpec
+
+NOTHING: Final = "Nothing is compared yet: d chooses another file, other iterations or another session."
+NO_ROWS: Final = "Neither side has any."
+WORKING: Final = "comparing…"
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    title: str
+    spec: TableSpec
+    rows: Callable[[Sides, bool, str | None], pl.DataFrame]
+    """From what is compared, whether kernels match by family, and the name of the GPU."""
+    view: str = ""
+    """Where a row is gone to."""
+
+
+PARTS: Final = (
+    _Part("Summary", HEADLINE, lambda sides, _tolerant, _gpu: headline_rows(sides)),
+    _Part("Kernels", CHANGED_KERNELS, lambda sides, tolerant, _: changed_kernels(sides, tolerant=tolerant), "kernels"),
+    _Part("Ops", CHANGED_OPS, lambda sides, _tolerant, _gpu: changed_ops(sides), "ops-and-kernels"),
+    _Part("Op types", CHANGED_OP_TYPES, lambda sides, _tolerant, _gpu: changed_op_types(sides)),
+    _Part("API calls", CHANGED_API, lambda sides, _tolerant, _gpu: changed_api(sides), "api-calls"),
+    _Part("Findings", CHANGED_FINDINGS, lambda sides, _tolerant, gpu: changed_findings(sides, gpu=gpu)),
+)
+
+
+class CompareScreen(ViewScreen):
+    """One table at a time, of the two sides."""
+
+    VIEW = "compare"
+    HELP: ClassVar = (
+        "What was before and what is now; where both have iterations, times and calls are per iteration.\n"
+        "Rows stand in the order of what changed most; what only one side has is new or gone. Differences add up.\n"
+        ", and . go from part to part; a matches kernels whose names differ by version or GPU; o swaps the sides."
+    )
+    BINDINGS: ClassVar = [*bindings_for(Scope.PARTS), *bindings_for(Scope.COMPARE)]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._place = 0
+        self._tolerant = False
+        self._made: dict[tuple[int, bool], pl.DataFrame] = {}
+        self._of: Sides | None = None
+
+    def compose_body(self) -> Iterable[Widget]:
+        """The parts, what is compared, and the table."""
+        yield PartBar([part.title for part in PARTS], id="parts")
+        yield HeadLines(id="head")
+        for part in PARTS:
+            yield TablePane(part.spec, id=part.spec.name)
+
+    def populate(self) -> None:
+        """Show the present comparison."""
+        sides = self.program.compared
+        if sides is not self._of:
+            self._of = sides
+            self._made.clear()
+        self.query_one(HeadLines).show(None if sides is None else self._head)
+        self._show_part()
+
+    def _head(self, width: int, ascii_only: bool) -> list[Content]:
+        assert self._of is not None
+        a, b = self._of.a, self._of.b
+        said = [(f"before: {a.label}   now: {b.label}", "bold"), (f"{self._of.why[:1].upper()}{self._of.why[1:]}.", "")]
+        if self._of.left_out:
+            said.append((self._of.left_out, "$text-muted"))
+        if self._tolerant:
+            said.append(("Kernels are matched without template arguments, GPU and version in their names.", ""))
+        return said_lines(said, width, ascii_only=ascii_only)
+
+    def _show_part(self) -> None:
+        part = PARTS[self._place]
+        self.query_one(PartBar).show(self._place, [True for _ in PARTS])
+        for one in PARTS:
+            self.query_one(f"#{one.spec.name}").display = one is part
+        pane = self.query_one(f"#{part.spec.name}", TablePane)
+        made = self._made.get((self._place, self._tolerant))
+        if self._of is None or made is None:
+            pane.show(pl.DataFrame(), empty=NOTHING if self._of is None else WORKING)
+        else:
+            pane.show(made, empty=NO_ROWS)
+        if self._of is not None and made is None:
+            self._make(self._of, self._place, self._tolerant)
+        pane.focus_table()
+        self.show_crumbs()
+
+    @work(thread=True, exclusive=True, group="compare")
+    def _make(self, sides: Sides, place: int, tolerant: bool) -> None:
+        rows = PARTS[place].rows(sides, tolerant, self.program.options.gpu)
+        self.app.call_from_thread(self._take, sides, place, tolerant, rows)
+
+    def _take(self, sides: Sides, place: int, tolerant: bool, rows: pl.DataFrame) -> None:
+        if self.is_attached and sides is self._of:
+            self._made[place, tolerant] = rows
+            if (place, tolerant) == (self._place, self._tolerant):
+                self._show_part()
+
+    def path(self) -> list[str]:
+        """The part that is shown, where it is not the first."""
+        return [PARTS[self._place].title] if self._place else []
+
+    def action_next_part(self) -> None:
+        """The next part; after the last the first."""
+        self._go_to(self._place + 1)
+
+    def action_previous_part(self) -> None:
+        """The part before; before the first the last."""
+        self._go_to(self._place - 1)
+
+    @on(PartBar.Chosen)
+    def _part_chosen(self, event: PartBar.Chosen) -> None:
+        self._go_to(event.place)
+
+    def _go_to(self, place: int) -> None:
+        self._place = place % len(PARTS)
+        self._show_part()
+
+    def action_match_families(self) -> None:
+        """Match kernels by family, or by name."""
+        self._tolerant = not self._tolerant
+        self.populate()
+
+    def action_swap_sides(self) -> None:
+        """What was before becomes what is now."""
+        self.program.swap_sides()
+
+    @on(TablePane.RowOpened)
+    def _open_row(self, event: TablePane.RowOpened) -> None:
+        event.pane.post_message(TablePane.DetailRequested(event.pane, event.row))

@@ -1,0 +1,108 @@
+"""Asks what to compare with: another file, other iterations, another session."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import on
+from textual.content import Content
+from textual.suggester import Suggester
+from textual.widgets import Input, OptionList, Static
+from textual.widgets.option_list import Option
+
+from tui.analysis.sessions import session_times
+from tui.fmt import duration
+from tui.text import plain
+from tui.widgets.dialog import Dialog
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+    from textual.binding import BindingType
+
+    from tui.analysis.compare.sides import Sides
+    from tui.model.profile import Profile
+
+EXPLAINED = (
+    "a file, which is then what was before; iterations 3:5, of this run; iterations 3 5, one beside the other; "
+    "sessions 0 1"
+)
+
+
+class _Paths(Suggester):
+    """Completes the path of a file."""
+
+    def __init__(self) -> None:
+        super().__init__(use_cache=False, case_sensitive=True)
+
+    async def get_suggestion(self, value: str) -> str | None:
+        folder, slash, begun = value.rpartition("/")
+        try:
+            names = sorted(
+                path.name + "/" * path.is_dir() for path in Path(folder + slash or ".").expanduser().iterdir()
+            )
+        except OSError:
+            return None
+        fitting = [name for name in names if begun and name.startswith(begun) and name.isprintable()]
+        return folder + slash + fitting[0] if fitting else None
+
+
+class CompareDialog(Dialog[str]):
+    """A line to type, and the sessions to choose from.
+
+    Args:
+        profile: What is shown.
+        latest: The latest comparison, to go back to.
+    """
+
+    TITLE_TEXT: ClassVar[str] = "Compare with"
+    KEYS: ClassVar[str] = "enter compare  ↓ list  → complete  esc leave"
+    KEYS_IN_ASCII: ClassVar[str] = "enter compare  tab list  esc leave"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        ("down", "app.focus_next", "Down"),
+        ("up", "app.focus_previous", "Up"),
+    ]
+    DEFAULT_CSS = """
+    CompareDialog {
+        & Input { border: none; height: 1; padding: 0; width: 1fr; background: $panel; }
+        & Input:focus { border: none; background: $panel; }
+        & Static { color: $text-muted; }
+        & OptionList { height: auto; max-height: 12; border: none; margin-top: 1; padding: 0; }
+    }
+    """
+
+    def __init__(self, profile: Profile, latest: Sides | None) -> None:
+        super().__init__()
+        self._profile = profile
+        self._latest = latest
+
+    def compose_body(self) -> ComposeResult:
+        """The line, what it can be, and the list."""
+        line = Input(placeholder="path of a profile, or iterations 3:5", compact=True, suggester=_Paths())
+        line.cursor_blink = False
+        yield line
+        yield Static(Content(EXPLAINED))
+        options = []
+        if self._latest is not None:
+            words = f"again: {plain(self._latest.a.label)} and {plain(self._latest.b.label)}"
+            options.append(Option(Content(words), id="latest"))
+        if self._profile["sessions"].height > 1:
+            for row in session_times(self._profile).iter_rows(named=True):
+                time = duration(row["gpu_ns"]) if row["gpu_ns"] is not None else ""
+                words = f"session {row['session']}  {time:>10}  {plain(row['label'])}  {row['rank_words'] or ''}"
+                options.append(Option(Content(words.rstrip()), id=f"session {row['session']}"))
+        if options:
+            yield OptionList(*options)
+
+    def on_mount(self) -> None:
+        """Type at once."""
+        self.query_one(Input).focus()
+
+    @on(Input.Submitted)
+    def _typed(self, event: Input.Submitted) -> None:
+        if event.value.strip():
+            self.dismiss(event.value.strip())
+
+    @on(OptionList.OptionSelected)
+    def _picked(self, event: OptionList.OptionSelected) -> None:
+        self.dismiss("" if event.option_id == "latest" else event.option_id)
