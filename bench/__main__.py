@@ -6,7 +6,7 @@ import argparse
 import importlib
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy
@@ -16,7 +16,7 @@ import tui
 from bench.measure import Result, measure
 
 BENCHMARKS = ("nvprof_trace", "nsys_database", "kineto_trace", "analysis", "timeline")
-"""Modules of this package; each has TITLE, NOTE and cases(rows)."""
+"""Modules of this package; each has TITLE, NOTE and cases(rows), and may say that it GROWS."""
 
 
 def main() -> None:
@@ -33,24 +33,31 @@ def main() -> None:
     print(_machine())
     for name in chosen.names or BENCHMARKS:
         benchmark = importlib.import_module(f"bench.{name}")
+        grows = getattr(benchmark, "GROWS", False)
         print(f"\n{benchmark.TITLE}: {chosen.rows:,} rows, median of {chosen.runs} runs, each a fresh process")
         print(f"({benchmark.NOTE})\n")
         print(
             f"{'':<42}{'rows':>11}{'seconds':>9}{'fastest':>9}{'ratio':>7}{'file MB':>9}{'peak MB':>9}{'peak/file':>11}"
+            + (f"{'growth':>9}" if grows else "")
         )
+        tenth: dict[str, float] = {}
+        if grows:
+            for _, cases in benchmark.cases(chosen.rows // 10):
+                tenth |= {result.case.title: result.fastest for result in measure(cases, chosen.runs)}
         for title, cases in benchmark.cases(chosen.rows):
             print(title, flush=True)
-            _print_group(measure(cases, chosen.runs))
+            _print_group(measure(cases, chosen.runs), tenth)
 
 
-def _print_group(results: Sequence[Result]) -> None:
+def _print_group(results: Sequence[Result], tenth: Mapping[str, float]) -> None:
     floor = next(result for result in results if result.case.is_floor)
     for result in results:
         size = result.case.path.stat().st_size
         print(
             f"  {result.case.title:<40}{result.rows or '':>11}{result.seconds:>9.3f}{result.fastest:>9.3f}"
             f"{result.seconds / floor.seconds:>6.2f}x{size / 1e6:>9.0f}{result.peak_bytes / 1e6:>9.0f}"
-            f"{result.peak_bytes / size:>10.2f}x",
+            f"{result.peak_bytes / size:>10.2f}x"
+            + (f"{result.fastest / tenth[result.case.title]:>8.1f}x" if tenth else ""),
             flush=True,
         )
 

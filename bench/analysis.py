@@ -10,8 +10,11 @@ from bench.measure import Case
 TITLE = "Analyses"
 NOTE = (
     "launches of a training run with the API calls behind them; reading the frames is not measured, but each analysis "
-    "makes what others would have left for it; peak is with the frames"
+    "makes what others would have left for it; peak is with the frames; growth is the time of all rows by that of a "
+    "tenth of them"
 )
+GROWS = True
+"""A tenth of the rows is measured as well, so that what is not linear is seen."""
 
 WORK = {
     "group_by of kind and name": "group_by",
@@ -26,8 +29,11 @@ WORK = {
     "transfers": "transfers",
     "transfers by size": "transfer_sizes",
     "runs of tiny copies": "tiny_runs",
+    "finding the iterations": "iterations_found",
     "the Dashboard": "dashboard",
     "the time figures of the Dashboard together": "time_figures",
+    "all rules of Expert Systems": "rules",
+    "all rules, after the Dashboard": "rules_after_dashboard",
 }
 """What is measured, and the function of `bench.analysis_work` that does it."""
 

@@ -5,33 +5,36 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from bench.grow_profile import read_frames
 from tui.analysis import dashboard as dashboard_
 from tui.analysis import kernels as kernels_
+from tui.analysis.expert.findings import findings
 from tui.analysis.gpu_time import breakdown as breakdown_
 from tui.analysis.gpu_time import gaps as gaps_
 from tui.analysis.gpu_time import intervals
 from tui.analysis.gpu_time import low_use as low_use_
 from tui.analysis.gpu_time import overlap as overlap_
+from tui.analysis.iterations import tables as iterations_
 from tui.analysis.launches import delays as launch_delays
 from tui.analysis.transfers import copy_runs
 from tui.analysis.transfers import tables as transfers_
-
-if TYPE_CHECKING:
-    from tui.model.profile import Profile
+from tui.model.profile import Profile
 
 Measured = tuple[int, float]
 """Activities that were looked at, and seconds."""
 
 
-def _measured(path: str, work: Callable[[Profile], object]) -> Measured:
+def _measured(
+    path: str, work: Callable[[Profile], object], before: Callable[[Profile], object] | None = None
+) -> Measured:
     profile = read_frames(Path(path).parent)
     # Whatever comes first in a process pays for starting threads.
     profile["activities"].head(1000).group_by("name").agg(pl.len())
+    if before is not None:
+        before(profile)
     began = time.perf_counter()
     work(profile)
     return profile["activities"].height, time.perf_counter() - began
@@ -100,6 +103,27 @@ def transfer_sizes(path: str) -> Measured:
 def tiny_runs(path: str) -> Measured:
     """Runs of tiny copies."""
     return _measured(path, copy_runs.tiny_runs)
+
+
+def iterations_found(path: str) -> Measured:
+    """The steps of a loop, found as a pattern of launches that repeats."""
+    return _measured(path, lambda profile: iterations_.iterations(_without_iterations(profile)))
+
+
+def _without_iterations(profile: Profile) -> Profile:
+    """The same work, of which nothing says which iteration it belongs to."""
+    unmarked = profile["activities"].with_columns(pl.lit(None, pl.Int32).alias("iteration"))
+    return Profile({**profile.frames, "activities": unmarked}, profile.sources)
+
+
+def rules(path: str) -> Measured:
+    """What every rule says."""
+    return _measured(path, findings)
+
+
+def rules_after_dashboard(path: str) -> Measured:
+    """The same where the Dashboard has been shown, as in the explorer."""
+    return _measured(path, findings, before=dashboard_.dashboard)
 
 
 def dashboard(path: str) -> Measured:

@@ -18,11 +18,13 @@ DATA = Path(__file__).parent / "data"
 _KERNELS = 400
 _STEP = 2000
 """Activities of one step."""
+_BYTES_PER_NS = 40
+"""What copies move."""
 
 
 def stored_frames(launches: int) -> Path:
     """A folder with the frames of so many activities; made where it is missing."""
-    folder = DATA / f"frames_{launches}"
+    folder = DATA / f"run_{launches}"
     if not folder.exists():
         making = folder.with_suffix(".part")
         making.mkdir(parents=True, exist_ok=True)
@@ -34,19 +36,19 @@ def stored_frames(launches: int) -> Path:
 
 def read_frames(folder: Path) -> Profile:
     """The profile that a folder holds."""
-    frames = {file.stem: pl.read_ipc(file) for file in sorted(folder.glob("*.arrow"))}
+    frames = {file.stem: pl.read_ipc(file.read_bytes()) for file in sorted(folder.glob("*.arrow"))}
     return profile_of(frames, source=str(folder))
 
 
 def _frames(n: int) -> dict[str, pl.DataFrame]:
     draw = np.random.default_rng(0)
-    kinds, names = (np.resize(column, n) for column in _step(draw))
+    kinds, names, grids, blocks = (np.resize(column, n) for column in _step(draw))
     duration = draw.integers(500, 20_000, n)
     start = np.cumsum(duration + np.where(draw.random(n) < 0.3, 0, draw.integers(0, 3000, n))) - duration
     stream = np.where(draw.random(n) < 0.1, 20, 7)
     duration = np.where(stream == 20, 2 * duration, duration)
     launch = np.sort(start - draw.integers(2000, 50_000, n))
-    size = pl.Series(draw.integers(1, 1 << 22, n))
+    size = pl.Series(_BYTES_PER_NS * duration)
     session, device = pl.repeat(0, n, dtype=pl.UInt32, eager=True), pl.repeat(0, n, dtype=pl.Int32, eager=True)
     is_copy = pl.Series(kinds == 1)
     name = pl.Series(_names(), dtype=NAME).gather(pl.Series(names))
@@ -61,8 +63,14 @@ def _frames(n: int) -> dict[str, pl.DataFrame]:
             "duration_ns": duration,
             "device": device,
             "stream": stream,
-            "grid_x": draw.integers(1, 2000, n).astype(np.int32),
-            "block_x": (32 * draw.integers(1, 32, n)).astype(np.int32),
+            "grid_x": grids,
+            "grid_y": np.ones(n, np.int32),
+            "grid_z": np.ones(n, np.int32),
+            "block_x": blocks,
+            "block_y": np.ones(n, np.int32),
+            "block_z": np.ones(n, np.int32),
+            "registers": np.full(n, 40, np.int32),
+            "shared_bytes": np.zeros(n, np.int64),
             "size_bytes": pl.select(pl.when(pl.Series(kinds > 0)).then(size)).to_series(),
             "copy_kind": pl.select(pl.when(is_copy).then(pl.lit("HtoD").cast(NAME))).to_series(),
             "correlation": np.arange(n),
@@ -92,11 +100,12 @@ def _frames(n: int) -> dict[str, pl.DataFrame]:
     }
 
 
-def _step(draw: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """The kinds and the names of the activities of one step, as numbers."""
+def _step(draw: np.random.Generator) -> tuple[np.ndarray, ...]:
+    """The kinds and names of the activities of one step, as numbers, and their grids and blocks."""
     kinds = draw.choice(np.arange(3), _STEP, p=[0.9, 0.07, 0.03])
     names = np.where(kinds == 0, draw.integers(0, _KERNELS + 1, _STEP), _KERNELS + kinds)
-    return kinds, names
+    grids, blocks = draw.integers(1, 2000, _STEP), 32 * draw.integers(1, 32, _STEP)
+    return kinds, names, grids.astype(np.int32), blocks.astype(np.int32)
 
 
 def _names() -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
@@ -39,6 +39,13 @@ if TYPE_CHECKING:
     from tui.analysis.gpu_time.interval_sets import IntervalSet
     from tui.analysis.gpu_time.timelines import Timeline
     from tui.model.profile import Profile
+
+
+COPY: Final = (
+    "session", "activity", "name", "device", "start_ns", "duration_ns", "size_bytes", "copy_kind", "src_memory",
+    "dst_memory", "correlation", "iteration", "line",
+)  # fmt: skip
+"""The columns of `Case.copies`."""
 
 
 class Case:
@@ -218,8 +225,8 @@ class Case:
 
     @cached_property
     def copies(self) -> pl.DataFrame:
-        """The single copies, as in ``activities``."""
-        return self.profile["activities"].filter(pl.col("kind") == "memcpy")
+        """The single copies: what ``activities`` tells of them."""
+        return self.profile["activities"].lazy().filter(pl.col("kind") == "memcpy").select(COPY).collect()
 
     # --- the CPU -----------------------------------------------------------------------------------------------------
 
@@ -237,9 +244,15 @@ class Case:
         """API functions whose name a regular expression finds."""
         return self.api.filter(pl.col("name").str.contains(pattern))
 
-    def calls_named(self, pattern: str) -> pl.DataFrame:
-        """Single API calls whose name a regular expression finds, whose times are known."""
-        return self.rows_named("api_calls", pattern).drop_nulls(["start_ns", "duration_ns"])
+    def calls_named(self, pattern: str, *columns: str) -> pl.DataFrame:
+        """Single API calls whose name a regular expression finds, whose times are known.
+
+        Args:
+            pattern: The regular expression.
+            columns: What is wanted of them beside name, start_ns and duration_ns.
+        """
+        shown = ("name", "start_ns", "duration_ns", *columns)
+        return self.rows_named("api_calls", pattern, *shown).drop_nulls(["start_ns", "duration_ns"])
 
     @cached_property
     def in_calls(self) -> IntervalSet:
@@ -260,11 +273,11 @@ class Case:
         names = self._names[frame]
         return names.filter(names.cast(pl.String).str.contains(pattern))
 
-    def rows_named(self, frame: str, pattern: str) -> pl.DataFrame:
-        """The rows of a frame whose name a regular expression finds."""
-        names = self.names(frame, pattern)
-        rows = self.profile[frame]
-        return rows.filter(pl.col("name").is_in(names.implode())) if names.len() else rows.clear()
+    def rows_named(self, frame: str, pattern: str, *columns: str) -> pl.DataFrame:
+        """Some columns of the rows of a frame whose name a regular expression finds."""
+        names, rows = self.names(frame, pattern), self.profile[frame].lazy()
+        found = rows.filter(pl.col("name").is_in(names.implode())) if names.len() else rows.clear()
+        return found.select(columns).collect()
 
     # --- devices and launch configurations ---------------------------------------------------------------------------
 

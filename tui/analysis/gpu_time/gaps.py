@@ -80,8 +80,6 @@ class Holes:
 
     starts: Ints
     ends: Ints
-    before: Ints
-    """Place in the timeline of the work that ended last before each."""
     after: Ints
     """Place in the timeline of the work that began after each."""
 
@@ -103,10 +101,15 @@ def holes(line: Timeline) -> Holes:
     What is shorter than the resolution of the start times cannot be told and is left out.
     """
     reached = line.reached()
-    places = np.arange(len(reached))
-    latest = np.maximum.accumulate(np.where(line.ends == reached, places, 0))
     after = np.flatnonzero(line.starts[1:] - reached[:-1] >= line.resolution_ns) + 1
-    return Holes(reached[after - 1], line.starts[after], latest[after - 1], after)
+    return Holes(reached[after - 1], line.starts[after], after)
+
+
+def _before(line: Timeline, found: Holes) -> Ints:
+    """The place in the timeline of the work that ended last before each gap."""
+    ended = np.flatnonzero(line.ends == line.reached())
+    latest: Ints = ended[np.searchsorted(ended, found.after) - 1]
+    return latest
 
 
 @once_per_profile("activities", "api_calls", "sessions")
@@ -146,7 +149,7 @@ def longest_gaps(profile: Profile, most: int) -> pl.DataFrame:
     for line in timelines(profile):
         found = holes(line)
         chosen = np.sort(np.argsort(-found.lengths, kind="stable")[:most])
-        long = Holes(found.starts[chosen], found.ends[chosen], found.before[chosen], found.after[chosen])
+        long = Holes(found.starts[chosen], found.ends[chosen], found.after[chosen])
         stretches = list(zip(long.starts.tolist(), long.ends.tolist(), strict=True))
         parts.append(_gaps(profile, line, long, host_calls(calls.get(line.session), stretches), launched))
     if not parts:
@@ -157,7 +160,7 @@ def longest_gaps(profile: Profile, most: int) -> pl.DataFrame:
 def _gaps(profile: Profile, line: Timeline, found: Holes, calls: HostCalls | None, launched: pl.Series) -> pl.DataFrame:
     activities = profile["activities"]
     span = int(line.ends.max() - line.starts[0])
-    before, after = (pl.Series(line.rows[places]) for places in (found.before, found.after))
+    before, after = (pl.Series(line.rows[places]) for places in (_before(line, found), found.after))
     gap, launch = pl.col("duration_ns"), pl.col("launch_ns")
     wait = (
         pl.when(launch > pl.col("start_ns"))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from tui.analysis.gpu_time.interval_sets import union_length
 from tui.analysis.gpu_time.timelines import timelines
 from tui.analysis.memo import once_per_profile
 
@@ -75,5 +76,7 @@ def busy_parts(line: Timeline) -> tuple[Ints, Ints]:
 
 
 def _busy(line: Timeline) -> int:
+    if line.resolution_ns == 1:
+        return union_length(line.starts, line.ends)
     starts, ends = busy_parts(line)
     return int((ends - starts).sum())

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from tui.analysis.grouping import distinct
 from tui.analysis.memo import once_per_profile
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def _parts(activities: pl.DataFrame) -> Iterator[tuple[tuple[int, int | None], I
     if times["start_ns"].null_count() or times["duration_ns"].null_count():
         known = (times["start_ns"].is_not_null() & times["duration_ns"].is_not_null()).to_numpy()
         times, rows = times.filter(pl.Series(known)), rows[known]
-    gpus = times.select("session", "device").unique()
+    gpus = distinct(times, ("session", "device"))
     if gpus.height == 1:
         yield gpus.row(0), rows, times
     elif gpus.height:

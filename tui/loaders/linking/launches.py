@@ -46,7 +46,10 @@ def launching_calls(correlations: pl.Series, api_calls: pl.DataFrame) -> pl.Seri
     if calls.is_empty():
         return pl.Series([None] * len(correlations), dtype=pl.UInt32)
     keys, began = calls["correlation"].to_numpy(), calls["start_ns"].to_numpy()
-    order = np.argsort(keys, kind="stable") if (began[1:] >= began[:-1]).all() else np.lexsort((began, keys))
+    if (keys[1:] > keys[:-1]).all():
+        order = np.arange(len(keys))
+    else:
+        order = np.argsort(keys, kind="stable") if (began[1:] >= began[:-1]).all() else np.lexsort((began, keys))
     keys = keys[order]
     first = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1])))
     keys, order = keys[first], order[first]

@@ -9,6 +9,7 @@ import polars as pl
 from tui.analysis.expert import links, needs
 from tui.analysis.expert.figures import total
 from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
+from tui.analysis.expert.rules.waits import ANY_WAIT
 from tui.analysis.expert.words import behind, called, counted, largest, named, ranked
 from tui.fmt import duration, percent
 from tui.loaders.linking.launches import with_launch
@@ -56,9 +57,7 @@ def pageable_async(case: Case) -> Verdict:
 
 def _copy_calls(case: Case, pattern: str) -> pl.DataFrame:
     """Copies with the name of the call that launched each, where a regular expression finds that."""
-    calls = case.calls_named(pattern).select(
-        "correlation", pl.col("name").alias("call"), pl.col("duration_ns").alias("call_ns")
-    )
+    calls = case.calls_named(pattern, "correlation").select("correlation", call="name", call_ns="duration_ns")
     copies = case.copies
     return copies.drop_nulls("correlation").join(
         calls.drop_nulls("correlation").unique("correlation", keep="first", maintain_order=True),
@@ -94,7 +93,7 @@ def synchronous_copies(case: Case) -> Verdict:
 @rule("T9", "sync-memset", Family.TRANSFERS, needs.gpu_work, needs.api_trace, severity=Severity.INFO, link=links.NSIGHT)
 def synchronous_sets(case: Case) -> Verdict:
     """Sets of host memory that block the CPU."""
-    calls = case.calls_named(r"(?i)memset")
+    calls = case.calls_named(r"(?i)memset", "correlation")
     calls = calls.filter(~calls["name"].cast(pl.String).str.contains("(?i)async"))
     if calls.is_empty():
         return Clean("there are no blocking calls of memset")
@@ -128,11 +127,13 @@ def readbacks(case: Case) -> Verdict:
         pl.col("copy_kind").cast(pl.String) == "DtoH",
         pl.col("size_bytes") <= case.limit("T11", "most_bytes"),
     )
-    launched = with_launch(copies.drop_nulls("correlation"), case.profile["api_calls"]).drop_nulls("launch_ns")
+    waits = case.calls_named(ANY_WAIT, "pid", "tid").select("pid", "tid", wait_ns="start_ns", wait_for_ns="duration_ns")
+    if copies.is_empty() or waits.is_empty():
+        return Clean(f"{counted(copies.height, 'small read-back')}, {counted(waits.height, 'wait')}")
+    numbers = copies["correlation"].drop_nulls().unique()
+    calls = case.profile["api_calls"].filter(pl.col("correlation").is_in(numbers.implode()))
+    launched = with_launch(copies.drop_nulls("correlation"), calls).drop_nulls("launch_ns")
     rows = launched.rename({"launch_pid": "pid", "launch_tid": "tid"}).sort("launch_ns")
-    waits = case.calls_named("(?i)synchronize").select("pid", "tid", wait_ns="start_ns", wait_for_ns="duration_ns")
-    if rows.is_empty() or waits.is_empty():
-        return Clean(f"{counted(rows.height, 'small read-back')}, {counted(waits.height, 'wait')}")
     followed = (
         rows.join_asof(
             waits.sort("wait_ns"),
@@ -151,15 +152,15 @@ def readbacks(case: Case) -> Verdict:
         return CannotTell(needs.recorded_iterations(case))
     taken = total(followed["wait_for_ns"])
     each = followed.height / case.iterations.height
-    numbers = {"readbacks": followed.height, "per_iteration": each, "wait_ns": taken}
+    figures = {"readbacks": followed.height, "per_iteration": each, "wait_ns": taken}
     if each < case.limit("T11", "per_iteration"):
-        return Clean(f"{counted(followed.height, 'small read-back')} with a wait after it", numbers)
+        return Clean(f"{counted(followed.height, 'small read-back')} with a wait after it", figures)
     return Found(
         f"{counted(followed.height, 'small read-back')} ({each:,.1f} an iteration) with a wait right after: the CPU "
         f"waits {duration(taken)} for them.",
         "Do not call .item(), .cpu() or print(loss) in every step: keep results on the device and read them every n "
         "steps.",
-        numbers,
+        figures,
         taken,
         "all of these waits",
         largest(followed, "wait_for_ns", "activity", "name", "start_ns", "size_bytes", "wait_for_ns", "line"),

@@ -83,7 +83,7 @@ def debug_modes(case: Case) -> Verdict:
 @rule("P13", "sync-batchnorm", Family.PRECISION, needs.ops, link=links.ADVISOR)
 def sync_batch_norm(case: Case) -> Verdict:
     """Many layers of SyncBatchNorm."""
-    rows = case.rows_named("ops", r"(?i)^sync_?batch_?norm")
+    rows = case.rows_named("ops", r"(?i)^sync_?batch_?norm", "name", "iteration")
     if rows.is_empty():
         return Clean("there is no SyncBatchNorm")
     steps = rows["iteration"].drop_nulls().n_unique()

@@ -44,7 +44,7 @@ def not_fused(case: Case) -> Verdict:
 @rule("P8", "unfused-optimizer", Family.PRECISION, needs.gpu_work, needs.several_launches, needs.recorded_iterations)
 def unfused_optimizer(case: Case) -> Verdict:
     """The optimizer launches one kernel for each parameter."""
-    op_numbers = case.rows_named("ops", _OPTIMIZER_OPS)["op"]
+    op_numbers = case.rows_named("ops", _OPTIMIZER_OPS, "op")["op"]
     kernel_names = case.kernels.filter(pl.col("op_type") == "optimizer")["name"]
     rows = case.profile["activities"].filter(
         pl.col("kind") == "kernel",

@@ -62,16 +62,25 @@ def hotspot(case: Case) -> Verdict:
 def uneven_kernels(case: Case) -> Verdict:
     """One kernel in one configuration runs at very different speeds."""
     config = ("name", "grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
-    computing = pl.col("name").is_in(case.computing["name"].implode())
-    rows = case.profile["activities"].filter(
-        (pl.col("kind") == "kernel") & pl.col("duration_ns").is_not_null() & computing
-    )
-    if rows.is_empty():
+    configs = case.configs.select(*config, "calls", "total_ns")
+    if configs.is_empty():
         return CannotTell("no kernels that compute ran")
-    if not rows["grid_x"].count():
+    if not configs["grid_x"].count():
         return CannotTell("the input has no grids: launches of one name may do different work")
+    least_ns = case.limit("L10", "excess_pct") / 100 * case.gpu_ns
+    # Only launches that take more than this together can exceed their median by it.
+    heavy = (
+        configs.group_by(config)
+        .agg(pl.col("calls", "total_ns").sum())
+        .filter(pl.col("calls") >= case.limit("L10", "launches"), pl.col("total_ns") > least_ns)
+    )
     spread = (
-        rows.lazy()
+        case.profile["activities"]
+        .lazy()
+        .filter(pl.col("kind") == "kernel", pl.col("name").is_in(heavy["name"].unique().implode()))
+        .select(*config, "duration_ns", "line")
+        .drop_nulls("duration_ns")
+        .join(heavy.lazy().select(config), on=config, how="semi", nulls_equal=True)
         .group_by(config)
         .agg(
             pl.len().cast(pl.Int64).alias("launches"),
@@ -82,12 +91,10 @@ def uneven_kernels(case: Case) -> Verdict:
         )
         .filter(pl.col("launches") >= case.limit("L10", "launches"), pl.col("median_ns") > 0)
         .with_columns((pl.col("total_ns") - pl.col("launches") * pl.col("median_ns")).clip(0).alias("excess_ns"))
-        .filter(pl.col("max_ns") > case.limit("L10", "times") * pl.col("median_ns"))
+        .filter(pl.col("max_ns") > case.limit("L10", "times") * pl.col("median_ns"), pl.col("excess_ns") > least_ns)
         .collect()
     )
-    uneven = ranked(spread, "excess_ns").filter(
-        100 * pl.col("excess_ns") > case.limit("L10", "excess_pct") * case.gpu_ns
-    )
+    uneven = ranked(spread, "excess_ns")
     numbers = {"kernels": uneven.height}
     if uneven.is_empty():
         return Clean("launches of one kernel in one configuration take about the same time", numbers)

@@ -57,7 +57,7 @@ def launch_bound(case: Case) -> Verdict:
 def slow_launches(case: Case) -> Verdict:
     """Some launch calls take very long."""
     least = case.limit("A4", "call_ns")
-    calls = case.calls_named(LAUNCH_CALLS)
+    calls = case.calls_named(LAUNCH_CALLS, "tid", "line")
     if calls.is_empty():
         return CannotTell("no launch calls are recorded")
     slow = calls.filter(pl.col("duration_ns") > least)

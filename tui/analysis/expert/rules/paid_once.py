@@ -30,7 +30,7 @@ def allocation_in_loop(case: Case) -> Verdict:
     if steps.height < 2:
         return CannotTell("there is one iteration only: the first one may allocate")
     begin, end = steps["start_ns"][1], int((steps["start_ns"] + steps["duration_ns"]).max())  # type: ignore[arg-type]
-    calls = case.calls_named(ALLOCATIONS).filter(pl.col("start_ns").is_between(begin, end))
+    calls = case.calls_named(ALLOCATIONS, "line").filter(pl.col("start_ns").is_between(begin, end))
     taken, span = total(calls["duration_ns"]), end - begin
     share = 100 * taken / span if span else 0.0
     each = calls.height / (steps.height - 1)

@@ -125,7 +125,7 @@ def profiler_overhead(case: Case) -> Verdict:
     if missing:
         return CannotTell(missing)
     shown = ("name", "start_ns", "duration_ns", "line")
-    overhead = pl.concat([case.rows_named(frame, _OVERHEAD).select(shown) for frame in ("ranges", "ops")])
+    overhead = pl.concat([case.rows_named(frame, _OVERHEAD, *shown) for frame in ("ranges", "ops")])
     if overhead.is_empty():
         return CannotTell("the input records no overhead of the profiler")
     taken = total(overhead["duration_ns"])

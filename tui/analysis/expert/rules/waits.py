@@ -30,7 +30,7 @@ _GPU_BOUND_PCT: Final = 90.0
 def waits(case: Case) -> Verdict:
     """The CPU waits for the GPU in synchronizing calls."""
     rows = case.api_named(WAITS)
-    single = case.calls_named(WAITS)
+    single = case.calls_named(WAITS, "pid", "tid")
     threads = [spans_of(part).length for part in single.partition_by("pid", "tid")] if single.height else []
     taken = max(threads) if threads else total(rows["total_ns"])
     share = case.share(taken)
@@ -69,7 +69,7 @@ def launch_blocking(case: Case) -> Verdict:
         launch=pl.col("name").is_in(case.names("api_calls", LAUNCH_CALLS).implode()).fill_null(False),
         wait=pl.col("name").is_in(waiting.implode()).fill_null(False),
     ).drop_nulls(["start_ns", "end_ns", "tid"])  # fmt: skip
-    threads = calls.partition_by("pid", "tid", maintain_order=True)
+    threads = calls.partition_by("pid", "tid", maintain_order=True) if _several_threads(calls) else [calls]
     launches, followed = (sum(column) for column in zip((0, 0), *map(_followed, threads), strict=True))
     if not launches:
         return CannotTell("no launch calls are recorded, or not on which thread")
@@ -89,10 +89,17 @@ def launch_blocking(case: Case) -> Verdict:
     )
 
 
+def _several_threads(calls: pl.DataFrame) -> bool:
+    """Whether it is worth the time to take them apart."""
+    return bool(calls["pid"].null_count()) or any(calls[name].min() != calls[name].max() for name in ("pid", "tid"))
+
+
 def _followed(calls: pl.DataFrame) -> tuple[int, int]:
     """How many launches a thread makes, and after how many of them its next call is a wait."""
     if not calls["start_ns"].is_sorted():
         calls = calls.sort("start_ns", maintain_order=True)
+    if calls.is_empty():
+        return 0, 0
     reached = np.maximum.accumulate(calls["end_ns"].to_numpy())
     # A driver call within a runtime call is not what comes next.
     outer = np.concatenate(([True], calls["start_ns"].to_numpy()[1:] >= reached[:-1]))
@@ -104,7 +111,7 @@ def _followed(calls: pl.DataFrame) -> tuple[int, int]:
 def garbage_collection(case: Case) -> Verdict:
     """Python collects garbage while the GPU waits."""
     shown = ("name", "start_ns", "duration_ns", "line")
-    rows = pl.concat([case.rows_named(frame, COLLECTIONS).select(shown) for frame in ("ranges", "ops")])
+    rows = pl.concat([case.rows_named(frame, COLLECTIONS, *shown) for frame in ("ranges", "ops")])
     if rows.is_empty():
         return CannotTell("the input records no garbage collection: mark it with NVTX ranges (gc.callbacks)")
     long = rows.filter(pl.col("duration_ns") >= case.limit("A14", "least_ns"))
