@@ -175,6 +175,10 @@ class ViewScreen(Screen[None]):
         pane = self.table
         return pane is not None and pane.undo_smallest()
 
+    def help_entries(self) -> list[tuple[str, str]]:
+        """What the help says first: what is under the cursor, and what that means."""
+        return []
+
     # --- tables ------------------------------------------------------------------------------------------------------
 
     @property

@@ -93,6 +93,7 @@ class HelpScreen(ModalScreen[None]):
             yield Static(Content(f"{view(self._below.VIEW).title}: help    / find   esc close"), id="help-title")
             with VerticalScroll(id="help-body"):
                 yield Static(id="column")
+                yield Static(id="under-cursor")
                 yield Static(id="about")
                 with Horizontal(id="columns"):
                     yield Static(id="here", classes="column")
@@ -112,6 +113,9 @@ class HelpScreen(ModalScreen[None]):
         under_cursor = [entry for entry in (table.column_help() if table else []) if _holds(needle, *entry)]
         self.query_one("#column", Static).update(_table({"This column": under_cursor}))
         self.query_one("#about", Static).update(Content("\n".join(about)))
+        meant = [entry for entry in self._below.help_entries() if _holds(needle, *entry)]
+        self.query_one("#under-cursor", Static).update(_table({"Under the cursor": meant}))
+        self.query_one("#under-cursor").display = bool(meant)
         self.query_one("#here", Static).update(_table({"Here": _keys(self._here, needle)}))
         self.query_one("#everywhere", Static).update(
             _table({"Everywhere": _keys(everywhere, needle), "Views": self._views(needle)})
