@@ -59,8 +59,8 @@ def test_it_is_applied_besides_the_tables_own_filter() -> None:
 @pytest.mark.parametrize(
     ("carried", "reason"),
     [
-        ("gemm", "no names in this table"),
-        ("!gemm stream=7", "no names in this table"),
+        ("gemm", "no names"),
+        ("!gemm stream=7", "no names"),
         ("calls>3", "no column calls"),
     ],
 )

@@ -8,6 +8,7 @@ from textual.widgets import Input
 
 from tests.snapshots import screen_text
 from tests.widgets.tables import DGRAD, KERNELS, SPEC, TableApp, until
+from tui.widgets import export_dialog
 from tui.widgets.cell_dialog import CellDialog
 from tui.widgets.column_chooser import ColumnChooser
 from tui.widgets.export_dialog import ExportDialog
@@ -121,6 +122,34 @@ async def test_export_asks_before_it_replaces_a_file() -> None:
         await pilot.press("enter")
         await until(pilot, lambda: not isinstance(app.screen, ExportDialog))
         assert Path("kernels.csv").read_text().startswith("name,")
+
+
+async def test_export_to_the_clipboard(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = TableApp()
+    async with app.run_test(size=(100, 24), notifications=True) as pilot:
+        await pilot.press("e", "h")
+        assert "To the terminal's clipboard" in screen_text(app)
+        monkeypatch.setattr(export_dialog, "CLIPBOARD_ROWS", 7)
+        await pilot.press("enter")
+        assert "! more than 7 rows are for a file" in screen_text(app)
+        monkeypatch.setattr(export_dialog, "CLIPBOARD_ROWS", 8)
+        await pilot.press("enter")
+        assert not isinstance(app.screen, ExportDialog)
+        # This terminal has none: the text went to a file.
+        assert app.toasts[-1].startswith("wrote ")
+        lines = Path("proftui-copy-1.tsv").read_text().split("\n")
+        assert lines[0].split("\t")[:2] == ["name", "calls"]
+        assert not list(Path().glob("*.csv"))
+
+
+async def test_what_is_not_installed_is_told_before_it_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(export_dialog, "missing", lambda name: "pip install it" if name == "pdf" else "")
+    app = TableApp()
+    async with app.run_test(size=(100, 24)) as pilot:
+        await pilot.press("e", "h", "h", "h")
+        assert "! pip install it" in screen_text(app)
+        await pilot.press("l")
+        assert "pip install" not in screen_text(app)
 
 
 async def test_an_export_that_fails_says_why_and_stays() -> None:

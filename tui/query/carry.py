@@ -61,7 +61,7 @@ def applied_here(
     try:
         node = parse(text)
         if _has_words(node) and not _has_names(spec, frame):
-            return None, "no names in this table"
+            return None, "no names"
         query = compile_query(text, columns=spec.columns, frame=frame, units=units, weight=spec.weight, apart=apart)
     except QueryError as error:
         return None, error.message

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 ENDINGS: Final = {"markdown": "md"}
 CLIPBOARD: Final = "clipboard"
 """In place of a format: tab-separated values for the terminal's clipboard."""
+CLIPBOARD_ROWS: Final = 5_000
+"""More are never let through by a terminal."""
 WORDS: Final = {"xlsx": "excel", "markdown": "md"}
 """Short words for formats, where their names are long or nobody calls them so."""
 TARGET: Final = "Write to (full precision, base units)"
@@ -52,7 +54,7 @@ class ExportDialog(Dialog[str]):
 
     Args:
         name: The beginning of the file's name.
-        scopes: For each choice of rows its value and its words, as ``("shown", "128 shown")``.
+        scopes: For each choice of rows its value, its words and how many they are: ``("shown", "128 shown", 128)``.
         frame_of: The rows of a scope, with all columns (True) or those shown.
         about: What the rows of a scope are of, for the header of the export.
     """
@@ -78,7 +80,7 @@ class ExportDialog(Dialog[str]):
     def __init__(
         self,
         name: str,
-        scopes: Sequence[tuple[str, str]],
+        scopes: Sequence[tuple[str, str, int]],
         frame_of: Callable[[str, bool], pl.DataFrame],
         about: Callable[[str], About],
     ) -> None:
@@ -88,7 +90,8 @@ class ExportDialog(Dialog[str]):
         self._about = about
         formats = [(key, WORDS.get(key, key)) for key in (*FORMATS, CLIPBOARD)]
         self._format = ChoiceLine("Format", formats, "csv", id="export-format")
-        self._rows = ChoiceLine("Rows", scopes, scopes[0][0], id="export-rows")
+        self._heights = {scope: height for scope, _, height in scopes}
+        self._rows = ChoiceLine("Rows", [(scope, words) for scope, words, _ in scopes], scopes[0][0], id="export-rows")
         self._columns = ChoiceLine("Columns", [("shown", "shown"), ("all", "all")], "all", id="export-columns")
         self._path = Input(f"{name}.csv", compact=True, select_on_focus=False, id="export-path")
         self._path.cursor_blink = False
@@ -113,6 +116,11 @@ class ExportDialog(Dialog[str]):
         self._answer.set_class(wrong, "-wrong")
         self._answer.update(Content(plain(words)))
 
+    def _say_what_is_missing(self) -> None:
+        """Say what has to be installed for the format, or nothing."""
+        wanting = missing(self._format.value)
+        self._say(f"! {wanting}" if wanting else "", wrong=bool(wanting))
+
     @on(ChoiceLine.Chosen)
     def _chosen(self, event: ChoiceLine.Chosen) -> None:
         event.stop()
@@ -121,8 +129,7 @@ class ExportDialog(Dialog[str]):
         self._path.disabled = chosen == CLIPBOARD
         label = "To the terminal's clipboard" if chosen == CLIPBOARD else TARGETS.get(chosen, TARGET)
         self.query_one("#export-path-label", Static).update(Content(label))
-        wanting = missing(chosen)
-        self._say(f"! {wanting}" if wanting else "", wrong=bool(wanting))
+        self._say_what_is_missing()
         path = Path(self._path.value)
         if chosen != CLIPBOARD and event.line is self._format and format_of(path.name) is not None:
             self._path.value = str(path.with_suffix(f".{ENDINGS.get(self._format.value, self._format.value)}"))
@@ -132,14 +139,17 @@ class ExportDialog(Dialog[str]):
     def _path_changed(self, event: Input.Changed) -> None:
         event.stop()
         self._overwrites = ""
-        self._say("")
+        self._say_what_is_missing()
 
     @on(Input.Submitted)
     def action_write(self) -> None:
         """Write the file; one that is there is only replaced when enter is pressed again."""
+        rows, all_columns = self._rows.value, self._columns.value == "all"
         if self._format.value == CLIPBOARD:
-            frame = self._frame_of(self._rows.value, self._columns.value == "all")
-            self.dismiss(copy_text(self.app, frame.write_csv(separator="\t")))
+            if self._heights[rows] > CLIPBOARD_ROWS:
+                self._say(f"! more than {count(CLIPBOARD_ROWS)} rows are for a file", wrong=True)
+                return
+            self.dismiss(copy_text(self.app, self._frame_of(rows, all_columns).write_csv(separator="\t")))
             return
         text = self._path.value.strip()
         if not text:
@@ -151,17 +161,17 @@ class ExportDialog(Dialog[str]):
             self._say(f"! {path} is there: enter again replaces it", wrong=True)
             return
         self._say("writing…")
-        frame = self._frame_of(self._rows.value, self._columns.value == "all")
-        about = self._about(self._rows.value)
-        self._write(frame, path, self._format.value, about, overwrite=self._overwrites == text)
+        self._write(rows, all_columns, path, self._format.value, overwrite=self._overwrites == text)
 
     @work(thread=True, exclusive=True, group="export")
-    def _write(self, frame: pl.DataFrame, path: Path, format_name: str, about: About, *, overwrite: bool) -> None:
+    def _write(self, rows: str, all_columns: bool, path: Path, format_name: str, *, overwrite: bool) -> None:
+        # Putting millions of rows in order takes a while, too.
+        frame = self._frame_of(rows, all_columns)
         try:
-            write(frame, path, format_name, overwrite=overwrite, about=about)
+            write(frame, path, format_name, overwrite=overwrite, about=self._about(rows))
         except ProftuiError as error:
             self.app.call_from_thread(self._say, f"! {error}", wrong=True)
             return
-        rows = f"{count(frame.height)} row{'' if frame.height == 1 else 's'}"
+        written = f"{count(frame.height)} row{'' if frame.height == 1 else 's'}"
         columns = f"{frame.width} column{'' if frame.width == 1 else 's'}"
-        self.app.call_from_thread(self.dismiss, f"wrote {rows}, {columns} to {path}")
+        self.app.call_from_thread(self.dismiss, f"wrote {written}, {columns} to {path}")

@@ -69,7 +69,7 @@ class TableStatus:
             parts.append((2, f"{self.small} hidden: x shows"))
         if self.carried:
             said = f"not here: {self.carried_reason}" if self.carried_reason else self.carried
-            parts.append((2, f"carried filter {said}"))
+            parts.append((1, f"carried filter {said}"))
         if self.find:
             place = f"{count(self.found_at)}/{count(self.found)}" if self.found_at else f"{count(self.found)} found"
             parts.append((2, f"find {place}" if self.found else "find: no match"))

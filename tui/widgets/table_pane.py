@@ -171,11 +171,11 @@ class TablePane(TableArranging):
     def action_export(self) -> None:
         """Ask what to export and where to."""
         shown, whole, marked = len(self.table.rows), self.frame.height, len(self.table.marks)
-        scopes = [("shown", f"{count(shown)} shown")]
+        scopes = [("shown", f"{count(shown)} shown", shown)]
         if marked:
-            scopes.insert(0, ("marked", f"{count(marked)} marked"))
+            scopes.insert(0, ("marked", f"{count(marked)} marked", marked))
         if shown != whole:
-            scopes.append(("all", f"all {count(whole)}"))
+            scopes.append(("all", f"all {count(whole)}", whole))
         profile = str(getattr(self.app, "profile_name", ""))
         dialog = ExportDialog(file_name(profile, self.spec.name), scopes, self._rows_of, self._about)
         self.app.push_screen(dialog, self._exported)
