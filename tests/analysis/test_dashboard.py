@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -9,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.analysis.frames import copy, kernel, printed, profile
 from tui.analysis.dashboard import REST, SPLIT, TOP, Dashboard, Fact, dashboard
+from tui.analysis.dashboard.advice import advice
 from tui.analysis.gpu_time.intervals import busy_time
 from tui.analysis.memo import once_per_profile
 from tui.analysis.transfers.copies import copies
@@ -97,6 +101,8 @@ def test_performance_of_a_trace() -> None:
         "busy_ns": 90,
         "idle_ns": 10,
         "iterations": None,  # nothing repeats
+        "iteration_first": None,
+        "iteration_last": None,
         "iteration_avg_ns": None,
         "iteration_std_ns": None,
         "iteration_median_ns": None,
@@ -114,6 +120,8 @@ def test_performance_of_a_trace() -> None:
     assert all(found.source for found in board.performance)
     assert {found.name for found in board.performance if found.record} == {
         "iterations",
+        "iteration_first",
+        "iteration_last",
         "iteration_avg_ns",
         "iteration_std_ns",
         "iteration_median_ns",
@@ -274,3 +282,69 @@ def test_the_span_of_some_sessions_is_not_that_of_all() -> None:
     assert facts["gpu_ns"].value == 150
     assert [facts[name].value for name in ("span_ns", "busy_ns", "idle_ns", "busy_pct")] == [None] * 4
     assert facts["span_ns"].source == "start times in only 1 of 2 sessions"
+
+
+def test_a_second_thread_waits_for_what_the_first_works_out() -> None:
+    asked: list[int] = []
+    begun = threading.Event()
+
+    @once_per_profile("activities")
+    def slow(of: Profile) -> pl.DataFrame:
+        asked.append(1)
+        begun.set()
+        time.sleep(0.05)
+        return of["activities"]
+
+    given = profile(activities=[kernel("k", 1)])
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(slow, given)
+        assert begun.wait(5)
+        assert pool.submit(slow, given).result() is first.result()
+    assert asked == [1]
+
+
+def test_what_nothing_claims_is_shown_by_name_however_little_it_is() -> None:
+    rows = [kernel(name, ns, kind="memset" if name.startswith("[") else "kernel") for name, ns in OF_EACH_GROUP]
+    split = dashboard(profile(activities=[*rows, kernel("zzz_of_nobody", 1)])).split
+    assert split.height == SPLIT + 1
+    assert split.filter(split["group"] == "unknown")["total_ns"].to_list() == [1]
+    assert split["total_ns"].sum() == 451
+
+
+def test_gpu_time_by_use_adds_up() -> None:
+    board = dashboard(
+        profile(
+            activities=[
+                kernel("volta_h884gemm_128x64_nn", 50, device=0),
+                kernel("volta_sgemm_128x32_nn", 30, device=0),
+                copy("HtoD", 7),
+                kernel("[CUDA memset]", 2, kind="memset"),
+            ],
+            devices=[{"device": 0, "name": "Tesla V100-SXM2-16GB"}],
+        )
+    )
+    assert board.gpu_uses.rows() == [
+        ("Using tensor cores", 50, pytest.approx(100 * 50 / 89)),
+        ("All other kernels", 30, pytest.approx(100 * 30 / 89)),
+        ("Copies", 7, pytest.approx(100 * 7 / 89)),
+        ("Memsets", 2, pytest.approx(100 * 2 / 89)),
+    ]
+    assert sum(board.gpu_uses["total_ns"]) == value(board, "gpu_ns")
+
+
+def test_wall_time_and_iterations_of_several_sessions_are_each_its_own() -> None:
+    board = dashboard(profile(activities=[at(0, 10), {**at(50, 30), "session": 1}]))
+    for name in ("wall_ns", "span_ns"):
+        assert (value(board, name), fact(board, name).source) == (None, "each session has its own")
+    assert (value(board, "busy_ns"), value(board, "idle_ns")) == (40, 0)
+
+
+def test_the_advice_is_of_the_gravest_findings_of_different_rules() -> None:
+    rows = [at(1000 * place * 1000, 2000) for place in range(100)]
+    told = advice(profile(activities=[*rows, *({**row, "session": 1} for row in rows)]))
+    assert told.gravest["rule"].n_unique() == told.gravest.height > 0
+    first = told.gravest.row(0, named=True)
+    assert told.guidance == f"Begin with {first['rule']}: {first['recommendation']}"
+    assert f"{told.counts['warning']} warning" in told.summary
+    assert advice(profile()).guidance != ""
+    assert advice(profile()).gravest.is_empty()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
@@ -34,21 +35,26 @@ def once_per_profile(*frames: str) -> Callable[[Callable[[Profile], Result]], Ca
             OrderedDict()
         )
 
+        # A view that asks for what a thread is working out waits for it, rather than to work it out a second time.
+        # Functions ask each other in one direction alone, so that no two threads can wait for each other.
+        lock = threading.RLock()
+
         @wraps(function)
         def remembered(profile: Profile) -> Result:
             read = tuple(profile[frame] for frame in frames)
             key = (profile.gpu, tuple(map(id, read)))
-            held = kept.get(key)
-            # An id is used again once its object is gone: the weak references tell.
-            if held is not None and all(ref() is frame for ref, frame in zip(held[0], read, strict=True)):
+            with lock:
+                held = kept.get(key)
+                # An id is used again once its object is gone: the weak references tell.
+                if held is not None and all(ref() is frame for ref, frame in zip(held[0], read, strict=True)):
+                    kept.move_to_end(key)
+                    return held[1]
+                result = function(profile)
+                kept[key] = (tuple(map(weakref.ref, read)), result)
                 kept.move_to_end(key)
-                return held[1]
-            result = function(profile)
-            kept[key] = (tuple(map(weakref.ref, read)), result)
-            kept.move_to_end(key)
-            while len(kept) > KEPT:
-                kept.popitem(last=False)
-            return result
+                while len(kept) > KEPT:
+                    kept.popitem(last=False)
+                return result
 
         return remembered
 

@@ -6,14 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from tui.analysis.dashboard import REST, Dashboard, Fact, dashboard
+from tui.analysis.dashboard import Dashboard, dashboard
+from tui.analysis.dashboard.advice import advice
+from tui.analysis.dashboard.times import idle_gaps, iteration_spreads, wall_time
+from tui.analysis.gpu_time.breakdown import BREAKDOWN
 from tui.analysis.issues import issues
 from tui.analysis.iterations.aggregation import words
-from tui.analysis.layers import LAYER_TOTALS, layer_totals
-from tui.fitting import bar, cell_width, pad
-from tui.fmt import count, duration, format_value, percent
-from tui.model.columns import Column, ColumnKind, columns
-from tui.model.view import TableSpec
+from tui.analysis.layers import layer_totals
+from tui.fmt import count, duration, percent
+from tui.output.dashboard_lines import fact_lines, fact_markdown, meaning_lines, need_lines, split_lines
+from tui.output.dashboard_tables import API, COPIES, DEVICES, ITERATIONS, KERNELS, LAYERS, LONGEST, OPS, TOOL, USES
 from tui.output.export import json_line, markdown_cell, markdown_table
 from tui.output.report import Style, issue_lines, json_rows, table_lines, table_markdown
 from tui.text import plain
@@ -21,54 +23,15 @@ from tui.text import plain
 if TYPE_CHECKING:
     import polars as pl
 
-    from tui.analysis.inputs.recording import Need
     from tui.model.profile import Profile
+    from tui.model.view import TableSpec
 
-BAR_WIDTH: Final = 30
 WORST_ISSUES: Final = 3
 """So many errors and warnings are told in full; the rest is counted."""
 
-OPS: Final = TableSpec(
-    "top_ops",
-    "Top ops",
-    columns("op", "total_ns", "time_pct", "calls", "avg_ns", "kernels"),
-    key=("op",),
-    pinned="op",
-)
-KERNELS: Final = TableSpec(
-    "top_kernels", "Top kernels", columns("total_ns", "time_pct", "calls", "avg_ns", "name"), key=("name",)
-)
-API: Final = TableSpec(
-    "top_api", "Top API calls", columns("total_ns", "time_pct", "calls", "avg_ns", "name"), key=("name",)
-)
-COPIES: Final = TableSpec(
-    "copies",
-    "Copies",
-    columns("copy_kind", "total_ns", "time_pct", "calls", "size_bytes", "throughput", "kind"),
-    key=("kind", "copy_kind"),
-    pinned="copy_kind",
-)
-DEVICES: Final = TableSpec(
-    "devices",
-    "GPUs",
-    (
-        *columns("session", "device", "compute_capability", "sm_count"),
-        Column("busy_ns", "Busy", ColumnKind.DURATION, "Time in which the GPU had any work.", 2),
-        Column("idle_ns", "Idle", ColumnKind.DURATION, "Time of the span in which it had none.", 3),
-        Column("busy_pct", "Busy%", ColumnKind.PERCENT, "Busy time as a share of the span.", 2),
-        *columns("name"),
-    ),
-    key=("session", "device"),
-)
-TOOL: Final = TableSpec(
-    "tool_says",
-    "As the recording tool says",
-    columns("tool_name", "tool_value", "unit", "text"),
-    key=("number",),
-    pinned="tool_name",
-)
-LAYERS: Final = replace(LAYER_TOTALS, title="Layer times by phase")
 SPLIT_HEADING: Final = "GPU time by kind of work"
+MEANINGS_HEADING: Final = "How these figures are worked out"
+GRAVEST_COLUMNS: Final = ("rule", "severity", "session", "tool", "problem", "recommendation", "cost_ns")
 MISSING_HEADING: Final = "What this log cannot say, and what would record it"
 
 
@@ -90,15 +53,21 @@ class DashboardReport:
 
     def __init__(self, profile: Profile, *, gpu: str | None = None) -> None:
         self._sources = list(profile.sources)
+        self._several = profile["sessions"].height > 1
         self._figures = dashboard(profile, gpu=gpu)
         self._iterations = words(profile)
         figures = self._figures
         told = issues(profile)
         self._worst = told.filter(told["severity"] != "info").head(WORST_ISSUES)
+        self._advice = advice(profile, gpu=gpu)
         self._sections = [
+            _Section(BREAKDOWN, wall_time(profile)),
+            _Section(ITERATIONS, iteration_spreads(profile)),
+            _Section(USES, figures.gpu_uses),
             _Section(replace(OPS, title=_ops_title(figures)), figures.top_ops),
             _Section(KERNELS, figures.top_kernels),
             _Section(API, figures.top_api),
+            _Section(LONGEST, idle_gaps(profile)),
             _Section(COPIES, figures.copies),
             _Section(LAYERS, layer_totals(profile)),
             _Section(DEVICES, figures.devices),
@@ -115,19 +84,21 @@ class DashboardReport:
             lines += style.wrapped(f"Of a part of the input only: {figures.partial}.")
         if figures.left_out:
             lines += style.wrapped(f"Note: {figures.left_out}.")
-        lines += self._part("Performance summary", _fact_lines(figures.performance, style), style)
+        lines += self._part(f"Expert Systems ({self._advice.summary})", self._advice_lines(style), style)
+        lines += self._part("Performance summary", fact_lines(figures.performance, style), style)
         if not figures.split.is_empty():
-            lines += self._part(SPLIT_HEADING, _split_lines(figures.split, style), style)
+            lines += self._part(SPLIT_HEADING, split_lines(figures.split, style), style)
         for section in self._filled():
             table = table_lines(section.spec, section.rows, style, notes=False)
             lines += self._part(section.spec.title, table, style)
-        lines += self._part("System configuration", _fact_lines(figures.system, style), style)
+        lines += self._part("System configuration", fact_lines(figures.system, style), style)
         worst = issue_lines(self._worst, replace(style, width=style.width - 2)) if self._worst.height else []
         told = [*style.wrapped(self._issues(), indent="  "), *(f"  {line}" for line in worst)]
         lines += self._part("Issues", told, style)
         if figures.missing:
-            needs = _need_lines(figures.missing, style)
+            needs = need_lines(figures.missing, style)
             lines += self._part(MISSING_HEADING, needs, style)
+        lines += self._part(MEANINGS_HEADING, meaning_lines(figures.performance, style), style)
         return "\n".join(lines) + "\n"
 
     def as_markdown(self) -> str:
@@ -140,7 +111,12 @@ class DashboardReport:
             parts.append(f"Of a part of the input only: {markdown_cell(figures.partial)}.\n")
         if figures.left_out:
             parts.append(f"Note: {figures.left_out}.\n")
-        parts.append(f"## Performance summary\n\n{_fact_markdown(figures.performance)}")
+        if self._advice.guidance:
+            rows = [[severity, rule, told, cost] for severity, rule, told, cost in self._findings()]
+            table = markdown_table(["Severity", "Rule", "What", "Cost"], rows, [False, False, False, True])
+            heading = f"## Expert Systems ({self._advice.summary})"
+            parts.append(f"{heading}\n\n{markdown_cell(self._advice.guidance)}\n" + (f"\n{table}" if rows else ""))
+        parts.append(f"## Performance summary\n\n{fact_markdown(figures.performance)}")
         if not figures.split.is_empty():
             rows = [
                 [str(row["group"]), percent(row["time_pct"]), duration(row["total_ns"]), count(row["calls"])]
@@ -150,7 +126,7 @@ class DashboardReport:
             parts.append(f"## {SPLIT_HEADING}\n\n{table}")
         parts += [f"## {part.spec.title}\n\n{table_markdown(part.spec, part.rows)}" for part in self._filled()]
         if figures.system:
-            parts.append(f"## System configuration\n\n{_fact_markdown(figures.system)}")
+            parts.append(f"## System configuration\n\n{fact_markdown(figures.system)}")
         parts.append(f"## Issues\n\n{self._issues()}\n")
         if figures.missing:
             rows = [[need.name, need.gives, need.record] for need in figures.missing]
@@ -168,6 +144,11 @@ class DashboardReport:
             content["partial"] = figures.partial
         if figures.left_out:
             content["left_out"] = figures.left_out
+        content["expert"] = {
+            "counts": dict(self._advice.counts),
+            "guidance": self._advice.guidance,
+            "gravest": json_rows(self._advice.gravest.select(*GRAVEST_COLUMNS)),
+        }
         content["performance"] = {fact.name: fact.value for fact in figures.performance}
         content["unknown"] = {fact.name: fact.source for fact in figures.performance if fact.value is None}
         content["split"] = json_rows(figures.split)
@@ -178,6 +159,27 @@ class DashboardReport:
             {"name": need.name, "gives": need.gives, "record": need.record} for need in figures.missing
         ]
         return json_line(content)
+
+    def _findings(self, *, ascii_only: bool = False) -> list[tuple[str, str, str, str]]:
+        """Severity, rule, problem and cost of the gravest findings."""
+        return [
+            (
+                row["severity"] or row["tool"],
+                row["rule"] or "",
+                f"session {row['session']}: {row['problem']}"
+                if self._several and row["session"] is not None
+                else row["problem"],
+                duration(row["cost_ns"], ascii_only=ascii_only) if row["cost_ns"] is not None else "",
+            )
+            for row in self._advice.gravest.iter_rows(named=True)
+        ]
+
+    def _advice_lines(self, style: Style) -> list[str]:
+        lines = style.wrapped(self._advice.guidance, indent="  ") if self._advice.guidance else []
+        for severity, rule, told, cost in self._findings(ascii_only=style.ascii_only):
+            first = f"  {severity:8} {rule:4}"
+            lines += style.wrapped(f"{told} {f'({cost})' if cost else ''}", first=first, indent=" " * len(first))
+        return lines
 
     def _filled(self) -> list[_Section]:
         return [section for section in self._sections if not section.rows.is_empty()]
@@ -205,71 +207,3 @@ def _of_tool(rows: pl.DataFrame) -> TableSpec:
     """The table of what the tool says, headed by its name."""
     tools = ", ".join(rows["tool"].drop_nulls().unique(maintain_order=True).to_list())
     return replace(TOOL, title=f"As {plain(tools)} says") if tools else TOOL
-
-
-def _fact_lines(facts: Sequence[Fact], style: Style) -> list[str]:
-    """Facts one below the other, numbers aligned; then what is unknown, by the reason."""
-    known = [(fact, _value(fact, style.ascii_only)) for fact in facts if fact.value is not None]
-    labels = max((cell_width(fact.label) for fact, _text in known), default=0)
-    widest = max((cell_width(text) for fact, text in known if fact.kind is not ColumnKind.TEXT), default=0)
-    lines: list[str] = []
-    for fact, text in known:
-        start = f"  {pad(fact.label, labels)}  "
-        if fact.kind is ColumnKind.TEXT:
-            lines += style.wrapped(text, first=start, indent=" " * len(start))
-        else:
-            lines.append(start + pad(text, widest, right=True))
-    for reason, labels_of in _unknown(facts).items():
-        lines += style.wrapped(f"unknown: {', '.join(labels_of)} ({reason})", first="  ", indent="    ")
-    return lines
-
-
-def _split_lines(split: pl.DataFrame, style: Style) -> list[str]:
-    """A bar for each kind of work, as long as its share."""
-    names = [plain(str(name), ascii_only=style.ascii_only) for name in split["group"].to_list()]
-    totals = [duration(value, ascii_only=style.ascii_only) for value in split["total_ns"].to_list()]
-    shares = [percent(value, ascii_only=style.ascii_only) for value in split["time_pct"].to_list()]
-    names = [
-        f"{name} ({members} ops)" if name == REST else name
-        for name, members in zip(names, split["members"].to_list(), strict=True)
-    ]
-    widths = [max(map(cell_width, texts)) for texts in (names, shares, totals)]
-    return [
-        f"  {pad(name, widths[0])}  {pad(share, widths[1], right=True)}  {pad(total, widths[2], right=True)}  "
-        + bar((value or 0) / 100, BAR_WIDTH, ascii_only=style.ascii_only)
-        for name, share, total, value in zip(names, shares, totals, split["time_pct"].to_list(), strict=True)
-    ]
-
-
-def _need_lines(needs: Sequence[Need], style: Style) -> list[str]:
-    """Each command, and below it what it would add."""
-    by_command: dict[str, list[Need]] = {}
-    for need in needs:
-        by_command.setdefault(need.record, []).append(need)
-    lines: list[str] = []
-    for command, gained in by_command.items():
-        lines += style.wrapped(command, indent="  ")
-        for need in gained:
-            lines += style.wrapped(f"{need.name}: {need.gives}", first="      ", indent="        ")
-    return lines
-
-
-def _fact_markdown(facts: Sequence[Fact]) -> str:
-    rows = [[fact.label, _value(fact, ascii_only=False)] for fact in facts if fact.value is not None]
-    rows += [[label, f"unknown: {reason}"] for reason, labels in _unknown(facts).items() for label in labels]
-    numbers = all(fact.kind is not ColumnKind.TEXT for fact in facts)
-    return markdown_table(["What", "Value"], rows, [False, numbers])
-
-
-def _unknown(facts: Sequence[Fact]) -> dict[str, list[str]]:
-    """The labels of the facts that are not known, by the reason."""
-    reasons: dict[str, list[str]] = {}
-    for fact in facts:
-        if fact.value is None:
-            reasons.setdefault(fact.source, []).append(fact.label)
-    return reasons
-
-
-def _value(fact: Fact, ascii_only: bool) -> str:
-    text = format_value(fact.kind, fact.value, ascii_only=ascii_only)
-    return plain(text, ascii_only=ascii_only) if fact.kind is ColumnKind.TEXT else text

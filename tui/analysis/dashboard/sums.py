@@ -50,7 +50,8 @@ def over_sessions(rows: pl.DataFrame, *by: str, of: pl.DataFrame | None = None) 
 def ops_over_sessions(profile: Profile) -> pl.DataFrame:
     """Ops by GPU time over all sessions: `over_sessions`, with op_type, direction, group and op_source."""
     if not has_recorded_ops(profile):
-        return over_sessions(inferred_ops(profile), "op", "op_type", "direction", "group", "op_source")
+        inferred = over_sessions(inferred_ops(profile), "op", "op_type", "direction", "group", "op_source")
+        return inferred.with_columns(pl.lit(None, pl.Boolean).alias("tc_eligible"))
     rows = by_name(profile).filter(pl.col("gpu_self_ns") > 0)
     told = rows.group_by("op", "op_source").agg(pl.col("op_type", "direction", "group").drop_nulls().first())
     summed = rows.with_columns(pl.col("gpu_self_ns").alias("total_ns"), pl.coalesce("calls", "launches").alias("calls"))

@@ -42,6 +42,13 @@ def wall_time(profile: Profile) -> pl.DataFrame:
     return rows.filter(pl.col("session").is_in(with_work.implode()))
 
 
+def iteration_spreads(profile: Profile) -> pl.DataFrame:
+    """The rows of `tui.analysis.iterations.times.iteration_times` of the sessions that have more than the whole run."""
+    known = sources(profile)
+    rows = iteration_times(profile)
+    return rows.filter([known.get(session) != WHOLE_RUN for session in rows["session"]])
+
+
 @dataclass(frozen=True, slots=True)
 class IterationCourse:
     """The iterations of one session."""
@@ -60,10 +67,8 @@ def iteration_courses(profile: Profile) -> list[IterationCourse]:
     known = sources(profile)
     rows = iterations(profile).drop_nulls(["iteration", "duration_ns"])
     courses = []
-    for spread in iteration_times(profile).iter_rows(named=True):
+    for spread in iteration_spreads(profile).iter_rows(named=True):
         session = spread["session"]
-        if known.get(session) == WHOLE_RUN:
-            continue
         own = rows.filter(pl.col("session") == session).select("session", "iteration", "duration_ns")
         courses.append(IterationCourse(session, known.get(session, "recorded"), own, spread))
     return courses

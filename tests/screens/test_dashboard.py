@@ -1,0 +1,230 @@
+"""The dashboard: its panels, what they say, where they lead."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from tests.screens.made_profiles import dlprof, opened_profile, training
+from tests.screens.opening import app_of, opened, press, sample, settled, until
+from tests.snapshots import assert_screen, screen_text
+from tui.analysis.dashboard import ORDERS
+from tui.analysis.definitions import definitions
+from tui.opening import open_profiles
+from tui.options import OpenOptions
+from tui.output.report import Style
+from tui.output.report_dashboard import DashboardReport
+from tui.screens.dashboard import DashboardScreen
+from tui.screens.dashboard.fact_panel import FactPanel
+from tui.screens.dashboard.panels import ChartPanel
+from tui.widgets.detail_pane import DetailPane
+
+if TYPE_CHECKING:
+    from contextlib import AbstractAsyncContextManager
+
+    from syrupy.assertion import SnapshotAssertion
+    from textual.pilot import Pilot
+
+    from tui.screens.dashboard.doors import Door
+
+CAFFE, TRAINING, RUNS = "caffe_conv1.nvprof.log", "resnet50_training.nvprof.log", "tracking_four_runs.nvprof.log"
+TORCH, NSYS, NCU, PALEO = (
+    "resnet50_training.pt.trace.json.gz",
+    "gpt_cudagraph.nsys.sqlite.gz",
+    "gemm.ncu.csv",
+    "paleo_vgg16.txt",
+)
+RANKS = "ddp_ranks"
+ALL_KINDS: Final = (CAFFE, TRAINING, RUNS, TORCH, NSYS, NCU, PALEO, RANKS, "made dlprof")
+
+
+def shown(name: str, size: tuple[int, int] = (120, 40)) -> AbstractAsyncContextManager[Pilot[None]]:
+    return opened_profile(dlprof(), size=size) if name == "made dlprof" else opened(sample(name), size=size)
+
+
+def board_of(pilot: Pilot[None]) -> DashboardScreen:
+    screen = app_of(pilot).view_screen
+    assert isinstance(screen, DashboardScreen)
+    return screen
+
+
+def panel(pilot: Pilot[None], name: str) -> ChartPanel:
+    return board_of(pilot).query_one(f"#{name}-panel", ChartPanel)
+
+
+async def go_through(pilot: Pilot[None], door: Door) -> None:
+    """Through a door to the rows behind it, and back to the dashboard."""
+    app = app_of(pilot)
+    door.go(app)
+    if not door.view:
+        await pilot.pause()
+        if door.session is None:
+            await pilot.press("escape")
+        else:
+            assert app.session == door.session
+            app.choose_session(None)
+            await settled(pilot)
+        return
+    assert app.view_screen is not None
+    assert door.view == app.view_screen.VIEW, f"{door} is declined"
+    if door.view == "log":
+        app.go("dashboard")
+        return
+    await pilot.pause()
+    screen = app.view_screen
+
+    def arrived() -> bool:
+        table = screen.table
+        if table is None or table.is_pending or table.applied is None:
+            return False
+        if door.place is not None:
+            wanted = dict(door.place.states)["launches"].cursor_key
+            return table.id == "launches" and table.state.cursor_key == wanted
+        return table.state.filter == door.filter and (door.cursor is None or table.state.cursor_key == door.cursor)
+
+    await until(pilot, arrived, f"the rows behind {door}")
+    table = screen.table
+    assert table is not None
+    assert table.applied is not None
+    assert table.applied.error is None, f"{door}: {table.applied.error}"
+    assert table.shown_frame().height > 0, f"{door} leads to no rows"
+    app.go("dashboard")
+    await pilot.pause()
+
+
+@pytest.mark.parametrize("name", ALL_KINDS)
+async def test_every_door_leads_to_rows(name: str) -> None:
+    async with shown(name) as pilot:
+        doors = list(dict.fromkeys(board_of(pilot).doors()))
+        assert len(doors) > 3
+        for door in doors:
+            await go_through(pilot, door)
+
+
+async def test_what_is_wrong_and_where_the_time_went_stand_in_the_first_lines() -> None:
+    async with opened(TORCH, size=(80, 24)) as pilot:
+        lines = screen_text(pilot.app).splitlines()[:22]
+        text = "\n".join(lines)
+        for words in ("Expert Systems", "Begin with", "Resource usage", "Using tensor cores", "Average iteration"):
+            assert words in text
+
+
+async def test_a_finding_is_selected_among_all() -> None:
+    async with opened(TRAINING) as pilot:
+        await press(pilot, "j", "enter")
+        screen = app_of(pilot).view_screen
+        assert screen is not None
+        assert screen.VIEW == "expert-systems"
+        assert screen.table is not None
+        row = screen.table.current_row
+        assert row is not None
+        await press(pilot, "q")
+        entry = panel(pilot, "findings").entries[1]
+        assert str(row["problem"]) in entry.row.label
+        assert str(row["rule"]) in entry.row.label
+
+
+async def test_ops_and_kernels_go_round_their_orders() -> None:
+    async with opened(TRAINING) as pilot:
+        for name in ("ops", "kernels"):
+            chart = panel(pilot, name)
+            chart.bars.focus()
+            seen = []
+            for order in ORDERS[1:] + ORDERS[:1]:
+                await press(pilot, "s")
+                values = [entry.values[order] for entry in chart.entries]
+                assert values == sorted(values, reverse=True)
+                seen.append([entry.row.key for entry in chart.entries])
+            assert len({tuple(keys) for keys in seen}) == len(ORDERS)
+
+
+async def test_i_tells_what_a_figure_is_and_follows_the_cursor() -> None:
+    async with opened(TRAINING) as pilot:
+        strip = board_of(pilot).query_one(FactPanel)
+        strip.query_one("#performance").focus()
+        await press(pilot, "i")
+        text = screen_text(pilot.app)
+        assert "last end of ops, iterations and GPU work" in " ".join(text.split())
+        await press(pilot, "j")
+        assert "mean over the GPUs of busy / span" in screen_text(pilot.app)
+        await press(pilot, "escape")
+        assert not board_of(pilot).query_one(DetailPane).is_open
+        assert strip.current is not None
+        assert strip.current.name == "busy_pct"
+
+
+async def test_help_begins_with_what_the_figure_under_the_cursor_means() -> None:
+    async with opened(TRAINING) as pilot:
+        panel(pilot, "wall").bars.focus()
+        await press(pilot, "question_mark")
+        assert "in kinds that exclude each other" in " ".join(screen_text(pilot.app).split())
+
+
+@pytest.mark.parametrize("name", ALL_KINDS)
+async def test_every_figure_has_a_definition(name: str) -> None:
+    async with shown(name) as pilot:
+        screen = board_of(pilot)
+        names = {chart.metric for chart in screen.query(ChartPanel) if chart.metric}
+        names |= {entry.metric for chart in screen.query(ChartPanel) for entry in chart.entries if entry.metric}
+        names |= {fact.name for fact in screen.query_one(FactPanel).facts}
+        assert names <= definitions().keys()
+
+
+@pytest.mark.parametrize("name", [CAFFE, TRAINING, RUNS, TORCH, NSYS, NCU, PALEO])
+async def test_the_report_says_the_same(name: str) -> None:
+    """Every figure of the screen stands in the report, and its JSON has the same numbers."""
+    read = open_profiles(OpenOptions(paths=(sample(name),)), lambda _: True, session=None).shown
+    assert read is not None
+    report = DashboardReport(read)
+    text = " ".join(report.as_text(Style(400)).split())
+    told = json.loads(report.as_json())
+    async with opened(name) as pilot:
+        screen = board_of(pilot)
+        for chart in screen.query(ChartPanel):
+            if chart.id in ("input-panel", "sessions-panel"):
+                continue
+            for entry in chart.entries:
+                for figure in entry.row.value.replace("× ", " ").split("  "):
+                    words = " ".join(figure.replace("×", " ").replace(" T ", " ").split())
+                    assert all(word in text for word in words.split()), f"{chart.id}: {entry.row}"
+        for fact in screen.query_one(FactPanel).facts:
+            assert told["performance"][fact.name] == fact.value
+
+
+async def test_parts_of_the_time_add_up() -> None:
+    async with opened(TORCH) as pilot:
+        parts = [entry.values["total_ns"] for entry in panel(pilot, "wall").entries]
+        wall = board_of(pilot).query_one(FactPanel).facts[0]
+        assert (wall.name, wall.value) == ("wall_ns", sum(parts))
+        gpu = next(fact for fact in board_of(pilot).query_one(FactPanel).facts if fact.name == "gpu_ns")
+        for name in ("uses", "split"):
+            assert sum(entry.values["total_ns"] for entry in panel(pilot, name).entries) == gpu.value
+
+
+async def test_figures_that_do_not_add_up_have_no_sum_over_sessions() -> None:
+    async with opened_profile(training()) as pilot:
+        facts = {fact.name for fact in board_of(pilot).query_one(FactPanel).facts}
+        assert not facts & {"wall_ns", "span_ns", "iterations", "iteration_avg_ns"}
+        assert "each session has its own" in " ".join(screen_text(pilot.app).split())
+        app_of(pilot).choose_session(1)
+        await settled(pilot)
+        assert {"wall_ns", "iteration_avg_ns"} <= {f.name for f in board_of(pilot).query_one(FactPanel).facts}
+
+
+SIZES: Final = ((80, 24), (120, 40), (200, 50))
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("name", [TRAINING, RUNS, PALEO, TORCH, NSYS, NCU])
+async def test_screen(name: str, size: tuple[int, int], snapshot: SnapshotAssertion) -> None:
+    async with shown(name, size) as pilot:
+        assert_screen(pilot.app, snapshot, svg=size == (120, 40) and name == TRAINING)
+
+
+async def test_plain_characters_alone(snapshot: SnapshotAssertion) -> None:
+    async with opened(TORCH, size=(120, 40), ascii_only=True) as pilot:
+        text = screen_text(pilot.app)
+        assert text.isascii()
+        assert text == snapshot
