@@ -338,3 +338,16 @@ async def test_columns_that_are_no_more_are_passed_over() -> None:
         assert "sorted by Calls ▼" in screen_text(app)
         assert placed(app)[0] == "name"
     assert memory.complaint == ""
+
+
+async def test_marked_rows_of_sessions_that_do_not_add_up_have_no_share() -> None:
+    frame = KERNELS.with_columns(session=pl.Series([0, 0, 0, 0, 1, 1, 1, 1], dtype=pl.UInt32))
+    app = TableApp(frame)
+    async with app.run_test(size=(120, 24)) as pilot:
+        app.pane.apart = (1, 0)
+        await pilot.press("space", "j", "j", "j", "space")
+        assert "2 marked: 373.98 ms · avg 186.99 ms" in screen_text(app)
+        app.pane.apart = (1,)
+        await pilot.press("G", "k", "space")
+        # Of session 0 alone: 353.98 of 724.38 ms.
+        assert "3 marked: 374.39 ms, 48.87% of all" in screen_text(app)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
+import numpy as np
 import polars as pl
 
 from tui.fmt import count, format_value, percent
 from tui.model.columns import ColumnKind
-from tui.query.shares import weight_pct
+from tui.query.shares import sum_of, weight_pct
 
 if TYPE_CHECKING:
     from tui.model.view import Sort, TableSpec
@@ -63,10 +64,19 @@ def marks_in_words(
     total, average = (
         format_value(kind, value, ascii_only=ascii_only) for value in (sum(values), sum(values) / len(values))
     )
-    mask = pl.select(pl.int_range(frame.height, dtype=pl.UInt32).is_in(picked.implode())).to_series()
-    share = weight_pct(frame, spec.weight, mask, apart)
+    share = _share(frame, picked, sum(values), spec.weight, apart)
     of_all = f", {percent(share)} of all" if share is not None else ""
     return f"{said}: {total}{of_all}", average if len(values) > 1 else ""
+
+
+def _share(frame: pl.DataFrame, picked: pl.Series, held: float, weight: str, apart: Collection[int]) -> float | None:
+    if not apart:
+        # Without a look at every row: the key that marks must not wait for millions of them.
+        whole = sum_of(frame[weight])
+        return 100 * held / whole if whole else None
+    mask = np.zeros(frame.height, dtype=bool)
+    mask[picked.to_numpy()] = True
+    return weight_pct(frame, weight, pl.Series(mask), apart)
 
 
 def small_in_words(applied: Applied, spec: TableSpec, *, ascii_only: bool) -> str:
