@@ -40,6 +40,9 @@ AGGREGATES: Final = (
     "op_kernels",
     "occupancy",
     "iterations",
+    "iteration_work",
+    "iteration_times",
+    "key_choices",
     "ranges_by_name",
     "range_instances",
     "gpus",
@@ -75,8 +78,8 @@ launched within them, GPUs with their use, layer times measured and predicted si
 Expert System say; where wall time went, what idle time is made of, gaps one by one and summed, what ran at once, how
 long launches waited one by one and by name, what ops cost beside their GPU work, copies by direction and by size, and
 runs of tiny ones; copies one by one, unified memory by name, what the framework's allocator gave out in all and by
-iteration; streams, ranks side by side and their iterations, API calls by thread and those that failed, ranges by depth;
-the lanes of the timeline.
+iteration; iterations by their kernels, how long they take, and what could be their key; streams, ranks side by side and
+their iterations, API calls by thread and those that failed, ranges by depth; the lanes of the timeline.
 """
 
 NAMES: Final = (*MODEL_FRAMES, *AGGREGATES)
@@ -95,7 +98,10 @@ def frame(profile: Profile, name: str, *, gpu: str | None = None) -> pl.DataFram
     from tui.analysis import api, api_errors, api_threads, gpus, kernels, layers, range_depths, ranges
     from tui.analysis.expert import findings
     from tui.analysis.gpu_time import breakdown, gaps, overlap, streams
-    from tui.analysis.iterations import tables as iterations
+    from tui.analysis.iterations import key_choices
+    from tui.analysis.iterations import times as iteration_times
+    from tui.analysis.iterations import uses as iteration_uses
+    from tui.analysis.iterations import work as iteration_work
     from tui.analysis.launches import delays as launch_delays
     from tui.analysis.occupancy import theoretical as occupancy
     from tui.analysis.ops import by_instance, places, type_summary
@@ -117,7 +123,10 @@ def frame(profile: Profile, name: str, *, gpu: str | None = None) -> pl.DataFram
         "op_forest": lambda: places.group_ops(profile).drop("parent"),
         "op_kernels": lambda: ops.kernels_with_ops(profile),
         "occupancy": lambda: occupancy.occupancy(profile, gpu=gpu),
-        "iterations": lambda: iterations.iterations(profile),
+        "iterations": lambda: iteration_uses.iterations_with_uses(profile).drop("aggregated"),
+        "iteration_work": lambda: iteration_work.iteration_work(profile),
+        "iteration_times": lambda: iteration_times.iteration_times(profile),
+        "key_choices": lambda: key_choices.key_choices(profile),
         "ranges_by_name": lambda: ranges.ranges_by_name(profile),
         "range_instances": lambda: ranges.range_instances(profile),
         "gpus": lambda: gpus.gpus(profile, gpu=gpu),

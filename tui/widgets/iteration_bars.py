@@ -25,7 +25,7 @@ UNKNOWN, ASCII_UNKNOWN = "·", "?"
 """No time is known."""
 
 STEPS: Final = len(LEVELS)
-WIDEST: Final = 8
+WIDEST: Final = 12
 """Cells of a bar with the blank beside it."""
 
 Cell = tuple[str, str]
@@ -49,7 +49,7 @@ def bar_width(number: int, cells: int) -> int:
     """Cells of each of so many bars, with the blank beside them where there is room.
 
     >>> bar_width(5, 100), bar_width(40, 100), bar_width(90, 100)
-    (8, 2, 1)
+    (12, 2, 1)
     """
     return max(1, min(WIDEST, cells // number)) if number else 1
 

@@ -151,10 +151,11 @@ def _numbers(of: Drawing) -> Strip:
     """The numbers of the first and the last bar, and that of the one under the cursor."""
     line = [" "] * of.width
     taken: list[tuple[int, int]] = []
-    places = [*([of.pointer] if of.pointer is not None else []), 0, len(of.bars) - 1] if of.bars else []
+    numbered = [place for place, bar in enumerate(of.bars) if bar.is_numbered]
+    places = [*([of.pointer] if of.pointer is not None else []), *numbered[:1], *numbered[-1:]]
     for place in dict.fromkeys(places):
         bar = of.bars[place]
-        number = of.rows["iteration"][bar.slowest if place == of.pointer else bar.first]
+        number = of.rows["iteration"][bar.slowest if place == of.pointer or bar.last == bar.first else bar.last]
         text = "" if number is None else str(number)
         start = max(0, min(LABEL + place * of.cells + (of.cells - 1) // 2, of.width - len(text)))
         if all(start > end or start + len(text) < begin for begin, end in taken):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tui.model.aggregation import Aggregation
     from tui.model.profile import Profile
 
-_SHORT = dict(zip(USES, ("TC", "other kernels", "TC unknown", "memory", "idle"), strict=True))
+_SHORT = dict(zip(USES, ("TC", "other", "TC unknown", "memory", "idle"), strict=True))
 
 
 def summary(profile: Profile, times: Mapping[str, Any] | None, chosen: Aggregation, *, session: int) -> str:
@@ -68,7 +68,13 @@ def readout(rows: pl.DataFrame, bar: Bar, times: Mapping[str, Any] | None, *, as
         parts.append(f"longest of {numbers[0]} to {numbers[-1]}, mean {mean}")
     if row["duration_ns"] and row[USES[0]] is not None:
         shares = [(words, 100 * row[use] / row["duration_ns"]) for use, words in _SHORT.items()]
-        parts += [f"{words} {percent(share, ascii_only=ascii_only)}" for words, share in shares if share]
+        parts.append(" ".join(f"{words} {_about(share)}" for words, share in shares if share))
     kernels = row["kernels_launched"]
     parts.append(f"{count(kernels)} kernel{'s' if kernels != 1 else ''}" if kernels is not None else "")
     return "  ".join(part for part in parts if part)
+
+
+def _about(share: float) -> str:
+    """A share of 0 to 100 without decimals; what is there is never 0%, and what is not all never 100%."""
+    whole = min(99, max(1, round(share))) if 0 < share < 100 else round(share)
+    return f"{'<' if share < 1 else '>' if 99 < share < 100 else ''}{whole}%"
