@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from tui.analysis.grouping import distinct
 from tui.analysis.inputs.recording import Tool, tool_of
 from tui.analysis.memo import once_per_profile
 
@@ -48,5 +49,5 @@ def amd_sessions(profile: Profile) -> frozenset[int]:
 @once_per_profile("api_calls")
 def _calling_hip(profile: Profile) -> pl.DataFrame:
     """The sessions that call HIP."""
-    calls = profile["api_calls"].select("session", "name").unique()
+    calls = distinct(profile["api_calls"], ("session", "name"))
     return calls.filter(pl.col("name").cast(pl.String).str.contains(r"^hip[A-Z]")).select("session").unique()
