@@ -48,15 +48,17 @@ def launches_measured(profile: Profile, row: Mapping[str, Any]) -> pl.DataFrame:
         profile: Where to look.
         row: Of `metrics`.
     """
-    names = profile["activities"].filter(pl.col("kind") == "kernel").select("name", "short_name").unique()
-    found = names.filter(pl.col("name").cast(pl.String) == row["kernel"])["name"]
-    if found.is_empty():
-        found = names.filter(pl.col("short_name").cast(pl.String) == short_name(row["kernel"] or ""))["name"]
-    if found.is_empty():
+    names = profile["activities"].lazy().filter(pl.col("kind") == "kernel").select("name").unique().collect()["name"]
+    texts = names.drop_nulls().cast(pl.String).to_list()
+    found = [name for name in texts if name == row["kernel"]]
+    if not found:
+        wanted = short_name(row["kernel"] or "")
+        found = [name for name in texts if short_name(name) == wanted]
+    if not found:
         return gpu_work(profile)
     shape = [f"{shape}_{axis}" for shape in ("grid", "block") for axis in "xyz"]
     same = [pl.col(axis) == row[axis] for axis in shape if row[axis] is not None]
-    return gpu_work(profile, pl.col("name").is_in(found.implode()), pl.col("kind") == "kernel", *same)
+    return gpu_work(profile, pl.col("name").cast(pl.String).is_in(found), pl.col("kind") == "kernel", *same)
 
 
 def metrics(profile: Profile) -> pl.DataFrame:

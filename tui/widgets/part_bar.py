@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from textual import events
 
-HINT: Final = ", ."
-"""The keys that go from part to part."""
+HINT: Final = ", . parts"
+"""The keys that go from part to part, and what they do."""
 
 
 class PartBar(Widget):

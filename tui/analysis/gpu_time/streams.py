@@ -82,11 +82,8 @@ def streams(profile: Profile) -> pl.DataFrame:
 
 def _rows(line: Timeline, kinds: np.ndarray, of_stream: pl.Series) -> list[tuple[object, ...]]:
     named = of_stream.gather(pl.Series(line.rows))
-    # Streams as small numbers, the unnamed one among them.
-    codes = named.rank("dense").fill_null(0).cast(pl.Int64).to_numpy()
-    order = np.argsort(codes, kind="stable")
-    cuts = np.flatnonzero(np.diff(codes[order])) + 1
-    parts = [part for part in np.split(order, cuts) if len(part)]
+    of_each = pl.DataFrame({"stream": named}).with_row_index("at").group_by("stream", maintain_order=True).agg("at")
+    parts = [part.to_numpy() for part in of_each["at"]]
     own = [union_of(line.starts[part], line.ends[part]) for part in parts]
     shared = _shared(own, line.resolution_ns)
     span = int(line.ends.max() - line.starts[0])
