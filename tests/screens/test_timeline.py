@@ -1,0 +1,323 @@
+"""The timeline on the screen: keys, what they lead to, and what is said."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from tests.analysis.frames import copy, kernel, profile
+from tests.screens.made_profiles import opened_profile, training
+from tests.screens.opening import app_of, opened, press, sample, settled, until
+from tests.snapshots import assert_screen, screen_text
+from tui.analysis.timeline.shown import title
+from tui.analysis.timeline.under import name_of
+from tui.opening import open_profiles
+from tui.options import OpenOptions
+from tui.output.report import Style, as_text
+from tui.screens import timeline as timeline_screen
+from tui.screens.timeline import TimelineScreen
+from tui.widgets.detail_pane import DetailPane
+
+if TYPE_CHECKING:
+    from syrupy.assertion import SnapshotAssertion
+    from textual.pilot import Pilot
+
+    from tui.model.profile import Profile
+    from tui.widgets.timeline_view import TimelineView
+
+TRACE: Final = "resnet50_training.pt.trace.json.gz"
+LOG: Final = "resnet50_training.nvprof.log"
+RANKS: Final = ("ddp_ranks",)
+GO: Final = ("colon", *"timeline", "enter")
+
+
+def view_of(pilot: Pilot[None]) -> TimelineView:
+    screen = app_of(pilot).view_screen
+    assert isinstance(screen, TimelineScreen)
+    return screen.lanes
+
+
+def here(pilot: Pilot[None]) -> tuple[str, str | None]:
+    """The lane of the cursor, and the name of what is under it."""
+    view = view_of(pilot)
+    assert view.shown is not None
+    assert view.profile is not None
+    lane = view.shown.lanes[view.lane]
+    return title(lane), None if view.item is None else name_of(view.profile, lane, view.item)
+
+
+def line(pilot: Pilot[None], holds: str) -> str:
+    """The line of the screen that holds a text."""
+    return next(text for text in screen_text(pilot.app).splitlines() if holds in text)
+
+
+def loop() -> Profile:
+    """Three rounds of copy, gemm, gap, relu on two streams, with the calls that launched them."""
+    work, calls = [], []
+    for round_ in range(3):
+        at, first = 1_000_000 * (round_ + 1), 10 * round_
+        work += [
+            copy("HtoD", 50_000, start_ns=at, device=0, stream=7, correlation=first),
+            kernel("gemm_tensorop", 300_000, start_ns=at + 60_000, device=0, stream=7, correlation=first + 1,
+                   uses_tensor_core=True),
+            kernel("relu", 20_000 + round_, start_ns=at + 700_000, device=0, stream=9, correlation=first + 2),
+        ]  # fmt: skip
+        calls += [
+            {"name": "cudaMemcpyAsync", "start_ns": at - 30_000, "duration_ns": 9_000, "correlation": first},
+            {"name": "cudaLaunchKernel", "start_ns": at - 20_000, "duration_ns": 4_000, "correlation": first + 1},
+            {"name": "cudaLaunchKernel", "start_ns": at - 10_000, "duration_ns": 4_000, "correlation": first + 2},
+        ]
+    return profile(
+        sessions=[{"session": 0, "start_resolution_ns": 1}],
+        activities=work,
+        api_calls=[{**call, "pid": 1, "tid": 5} for call in calls],
+    )
+
+
+async def test_it_opens_on_the_first_launch_and_shows_all_of_the_time() -> None:
+    async with opened_profile(loop()) as pilot:
+        await press(pilot, *GO)
+        assert here(pilot) == ("GPU 0", "[CUDA memcpy HtoD]")
+        view = view_of(pilot)
+        assert view.window == view.window.fitted()
+        assert view.has_focus
+        text = screen_text(pilot.app)
+        assert "at 1 ms · 50.000 µs" in text
+        assert "970 µs to 3.72 ms · 29.256 µs a cell" in text
+
+
+async def test_keys_move_by_cell_lane_launch_and_page() -> None:
+    async with opened_profile(loop()) as pilot:
+        await press(pilot, *GO)
+        view = view_of(pilot)
+        cell = view.window.cell_ns
+        at = view.cursor_ns
+        await press(pilot, "l", "l", "h")
+        assert view.cursor_ns // cell == at // cell + 1
+        await press(pilot, "j")
+        assert here(pilot)[0] == "GPU 0 stream 7"
+        await press(pilot, "g", "n")
+        assert here(pilot) == ("GPU 0 stream 7", "gemm_tensorop")
+        await press(pilot, "n", "n", "N")
+        assert here(pilot) == ("GPU 0 stream 7", "[CUDA memcpy HtoD]")
+        await press(pilot, "G")
+        assert view.cursor_ns == 3_060_000
+        await press(pilot, "j", "G")
+        assert here(pilot) == ("GPU 0 stream 9", "relu")
+        assert view.cursor_ns == 3_700_000
+        await press(pilot, "ctrl+u")
+        assert view.cursor_ns < 2_500_000
+        await press(pilot, "j", "j", "j")
+        assert here(pilot)[0] == "thread 5 API calls"
+
+
+async def test_zoom_keeps_the_cursor_in_its_place_and_z_fits() -> None:
+    async with opened_profile(loop()) as pilot:
+        await press(pilot, *GO, "j", "n", "n", "n")
+        view = view_of(pilot)
+        place = view.window.cell_of(view.cursor_ns)
+        whole = view.window
+        await press(pilot, "plus", "equals_sign")
+        assert view.window.cell_ns == 10_000
+        assert view.window.cell_of(view.cursor_ns) == place
+        await press(pilot, "underscore")
+        assert view.window.cell_ns == 20_000
+        await press(pilot, "z")
+        assert view.window == whole
+        await press(pilot, "Z")
+        start = view.window.cell_of(2_060_000)
+        assert view.window.cell_of(2_360_000) - start == 15
+        assert "gemm_tens" in line(pilot, "stream 7")
+
+
+async def test_gaps_are_gone_through_and_listed_longest_first() -> None:
+    async with opened_profile(loop()) as pilot:
+        await press(pilot, *GO, "right_curly_bracket")
+        assert "gap of 340.00 µs from 1.36 ms in GPU 0" in screen_text(pilot.app)
+        await press(pilot, "right_curly_bracket")
+        assert "gap of 280.00 µs from 1.72 ms" in screen_text(pilot.app)
+        await press(pilot, "left_curly_bracket")
+        assert "gap of 340.00 µs" in screen_text(pilot.app)
+        await press(pilot, "I")
+        lengths = re.findall(r"([\d.]+) µs  at", screen_text(pilot.app))
+        assert lengths == ["340.00", "340.00", "340.00", "280.00", "280.00"] + ["10.000"] * 3
+        await press(pilot, "j", "enter")
+        assert "gap of 340.00 µs from 2.36 ms" in screen_text(pilot.app)
+
+
+async def test_a_name_is_found_in_every_lane_and_esc_forgets_it() -> None:
+    async with opened_profile(loop()) as pilot:
+        await press(pilot, *GO, "slash", *"relu", "enter")
+        await until(pilot, lambda: view_of(pilot).hits is not None, "hits")
+        await settled(pilot)
+        assert here(pilot) == ("GPU 0 stream 9", "relu")
+        assert "find relu 1/3" in screen_text(pilot.app)
+        await press(pilot, "n", "n")
+        assert view_of(pilot).cursor_ns == 3_700_000
+        await press(pilot, "n")
+        assert view_of(pilot).cursor_ns == 1_700_000
+        await press(pilot, "escape")
+        assert view_of(pilot).hits is None
+        assert "find" not in line(pilot, "a cell")
+
+
+async def test_time_is_measured_from_a_mark() -> None:
+    async with opened_profile(loop()) as pilot:
+        await press(pilot, *GO, "j", "space", "n", "n")
+        assert "M to here 1.0000 ms, busy 35%, 2 begin" in screen_text(pilot.app)
+        await press(pilot, "Z")
+        view = view_of(pilot)
+        assert view.window.cell_of(2_000_000) - view.window.cell_of(1_000_000) > view.window.cells // 3
+        await press(pilot, "escape")
+        assert view.mark_ns is None
+
+
+async def test_a_launch_and_its_call_lead_to_each_other() -> None:
+    async with opened_profile(loop()) as pilot:
+        await press(pilot, *GO, "j", "n")
+        view = view_of(pilot)
+        assert [view.shown.lanes[place].kind.value for place, _ in view.links] == ["calls"]
+        await press(pilot, "a")
+        assert here(pilot) == ("thread 5 API calls", "cudaLaunchKernel")
+        assert view.cursor_ns == 980_000
+        await press(pilot, "a")
+        assert here(pilot) == ("GPU 0 stream 7", "gemm_tensorop")
+
+
+async def test_details_are_those_of_a_launch_and_follow_the_cursor() -> None:
+    async with opened_profile(loop(), size=(200, 50)) as pilot:
+        await press(pilot, *GO, "j", "n", "enter")
+        assert "Launched by" in screen_text(pilot.app)
+        assert "gemm_tensorop  kernel" in screen_text(pilot.app)
+        await press(pilot, "n")
+        assert "Transfer" in screen_text(pilot.app)
+        await press(pilot, "i")
+        assert not app_of(pilot).screen.query_one(DetailPane).is_open
+        await press(pilot, "right_curly_bracket", "i")
+        assert "Nothing in GPU 0 stream 7" in screen_text(pilot.app)
+
+
+async def test_a_launch_of_a_table_is_shown_in_its_place_and_q_leads_back() -> None:
+    async with opened_profile(loop()) as pilot:
+        await press(pilot, "colon", *"kernels relu", "enter", "enter", "j", "T")
+        assert here(pilot) == ("GPU 0 stream 9", "relu")
+        assert view_of(pilot).cursor_ns == 2_700_000
+        assert "at 2.7 ms · 20.001 µs" in screen_text(pilot.app)
+        await press(pilot, "q")
+        assert app_of(pilot).view_screen.VIEW == "kernels"
+        await press(pilot, "right_square_bracket")
+        assert view_of(pilot).cursor_ns == 2_700_000
+
+
+async def test_a_kernel_of_a_table_is_found_with_all_its_launches() -> None:
+    async with opened_profile(loop()) as pilot:
+        await press(pilot, "colon", *"kernels gemm", "enter", "T")
+        await until(pilot, lambda: view_of(pilot).hits is not None, "hits")
+        await settled(pilot)
+        assert here(pilot) == ("GPU 0 stream 7", "gemm_tensorop")
+        assert "1/3" in line(pilot, "find gemm_tensorop")
+
+
+async def test_chosen_iterations_limit_the_time() -> None:
+    async with opened(TRACE) as pilot:
+        await press(pilot, *GO)
+        whole = view_of(pilot).window
+        await press(pilot, "colon", *"aggregate 4", "enter")
+        part = view_of(pilot).window
+        assert part.begin_ns > whole.begin_ns
+        assert part.end_ns < whole.end_ns
+
+
+async def test_ranks_of_a_run_stand_together_and_others_one_at_a_time() -> None:
+    async with opened_profile(training()) as pilot:
+        await press(pilot, *GO)
+        view = view_of(pilot)
+        assert {lane.session for lane in view.shown.lanes} == {0}
+        assert "session 0 of 2: the input does not tell how their clocks compare" in screen_text(pilot.app)
+        await press(pilot, "colon", *"session 1", "enter")
+        assert {lane.session for lane in view.shown.lanes} == {1}
+    async with opened(*RANKS) as pilot:
+        await press(pilot, *GO)
+        assert {lane.session for lane in view_of(pilot).shown.lanes} == {0, 1}
+        assert "2 sessions by the clocks of their machines" in screen_text(pilot.app)
+
+
+async def test_a_launch_of_a_session_that_is_not_shown_brings_that_session() -> None:
+    async with opened_profile(training()) as pilot:
+        await press(pilot, "colon", *"kernels session=1", "enter", "enter", "T")
+        assert {lane.session for lane in view_of(pilot).shown.lanes} == {1}
+        assert here(pilot)[0].startswith("GPU 1")
+
+
+async def test_many_launches_are_put_in_order_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timeline_screen, "AT_ONCE", 0)
+    async with opened_profile(loop()) as pilot:
+        await press(pilot, "colon", *"kernels relu", "enter", "enter", "j", "T")
+        await until(pilot, lambda: view_of(pilot).shown is not None, "the lanes")
+        await settled(pilot)
+        assert here(pilot) == ("GPU 0 stream 9", "relu")
+        assert view_of(pilot).cursor_ns == 2_700_000
+
+
+async def test_a_log_without_start_times_says_what_to_record() -> None:
+    async with opened("gpt_summary.nvprof.log") as pilot:
+        await press(pilot, *GO)
+        assert app_of(pilot).view_screen.VIEW == "dashboard"
+        await press(pilot, "m")
+        assert "no start times: record with nvprof --print-gpu-trace" in line(pilot, " Timeline ")
+
+
+@pytest.mark.parametrize("path", [TRACE, LOG])
+async def test_the_screen_and_the_report_say_the_same(path: str) -> None:
+    async with opened(path, size=(120, 40)) as pilot:
+        await press(pilot, *GO)
+        rows = screen_text(pilot.app).splitlines()
+    shown = {
+        row[1:].split("%")[0].rsplit(None, 1)[0].strip(): row.split("%")[0].rsplit(None, 1)[1]
+        for row in rows
+        if "% " in row[:40]
+    }
+    made = open_profiles(OpenOptions(paths=(sample(path),)), lambda _: True, session=None).shown
+    report = as_text(made, "timeline", Style(120)).splitlines()
+    told = {
+        row.split("%")[0].rsplit(None, 1)[0].strip(): row.split("%")[0].rsplit(None, 1)[1]
+        for row in report
+        if "% " in row[:40]
+    }
+    assert shown
+    assert shown.items() <= told.items()
+
+
+SCREENS: Final = {
+    "timeline-training": ((TRACE,), ""),
+    "timeline-close": ((TRACE,), "j l l l l l l plus plus plus plus plus plus i"),
+    "timeline-ranks": (RANKS, "j plus plus right_curly_bracket space right_curly_bracket"),
+    "timeline-log": ((LOG,), "plus plus plus n"),
+    "timeline-found": ((TRACE,), "slash g e m m enter n"),
+}
+"""For each state: the samples, and the keys that lead to it from the timeline."""
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)], ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("state", SCREENS)
+async def test_screen(state: str, size: tuple[int, int], snapshot: SnapshotAssertion) -> None:
+    paths, keys = SCREENS[state]
+    async with opened(*paths, size=size) as pilot:
+        await press(pilot, *GO, *keys.split())
+        assert_screen(pilot.app, snapshot, svg=size == (120, 40) and state == "timeline-close")
+
+
+@pytest.mark.parametrize("color", ["16", "none"])
+async def test_colours(color: str, snapshot: SnapshotAssertion) -> None:
+    async with opened(TRACE, size=(80, 24), color=color) as pilot:
+        await press(pilot, *GO, "j", "plus", "plus")
+        assert_screen(pilot.app, snapshot, svg=True)
+
+
+async def test_plain_characters_alone(snapshot: SnapshotAssertion) -> None:
+    async with opened(TRACE, size=(120, 40), ascii_only=True) as pilot:
+        await press(pilot, *GO, "plus", "plus", "plus", "plus", "n", "n")
+        assert screen_text(pilot.app).isascii()
+        assert_screen(pilot.app, snapshot)
