@@ -97,6 +97,7 @@ def rows_of(*times: int | None, piece: str = "whole") -> pl.DataFrame:
             "duration_ns": times,
             **{use: [None if time is None else time // 5 for time in times] for use in USES},
             "session": [0] * len(times),
+            "aggregated": [True] * len(times),
         },
         schema_overrides={"duration_ns": pl.Int64, **dict.fromkeys(USES, pl.Int64)},
     )

@@ -53,6 +53,8 @@ class IterationsScreen(ViewScreen):
         self._session = 0
         self._worst = 0
         """How many times the next slowest iteration has been asked for."""
+        self._slowest: pl.Series | None = None
+        """The rows of the table with the slowest iteration first, once they have been asked for."""
 
     def compose_body(self) -> Iterable[Widget]:
         """The chart above the table."""
@@ -97,7 +99,7 @@ class IterationsScreen(ViewScreen):
     def _fill(self, profile: Profile) -> None:
         rows = iterations_with_uses(profile, self.program.aggregation)
         self._times = {row["session"]: row for row in iteration_times(profile).iter_rows(named=True)}
-        self._worst = 0
+        self._worst, self._slowest = 0, None
         self._pane.apart = replayed_sessions(profile)
         self._pane.show(rows, empty=why_none(profile, NEEDED) if rows.is_empty() else "")
         row = self._pane.current_row
@@ -181,18 +183,15 @@ class IterationsScreen(ViewScreen):
 
     def action_go_to_slowest(self) -> None:
         """Go to the slowest iteration of all; again: to the next slowest."""
-        rows = self._pane.frame
-        slowest = (
-            rows.with_row_index("row")
-            .drop_nulls(["iteration", "duration_ns"])
-            .sort("duration_ns", "row", descending=[True, False])
-        )
-        if slowest.is_empty():
+        if self._slowest is None:
+            numbered = self._pane.frame.with_row_index("row").drop_nulls(["iteration", "duration_ns"])
+            self._slowest = numbered.sort("duration_ns", "row", descending=[True, False])["row"]
+        if self._slowest.is_empty():
             self.program.say("no iteration has a time")
             return
-        at = self._worst % slowest.height
+        at = self._worst % len(self._slowest)
         self._worst += 1
-        self._go_to_row(int(slowest["row"][at]))
+        self._go_to_row(int(self._slowest[at]))
         self._follow_table()
 
     def action_mark_span(self) -> None:

@@ -72,7 +72,7 @@ def column(bar: Bar, look: Look) -> list[Cell]:
         elif height > base and look.smooth:
             part = _part_at(edges, (base + height) / 2)
             cells.append((LEVELS[height - base - 1], part))
-        elif longest > base:
+        elif bar.last > bar.first and longest > base:
             cells.append((ASCII_WHISKER if look.ascii_only else WHISKER, "sign"))
         else:
             cells.append((" ", ""))

@@ -13,7 +13,7 @@ from textual.widget import Widget
 from tui.analysis.iterations.chart import Bar, bars
 from tui.keys import Scope, bindings_for
 from tui.widgets.iteration_bars import bar_width
-from tui.widgets.iteration_drawing import LABEL, Around, Drawing, drawn
+from tui.widgets.iteration_drawing import LABEL, Around, Drawing, DrawnBars, drawn, drawn_bars
 
 if TYPE_CHECKING:
     from textual import events
@@ -76,6 +76,7 @@ class IterationChart(Widget, can_focus=True):
         """The span ends where the cursor is."""
         self.around = Around()
         self._bars: list[Bar] = []
+        self._drawn_bars: DrawnBars | None = None
         self._lines: list[Strip] = []
 
     # --- what is shown -----------------------------------------------------------------------------------------------
@@ -97,8 +98,8 @@ class IterationChart(Widget, can_focus=True):
         first, count = self.window
         if not first <= row < first + count:
             first = row if row < first else row - count + 1
-            self.window = (max(0, min(first, self.rows.height - count)), count)
-        self._redraw()
+            self.show_window(first, count)
+        self._redraw_cursor()
 
     @property
     def marked(self) -> tuple[int, int] | None:
@@ -114,13 +115,13 @@ class IterationChart(Widget, can_focus=True):
             self.span, self.span_is_open = (self.span[0], self.cursor), False
         else:
             self.span, self.span_is_open = (self.cursor, self.cursor), True
-        self._redraw()
+        self._redraw_cursor()
 
     def forget_span(self) -> bool:
         """Take the span away; False where there is none."""
         had = self.span is not None
         self.span, self.span_is_open = None, False
-        self._redraw()
+        self._redraw_cursor()
         return had
 
     def zoom(self, step: int) -> None:
@@ -189,7 +190,13 @@ class IterationChart(Widget, can_focus=True):
         self._redraw()
 
     def _redraw(self) -> None:
-        self._bars, self._lines = [], []
+        """Draw everything anew."""
+        self._bars, self._drawn_bars = [], None
+        self._redraw_cursor()
+
+    def _redraw_cursor(self) -> None:
+        """Draw anew what tells of the cursor and the span."""
+        self._lines = []
         self.refresh()
 
     def _shown(self) -> list[Bar]:
@@ -213,19 +220,20 @@ class IterationChart(Widget, can_focus=True):
                 name.partition("--")[2]: base + self.get_component_rich_style(name, partial=True)
                 for name in self.COMPONENT_CLASSES
             }
-            self._lines = drawn(
-                Drawing(
-                    rows=self.rows,
-                    bars=self._shown(),
-                    cells=self._bar_cells(),
-                    pointer=self._bar_of(self.cursor),
-                    marked=self.marked,
-                    around=self.around,
-                    width=self.content_size.width,
-                    height=self.content_size.height,
-                    styles={**styles, "": base},
-                    ascii_only=ascii_only,
-                    smooth=not ascii_only and colors != "none",
-                )
+            of = Drawing(
+                rows=self.rows,
+                bars=self._shown(),
+                cells=self._bar_cells(),
+                pointer=self._bar_of(self.cursor),
+                marked=self.marked,
+                around=self.around,
+                width=self.content_size.width,
+                height=self.content_size.height,
+                styles={**styles, "": base},
+                ascii_only=ascii_only,
+                smooth=not ascii_only and colors != "none",
             )
+            if self._drawn_bars is None:
+                self._drawn_bars = drawn_bars(of)
+            self._lines = drawn(of, self._drawn_bars)
         return self._lines[y] if y < len(self._lines) else Strip.blank(self.content_size.width, self.rich_style)

@@ -81,24 +81,32 @@ class Drawing:
         """The character that the terminal can show."""
         return in_ascii if self.ascii_only else usual
 
-    def is_chosen(self, bar: Bar) -> bool:
-        """Whether the other views show any of it."""
-        part = self.rows["aggregated"].slice(bar.first, bar.last - bar.first + 1)
-        return part.null_count() > 0 or bool(part.any())
+
+@dataclass(frozen=True, slots=True)
+class DrawnBars:
+    """What stays as it is while only the cursor moves."""
+
+    lines: Sequence[Strip]
+    legend: Strip
 
 
-def drawn(of: Drawing) -> list[Strip]:
-    """The lines, from above."""
+def drawn_bars(of: Drawing) -> DrawnBars:
+    """The bars with their scale, from above, and what their parts mean."""
     look = Look(max(1, of.height - AROUND), scale_ns(of.bars), of.ascii_only, of.smooth)
     columns = [column(bar, look) for bar in of.bars]
+    return DrawnBars(_bar_lines(of, look, columns), _legend(of, columns))
+
+
+def drawn(of: Drawing, bars: DrawnBars) -> list[Strip]:
+    """The lines of the chart, from above."""
     readout = of.around.readout(of.bars[of.pointer]) if of.pointer is not None else ""
     return [
         _words(of, of.around.summary, "words"),
         _words(of, readout, "sign"),
-        *_bar_lines(of, look, columns),
+        *bars.lines,
         _marks(of),
         _numbers(of),
-        _legend(of, columns),
+        bars.legend,
     ]
 
 
@@ -111,7 +119,7 @@ def _words(of: Drawing, text: str, style: str) -> Strip:
 def _bar_lines(of: Drawing, look: Look, columns: Sequence[list[Cell]]) -> list[Strip]:
     """The bars with their scale, from above."""
     body = of.cells - (1 if of.cells >= 3 else 0)
-    aside = [not of.is_chosen(bar) for bar in of.bars]
+    aside = [not bar.is_chosen for bar in of.bars]
     top, middle = look.lines - 1, (look.lines - 1) // 2
     times = {top: look.scale_ns, middle: look.scale_ns * (middle + 1) / look.lines}
     lines = []
@@ -131,7 +139,7 @@ def _marks(of: Drawing) -> Strip:
     runs = _Runs(of)
     runs.add(" " * LABEL, "words")
     for at, bar in enumerate(of.bars):
-        sign = of.sign(CHOSEN, ASCII_CHOSEN) if of.is_chosen(bar) else of.sign(OTHERS, ASCII_OTHERS)
+        sign = of.sign(CHOSEN, ASCII_CHOSEN) if bar.is_chosen else of.sign(OTHERS, ASCII_OTHERS)
         style = "words"
         if of.marked is not None and bar.first <= of.marked[1] and bar.last >= of.marked[0]:
             sign, style = of.sign(SPAN, ASCII_SPAN), "pointer"

@@ -39,7 +39,7 @@ def summary(profile: Profile, times: Mapping[str, Any] | None, chosen: Aggregati
         parts.append(f"steady: {times['steady_first']}:{times['steady_last']}, p takes them")
     if number > 1:
         parts.append(f"slowest {times['slowest']}: {duration(times['max_ns'])}")
-    spread = f" ± {percent(100 * times['cv'])}" if times["cv"] is not None else ""
+    spread = f", std {percent(100 * times['cv'])}" if times["cv"] is not None else ""
     parts.append(f"mean {duration(times['avg_ns'])}{spread}")
     parts += [f"p50 {duration(times['median_ns'])}", f"p95 {duration(times['p95_ns'])}"] if number > 1 else []
     return "  ".join(part for part in parts if part)

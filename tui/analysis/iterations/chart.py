@@ -37,6 +37,8 @@ class Bar:
     """The mean time of each of `USES`; empty where that is not known."""
     is_numbered: bool
     """Whether it holds an iteration, not only work before or after them."""
+    is_chosen: bool = True
+    """Whether the other views show any of it."""
 
 
 def chart_rows(rows: pl.DataFrame, session: int) -> pl.DataFrame:
@@ -82,6 +84,7 @@ def bars(rows: pl.DataFrame, first: int, count: int, most: int) -> list[Bar]:
     tellers = np.add.reduceat(told.astype(np.int64), edges)
     parts = np.stack([np.add.reduceat(part[use].fill_null(0).to_numpy(), edges) for use in USES], axis=1)
     numbered = np.add.reduceat(part["iteration"].is_not_null().to_numpy().astype(np.int64), edges)
+    chosen = np.add.reduceat(part["aggregated"].fill_null(True).to_numpy().astype(np.int64), edges)
     found = []
     for place, edge in enumerate(edges.tolist()):
         of = int(times_known[place])
@@ -94,6 +97,7 @@ def bars(rows: pl.DataFrame, first: int, count: int, most: int) -> list[Bar]:
                 float(sums[place]) / of if of else None,
                 tuple((parts[place] / tellers[place]).tolist()) if tellers[place] else (),
                 bool(numbered[place]),
+                bool(chosen[place]),
             )
         )
     return found

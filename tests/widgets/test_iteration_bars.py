@@ -1,0 +1,62 @@
+"""The columns of the chart of iterations."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui.analysis.iterations.chart import Bar
+from tui.widgets.iteration_bars import STEPS, Look, bar_width, column
+
+
+def bar(mean: float | None, longest: int | None = None, parts: tuple[float, ...] = (), rows: int = 1) -> Bar:
+    return Bar(0, rows - 1, 0, longest if longest is not None else None if mean is None else int(mean), mean, parts,
+               True)  # fmt: skip
+
+
+def drawn(of: Bar, look: Look) -> str:
+    """The column from below, as text."""
+    return "".join(character for character, _ in column(of, look))
+
+
+def test_parts_stand_on_each_other() -> None:
+    look = Look(10, 100)
+    of = bar(100, parts=(20.0, 30.0, 10.0, 20.0, 20.0))
+    assert drawn(of, look) == "██▓▓▓▞▒▒░░"
+    assert [part for _, part in column(of, look)][:3] == ["tensor", "tensor", "other"]
+    assert drawn(of, Look(10, 100, ascii_only=True, smooth=False)) == "##===%++.."
+
+
+def test_a_top_ends_within_a_cell_where_colours_tell_its_part() -> None:
+    of = bar(55, parts=(0.0, 55.0, 0.0, 0.0, 0.0))
+    assert drawn(of, Look(10, 100)) == "▓▓▓▓▓▄    "
+    assert drawn(of, Look(10, 100, smooth=False)) == "▓▓▓▓▓▓    "
+    assert drawn(bar(52, parts=of.parts_ns), Look(10, 100, smooth=False)) == "▓▓▓▓▓     "
+
+
+def test_of_several_iterations_the_longest_is_marked_and_what_is_longer_than_the_scale_cut() -> None:
+    assert drawn(bar(20, 60, (20.0, 0, 0, 0, 0), rows=3), Look(10, 100)) == "██││││    "
+    assert drawn(bar(400, parts=(400.0, 0, 0, 0, 0)), Look(10, 100)) == "█" * 9 + "↑"
+    assert drawn(bar(20, 900, (20.0, 0, 0, 0, 0), rows=2), Look(5, 100, ascii_only=True)) == "#|||^"
+
+
+def test_what_is_not_known_is_not_a_height() -> None:
+    assert drawn(bar(None), Look(4, 100)) == "·   "
+    assert drawn(bar(None), Look(4, 0, ascii_only=True)) == "?   "
+    assert drawn(bar(50), Look(4, 100)) == "▥▥  "
+    assert drawn(bar(0), Look(4, 0)) == "    "
+
+
+@given(st.floats(0, 1e12), st.integers(1, 20), st.booleans())
+def test_a_time_has_a_height_of_its_own(time: float, lines: int, smooth: bool) -> None:
+    cells = column(bar(time, parts=(time, 0, 0, 0, 0)), Look(lines, 10**12, smooth=smooth))
+    assert len(cells) == lines
+    filled = sum(character != " " for character, _ in cells)
+    assert filled == pytest.approx(time / 1e12 * lines, abs=1 + 1 / STEPS)
+    assert (filled > 0) == (time > 0)
+
+
+@given(st.integers(0, 500), st.integers(0, 300))
+def test_bars_never_need_more_cells_than_there_are(number: int, cells: int) -> None:
+    assert number > cells or bar_width(number, cells) * number <= max(cells, number)
