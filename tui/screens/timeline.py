@@ -87,6 +87,13 @@ class TimelineScreen(ViewScreen):
         """The lanes take the keys."""
         self.lanes.focus()
 
+    def path(self) -> list[str]:
+        """Which session is shown, where they do not go together."""
+        shown = self.lanes.shown if self.is_mounted else None
+        if shown is None or len(shown.sessions) < 2 or len(shown.shifts) > 1:
+            return []
+        return [f"session {shown.lanes[0].session}, by its own clock"]
+
     # --- filling -----------------------------------------------------------------------------------------------------
 
     def populate(self) -> None:
@@ -122,6 +129,7 @@ class TimelineScreen(ViewScreen):
         if shown.lanes:
             view.put_on_item(0, 0)
         self._show_status()
+        self.show_crumbs()
         then, self._then = self._then, None
         if then is not None:
             then()
@@ -146,7 +154,7 @@ class TimelineScreen(ViewScreen):
         width = max(20, self.size.width - 2)
         for name, text in (
             ("item", under_cursor(self.lanes, width)),
-            ("place", on_screen(self.lanes, self._needle, self._found_at)),
+            ("place", on_screen(self.lanes, self._needle, self._found_at, width)),
         ):
             content = Content(plain(text))
             self.query_one(f"#timeline-{name}", Static).update(

@@ -46,27 +46,33 @@ def under_cursor(view: TimelineView, width: int) -> str:
     return f"{short}{SEPARATOR}{said}"
 
 
-def on_screen(view: TimelineView, needle: str, found_at: int | None) -> str:
-    """The time on the screen, that of a cell, what was measured and found, and what is not shown."""
+def on_screen(view: TimelineView, needle: str, found_at: int | None, width: int) -> str:
+    """The time on the screen, that of a cell, what was measured and found, and what is not shown.
+
+    What matters least goes first where there is no room for all of it.
+    """
     shown, window = view.shown, view.window
     if shown is None or window is None or not shown.lanes:
         return ""
-    cell = window.cell_ns
-    first, last = max(window.first_ns, window.begin_ns), min(window.last_ns, window.end_ns)
-    parts = [f"{to_cells(first, cell)} to {to_cells(last, cell)}", f"{duration(cell)} a cell"]
+    parts: list[tuple[int, str]] = []
+    if needle and view.hits is not None:
+        place = "" if found_at is None else f"{count(found_at + 1)}/"
+        parts.append((1, f"find {clip(needle, NAME_LEAST)} {place}{count(len(view.hits.starts))}"))
     if view.mark_ns is not None:
         low, high = sorted((view.mark_ns, view.cursor_ns))
         lane, shift = shown.lanes[view.lane], view.shift(view.lane)
         part = between(lane, low - shift, high - shift)
         busy = f", busy {whole_percent(part.busy_ns, high - low)}, {count(part.begun)} begin" if high > low else ""
-        parts.insert(0, f"M to here {duration(high - low)}{busy}")
-    if needle and view.hits is not None:
-        place = "" if found_at is None else f"{count(found_at + 1)}/"
-        parts.insert(0, f"find {needle} {place}{count(len(view.hits.starts))}")
-    if view.hidden_lanes:
-        parts.append(f"{view.hidden_lanes} deeper lane{'s' if view.hidden_lanes > 1 else ''}: x")
+        parts.append((1, f"M to here {duration(high - low)}{busy}"))
+    cell = window.cell_ns
+    first, last = max(window.first_ns, window.begin_ns), min(window.last_ns, window.end_ns)
+    parts += [(2, f"{to_cells(first, cell)} to {to_cells(last, cell)}"), (1, f"{duration(cell)} a cell")]
     if shown.resolution_ns > 1:
-        parts.append(f"starts known to {duration(shown.resolution_ns)}")
+        parts.append((3, f"starts known to {duration(shown.resolution_ns)}"))
     if shown.note:
-        parts.append(shown.note)
-    return SEPARATOR.join(parts)
+        parts.append((4, shown.note))
+    if view.hidden_lanes:
+        parts.append((5, f"{view.hidden_lanes} deeper lane{'s' if view.hidden_lanes > 1 else ''}: x"))
+    while len(parts) > 1 and cell_width(SEPARATOR.join(text for _, text in parts)) > width:
+        parts.remove(max(parts, key=lambda part: part[0]))
+    return SEPARATOR.join(text for _, text in parts)
