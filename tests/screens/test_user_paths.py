@@ -214,7 +214,7 @@ async def test_the_path_of_an_export_can_be_typed_on_after_another_format() -> N
     async with opened(CAFFE) as pilot:
         await press(pilot, "4", "e", "right", "right")
         path = pilot.app.screen.query_one("#export-path", Input)
-        assert path.value == "ops.json"
+        assert path.value == "caffe_conv1.nvprof-ops.json"
         assert path.cursor_position == len(path.value)
 
 
