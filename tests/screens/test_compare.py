@@ -142,7 +142,7 @@ async def test_screen(part: str, size: tuple[int, int], snapshot: SnapshotAssert
     async with opened(TRACE, size=size) as pilot:
         app_of(pilot).run_line(f":compare {sample(LOG)}")
         await shown(pilot)
-        for _ in range([one.title.lower() for one in PARTS].index(part)):
+        for _ in range([one.spec.title.lower() for one in PARTS].index(part)):
             await press(pilot, "full_stop")
             await shown(pilot)
         assert_screen(pilot.app, snapshot)

@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from tui.analysis.compare.findings import CHANGED_FINDINGS, changed_findings
 from tui.analysis.compare.headline import Figure, headline, slower
-from tui.analysis.compare.tables import (
-    CHANGED_API,
-    CHANGED_KERNELS,
-    CHANGED_OP_TYPES,
-    CHANGED_OPS,
-    changed_api,
-    changed_kernels,
-    changed_op_types,
-    changed_ops,
-)
+from tui.analysis.compare.parts import PARTS, How
 from tui.fmt import count, format_value
 from tui.output.export import json_line, markdown_cell, markdown_table
 from tui.output.report import json_rows, table_lines, table_markdown
@@ -45,13 +34,7 @@ class Diff:
     def __init__(self, sides: Sides, *, tolerant: bool = False, gpu: str | None = None) -> None:
         self.sides = sides
         self.figures = headline(sides)
-        self._tables: tuple[tuple[TableSpec, Callable[[], pl.DataFrame]], ...] = (
-            (CHANGED_KERNELS, lambda: changed_kernels(sides, tolerant=tolerant)),
-            (CHANGED_OPS, lambda: changed_ops(sides)),
-            (CHANGED_OP_TYPES, lambda: changed_op_types(sides)),
-            (CHANGED_API, lambda: changed_api(sides)),
-            (CHANGED_FINDINGS, lambda: changed_findings(sides, gpu=gpu)),
-        )
+        self._tables = [(part.spec, part.rows(sides, How(tolerant, gpu))) for part in PARTS]
 
     def verdict(self, than_pct: float) -> tuple[str, bool]:
         """One line that says whether the second profile took longer by more than so many per cent, and the answer."""
@@ -72,8 +55,7 @@ class Diff:
         for figure in self.figures:
             before, now, delta, share = _cells(figure, ascii_only=style.ascii_only)
             lines.append(f"{figure.label:{width}}  {before:>12}  {now:>12}  {delta:>12}  {share:>9}".rstrip())
-        for spec, make in self._tables:
-            rows = make()
+        for spec, rows in self._tables:
             if rows.is_empty():
                 continue
             lines += ["", style.heading(_title(spec, rows)), ""]
@@ -86,8 +68,7 @@ class Diff:
         text = f"## {a} → {b}\n\nTimes {markdown_cell(self.sides.why)}.\n\n"
         rows = [[figure.label, *_cells(figure)] for figure in self.figures]
         text += markdown_table(["", "Before", "Now", "Diff", "Diff%"], rows, [False, True, True, True, True])
-        for spec, make in self._tables:
-            table = make()
+        for spec, table in self._tables:
             if table.height:
                 text += f"\n### {_title(spec, table)}\n\n{table_markdown(spec, table.head(ROWS))}"
         return text
@@ -111,7 +92,7 @@ class Diff:
                 for figure in self.figures
             ],
         }
-        content |= {spec.name.removeprefix("changed_"): json_rows(make()) for spec, make in self._tables}
+        content |= {spec.name.removeprefix("changed_"): json_rows(rows) for spec, rows in self._tables}
         return json_line(content)
 
 

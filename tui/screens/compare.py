@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import polars as pl
 from textual import on, work
 
-from tui.analysis.compare.findings import CHANGED_FINDINGS, changed_findings
 from tui.analysis.compare.headline import HEADLINE, headline_rows
-from tui.analysis.compare.tables import (
-    CHANGED_API,
-    CHANGED_KERNELS,
-    CHANGED_OP_TYPES,
-    CHANGED_OPS,
-    changed_api,
-    changed_kernels,
-    changed_op_types,
-    changed_ops,
-)
+from tui.analysis.compare.parts import PARTS as TABLES
+from tui.analysis.compare.parts import How, Part
 from tui.keys import Scope, bindings_for
 from tui.screens.base import ViewScreen
 from tui.widgets.head_lines import HeadLines, said_lines
@@ -34,31 +23,13 @@ if TYPE_CHECKING:
     from textual.widget import Widget
 
     from tui.analysis.compare.sides import Sides
-    from tui.model.view import TableSpec
 
 NOTHING: Final = "Nothing is compared yet: d chooses another file, other iterations or another session."
 NO_ROWS: Final = "Neither side has any."
 WORKING: Final = "comparing…"
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    title: str
-    spec: TableSpec
-    rows: Callable[[Sides, bool, str | None], pl.DataFrame]
-    """From what is compared, whether kernels match by family, and the name of the GPU."""
-    view: str = ""
-    """Where a row is gone to."""
-
-
-PARTS: Final = (
-    _Part("Summary", HEADLINE, lambda sides, _tolerant, _gpu: headline_rows(sides)),
-    _Part("Kernels", CHANGED_KERNELS, lambda sides, tolerant, _: changed_kernels(sides, tolerant=tolerant), "kernels"),
-    _Part("Ops", CHANGED_OPS, lambda sides, _tolerant, _gpu: changed_ops(sides), "ops-and-kernels"),
-    _Part("Op types", CHANGED_OP_TYPES, lambda sides, _tolerant, _gpu: changed_op_types(sides)),
-    _Part("API calls", CHANGED_API, lambda sides, _tolerant, _gpu: changed_api(sides), "api-calls"),
-    _Part("Findings", CHANGED_FINDINGS, lambda sides, _tolerant, gpu: changed_findings(sides, gpu=gpu)),
-)
+PARTS: Final = (Part(HEADLINE, lambda sides, _: headline_rows(sides)), *TABLES)
 
 
 class CompareScreen(ViewScreen):
@@ -81,7 +52,7 @@ class CompareScreen(ViewScreen):
 
     def compose_body(self) -> Iterable[Widget]:
         """The parts, what is compared, and the table."""
-        yield PartBar([part.title for part in PARTS], id="parts")
+        yield PartBar([part.spec.title for part in PARTS], id="parts")
         yield HeadLines(id="head")
         for part in PARTS:
             yield TablePane(part.spec, id=part.spec.name)
@@ -123,7 +94,7 @@ class CompareScreen(ViewScreen):
 
     @work(thread=True, exclusive=True, group="compare")
     def _make(self, sides: Sides, place: int, tolerant: bool) -> None:
-        rows = PARTS[place].rows(sides, tolerant, self.program.options.gpu)
+        rows = PARTS[place].rows(sides, How(tolerant, self.program.options.gpu))
         self.app.call_from_thread(self._take, sides, place, tolerant, rows)
 
     def _take(self, sides: Sides, place: int, tolerant: bool, rows: pl.DataFrame) -> None:
@@ -134,7 +105,7 @@ class CompareScreen(ViewScreen):
 
     def path(self) -> list[str]:
         """The part that is shown, where it is not the first."""
-        return [PARTS[self._place].title] if self._place else []
+        return [PARTS[self._place].spec.title] if self._place else []
 
     def action_next_part(self) -> None:
         """The next part; after the last the first."""
