@@ -35,7 +35,11 @@ async def test_screen(state: str, size: tuple[int, int], snapshot: SnapshotAsser
         assert_screen(pilot.app, snapshot)
 
 
-@pytest.mark.parametrize("options", [{"color": "none"}, {"color": "16"}, {"ascii_only": True}], ids=lambda given: next(iter(given)) + str(next(iter(given.values()))))
+@pytest.mark.parametrize(
+    "options",
+    [{"color": "none"}, {"color": "16"}, {"ascii_only": True}],
+    ids=lambda given: next(iter(given)) + str(next(iter(given.values()))),
+)
 async def test_ranks_without_colours_and_without_unicode(
     options: dict[str, object], snapshot: SnapshotAssertion
 ) -> None:
@@ -96,6 +100,15 @@ async def test_the_place_within_the_parts_is_returned_to() -> None:
         assert screen_of(pilot).part.name == "ranks"
         assert table_of(pilot, "ranks").current_row is not None
         assert table_of(pilot, "ranks").current_row["who"] == "rank 1"
+
+
+async def test_q_goes_from_a_part_to_the_first_one_and_a_door_leads_there() -> None:
+    async with opened(RANKS) as pilot:
+        await press(pilot, "8", "full_stop", "enter", "q", "q")
+        assert screen_of(pilot).part.name == "gpus"
+        await press(pilot, "full_stop", "0", "colon", *"gpus", "space", *"h200", "enter")
+        assert screen_of(pilot).part.name == "gpus"
+        assert table_of(pilot, "gpus").state.filter == "h200"
 
 
 async def test_the_numbers_are_those_of_the_report() -> None:

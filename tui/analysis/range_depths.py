@@ -109,3 +109,27 @@ def work_in_range(profile: Profile, row: Mapping[str, Any]) -> pl.DataFrame:
     )
     numbers = calls["correlation"].drop_nulls().unique().to_list()
     return work_of_calls(profile, session=row["session"], correlations=numbers)
+
+
+def ranges_around(profile: Profile, row: Mapping[str, Any]) -> pl.DataFrame:
+    """The ranges of the same thread that a range lies in, outermost first.
+
+    Args:
+        profile: Where to look.
+        row: Of `tui.analysis.ranges.range_instances`.
+    """
+    if any(row[name] is None for name in ("start_ns", "duration_ns", "depth")):
+        return profile["ranges"].clear()
+    end = pl.col("start_ns") + pl.col("duration_ns")
+    return (
+        profile["ranges"]
+        .filter(
+            pl.col("session") == row["session"],
+            pl.col("pid").eq_missing(pl.lit(row["pid"], pl.Int64)),
+            pl.col("tid").eq_missing(pl.lit(row["tid"], pl.Int64)),
+            pl.col("depth") < row["depth"],
+            pl.col("start_ns") <= row["start_ns"],
+            end >= row["start_ns"] + row["duration_ns"],
+        )
+        .sort("depth", "start_ns")
+    )

@@ -53,6 +53,8 @@ class NavigatingApp(TablesApp):
         self._remember()
         screen = self._show(name)
         if arrange is not None:
+            # What is to be arranged is the view as it opens, wherever in it the user was.
+            screen.call_after_refresh(screen.to_first_part)
             screen.call_after_refresh(arrange, screen)
         self.history.visit(screen.place())
 

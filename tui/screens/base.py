@@ -158,6 +158,9 @@ class ViewScreen(Screen[None]):
         for pane_id, state in place.states:
             self.query_one(f"#{pane_id}", TablePane).state = state
 
+    def to_first_part(self) -> None:
+        """Show the part of the view that it opens with, where it has several."""
+
     def leave_level(self) -> bool:
         """Go up one level within the view; False where it is left altogether."""
         detail = self.query_one(DetailPane)
@@ -226,7 +229,15 @@ class ViewScreen(Screen[None]):
         """Show the rows of a filter in the first table, for who comes from another view."""
         while self.leave_level():
             pass
-        self.filter_table(query)
+        if self.first_table is not None:
+            self.first_table.set_filter(query)
+        elif query:
+            self.filter_table(query)
+
+    @property
+    def first_table(self) -> TablePane | None:
+        """The first table that is shown: unlike `table`, also where the focus is still on its way to it."""
+        return next((pane for pane in self.query(TablePane) if pane.display), None)
 
     def choose_grouping(self, text: str) -> None:
         """Group the first table by what a person names."""

@@ -84,6 +84,12 @@ class PartsScreen(LaunchScreen):
         """The tables of the part that is shown."""
         return self.part.levels
 
+    @property
+    def table(self) -> TablePane | None:
+        """The focused table, or the one of the present level while the focus is on its way from another part."""
+        pane = super().table
+        return pane if pane is not None and self._is_level(pane) else self.pane(self._level)
+
     def compose_body(self) -> Iterable[Widget]:
         """The line of parts, what stands above the tables, and the tables of all parts."""
         if len(self.PARTS) > 1:
@@ -123,6 +129,20 @@ class PartsScreen(LaunchScreen):
         else:
             self._make_head()
         self._show_level(self._level)
+
+    def to_first_part(self) -> None:
+        """Show the part that the view opens with."""
+        if self._part:
+            self._show_part(0)
+
+    def leave_level(self) -> bool:
+        """Close the details, go one level up, or back to the first part."""
+        if super().leave_level():
+            return True
+        if not self._part:
+            return False
+        self._show_part(0)
+        return True
 
     def action_next_part(self) -> None:
         """The next part; after the last the first."""

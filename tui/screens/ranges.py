@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import polars as pl
 
 from tui.analysis.gpu_work import GPU_WORK, gpu_work
 from tui.analysis.inputs.capabilities import how_to_record, why_none
@@ -13,21 +15,27 @@ from tui.analysis.range_depths import (
     RANGE_DEPTHS,
     at_depth,
     names_at_depth,
+    ranges_around,
     ranges_by_depth,
     work_in_range,
 )
 from tui.analysis.ranges import RANGE_INSTANCES, RANGES, instances_of, ranges_by_name
 from tui.fitting import clip_middle
+from tui.fmt import count, duration
+from tui.model.names import short_name
 from tui.screens.linked import Level, Row
 from tui.screens.parts import Part, PartsScreen
+from tui.widgets.kernel_details import below
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    import polars as pl
-
     from tui.model.profile import Profile
+    from tui.widgets.details import Details, Line
+    from tui.widgets.table_pane import TablePane
 
+NAMES_SHOWN: Final = 10
+"""Kernels that the details of a range name."""
 CRUMB_CELLS: Final = 32
 """Cells of a range's name in the path."""
 
@@ -144,3 +152,28 @@ class RangesScreen(PartsScreen):
         "GPU time is of the work that the range's own thread launched between its start and its end, whenever it ran.\n"
         "Ranges lie within ranges: neither their times nor their GPU times are to be added up over names."
     )
+
+    def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
+        """Of a single range what it lies in, and what was launched in it by name."""
+        first = super().details(pane, row)
+        if pane.spec is not RANGE_INSTANCES:
+            return first
+        around: list[Line] = [
+            (f"depth {outer['depth']}", str(outer["name"]), duration(outer["duration_ns"]))
+            for outer in ranges_around(self.profile, row).iter_rows(named=True)
+        ]
+        by_name = (
+            work_in_range(self.profile, row)
+            .group_by("name")
+            .agg(pl.len().alias("calls"), pl.col("duration_ns").sum())
+            .sort("duration_ns", "name", descending=[True, False])
+        )
+        launched: list[Line] = [
+            (duration(total), short_name(str(name)), f"{count(calls)} times" if calls > 1 else "once")
+            for name, calls, total in by_name.head(NAMES_SHOWN).iter_rows()
+        ]
+        if by_name.height > NAMES_SHOWN:
+            launched.append(("", f"and {count(by_name.height - NAMES_SHOWN)} more", ""))
+        return below(
+            first, [("Lies in", around), ("Launched in it", launched or [("nothing", "", no_work(self.profile))])]
+        )
