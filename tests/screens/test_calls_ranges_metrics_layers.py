@@ -1,0 +1,163 @@
+"""API Calls, Ranges, Metrics and Layers: their parts, and the doors from a row to the work behind it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.analysis.frames import kernel, profile
+from tests.screens.made_profiles import opened_profile
+from tests.screens.opening import app_of, opened, press
+from tests.screens.parts import assert_reported, column_of, reported, screen_of, table_of
+from tests.snapshots import assert_screen, screen_text
+from tui.widgets.detail_pane import DetailPane
+
+if TYPE_CHECKING:
+    from syrupy.assertion import SnapshotAssertion
+
+SIZES = ((80, 24), (120, 40), (200, 50))
+TORCH, PALEO, METRICS = "resnet50_training.pt.trace.json.gz", "paleo_vgg16.txt", "metrics_and_events.nvprof.log"
+NEXT = "full_stop"
+RANGES, LAYERS, METRIC = (("colon", *name, "enter") for name in ("ranges", "layers", "metrics"))
+STATES = {
+    "calls-of-a-function": (TORCH, ("0", "enter", "i")),
+    "threads": (TORCH, ("0", NEXT)),
+    "ranges-by-depth": (TORCH, (*RANGES, NEXT)),
+    "totals-of-layers": (PALEO, (*LAYERS, NEXT)),
+    "details-of-a-metric": (METRICS, (*METRIC, "i")),
+}
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("state", STATES)
+async def test_screen(state: str, size: tuple[int, int], snapshot: SnapshotAssertion) -> None:
+    sample, keys = STATES[state]
+    async with opened(sample, size=size) as pilot:
+        await press(pilot, *keys)
+        assert_screen(pilot.app, snapshot)
+
+
+async def test_from_a_function_to_a_call_to_what_it_launched() -> None:
+    async with opened(TORCH, size=(200, 50)) as pilot:
+        await press(pilot, "0")
+        await press(pilot, *["j"] * column_of(pilot, "functions", "name").index("cudaLaunchKernel"))
+        calls = table_of(pilot, "calls").frame
+        row = table_of(pilot, "functions").current_row
+        assert row is not None
+        assert (calls.height, calls["duration_ns"].sum()) == (row["calls"], row["total_ns"])
+        await press(pilot, "enter")
+        call = table_of(pilot, "calls").current_row
+        assert call is not None
+        assert column_of(pilot, "launched", "correlation") == [call["correlation"]]
+        await press(pilot, "i")
+        assert "Launched on the GPU" in screen_text(pilot.app)
+        assert "after the call" in screen_text(pilot.app)
+
+
+async def test_threads_share_out_all_calls() -> None:
+    async with opened(TORCH) as pilot:
+        await press(pilot, "0", NEXT)
+        threads = table_of(pilot, "threads").frame
+        assert threads["calls"].sum() == app_of(pilot).profile["api_calls"].height
+        assert threads["time_pct"].sum() == pytest.approx(100)
+        functions = table_of(pilot, "thread_functions").frame
+        assert functions["calls"].sum() == threads["calls"][0]
+        assert table_of(pilot, "thread_calls").frame.height == functions["calls"][0]
+        assert_reported(pilot, "threads", reported(pilot, "api")["api_threads"])
+
+
+async def test_calls_that_failed_are_named_and_not_ready_is_no_failure() -> None:
+    def call(at: int, result: int) -> dict[str, object]:
+        return {"name": "cudaEventQuery", "start_ns": at, "duration_ns": 5, "result": result, "pid": 1, "tid": 1}
+
+    made = profile(api_calls=[call(0, 0), call(10, 600), call(20, 700), call(30, 700), call(40, 98)])
+    async with opened_profile(made) as pilot:
+        await press(pilot, "0", NEXT, NEXT)
+        assert table_of(pilot, "errors").frame.drop("session", "function").rows() == [
+            (700, "illegal address", 2, 20, 35),
+            (98, None, 1, 40, 45),
+        ]
+        assert column_of(pilot, "failed_calls", "start_ns") == [20, 30]
+    silent = profile(api_calls=[{"name": "cudaFree", "start_ns": 0, "duration_ns": 5}])
+    async with opened_profile(silent) as pilot:
+        await press(pilot, "0", NEXT, NEXT)
+        assert "no results of API calls" in screen_text(pilot.app)
+
+
+async def test_from_a_range_to_what_was_launched_in_it() -> None:
+    async with opened(TORCH) as pilot:
+        await press(pilot, *RANGES)
+        row = table_of(pilot, "instances").current_row
+        assert row is not None
+        work = table_of(pilot, "range_work").frame
+        assert work["duration_ns"].sum() == row["range_gpu_ns"]
+        assert work.filter(kind="kernel").height == row["range_kernels"]
+
+
+async def test_self_times_of_all_depths_add_up_to_the_outermost_total() -> None:
+    async with opened(TORCH) as pilot:
+        await press(pilot, *RANGES, NEXT)
+        depths = table_of(pilot, "depths").frame
+        assert depths["self_ns"].sum() == depths["total_ns"][0]
+        assert depths["calls"].sum() == app_of(pilot).profile["ranges"].height
+        names = table_of(pilot, "depth_names").frame
+        assert names["total_ns"].sum() == depths["total_ns"][0]
+        assert_reported(pilot, "depths", reported(pilot, "ranges")["range_depths"])
+        await press(pilot, "enter", "enter", "enter", "enter")
+        assert app_of(pilot).screen.query_one(DetailPane).is_open
+
+
+async def test_a_metric_leads_to_the_launches_of_its_kernel() -> None:
+    made = profile(
+        activities=[kernel("void saxpy(int)", 5, start_ns=0), kernel("void other(int)", 5, start_ns=9)],
+        metrics=[{"kernel": "saxpy", "metric": "gld_efficiency", "avg": 50.0, "unit": "%"}],
+    )
+    async with opened_profile(made) as pilot:
+        await press(pilot, *METRIC)
+        assert column_of(pilot, "metric_launches", "name") == ["void saxpy(int)"]
+
+
+async def test_a_total_leads_to_its_layers_and_a_layer_to_work_of_its_name() -> None:
+    async with opened(PALEO) as pilot:
+        await press(pilot, *LAYERS, NEXT)
+        total = table_of(pilot, "layer_totals").frame.row(0, named=True)
+        assert table_of(pilot, "layers_of_total").frame["measured_ns"].sum() == total["measured_ns"]
+        assert_reported(pilot, "layer_totals", reported(pilot, "layers")["layer_totals"])
+    made = profile(
+        layers=[{"layer": "conv1", "phase": "forward", "executor": "caffe", "time_ns": 5, "measured": True}],
+        ops=[{"op": 0, "name": "conv1", "start_ns": 0, "duration_ns": 5, "op_source": "nvtx"}],
+        activities=[kernel("a", 5, start_ns=0, op=0), kernel("b", 5, start_ns=9)],
+    )
+    async with opened_profile(made) as pilot:
+        await press(pilot, *LAYERS)
+        assert column_of(pilot, "layer_work", "name") == ["a"]
+
+
+@pytest.mark.parametrize("keys", [("0",), RANGES, METRIC, LAYERS], ids=("api", "ranges", "metrics", "layers"))
+async def test_the_numbers_are_those_of_the_report(keys: tuple[str, ...]) -> None:
+    view = {"0": "api", RANGES: "ranges", METRIC: "metrics", LAYERS: "layers"}[keys if len(keys) > 1 else keys[0]]
+    sample = {"metrics": METRICS, "layers": PALEO}.get(view, TORCH)
+    async with opened(sample) as pilot:
+        await press(pilot, *keys)
+        first = screen_of(pilot).levels[0].name
+        assert_reported(pilot, first, reported(pilot, view)["rows"])
+
+
+async def test_the_details_of_a_range_say_what_it_lies_in_and_what_it_launched() -> None:
+    async with opened(TORCH, size=(200, 50)) as pilot:
+        await press(pilot, *RANGES, NEXT, "j")
+        assert column_of(pilot, "depths", "depth")[1] == 1
+        await press(pilot, "enter", "enter", "i")
+        text = screen_text(pilot.app)
+        assert "Lies in" in text
+        assert "ProfilerStep#" in text
+        assert "Launched in it" in text
+
+
+async def test_going_along_rows_with_the_details_open_tells_of_each() -> None:
+    async with opened(TORCH, size=(200, 50)) as pilot:
+        await press(pilot, "0", NEXT, "i")
+        assert "thread 454" in str(app_of(pilot).screen.query_one("#detail-text").render())
+        await press(pilot, "j")
+        assert "thread 428" in str(app_of(pilot).screen.query_one("#detail-text").render())

@@ -1,0 +1,120 @@
+"""Memory: copies by direction and size, runs of tiny ones, unified memory, what the allocator gave out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.analysis.frames import copy, printed, profile
+from tests.screens.made_profiles import opened_profile
+from tests.screens.opening import app_of, opened, press
+from tests.screens.parts import assert_reported, column_of, reported, screen_of, table_of
+from tests.snapshots import assert_screen, screen_text
+from tui.widgets.detail_pane import DetailPane
+
+if TYPE_CHECKING:
+    from syrupy.assertion import SnapshotAssertion
+
+SIZES = ((80, 24), (120, 40), (200, 50))
+TORCH = "resnet50_training.pt.trace.json.gz"
+GO = ("colon", *"memory", "enter")
+NEXT = "full_stop"
+STATES = {
+    "copies": (),
+    "one-copy": ("enter", "enter"),
+    "by-size": (NEXT,),
+    "allocator": (NEXT,) * 4,
+}
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("state", STATES)
+async def test_screen(state: str, size: tuple[int, int], snapshot: SnapshotAssertion) -> None:
+    async with opened(TORCH, size=size) as pilot:
+        await press(pilot, *GO, *STATES[state])
+        assert_screen(pilot.app, snapshot)
+
+
+async def test_the_curve_without_unicode() -> None:
+    async with opened(TORCH, ascii_only=True) as pilot:
+        await press(pilot, *GO, *[NEXT] * 4)
+        assert screen_text(pilot.app).isascii()
+        assert "|3" in screen_text(pilot.app)
+
+
+async def test_from_a_direction_to_a_copy_to_its_launch() -> None:
+    async with opened(TORCH, size=(200, 50)) as pilot:
+        await press(pilot, *GO)
+        assert column_of(pilot, "transfers", "copy_kind") == ["HtoD", "set"]
+        single = table_of(pilot, "copies_of_transfer").frame
+        assert single.height == 10
+        assert single["duration_ns"].sum() == column_of(pilot, "transfers", "total_ns")[0]
+        assert single["size_bytes"].sum() == column_of(pilot, "transfers", "size_bytes")[0]
+        await press(pilot, "enter", "enter")
+        assert app_of(pilot).screen.query_one(DetailPane).is_open
+        text = screen_text(pilot.app)
+        assert "cudaMemcpyAsync" in text
+        assert "pinned to device" in text
+
+
+async def test_by_size_every_copy_stands_once() -> None:
+    async with opened(TORCH) as pilot:
+        await press(pilot, *GO, NEXT)
+        sizes = table_of(pilot, "transfer_sizes").frame
+        assert sizes["calls"].sum() == 177
+        for row in sizes.iter_rows(named=True):
+            single = table_of(pilot, "copies_of_size").frame
+            assert (single.height, single["size_bytes"].sum()) == (row["calls"], row["size_bytes"])
+            await press(pilot, "j")
+
+
+async def test_the_allocator_shows_peak_iterations_and_single_events() -> None:
+    async with opened(TORCH) as pilot:
+        await press(pilot, *GO, *[NEXT] * 4)
+        assert column_of(pilot, "allocators", "peak_bytes") == [3_218_784_768, 8]
+        assert column_of(pilot, "allocator_iterations", "iteration") == [3, 4, 5, 6, 7]
+        events = table_of(pilot, "allocation_events").frame
+        assert events.height == 2230
+        assert events["allocated_bytes"].max() == 3_218_784_768
+        await press(pilot, "enter", "j")
+        assert table_of(pilot, "allocation_events").frame["iteration"].unique().to_list() == [4]
+
+
+async def test_the_numbers_are_those_of_the_report() -> None:
+    async with opened(TORCH) as pilot:
+        await press(pilot, *GO)
+        told = reported(pilot, "memory")
+        for name, rows in (
+            ("transfers", told["rows"]),
+            ("transfer_sizes", told["transfer_sizes"]),
+            ("allocators", told["allocators"]),
+        ):
+            while not table_of(pilot, name).frame.height:
+                await press(pilot, NEXT)
+            assert_reported(pilot, name, rows)
+        assert_reported(
+            pilot, "allocator_iterations", [row for row in told["allocator_iterations"] if row["place"] == "GPU"]
+        )
+
+
+async def test_tiny_copies_in_a_run_and_unified_memory_as_the_log_sums_it_up() -> None:
+    made = profile(
+        activities=[copy("HtoD", 1000, start_ns=2000 * place, device=0, stream=7, size_bytes=64) for place in range(4)],
+        summary=[printed("um", "Host To Device", 12, 5_000, line=9, session=1)],
+    )
+    async with opened_profile(made) as pilot:
+        await press(pilot, *GO, NEXT, NEXT)
+        assert column_of(pilot, "tiny_runs", "calls") == [4]
+        assert table_of(pilot, "copies_of_run").frame.height == 4
+        await press(pilot, NEXT)
+        assert column_of(pilot, "unified", "calls") == [12]
+        assert screen_of(pilot).path()[0] == "Unified memory"
+
+
+async def test_what_is_not_recorded_says_what_records_it() -> None:
+    async with opened("caffe_conv1.nvprof.log") as pilot:
+        await press(pilot, *GO, *[NEXT] * 3)
+        assert "--unified-memory-profiling" in screen_text(pilot.app)
+        await press(pilot, NEXT)
+        assert "profile_memory=True" in screen_text(pilot.app)
