@@ -21,6 +21,8 @@ _CONTROL: Final = re.compile(
     "]"
 )
 _NOT_ASCII: Final = re.compile(r"[^\x20-\x7e]")
+_NEAREST: Final = str.maketrans({MARK: ".", "µ": "u", "×": "x", "…": "~", "→": ">", "–": "-"})
+"""Signs that our own words use, and what stands for them where there is ASCII alone."""
 
 
 def plain(text: str, *, ascii_only: bool = False) -> str:
@@ -39,5 +41,5 @@ def plain(text: str, *, ascii_only: bool = False) -> str:
     """
     safe = text if text.isprintable() else _CONTROL.sub(MARK, text)
     if ascii_only and not safe.isascii():
-        return _NOT_ASCII.sub("?", safe.replace(MARK, "."))
+        return _NOT_ASCII.sub("?", safe.translate(_NEAREST))
     return safe

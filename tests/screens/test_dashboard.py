@@ -69,11 +69,12 @@ async def go_through(pilot: Pilot[None], door: Door) -> None:
         return
     assert app.view_screen is not None
     assert door.view == app.view_screen.VIEW, f"{door} is declined"
-    if door.view == "log":
-        app.go("dashboard")
-        return
     await pilot.pause()
     screen = app.view_screen
+    if screen.first_table is None:
+        assert (door.view, door.filter) == ("log", "")
+        app.go("dashboard")
+        return
 
     def arrived() -> bool:
         table = screen.table
@@ -82,7 +83,11 @@ async def go_through(pilot: Pilot[None], door: Door) -> None:
         if door.place is not None:
             wanted = dict(door.place.states)["launches"].cursor_key
             return table.id == "launches" and table.state.cursor_key == wanted
-        return table.state.filter == door.filter and (door.cursor is None or table.state.cursor_key == door.cursor)
+        return (
+            table is screen.first_table
+            and table.state.filter == door.filter
+            and (door.cursor is None or table.state.cursor_key == door.cursor)
+        )
 
     await until(pilot, arrived, f"the rows behind {door}")
     table = screen.table

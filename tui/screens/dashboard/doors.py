@@ -52,11 +52,10 @@ class Door:
         if self.place is not None:
             screen.restore(self.place)
             return
-        if screen.table is None:
-            return
         screen.show_only(self.filter)
-        if self.cursor is not None:
-            screen.table.state = replace(screen.table.state, cursor_key=self.cursor)
+        pane = screen.first_table
+        if pane is not None and self.cursor is not None:
+            pane.state = replace(pane.state, cursor_key=self.cursor)
 
 
 def door_of_fact(fact: Fact) -> Door:
