@@ -109,6 +109,7 @@ class TimelineCanvas(Widget, can_focus=True):
         self._drawn: dict[int, tuple[LaneCells, int]] = {}
         self._strips: dict[int, Strip] = {}
         self._styles: dict[int, Style] = {}
+        self._named: dict[str, Style] = {}
         self._reachable: list[int] | None = None
         self._label_cells: int | None = None
 
@@ -165,7 +166,6 @@ class TimelineCanvas(Widget, can_focus=True):
     def redraw_looks(self) -> None:
         """What is known of the lanes is drawn anew."""
         self._strips.clear()
-        self._styles.clear()
         self.refresh()
 
     def fit_width(self) -> None:
@@ -193,6 +193,7 @@ class TimelineCanvas(Widget, can_focus=True):
         super().notify_style_update()
         self._strips.clear()
         self._styles.clear()
+        self._named.clear()
 
     def keep_lane_in_view(self) -> None:
         """Scroll so that the cursor's lane is on the screen."""
@@ -233,7 +234,7 @@ class TimelineCanvas(Widget, can_focus=True):
             return self._lane_line(visible, place)
         if y == self.size.height - 1 and self.size.height >= LEGEND_FROM:
             return self._legend_line()
-        return Strip.blank(width, self.rich_style)
+        return Strip.blank(width, self._look_of(""))
 
     def drawn(self, place: int) -> tuple[LaneCells, int]:
         """A lane's cells, and how long it was busy on the screen."""
@@ -295,7 +296,7 @@ class TimelineCanvas(Widget, can_focus=True):
     def _style(self, number: int) -> Style:
         style = self._styles.get(number)
         if style is None:
-            style = self.rich_style
+            style = self._look_of("")
             look = (number & (_SOLID - 1)) - 1
             if look != NOTHING:
                 style += self._component(Look(look).name.lower())
@@ -308,6 +309,13 @@ class TimelineCanvas(Widget, can_focus=True):
                 style += self._component("cursor")
                 reverse = not reverse
             style = self._styles[number] = style + (_REVERSED if reverse else Style())
+        return style
+
+    def _look_of(self, name: str) -> Style:
+        """The style of a part, on the widget's own; Textual takes long to work it out."""
+        style = self._named.get(name)
+        if style is None:
+            style = self._named[name] = self.rich_style + (self._component(name) if name else Style())
         return style
 
     def _component(self, name: str) -> Style:
@@ -327,7 +335,7 @@ class TimelineCanvas(Widget, can_focus=True):
         room = self.label_cells - SHARE_CELLS - 1
         mark = ">" if has_cursor else " "
         text = mark + pad(clip(self._label(place, above), room - 1, ascii_only=self.ascii_only), room - 1)
-        style = self.rich_style + self._component("label-cursor" if has_cursor and self.has_focus else "label")
+        style = self._look_of("label-cursor" if has_cursor and self.has_focus else "label")
         return Segment(text + pad(share, SHARE_CELLS + 1, right=True), style)
 
     def _ruler_line(self, window: Window) -> Strip:
@@ -353,7 +361,7 @@ class TimelineCanvas(Widget, can_focus=True):
         return self._head_line("iterations" if marks else "", line)
 
     def _head_line(self, head: str, line: Sequence[str]) -> Strip:
-        style = self.rich_style + self._component("ruler")
+        style = self._look_of("ruler")
         text = pad(clip(f" {head}", self.label_cells, ascii_only=self.ascii_only), self.label_cells)
         return Strip([Segment(text + "".join(line), style)], self.size.width)
 
@@ -361,8 +369,8 @@ class TimelineCanvas(Widget, can_focus=True):
         """The glyph of a busy cell of each look that is on the screen, and what it means."""
         assert self.shown is not None, "there are lanes"
         visible = self.reachable()[self._top : self._top + self.room]
-        segments, used = [Segment(" ", self.rich_style)], 1
-        muted = self.rich_style + self._component("ruler")
+        segments, used = [Segment(" ", self._look_of(""))], 1
+        muted = self._look_of("ruler")
         for look, glyph, words in legend((self.shown.lanes[place] for place in visible), ascii_only=self.ascii_only):
             if used + len(words) + 4 > self.size.width:
                 break
