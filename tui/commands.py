@@ -114,6 +114,10 @@ def _line(app: ProftuiApp, rest: str) -> None:
     app.go_to_line(int(rest))
 
 
+def _forget(app: ProftuiApp, _rest: str) -> None:
+    app.forget()
+
+
 def _quit(app: ProftuiApp, _rest: str) -> None:
     app.exit()
 
@@ -131,6 +135,7 @@ COMMANDS: Final[dict[str, tuple[Callable[[ProftuiApp, str], None], str]]] = {
     "sql": (_sql, "ask with SQL, as SELECT name, total_ns FROM kernels; without a query: the tables"),
     "theme": (_theme, "dark or light"),
     "line": (_line, "go to a line of the log"),
+    "forget": (_forget, "delete the notes on this file, and where you left off in it"),
     "q": (_quit, "quit"),
     "quit": (_quit, "quit"),
 }
@@ -139,7 +144,7 @@ COMMANDS: Final[dict[str, tuple[Callable[[ProftuiApp, str], None], str]]] = {
 
 def command_words() -> list[str]:
     """First words that the command line knows, for its completion."""
-    views = [view.name for view in VIEWS if view.screen]
+    views = [view.name for view in VIEWS]
     actions = [action.id.partition(".")[2] for action in ACTIONS if action.group not in ("Movement",)]
     return sorted({*COMMANDS, *views, *actions})
 
@@ -194,7 +199,7 @@ class ProftuiProvider(Provider):
         app = self.app
         assert isinstance(app, ProftuiApp)
         entries: list[tuple[str, Callable[[], None], str]] = [
-            (f"Go to {view.title}", partial(app.go, view.name), view.about) for view in VIEWS if view.screen
+            (f"Go to {view.title}", partial(app.go, view.name), view.about) for view in VIEWS
         ]
         screen = app.view_screen
         for action in ACTIONS:

@@ -14,11 +14,11 @@ class View:
     """Its name on the command line, as ``api-calls``."""
     title: str
     """Its name for people."""
-    key: str = ""
+    key: str
     """The digit that goes to it, or empty."""
-    screen: str = ""
-    """Module and class of its screen, or empty where this version has none."""
-    about: str = ""
+    screen: str
+    """Module and class of its screen."""
+    about: str
     """What it answers, in a few words."""
 
 
@@ -97,13 +97,12 @@ VIEWS: Final = (
     ),
     View("sql", "SQL", "", "tui.screens.sql:SqlScreen", "SELECT over the frames and what is computed from them"),
     View("log", "Log", "", "tui.screens.log:LogScreen", "the file itself, parsed lines marked"),
+    View("notes", "Notes", "", "tui.screens.notes:NotesScreen", "what you wrote on rows of this file"),
     View("issues", "Issues", "", "tui.screens.issues:IssuesScreen", "what could not be used as it stood"),
     View(
         "compare", "Compare", "", "tui.screens.compare:CompareScreen", "two profiles, ranks or iterations side by side"
     ),
 )
-
-NOT_IN_THIS_VERSION: Final = "not in this version of proftui"
 
 
 def view(name: str) -> View:

@@ -8,7 +8,7 @@ from tui.analysis.inputs.capabilities import OK, views
 from tui.analysis.inputs.inspect import inspect
 from tui.loaders import registry
 from tui.model.profile import Profile, joined
-from tui.views import NOT_IN_THIS_VERSION, VIEWS
+from tui.views import VIEWS
 
 
 class Text:
@@ -23,7 +23,13 @@ class Text:
 def test_every_view_is_answered_for_and_an_empty_input_feeds_few() -> None:
     found = views(profile())
     assert list(found) == [view.name for view in VIEWS]
-    assert {name for name, answer in found.items() if answer == OK} == {"dashboard", "issues"}
+    assert {name for name, answer in found.items() if answer == OK} == {
+        "dashboard",
+        "sql",
+        "issues",
+        "notes",
+        "compare",
+    }
 
 
 def test_a_reason_names_what_is_missing_and_what_records_it() -> None:
@@ -34,12 +40,11 @@ def test_a_reason_names_what_is_missing_and_what_records_it() -> None:
     assert found["layers"] == "no layer times: open the output of caffe time or of Paleo"
 
 
-def test_a_view_without_a_screen_says_so_and_what_the_input_lacks() -> None:
+def test_a_view_of_start_times_needs_a_trace() -> None:
     totals = views(profile(summary=[printed("gpu", "k", 1, 5)]))
     trace = views(profile(activities=[kernel("k", 5, start_ns=0)]))
-    assert totals["timeline"].startswith(NOT_IN_THIS_VERSION)
-    assert totals["timeline"].endswith("no start times: record with nvprof --print-gpu-trace")
-    assert trace["timeline"] == trace["compare"] == NOT_IN_THIS_VERSION
+    assert totals["timeline"] == "no start times: record with nvprof --print-gpu-trace"
+    assert trace["timeline"] == OK
 
 
 def test_views_that_each_frame_feeds() -> None:

@@ -270,11 +270,17 @@ def test_every_aggregate_can_be_exported(capfd: pytest.CaptureFixture[str], log:
     assert rows == {
         "kernels": 3,
         "api": 0,
-        "op_types": 3,
-        "op_kernels": 3,
         "ops_by_name": 3,
+        "op_types": 3,
+        "op_type_summary": 3,
+        "op_instances": 3,
+        "op_forest": 7,
+        "op_kernels": 3,
         "occupancy": 2,
         "iterations": 1,
+        "iteration_work": 1,
+        "iteration_times": 1,
+        "key_choices": 0,
         "ranges_by_name": 0,
         "range_instances": 0,
         "gpus": 1,
@@ -291,6 +297,17 @@ def test_every_aggregate_can_be_exported(capfd: pytest.CaptureFixture[str], log:
         "transfers": 1,
         "transfer_sizes": 1,
         "tiny_runs": 0,
+        "timeline_lanes": 1,
+        "single_transfers": 1,
+        "unified_memory": 0,
+        "allocators": 0,
+        "allocator_iterations": 0,
+        "streams": 1,
+        "ranks": 0,
+        "rank_iterations": 0,
+        "api_threads": 0,
+        "api_errors": 0,
+        "ranges_by_depth": 0,
     }
 
 
@@ -316,7 +333,8 @@ def test_standard_input_is_a_file() -> None:
 def test_without_a_terminal_the_report_is_printed_with_a_hint(capfd: pytest.CaptureFixture[str], log: Path) -> None:
     status, told, _err = run(capfd, "report", log)
     assert status == 0
-    assert told.startswith(f"{log}\n\nPerformance summary\n")
+    assert told.startswith(f"{log}\n\nExpert Systems (")
+    assert "\nPerformance summary\n" in told
     hint = "standard output is not a terminal: this is the text report; open the file in a terminal to explore it"
     assert run(capfd, log) == (0, told, f"proftui: {hint}\n")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tui.app.tables import TablesApp
 from tui.model.history import History, Place
 from tui.screens.too_small import TooSmallScreen
-from tui.views import NOT_IN_THIS_VERSION, view
+from tui.views import view
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,9 +43,6 @@ class NavigatingApp(TablesApp):
             arrange: Called with its screen once that is shown (to filter it, or to select a row).
         """
         target = view(name)
-        if not target.screen:
-            self.say(f"{target.title}: {NOT_IN_THIS_VERSION}", severity="warning")
-            return
         reason = self.availability.get(name, "ok")
         if reason != "ok":
             self.say(f"{target.title}: {reason}", severity="warning")

@@ -11,7 +11,6 @@ from tui.fitting import pad
 from tui.fmt import count, duration
 from tui.keys import ACTIONS, Action
 from tui.text import plain
-from tui.views import NOT_IN_THIS_VERSION
 
 if TYPE_CHECKING:
     from tui.loaders.base import Format
@@ -114,11 +113,8 @@ def inspect_text(found: Mapping[str, Any], *, width: int, ascii_only: bool = Fal
     fed = [name for name, state in views.items() if state == OK]
     lines += _wrapped("views", ", ".join(fed) or "none", width)
     for name, reason in views.items():
-        if reason != OK and not reason.startswith(NOT_IN_THIS_VERSION):
+        if reason != OK:
             lines += _wrapped(f"cannot show {name}", plain(reason, ascii_only=ascii_only), width)
-    later = [name for name, state in views.items() if state.startswith(NOT_IN_THIS_VERSION)]
-    if later:
-        lines += _wrapped(NOT_IN_THIS_VERSION, ", ".join(later), width)
     return "\n".join([*lines, ""]) + "\n"
 
 

@@ -13,7 +13,7 @@ from textual.widgets import Input, Static
 
 from tui.keys import ACTIONS, Action, Scope
 from tui.text import plain
-from tui.views import NOT_IN_THIS_VERSION, VIEWS, view
+from tui.views import VIEWS, view
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -128,7 +128,7 @@ class HelpScreen(ModalScreen[None]):
     def _views(self, needle: str) -> list[Entry]:
         entries = []
         for target in VIEWS:
-            reason = self._availability.get(target.name, "ok") if target.screen else NOT_IN_THIS_VERSION
+            reason = self._availability.get(target.name, "ok")
             text = target.title if reason == "ok" else f"{target.title}: {reason}"
             if target.key and _holds(needle, text):
                 entries.append((target.key, text))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from textual.content import Content
 
 from tui.screens.menu import MenuScreen
-from tui.views import NOT_IN_THIS_VERSION, VIEWS
+from tui.views import VIEWS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +23,7 @@ def views_menu(availability: Mapping[str, str], current: str) -> MenuScreen:
     lines: list[tuple[str, Content]] = []
     dim = set()
     for view in VIEWS:
-        reason = availability.get(view.name, "ok") if view.screen else NOT_IN_THIS_VERSION
+        reason = availability.get(view.name, "ok")
         fed = reason == "ok"
         if not fed:
             dim.add(view.name)

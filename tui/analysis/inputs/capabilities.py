@@ -32,7 +32,7 @@ from tui.analysis.inputs.source_lines import no_text
 from tui.analysis.inputs.vendors import amd_sessions
 from tui.analysis.iterations.tables import sources
 from tui.analysis.kinds import kind_by_name
-from tui.views import NOT_IN_THIS_VERSION, VIEWS
+from tui.views import VIEWS
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
@@ -66,10 +66,7 @@ _FED_BY_OPS: Final = frozenset({"op-types", "group-ops", "ops-and-kernels"})
 
 
 def views(profile: Profile) -> dict[str, str]:
-    """For every view of the program ``ok``, or why it cannot be shown and what to record.
-
-    A view that this version has no screen for says so, and says as well what the input lacks for it.
-    """
+    """For every view of the program ``ok``, or why it cannot be shown and what to record."""
     lacks = {need: need for need in missing(profile)}
     if profile["activities"].height:
         # A GPU whose name is not known has its utilisation all the same; the dashboard still asks for the name.
@@ -77,22 +74,18 @@ def views(profile: Profile) -> dict[str, str]:
     if sources(profile):
         # A run in which nothing repeats is one iteration: shown as that, though the dashboard asks for more.
         lacks.pop(ITERATIONS, None)
-    # Rules on API calls, and what the recording tool itself found, need no GPU work.
-    other_answers = not {API_WORK, TOOL_REPORT} <= lacks.keys()
+    fed = set(_FED_BY_OPS) if profile["ops"].height else set()
+    if profile["memory_events"].height:
+        fed.add("memory")
+    if not {API_WORK, TOOL_REPORT} <= lacks.keys():
+        # Rules on API calls, and what the recording tool itself found, need no GPU work.
+        fed.add("expert-systems")
     answers = {}
     for view in VIEWS:
-        reasons = [] if view.screen else [NOT_IN_THIS_VERSION]
-        if view.name == "expert-systems" and other_answers:
-            answers[view.name] = OK
-            continue
-        fed = (view.name in _FED_BY_OPS and profile["ops"].height) or (
-            view.name == "memory" and profile["memory_events"].height
-        )
-        if not fed:
-            reasons += [lacks[need].missing for need in _VIEW_NEEDS.get(view.name, ()) if need in lacks][:1]
-        if view.name == "log" and reasons:
-            reasons = [no_text(profile)]
-        answers[view.name] = "; ".join(reasons) or OK
+        needs = () if view.name in fed else _VIEW_NEEDS.get(view.name, ())
+        answers[view.name] = next((lacks[need].missing for need in needs if need in lacks), OK)
+    if answers["log"] != OK:
+        answers["log"] = no_text(profile)
     return answers
 
 
