@@ -183,6 +183,34 @@ class Source:
         self.bytes_read += len(data)
         return data
 
+    @property
+    def status(self) -> os.stat_result | None:
+        """What the file was when it was opened; None of what is no file."""
+        return self._status
+
+    @property
+    def position(self) -> int | None:
+        """Where in the file the next bytes are read from.
+
+        None where its text does not lie in a file that others can open, too: it comes through a pipe, is compressed or
+        not UTF-8, or another file has its name now.
+        """
+        is_text = self.compression is None and self.encoding == "utf-8" and not self._pushed_back
+        if self._status is None or not is_text or self.name == STANDARD_INPUT or self._is_replaced(self._status):
+            return None
+        return self._begin_at + self.bytes_read
+
+    def read_at(self, begin: int, end: int) -> bytes:
+        """The bytes between two places of a file that has a `position`, which stays as it is; fewer at its end."""
+        assert self._fd is not None
+        return os.pread(self._fd, end - begin, begin)
+
+    def go_to(self, position: int) -> None:
+        """Read on from another place of a file that has a `position`."""
+        assert self._fd is not None
+        os.lseek(self._fd, position, os.SEEK_SET)
+        self.bytes_read = position - self._begin_at
+
     def text(self) -> StoredText:
         """The lines of the input, as far as `blocks` has come."""
         return self._text

@@ -75,7 +75,7 @@ def _plain(frame: pl.DataFrame) -> pl.DataFrame:
 def tiny_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tui.loaders.chrome.reader, "_SMALL_BLOCK", 60)
     monkeypatch.setattr(tui.loaders.chrome.stream, "_LAST", 1)
-    monkeypatch.setattr(tui.loaders.chrome.stream, "_SEAM", 64)
+    monkeypatch.setattr(tui.loaders.chrome.stream, "SEAM", 64)
 
 
 layouts = st.sampled_from(["bare", "indented", "lines", "compact"])

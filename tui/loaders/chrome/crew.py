@@ -14,10 +14,11 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final
 
 from tui.loaders.chrome.decoding import Decoder
-from tui.loaders.chrome.worker import SIZE_BYTES
+from tui.loaders.chrome.worker import RANGE, SIZE_BYTES, TEXT
 
 if TYPE_CHECKING:
     from tui.loaders.chrome.pieces import Piece
+    from tui.loaders.chrome.ranges import Range
     from tui.loaders.chrome.trace import Arg
 
 _ROOT: Final = Path(__file__).parents[3]
@@ -59,8 +60,8 @@ class Worker:
         os.set_blocking(self._into, False)
         self._greeting: bytes | None = pickle.dumps(tuple(args))
 
-    def decode(self, data: bytes) -> Piece | None:
-        """As `Decoder.decode`.
+    def decode(self, data: bytes | Range) -> Piece | None:
+        """As `Decoder.decode`, of a text or of a part of a file.
 
         Raises:
             WorkerLostError: It is of no use any longer.
@@ -69,9 +70,10 @@ class Worker:
             if self._greeting is not None:
                 self._send(self._greeting)
                 self._greeting = None
-            self._send(data)
+            kind, content = (TEXT, data) if isinstance(data, bytes) else (RANGE, pickle.dumps(data))
+            self._send(content, kind)
             answer = self._receive(
-                int.from_bytes(self._receive(SIZE_BYTES), "little"), at_most=64 * len(data) + (1 << 20)
+                int.from_bytes(self._receive(SIZE_BYTES), "little"), at_most=64 * _size(data) + (1 << 20)
             )
             piece: Piece | None = pickle.loads(answer)
         except (OSError, EOFError, ValueError, LookupError, pickle.UnpicklingError) as error:
@@ -95,8 +97,8 @@ class Worker:
             assert stream is not None
             stream.close()
 
-    def _send(self, data: bytes) -> None:
-        left = memoryview(len(data).to_bytes(SIZE_BYTES, "little") + data[: _PIPE_PIECE - SIZE_BYTES])
+    def _send(self, data: bytes, kind: bytes = b"") -> None:
+        left = memoryview(kind + len(data).to_bytes(SIZE_BYTES, "little") + data[: _PIPE_PIECE - SIZE_BYTES])
         rest = memoryview(data)[_PIPE_PIECE - SIZE_BYTES :]
         while left or rest:
             if not left:
@@ -123,6 +125,10 @@ class Worker:
             raise EOFError("no answer")
 
 
+def _size(data: bytes | Range) -> int:
+    return len(data) if isinstance(data, bytes) else data.end - data.begin
+
+
 class Crew:
     """Several workers. What one of them leaves undone is done here."""
 
@@ -147,21 +153,27 @@ class Crew:
             self.workers.append(worker)
             self._free.put(worker)
 
-    def decode(self, data: bytes) -> Future[Piece | None]:
-        """What `Decoder.decode` makes of a text, later."""
+    def decode(self, data: bytes | Range) -> Future[Piece | None]:
+        """What `Decoder.decode` makes of a text or of a part of a file, later."""
         return self._threads.submit(self._decode, data)
 
-    def _decode(self, data: bytes) -> Piece | None:
+    def _decode(self, data: bytes | Range) -> Piece | None:
         try:
             worker = self._free.get_nowait()
         except Empty:
-            return Decoder(self._args).decode(data)
+            return self._decoded_here(data)
         try:
             piece = worker.decode(data)
         except WorkerLostError:
-            return Decoder(self._args).decode(data)
+            return self._decoded_here(data)
         self._free.put(worker)
         return piece
+
+    def _decoded_here(self, data: bytes | Range) -> Piece | None:
+        try:
+            return Decoder(self._args).decode(data if isinstance(data, bytes) else data.read())
+        except OSError:  # the file is another one now
+            return None
 
     def close(self) -> None:
         """End all processes and threads, whatever they are doing."""

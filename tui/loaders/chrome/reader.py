@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from tui.loaders.base import keep_going
+from tui.loaders.chrome.blocks import Block, Blocks
 from tui.loaders.chrome.crew import Crew
 from tui.loaders.chrome.decoding import Decoder
 from tui.loaders.chrome.document import looks_like_trace, members
@@ -147,23 +148,24 @@ class _Reading:
 
     def _list(self, stream: Stream, *, may_be_open: bool) -> bool:
         """Read a list of events; whether it was closed, so that something may follow it."""
+        blocks = Blocks(stream, self._source, _SMALL_BLOCK)
         crew: Crew | None = None
-        blocks = stream.blocks(lambda: _SMALL_BLOCK if crew is None else _BLOCK)
-        waiting: deque[tuple[bytes, bool, Future[Piece | None] | None]] = deque()
+        waiting: deque[tuple[Block, Future[Piece | None] | None]] = deque()
         try:
             while self._source.keep_going(self._assembly.rows):
                 if crew is None and self._given == _BLOCKS_HERE and self._make_crew is not None:
                     crew = self._make_crew(self._args, _workers())
-                while len(waiting) < (1 if crew is None else crew.size + 2) and (block := next(blocks, None)):
+                    blocks.are_for_others(_BLOCK)
+                while len(waiting) < (1 if crew is None else crew.size + 2) and (block := blocks.next()):
                     self._given += 1
-                    data, is_last = block
-                    waiting.append((data, is_last, None if crew is None or is_last else crew.decode(data)))
+                    waiting.append((block, None if crew is None or block.is_last else crew.decode(block.content)))
                 if not waiting:
                     break
-                data, is_last, piece = waiting.popleft()
-                rest = self._take(data, is_last, piece)
+                block, piece = waiting.popleft()
+                rest = self._take(block, piece)
                 if rest is not None:
-                    stream.push_back(b"".join([rest, *(block for block, *_ in waiting)]))
+                    blocks.come_from_stream()
+                    stream.push_back(b"".join([rest, *(self._text(block) for block, _ in waiting)]))
                     return True
         finally:
             if crew is not None:
@@ -172,19 +174,23 @@ class _Reading:
             self._note_end(sum(map(len, self._carried)), may_be_open=may_be_open)
         return False
 
-    def _take(self, data: bytes, is_last: bool, decoding: Future[Piece | None] | None) -> bytes | None:
+    def _text(self, block: Block) -> bytes:
+        content = block.content
+        return content if isinstance(content, bytes) else self._source.read_at(content.begin, content.end)
+
+    def _take(self, block: Block, decoding: Future[Piece | None] | None) -> bytes | None:
         """Add the events of the next block; the text behind the list where it ends in there, else None."""
-        if not self._carried and not is_last:
-            piece = self._decoded(data) if decoding is None else self._awaited(decoding)
+        if not self._carried and not block.is_last:
+            piece = self._decoded(self._text(block)) if decoding is None else self._awaited(decoding)
             # That it could be decoded proves that it ends after an event: the next one begins where it should.
             if piece is not None:
                 self._add(piece, piece.newlines)
                 return None
-        self._carried.append(data)
-        if not is_last and sum(map(len, self._carried)) < self._enough:
+        self._carried.append(self._text(block))
+        if not block.is_last and sum(map(len, self._carried)) < self._enough:
             return None
         with _no_collection():
-            return self._scanned(b"".join(self._carried), is_last)
+            return self._scanned(b"".join(self._carried), block.is_last)
 
     def _scanned(self, data: bytes, is_last: bool) -> bytes | None:
         text = data.decode("utf-8", "surrogateescape")

@@ -9,7 +9,7 @@ from typing import Final
 from tui.loaders.chrome.document import BARE_LIST, LIST, LONGEST_BESIDE, members
 from tui.loaders.chrome.scanning import BOUNDARY_IN_BYTES
 
-_SEAM: Final = 4096
+SEAM: Final = 4096
 """Bytes; nothing that is looked for is longer."""
 _TRIES: Final = 8
 """Places that look like the beginning of the list of events."""
@@ -30,6 +30,12 @@ class Stream:
         """Give out this text first, again."""
         self._text = bytearray(data) + self._text
         self.is_at_end = False
+
+    def forget(self) -> int:
+        """Give out no more of what has been read; how many bytes that was."""
+        size = len(self._text)
+        self._text.clear()
+        return size
 
     def _more(self) -> bool:
         chunk = next(self._chunks, None)
@@ -56,10 +62,10 @@ class Stream:
             end = None if may_be_bare and not self._text.strip() else self._opening(seen)
             if end is not None:
                 return self._given(end), True
-            seen = max(0, len(self._text) - _SEAM)
-            if len(self._text) > LONGEST_BESIDE + _SEAM:
+            seen = max(0, len(self._text) - SEAM)
+            if len(self._text) > LONGEST_BESIDE + SEAM:
                 dropped = True
-                del self._text[: len(self._text) - _SEAM]
+                del self._text[: len(self._text) - SEAM]
                 seen = 0
             if not self._more():
                 self.is_at_end = True
@@ -86,14 +92,14 @@ class Stream:
                 pass
             if len(self._text) < wanted:
                 break
-            found = BOUNDARY_IN_BYTES.search(self._text, max(seen, wanted - _SEAM))
+            found = BOUNDARY_IN_BYTES.search(self._text, max(seen, wanted - SEAM))
             end = None if found is None else found.end()
             del found  # it holds the text fast
             if end is not None:
                 yield self._given(end), False
                 seen = 0
                 continue
-            seen = max(seen, len(self._text) - _SEAM)
+            seen = max(seen, len(self._text) - SEAM)
             if not self._more():
                 break
         yield from self._last_blocks()

@@ -1,7 +1,8 @@
 """A process that decodes events for another one: ``python -m tui.loaders.chrome.worker``.
 
 It reads frames from standard input, each its size in eight bytes and so many bytes: first the wanted arguments, then
-texts of events. For each text it answers with a frame that holds the pickled `Piece`, or None.
+texts of events after a byte `TEXT`, or pickled `Range`s of a file that holds them after a byte `RANGE`. For each it
+answers with a frame that holds the pickled `Piece`, or None.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import BinaryIO, Final
 from tui.loaders.chrome.decoding import Decoder
 
 SIZE_BYTES: Final = 8
+TEXT, RANGE = b"T", b"R"
 _NICENESS: Final = 5
 """The screen comes first."""
 
@@ -30,9 +32,10 @@ def main() -> None:
     if settings is None:
         return
     decoder = Decoder(pickle.loads(settings))
-    while (data := _frame(asked)) is not None:
-        answer = pickle.dumps(decoder.decode(data), pickle.HIGHEST_PROTOCOL)
-        del data
+    while (kind := asked.read(1)) and (data := _frame(asked)) is not None:
+        text = pickle.loads(data).read() if kind == RANGE else data
+        answer = pickle.dumps(decoder.decode(text), pickle.HIGHEST_PROTOCOL)
+        del data, text
         answers.write(len(answer).to_bytes(SIZE_BYTES, "little"))
         answers.write(answer)
         answers.flush()

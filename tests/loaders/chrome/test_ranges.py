@@ -1,0 +1,104 @@
+"""A plain file of which workers read their own parts: they change nothing but the time."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import tui.loaders.chrome.blocks
+import tui.loaders.chrome.reader
+from tests.loaders.chrome.documents import ARGS, kernel, read
+from tests.loaders.chrome.test_round_trip import assert_same
+from tui.loaders.chrome.crew import Crew
+from tui.loaders.chrome.ranges import Range, Ranges
+from tui.loaders.chrome.reader import read_trace
+from tui.loaders.source import Source
+
+if TYPE_CHECKING:
+    from tui.loaders.chrome.trace import Trace
+
+EVENTS = [kernel(name=f"kernel {n % 7}", ts=10 + n, args={"correlation": n}) for n in range(3000)]
+DOCUMENT = json.dumps({"traceEvents": EVENTS, "traceName": "x"}, indent=1)
+
+
+@pytest.fixture(autouse=True)
+def given(monkeypatch: pytest.MonkeyPatch) -> list[Range]:
+    """All ranges that were given out."""
+    monkeypatch.setattr(tui.loaders.chrome.reader, "_SMALL_BLOCK", 1 << 12)
+    monkeypatch.setattr(tui.loaders.chrome.reader, "_BLOCK", 1 << 15)
+    ranges: list[Range] = []
+    next_range = Ranges.next
+
+    def watched(self: Ranges, size: int) -> Range | None:
+        found = next_range(self, size)
+        if found is not None:
+            ranges.append(found)
+        return found
+
+    monkeypatch.setattr(Ranges, "next", watched)
+    return ranges
+
+
+def read_file(path: Path, document: str, crew: partial[Crew] | type[Crew] = Crew) -> Trace:
+    path.write_text(document)
+    return read_trace(Source.open(str(path)), ARGS, make_crew=crew)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        DOCUMENT,
+        "\ufeff" + DOCUMENT,
+        DOCUMENT.replace('"correlation": 1500\n', '"correlation": inf\n'),
+        DOCUMENT[: len(DOCUMENT) // 2],
+        DOCUMENT.replace('"correlation": 1500\n   }\n  },', '"correlation": 1500\n   }\n  }], "further": ['),
+        DOCUMENT.replace("kernel 3", "k" * 50_000, 1),
+    ],
+    ids=["whole", "with a mark", "damaged", "cut", "closed early", "a long name"],
+)
+def test_the_trace_is_that_of_a_pipe(document: str, tmp_path: Path, given: list[Range]) -> None:
+    trace, expected = read_file(tmp_path / "trace.json", document), read(document)
+    assert_same(trace, expected)
+    assert (list(trace.notes), trace.partial) == (list(expected.notes), expected.partial)
+    assert trace.metadata == expected.metadata
+    assert len(given) > 2
+    assert all(before.end == after.begin for before, after in itertools.pairwise(given))
+
+
+def test_workers_that_fail_are_done_without(tmp_path: Path, given: list[Range]) -> None:
+    trace = read_file(tmp_path / "trace.json", DOCUMENT, partial(Crew, command=("/bin/false",)))
+    assert trace.complete["correlation"].to_list() == list(range(3000))
+    assert given
+
+
+@pytest.mark.parametrize("happens", ["replaced", "removed"])
+def test_a_file_that_is_another_one_meanwhile_is_read_as_it_was(
+    happens: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: list[Range]
+) -> None:
+    path = tmp_path / "trace.json"
+    are_for_others = tui.loaders.chrome.blocks.Blocks.are_for_others
+
+    def changed(self: tui.loaders.chrome.blocks.Blocks, size: int) -> None:
+        are_for_others(self, size)
+        path.unlink()
+        if happens == "replaced":
+            path.write_text("[" + "{}," * 100_000 + "]")
+
+    monkeypatch.setattr(tui.loaders.chrome.blocks.Blocks, "are_for_others", changed)
+    trace = read_file(path, DOCUMENT)
+    assert trace.complete["correlation"].to_list() == list(range(3000))
+    assert given
+
+
+def test_another_file_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    path.write_text("0123456789")
+    status = path.stat()
+    assert Range(str(path), status.st_dev, status.st_ino, 2, 5).read() == b"234"
+    with pytest.raises(FileNotFoundError):
+        Range(str(path), status.st_dev, status.st_ino + 1, 2, 5).read()
