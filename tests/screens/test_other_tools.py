@@ -24,9 +24,7 @@ SCREENS: Final = {
     "range-instances": (training, ": r a n g e s enter j j enter"),
     "gpus": (training, "8"),
     "launch": (training, ": k e r n e l s enter enter enter"),
-    "dashboard-ranks": (training, ""),
     "sessions-of-ranks": (training, "S"),
-    "dashboard-dlprof": (dlprof, ""),
     "tool-report": (dlprof, ": t o o l - r e p o r t enter"),
     "graph": (dlprof, ": k e r n e l s enter j enter enter"),
 }

@@ -17,9 +17,6 @@ CAFFE, TRAINING, RUNS = "caffe_conv1.nvprof.log", "resnet50_training.nvprof.log"
 REPORT, PALEO, METRICS = "cnn_report_wrapped.md", "paleo_vgg16.txt", "metrics_and_events.nvprof.log"
 
 SCREENS: Final = {
-    "dashboard-training": (TRAINING, ""),
-    "dashboard-four-runs": (RUNS, ""),
-    "dashboard-layers": (PALEO, ""),
     "ops-and-kernels": (TRAINING, "4"),
     "kernels-of-an-op": (TRAINING, "4 enter"),
     "launch-config": (CAFFE, "4 enter enter enter"),
@@ -45,7 +42,7 @@ async def test_screen(state: str, size: tuple[int, int], snapshot: SnapshotAsser
     sample, keys = SCREENS[state]
     async with opened(sample, size=size) as pilot:
         await press(pilot, *(KEYS.get(key, key) for key in keys.split()))
-        assert_screen(pilot.app, snapshot, svg=size == (120, 40) and state in ("dashboard-training", "launch-config"))
+        assert_screen(pilot.app, snapshot, svg=size == (120, 40) and state == "launch-config")
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -66,5 +66,6 @@ def _guidance(gravest: pl.DataFrame, numbers: Mapping[str, int]) -> str:
         first = gravest.row(0, named=True)
         return f"Begin with {first['rule'] or first['tool']}: {first['recommendation'] or first['problem']}"
     if clean:
-        return f"{count(clean)} rules found nothing; {count(untold)} cannot be told from this input."
+        found_nothing = f"{count(clean)} rule{'s' if clean != 1 else ''} found nothing"
+        return f"{found_nothing}; {count(untold)} cannot be told from this input."
     return "No rule can be told from this input." if untold else ""

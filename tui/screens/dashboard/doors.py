@@ -64,9 +64,9 @@ def door_of_fact(fact: Fact) -> Door:
         case "api_ns" | "api_calls":
             return Door("api-calls")
         case "tc_efficiency_pct" | "tc_share_pct":
-            return Door("kernels", f"{KERNELS_ONLY} uses_tensor_core=yes")
+            return door_of_tensor_cores("yes" if fact.value else "no")
         case "tc_unknown_pct":
-            return Door("kernels", f"{KERNELS_ONLY} uses_tensor_core=?")
+            return door_of_tensor_cores("?")
         case "kernel_ns" | "launches" | "kernels":
             return Door("kernels", "kind=kernel")
         case "busy_pct" | "busy_ns" | "idle_ns" | "span_ns":
@@ -77,6 +77,11 @@ def door_of_fact(fact: Fact) -> Door:
             return Door("iterations")
         case _:
             return Door("kernels")
+
+
+def door_of_tensor_cores(answer: str) -> Door:
+    """To the kernels that use tensor cores (yes), do not (no), or of which that is unknown (?)."""
+    return Door("kernels", f"{KERNELS_ONLY} uses_tensor_core={answer}")
 
 
 def door_of_finding(row: Row) -> Door:
@@ -94,11 +99,11 @@ def door_of_category(category: str, *, with_api: bool, with_ops: bool) -> Door |
     """
     match category:
         case Category.TENSOR_CORES:
-            return Door("kernels", f"{KERNELS_ONLY} uses_tensor_core=yes")
+            return door_of_tensor_cores("yes")
         case Category.OTHER_KERNELS:
-            return Door("kernels", f"{KERNELS_ONLY} uses_tensor_core=no")
+            return door_of_tensor_cores("no")
         case Category.UNKNOWN_KERNELS:
-            return Door("kernels", f"{KERNELS_ONLY} uses_tensor_core=?")
+            return door_of_tensor_cores("?")
         case Category.MEMORY:
             return Door("kernels", MEMORY_ONLY)
         case Category.CPU if with_ops:
@@ -110,17 +115,10 @@ def door_of_category(category: str, *, with_api: bool, with_ops: bool) -> Door |
 
 def door_of_use(use: str) -> Door:
     """To the GPU work of a use."""
-    return Door(
-        "kernels",
-        {
-            Use.TENSOR_CORES: f"{KERNELS_ONLY} uses_tensor_core=yes",
-            Use.OTHER_KERNELS: f"{KERNELS_ONLY} uses_tensor_core=no",
-            Use.UNKNOWN_KERNELS: f"{KERNELS_ONLY} uses_tensor_core=?",
-            Use.MEMCPY: "kind=memcpy",
-            Use.MEMSET: "kind=memset",
-            Use.UNIFIED_MEMORY: "kind=um",
-        }[Use(use)],
-    )
+    kinds = {Use.MEMCPY: "memcpy", Use.MEMSET: "memset", Use.UNIFIED_MEMORY: "um"}
+    if (kind := kinds.get(Use(use))) is not None:
+        return Door("kernels", f"kind={kind}")
+    return door_of_tensor_cores({Use.TENSOR_CORES: "yes", Use.OTHER_KERNELS: "no"}.get(Use(use), "?"))
 
 
 def door_of_op(row: Row) -> Door:

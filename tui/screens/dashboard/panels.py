@@ -122,7 +122,7 @@ class ChartPanel(Panel):
         self.bars.show([entry.row for entry in self.entries])
         if self._stack is not None:
             self._stack.show([entry.values.get("total_ns") or 0 for entry in self.entries])
-            self._stack.display = bool(self.entries)
+            self._stack.display = any("total_ns" in entry.values for entry in self.entries)
         self.annotate(note)
         self.display = bool(self.entries)
 

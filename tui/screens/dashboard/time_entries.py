@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 SIGNS: Final = {"error": "!!", "warning": "!", "info": "i"}
 """How grave a finding is, where there is no room for words; what has no severity is the tool's."""
 TOOLS_OWN: Final = ">"
+FEW: Final = 2
+"""So many kinds of use that cannot be told are named beside the title; of more, their number."""
 
 
 def finding_entries(advice: Advice, *, several: bool, ascii_only: bool) -> list[Entry]:
@@ -78,7 +80,8 @@ def wall_note(rows: pl.DataFrame, *, ascii_only: bool) -> str:
         return ""
     untold = rows.filter(rows["time_ns"].is_null())["category"].to_list()
     whole = f"of {duration(rows['wall_ns'][0], ascii_only=ascii_only)}"
-    return f"{whole}; not told: {', '.join(untold)}" if untold else whole
+    names = ", ".join(untold) if len(untold) <= FEW else f"{len(untold)} kinds"
+    return f"{whole}; not told: {names}" if untold else whole
 
 
 def wall_of_sessions(rows: pl.DataFrame, *, ascii_only: bool) -> list[Entry]:
@@ -213,7 +216,7 @@ def gap_entries(rows: pl.DataFrame, *, several: bool, ascii_only: bool) -> list[
         Entry(
             BarRow(
                 f"{row['session']} {row['activity']}",
-                f"{_place(row) if several else ''}{row['host'] or ''}{arrow}{_work(row['after'])}",
+                f"{_place(row) if several else ''}{row['host'] or ''}{arrow}{_work(row['after'])}".strip(),
                 fraction(row["duration_ns"], most),
                 duration(row["duration_ns"], ascii_only=ascii_only),
                 row["span_pct"],

@@ -8,12 +8,12 @@ from tui.analysis.dashboard import ORDERS, REST, top
 from tui.analysis.ops.rules import UNKNOWN
 from tui.fmt import count, duration, rate, size
 from tui.screens.dashboard.doors import (
-    KERNELS_ONLY,
     Door,
     door_of_copies,
     door_of_group,
     door_of_name,
     door_of_op,
+    door_of_tensor_cores,
     door_of_use,
 )
 from tui.screens.dashboard.panels import Entry, aligned, fraction
@@ -150,9 +150,7 @@ def tensor_core_entries(board: Dashboard, *, ascii_only: bool) -> list[Entry]:
     return [
         Entry(
             BarRow(name, label, value / 100, figure, value),
-            Door("kernels", f"{KERNELS_ONLY} uses_tensor_core={'?' if name == 'tc_unknown_pct' else 'yes'}")
-            if part
-            else None,
+            door_of_tensor_cores("?" if name == "tc_unknown_pct" else "yes" if part else "no"),
             {"total_ns": part, "why": facts[name].source},
             name,
         )
@@ -164,7 +162,7 @@ def tensor_core_note(board: Dashboard) -> str:
     """Why there is nothing to tell; else what the figures are shares of."""
     if board.tensor_cores.reason:
         return board.tensor_cores.reason
-    return "time in them: of work that could, of all kernels"
+    return "of work that could; of all kernels"
 
 
 def copy_entries(board: Dashboard, *, ascii_only: bool) -> list[Entry]:
