@@ -66,10 +66,12 @@ def open_profiles(
 
 def _check(profile: Profile) -> None:
     """Find out now, not in a view, whether the user's rules and GPU can be used."""
+    from tui.analysis.gpu_time.host_phases import phase_rules
     from tui.analysis.inputs.devices import device_facts
     from tui.analysis.ops.rules import op_rules
     from tui.analysis.tensor_cores.rules import tensor_core_rules
 
     op_rules()
+    phase_rules()
     tensor_core_rules()
     device_facts(profile)

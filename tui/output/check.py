@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import json
-import re
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote
 
 import polars as pl
 
-from tui import __version__
 from tui.analysis.expert.findings import OURS, findings
 from tui.analysis.expert.model import Severity, State
-from tui.analysis.expert.registry import RULES
 from tui.analysis.expert.view import counts, expert_rows
+from tui.analysis.iterations.aggregation import words
 from tui.fmt import duration
 from tui.output.export import json_line, markdown_table
-from tui.text import plain
+from tui.output.sarif import sarif
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from tui.model.profile import Profile
     from tui.output.report import Style
 
@@ -29,9 +23,7 @@ FORMATS: Final = ("text", "json", "markdown", "sarif")
 SEVERITIES: Final = tuple(reversed([severity.value for severity in Severity]))
 """What a build can fail on, the least first."""
 
-_LEVELS: Final[Mapping[str | None, str]] = {"error": "error", "warning": "warning", "info": "note", None: "note"}
 _JSON_COLUMNS: Final = ("numbers", "thresholds", "evidence")
-SARIF_SCHEMA: Final = "https://json.schemastore.org/sarif-2.1.0.json"
 INDENT: Final = 9
 
 
@@ -46,6 +38,7 @@ class Check:
     def __init__(self, profile: Profile, *, gpu: str | None = None) -> None:
         self._profile = profile
         self.findings = findings(profile, gpu=gpu)
+        self._of = f" of {words(profile)}" if words(profile) else ""
         self._found = self.findings.filter(pl.col("state") == State.FOUND.value)
 
     def reaches(self, severity: str) -> bool:
@@ -57,7 +50,7 @@ class Check:
 
     def as_text(self, style: Style) -> str:
         """Findings with what to do, then what could not be told and why, then the clean rules by their ids."""
-        lines = [style.heading(f"Findings ({self._summary()})"), ""]
+        lines = [style.heading(f"Findings{self._of} ({self._summary()})"), ""]
         several = self._profile["sessions"].height > 1
         for row in self._found.iter_rows(named=True):
             lines += self._finding_lines(row, style, several=several)
@@ -100,7 +93,7 @@ class Check:
             ]
             for row in self._found.iter_rows(named=True)
         ]
-        text = f"## Findings ({self._summary()})\n\n"
+        text = f"## Findings{self._of} ({self._summary()})\n\n"
         headings = ["Severity", "Rule", "Session", "Problem", "Recommendation", "Cost"]
         text += markdown_table(headings, found, [False, False, True, False, False, True]) if found else "none\n"
         untold = expert_rows(self.findings).filter(pl.col("state") == State.CANNOT_TELL.value)
@@ -130,6 +123,8 @@ class Check:
         content: dict[str, Any] = {"view": "findings", "sources": list(self._profile.sources)}
         if self._profile.partial:
             content["partial"] = self._profile.partial
+        if words(self._profile):
+            content["aggregation"] = words(self._profile)
         content["counts"] = dict(counts(self.findings))
         content["findings"] = [
             {name: json.loads(value) if name in _JSON_COLUMNS and value else value for name, value in row.items()}
@@ -138,92 +133,5 @@ class Check:
         return json_line(content)
 
     def as_sarif(self) -> str:
-        """SARIF 2.1.0: findings are results, what could not be told are notifications of the run."""
-        index = {rule.id: number for number, rule in enumerate(RULES)}
-        driver = {
-            "name": OURS,
-            "version": __version__,
-            "rules": [
-                {
-                    "id": rule.id,
-                    "name": rule.name,
-                    "shortDescription": {"text": rule.title},
-                    "defaultConfiguration": {"level": _LEVELS[rule.severity.value]},
-                    "properties": {"tags": [rule.family.value]},
-                    **({"helpUri": rule.link} if rule.link else {}),
-                }
-                for rule in RULES
-            ],
-        }
-        untold = self.findings.filter(pl.col("state") == State.CANNOT_TELL.value)
-        run = {
-            "tool": {"driver": driver},
-            "results": [self._result(row, index) for row in self._found.iter_rows(named=True)],
-            "invocations": [
-                {
-                    "executionSuccessful": True,
-                    "toolExecutionNotifications": [
-                        {
-                            "descriptor": {"id": row["rule"]},
-                            "level": "note",
-                            "message": {"text": _sarif_text(f"{row['rule']} cannot tell: {row['reason']}")},
-                        }
-                        for row in untold.iter_rows(named=True)
-                    ],
-                }
-            ],
-        }
-        return json_line({"$schema": SARIF_SCHEMA, "version": "2.1.0", "runs": [run]})
-
-    def _result(self, row: dict[str, Any], index: Mapping[str, int]) -> dict[str, Any]:
-        # What a tool says itself has no rule of ours.
-        rule = row["rule"] or f"{row['tool']}-finding"
-        source, first_line = self._place(row["session"])
-        text = " ".join(filter(None, (row["problem"], row["recommendation"])))
-        properties = {"cost_ns": row["cost_ns"], "cost_basis": row["cost_basis"], "session": row["session"]}
-        result: dict[str, Any] = {
-            "ruleId": rule,
-            "level": _LEVELS[row["severity"]],
-            "message": {"text": _sarif_text(text)},
-            "locations": [
-                {
-                    "physicalLocation": {
-                        "artifactLocation": {"uri": _uri(source)},
-                        # Hosts want a line: where none is known, that of the session, else the first.
-                        "region": {"startLine": max(1, row["line"] or first_line or 1)},
-                    }
-                }
-            ],
-            "partialFingerprints": {"proftui/v1": f"{rule}:{row['session']}:{row['filter'] or ''}"[:500]},
-            "properties": {name: value for name, value in properties.items() if value is not None},
-        }
-        if row["numbers"]:
-            result["properties"]["numbers"] = json.loads(row["numbers"])
-        if rule in index:
-            result["ruleIndex"] = index[rule]
-        return result
-
-    def _place(self, session: int | None) -> tuple[str, int | None]:
-        """The file of a session and its first line there."""
-        rows = self._profile["sessions"].filter(pl.col("session") == session) if session is not None else None
-        if rows is None or rows.is_empty():
-            return self._profile.sources[0], None
-        return rows["source"][0] or self._profile.sources[0], rows["first_line"][0]
-
-
-def _uri(source: str) -> str:
-    """A path as SARIF has it: relative ones as they are, absolute ones with ``file://``."""
-    if source == "-":
-        return "stdin"
-    path = PurePath(source)
-    return path.as_uri() if path.is_absolute() else quote(path.as_posix())
-
-
-def _sarif_text(text: str) -> str:
-    """Text in which nothing is a placeholder or a link, and nothing is a control character.
-
-    >>> _sarif_text("{0} [a](b) [CUDA memcpy HtoD]")
-    '{{0}} [a] (b) [CUDA memcpy HtoD]'
-    """
-    braces = plain(text).replace("{", "{{").replace("}", "}}")
-    return re.sub(r"\]\(", "] (", braces)
+        """SARIF 2.1.0, for code hosts."""
+        return json_line(sarif(self._profile, self.findings))

@@ -91,11 +91,15 @@ def _thresholds(row: Mapping[str, Any]) -> list[Line]:
 def _evidence(evidence: str | None) -> list[Line]:
     lines: list[Line] = []
     for number, row in enumerate(json.loads(evidence or "[]"), 1):
-        named = [clip_middle(short_name(str(row[key])), NAME_SHOWN) for key in ("name", "next") if row.get(key)]
+        named = [
+            f"{said}{clip_middle(short_name(str(row[key])), NAME_SHOWN)}"
+            for key, said in (("name", ""), ("after", "before "))
+            if row.get(key)
+        ]
         others = [
             f"{_label(key)} {written(key, value)}"
             for key, value in row.items()
-            if key not in ("name", "next") and value is not None
+            if key not in ("name", "after") and value is not None
         ]
         lines.append((str(number), "  ".join([*named, ", ".join(others)]), ""))
     return lines

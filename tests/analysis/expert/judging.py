@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 from tui.analysis.expert.case import Case
 from tui.analysis.expert.findings import sessions_of
 from tui.analysis.expert.limits import limits
 from tui.analysis.expert.registry import RULES
+from tui.model.aggregation import aggregation
+from tui.opening import open_profiles
+from tui.options import OpenOptions
 
 if TYPE_CHECKING:
     from tui.analysis.expert.model import Verdict
     from tui.model.profile import Profile
+
+
+@cache
+def as_shown(*paths: str, iterations: str | None = None, key: str | None = None) -> Profile:
+    """What the views show of files: as the program opens them."""
+    opened = open_profiles(
+        OpenOptions(paths=paths), lambda _: True, session=None, aggregation=aggregation(iterations, key)
+    )
+    assert opened.shown is not None, opened.errors
+    return opened.shown
+
 
 BY_ID = {rule.id: rule for rule in RULES}
 BUILDS_ON = {"A11": ("T2", "C2"), "C3": ("C2",), "P12": ("P5", "A9")}

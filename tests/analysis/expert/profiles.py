@@ -80,3 +80,11 @@ HEALTHY: Final = with_calls(
     ranges=[step(n, n * 10_000 * US, 10_000 * US) for n in range(4)],
 )
 """A GPU that always has work, launched well ahead."""
+
+MIXED: Final = profile(
+    sessions=[SESSION, {**SESSION, "session": 1}],
+    devices=[A100],
+    activities=[moved(0, 30 * MS), run(30 * MS, 10 * MS), {**run(0, MS), "session": 1}],
+    tool_findings=[{"tool": "DLProf", "problem": "No DALI ops detected", "recommendation": "Consider DALI"}],
+)
+"""Copies in one session, a kernel in another, and a finding of the tool."""

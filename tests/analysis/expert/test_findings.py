@@ -2,59 +2,33 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.analysis.expert.profiles import A100, HEALTHY, MS, NCCL, SESSION, SUMMED, call, moved, run, step, traced
+from tests.analysis.expert.asking import found, of_rule
+from tests.analysis.expert.profiles import (
+    HEALTHY,
+    MIXED,
+    MS,
+    NCCL,
+    SESSION,
+    SUMMED,
+    call,
+    run,
+    step,
+    traced,
+)
 from tests.analysis.frames import profile
-from tests.corpus import oracle_file, recording_file
-from tui.analysis.expert import limits as thresholds
 from tui.analysis.expert.findings import FINDINGS, findings
 from tui.analysis.expert.registry import RULES
 from tui.analysis.expert.view import FOLDED, counts, expert_rows
-from tui.loaders.registry import load
-from tui.model.errors import ProftuiError
 from tui.query.parse import parse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
-
-    from tui.model.profile import Profile
-
-MIXED = profile(
-    sessions=[SESSION, {**SESSION, "session": 1}],
-    devices=[A100],
-    activities=[moved(0, 30 * MS), run(30 * MS, 10 * MS), {**run(0, MS), "session": 1}],
-    tool_findings=[{"tool": "DLProf", "problem": "No DALI ops detected", "recommendation": "Consider DALI"}],
-)
-
-
-def opened(*paths: str) -> Profile:
-    whole, errors = load(list(paths))
-    assert whole is not None
-    assert not errors
-    return whole
-
-
-def found(rows: pl.DataFrame, session: int | None = 0) -> dict[str, dict[str, Any]]:
-    """What was found in a session, by rule."""
-    own = rows.filter(pl.col("state") == "found", pl.col("session").eq_missing(pl.lit(session, pl.UInt32)))
-    return {row["rule"]: row for row in own.iter_rows(named=True)}
-
-
-def of_rule(rows: pl.DataFrame, rule: str, session: int = 0) -> dict[str, Any]:
-    return rows.filter(pl.col("rule") == rule, pl.col("session") == session).row(0, named=True)
-
-
-def figures(row: dict[str, Any]) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(row["numbers"])
-    return told
+    import pytest
 
 
 def test_every_rule_answers_once_for_each_session() -> None:
@@ -229,127 +203,6 @@ def test_a_rule_that_fails_costs_its_own_answer_alone(monkeypatch: pytest.Monkey
     rows = findings(traced(run(0, MS), run(5 * MS, MS)))
     assert of_rule(rows, "U1")["reason"] == "the rule failed on this profile (ZeroDivisionError): please report it"
     assert of_rule(rows, "Q3")["state"] == "clean"
-
-
-# --- thresholds -------------------------------------------------------------------------------------------------------
-
-
-def test_every_threshold_has_a_meaning_and_a_source() -> None:
-    shipped = thresholds.limits()
-    assert set(shipped.limits) == {rule.id for rule in RULES}
-    for limits in shipped.limits.values():
-        for limit in limits.values():
-            assert limit.says
-            assert limit.source
-
-
-def test_a_users_thresholds_stand_over_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "rules.toml"
-    path.write_text('[T1]\ncopy_pct = 80\nkernel_per_copy = 0.1\n[T2]\nseverity = "info"\n[T3]\nseverity = "off"\n')
-    monkeypatch.setattr(thresholds, "user_limits_path", lambda: path)
-    rows = findings(MIXED)
-    assert of_rule(rows, "T1")["state"] == "clean"
-    assert of_rule(rows, "T2")["severity"] == "info"
-    assert of_rule(rows, "T3")["reason"] == f"switched off in {path}"
-    copy_pct = json.loads(of_rule(rows, "T1")["thresholds"])[0]
-    assert (copy_pct["value"], copy_pct["source"]) == (80.0, f"set in {path}")
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("[U1", "not TOML"),
-        ("[Z9]\nx = 1", "there is no rule Z9"),
-        ("U1 = 3", "there is no rule U1"),
-        ("[U1]\nbusy = 1", "U1 has no threshold busy"),
-        ('[U1]\nbusy_pct = "much"', "U1: busy_pct is a number, not much"),
-        ("[U1]\nbusy_pct = nan", "U1: busy_pct is a number, not nan"),
-        ("[U1]\nbusy_pct = true", "U1: busy_pct is a number, not True"),
-        ('[U1]\nseverity = "grave"', "U1: severity is one of error, warning, info, off, not grave"),
-    ],
-)
-def test_a_users_file_that_cannot_be_used_is_named(text: str, message: str) -> None:
-    with pytest.raises(ProftuiError, match=r"mine\.toml") as error:
-        thresholds.with_users(thresholds.limits(), text, "mine.toml")
-    assert message in error.value.message
-
-
-# --- known answers ----------------------------------------------------------------------------------------------------
-
-
-def test_seed_000(corpus: Callable[[str], str]) -> None:
-    rows = findings(opened(corpus("seeds/000_eb78dec59201d654.txt")))
-    told = found(rows)
-    assert figures(of_rule(rows, "U1"))["busy_pct"] == pytest.approx(73.2, abs=0.05)
-    assert of_rule(rows, "U1")["state"] == "clean"
-    hole = figures(told["U2"])
-    assert hole["longest_ns"] == pytest.approx(263.8e6, abs=0.05e6)
-    assert hole["longest_pct"] == pytest.approx(26.5, abs=0.05)
-    assert figures(told["L1"])["low_time_pct"] == pytest.approx(95.1, abs=0.05)
-    evidence = {row["name"].split("<")[0]: row for row in json.loads(told["L1"]["evidence"])}
-    convolve = evidence["void cudnn::detail::precomputed_convolve_sgemm"] if (
-        "void cudnn::detail::precomputed_convolve_sgemm" in evidence
-    ) else next(row for name, row in evidence.items() if "precomputed" in name)  # fmt: skip
-    assert (convolve["occupancy_pct"], convolve["limiter"]) == (37.5, "registers and shared memory")
-    impossible = json.loads(told["Q1"]["evidence"])
-    assert [round(row["rate"] / 1e12, 1) for row in impossible if row["duration_ns"] == 1025] == [24.6]
-    assert "compute capability 3.5 has none" in of_rule(rows, "P1")["reason"]
-    assert of_rule(rows, "T6")["reason"].startswith("5 of 6 copies")
-    assert of_rule(rows, "L3")["state"] == "clean"
-
-
-def test_seed_002_spends_its_time_in_copies(corpus: Callable[[str], str]) -> None:
-    row = found(findings(opened(corpus("seeds/002_217dea74feb3b440.txt"))))["T1"]
-    assert figures(row)["copy_pct"] == pytest.approx(87.6, abs=0.05)
-    assert "`[CUDA memcpy HtoD]` takes 70.57% of GPU time: 1,678 copies, 4.5016 ms each" in row["problem"]
-
-
-def test_seed_003_is_start_up(corpus: Callable[[str], str]) -> None:
-    row = found(findings(opened(corpus("seeds/003_c168b99af706e402.txt"))))["A10"]
-    assert row["severity"] == "info"
-    assert figures(row)["api_pct"] == pytest.approx(46.0, abs=0.05)
-
-
-def test_tiny_kernels() -> None:
-    told = found(findings(opened(recording_file("tiny_kernels.pt.trace.json.gz"))))
-    assert {"A2", "A3", "U6", "U1", "P11"} <= set(told)
-    assert figures(told["A2"])["short"] == 6404
-    assert figures(told["A3"])["bound_pct"] == 100.0
-
-
-def test_a_straggler_is_named() -> None:
-    paths = [recording_file(f"ddp_rank{rank}.pt.trace.json.gz") for rank in range(2)]
-    row = found(findings(opened(*paths)), session=None)["C5"]
-    assert row["problem"].startswith("Rank 1 comes last to collectives in 4 of 4 iterations")
-
-
-def test_full_precision_leaves_tensor_cores_idle_and_mixed_does_not() -> None:
-    full, mixed = (findings(opened(recording_file(f"resnet50_{name}.pt.trace.json.gz"))) for name in ("fp32", "amp"))
-    assert found(full)["P2"]["severity"] == "info"
-    assert figures(found(full)["P2"])["efficiency_pct"] == pytest.approx(73.99, abs=0.05)
-    assert of_rule(mixed, "P2")["state"] == "clean"
-    assert of_rule(mixed, "P1")["state"] == "clean"
-
-
-def test_whole_graphs_hide_their_kernels() -> None:
-    rows = findings(opened(recording_file("gpt_cudagraph.nsys.sqlite.gz")))
-    assert figures(found(rows)["Q6"])["replays"] == 120
-    assert "--cuda-graph-trace=node" in of_rule(rows, "L1")["reason"]
-    assert "--cuda-graph-trace=node" in of_rule(rows, "P1")["reason"]
-
-
-@pytest.mark.parametrize("name", ["ddp", "gpt_cudagraph", "resnet50_amp"])
-def test_copies_of_pageable_memory_are_those_that_nsight_names(name: str) -> None:
-    with open(oracle_file(f"{name}.nsys-analyze.txt"), encoding="utf-8") as text:  # noqa: PTH123
-        lines = text.read().split("cuda_memcpy_async")[1].split("**")[0].splitlines()
-    rows = [line.split() for line in lines if "Pageable" in line]
-    named = {(int(row[1].replace(",", "")), int(row[0].replace(",", ""))) for row in rows}
-    told = findings(opened(recording_file(f"{name}.nsys.sqlite.gz")))
-    ours = told.filter(pl.col("rule") == "T7", pl.col("state") == "found")
-    total = sum(figures(row)["copies"] for row in ours.iter_rows(named=True))
-    assert total >= len(named)
-    longest = {row["duration_ns"] for found in ours["evidence"] for row in json.loads(found)}
-    assert {duration for _, duration in sorted(named, key=lambda pair: -pair[1])[:3]} <= longest
 
 
 def test_a_healthy_profile_is_clean() -> None:

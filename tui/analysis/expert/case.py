@@ -20,7 +20,7 @@ from tui.analysis.inputs.capabilities import missing
 from tui.analysis.inputs.devices import device_facts
 from tui.analysis.inputs.recording import Tool, tool_of
 from tui.analysis.iterations.cutting import NOT_REPEATED
-from tui.analysis.iterations.tables import iterations
+from tui.analysis.iterations.tables import iterations, sources
 from tui.analysis.launches.delays import launch_calls
 from tui.analysis.occupancy.theoretical import occupancy
 from tui.analysis.ops.tables import classified_kernels
@@ -196,9 +196,10 @@ class Case:
 
     @cached_property
     def launched(self) -> pl.DataFrame:
-        """Kernels and whole CUDA graphs whose times and launching call are known: name, duration_ns, call_ns.
+        """Kernels and whole CUDA graphs whose times and launching call are known.
 
-        ``call_ns`` is how long the call took, null where that is not known.
+        Columns: name, duration_ns, launch_ns, call_ns (how long the call took, null where that is not known),
+        launched_with (as in `tui.analysis.launches.delays.launch_calls`).
         """
         calls = launch_calls(self.profile)
         return (
@@ -207,7 +208,9 @@ class Case:
             .select(
                 "name",
                 "duration_ns",
+                launch_ns=calls["launch_ns"],
                 call_ns=calls["launch_end_ns"] - calls["launch_ns"],
+                launched_with=calls["launched_with"],
                 is_known=calls["launch_ns"].is_not_null() & pl.Series(self.is_kernel_timed),
             )
             .filter("is_known")
@@ -305,6 +308,14 @@ class Case:
             .join(facts, on=["session", "device"], how="left", nulls_equal=True, maintain_order="left")
             .with_columns((pl.col("grid_x").cast(pl.Int64) * pl.col("grid_y") * pl.col("grid_z")).alias("blocks"))
         )
+
+    @cached_property
+    def iterations_are(self) -> str:
+        """Where iterations are from, in words, where they are not recorded."""
+        told = set(sources(self.profile).values())
+        if "key" in told:
+            return f"those that end with {self.profile.aggregation.key}"
+        return "found, not recorded" if "found" in told else ""
 
     # --- iterations --------------------------------------------------------------------------------------------------
 

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
 from tui.analysis.expert import limits as thresholds
+from tui.analysis.expert import needs
 from tui.analysis.expert.case import Case
 from tui.analysis.expert.model import EVIDENCE_ROWS, CannotTell, Clean, Found, Severity, State, Verdict
 from tui.analysis.expert.registry import RULES
 from tui.analysis.memo import once_per_profile
 from tui.model.errors import ProftuiError
-from tui.model.profile import Profile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from tui.analysis.expert.limits import Limits
     from tui.analysis.expert.model import Rule
+    from tui.model.profile import Profile
 
 OURS: Final = "proftui"
 """The ``tool`` of findings of our own."""
@@ -59,6 +61,8 @@ _FRAMES: Final = (
     "api_calls",
     "ops",
     "ranges",
+    "memory_events",
+    "metrics",
     "summary",
     "tool_figures",
     "tool_findings",
@@ -132,7 +136,8 @@ def sessions_of(profile: Profile) -> Iterator[tuple[int, Profile]]:
             name: parts[name][(number,)] if (number,) in parts[name] else data.clear()
             for name, data in profile.frames.items()
         }
-        yield number, Profile(frames, profile.sources, profile.texts, profile.partial)
+        steps = None if profile.steps is None else profile.steps.filter(pl.col("session") == number)
+        yield number, replace(profile, frames=frames, steps=steps)
 
 
 def _judged(rule: Rule, case: Case) -> Verdict:
@@ -159,6 +164,7 @@ def _row(rule: Rule, case: Case, verdict: Verdict, limits: Limits) -> tuple[Any,
         "thresholds": _json([{"name": t.name, "value": t.value, "says": t.says, "source": t.source}
                              for t in limits.of(rule.id)]),
     }  # fmt: skip
+    note = case.iterations_are if needs.iterations in rule.needs else ""
     match verdict:
         case Found():
             evidence = verdict.evidence.head(EVIDENCE_ROWS) if verdict.evidence is not None else None
@@ -168,7 +174,7 @@ def _row(rule: Rule, case: Case, verdict: Verdict, limits: Limits) -> tuple[Any,
             told |= {
                 "state": State.FOUND.value,
                 "severity": limits.severity(rule.id, verdict.severity or rule.severity).value,
-                "problem": verdict.problem,
+                "problem": f"{verdict.problem} Iterations are {note}." if note else verdict.problem,
                 "recommendation": verdict.advice,
                 "cost_ns": verdict.cost_ns,
                 "cost_basis": verdict.basis or None,
@@ -183,7 +189,7 @@ def _row(rule: Rule, case: Case, verdict: Verdict, limits: Limits) -> tuple[Any,
         case Clean():
             told |= {
                 "state": State.CLEAN.value,
-                "reason": verdict.why,
+                "reason": f"{verdict.why}; iterations are {note}" if note else verdict.why,
                 "numbers": _json(dict(verdict.numbers)) if verdict.numbers else None,
             }
     return tuple(told.get(column) for column in FINDINGS)

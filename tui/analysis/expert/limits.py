@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib.resources import files
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from platformdirs import user_config_dir
-
 from tui.analysis.expert.model import Severity
+from tui.data import user_files
+from tui.data.user_files import HINT, Stamp, parsed, shipped, user_path, user_text
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 SHIPPED: Final = "rules.toml"
 OFF: Final = "off"
-_HINT: Final = "correct the file or move it away"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +67,16 @@ class Limits:
 
 def user_limits_path() -> Path:
     """Where a user's own thresholds are looked for."""
-    return Path(user_config_dir("proftui", appauthor=False)) / SHIPPED
+    return user_path(SHIPPED)
 
 
-def stamp() -> tuple[str, int] | None:
+def stamp() -> Stamp | None:
     """The user's file and when it was written; None where there is none. Results hold as long as it is the same."""
-    path = user_limits_path()
-    return (str(path), path.stat().st_mtime_ns) if path.is_file() else None
+    return user_files.stamp(user_limits_path())
 
 
-def limits(user: tuple[str, int] | None = None) -> Limits:
+@cache
+def limits(user: Stamp | None = None) -> Limits:
     """The thresholds that come with the program, and the user's over them.
 
     Args:
@@ -88,25 +85,14 @@ def limits(user: tuple[str, int] | None = None) -> Limits:
     Raises:
         ProftuiError: The user's file cannot be read, or names a rule or threshold that there is not.
     """
-    return _limits(user)
-
-
-@cache
-def _limits(user: tuple[str, int] | None) -> Limits:
-    shipped = parse_shipped(files("tui.data").joinpath(SHIPPED).read_text("utf-8"))
-    if user is None:
-        return shipped
-    try:
-        text = Path(user[0]).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ProftuiError(f"{user[0]}: cannot be read: {error}", _HINT) from error
-    return with_users(shipped, text, user[0])
+    own = parse_shipped(shipped(SHIPPED))
+    return own if user is None else with_users(own, user_text(user), user[0])
 
 
 def parse_shipped(text: str) -> Limits:
     """Read the program's own file: for each rule, thresholds as ``name = { is, says, source }``."""
     rules: dict[str, dict[str, Limit]] = {}
-    for rule, entries in tomllib.loads(text).items():
+    for rule, entries in parsed(text, SHIPPED).items():
         if isinstance(entries, dict):
             rules[rule] = {
                 name: Limit(name, entry["is"], entry["says"], entry["source"]) for name, entry in entries.items()
@@ -125,10 +111,7 @@ def with_users(shipped: Limits, text: str, source: str) -> Limits:
     Raises:
         ProftuiError: It is no TOML, or names a rule or threshold that there is not.
     """
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ProftuiError(f"{source}: not TOML: {error}", _HINT) from error
+    document = parsed(text, source)
     rules = {rule: dict(limits) for rule, limits in shipped.limits.items()}
     severities: dict[str, str] = {}
     for rule, entries in document.items():
@@ -145,17 +128,17 @@ def with_users(shipped: Limits, text: str, source: str) -> Limits:
 def _severity(value: Any, where: str) -> str:
     known = [*(severity.value for severity in Severity), OFF]
     if value not in known:
-        raise ProftuiError(f"{where}: severity is one of {', '.join(known)}, not {value}", _HINT)
+        raise ProftuiError(f"{where}: severity is one of {', '.join(known)}, not {value}", HINT)
     return str(value)
 
 
 def _changed(limits: Mapping[str, Limit], name: str, value: Any, where: str, source: str) -> Limit:
     if name not in limits:
         raise ProftuiError(
-            f"{where} has no threshold {name}", f"it has {', '.join([*limits, 'severity'])}" if limits else _HINT
+            f"{where} has no threshold {name}", f"it has {', '.join([*limits, 'severity'])}" if limits else HINT
         )
     number = isinstance(value, int | float) and not isinstance(value, bool)
     # NaN and infinity are numbers in TOML; a rule that compares with them would never be found.
     if not number or not abs(value) < 1e18:
-        raise ProftuiError(f"{where}: {name} is a number, not {value}", _HINT)
+        raise ProftuiError(f"{where}: {name} is a number, not {value}", HINT)
     return replace(limits[name], value=float(value), source=f"set in {source}")

@@ -151,8 +151,8 @@ def streams(case: Case) -> str:
     return missing or ("" if case.profile["activities"]["stream"].count() else "the input does not tell streams")
 
 
-def recorded_iterations(case: Case) -> str:
-    """At least two iterations."""
+def iterations(case: Case) -> str:
+    """Iterations, recorded, found or by a key."""
     if case.iterations.height:
         return ""
     return case.lacks.get(held.ITERATIONS.name, "") or "the times of the iterations are not known"

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-import tomllib
 from enum import IntEnum
 from functools import cache
-from importlib.resources import files
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
 from tui.analysis.gpu_time.interval_sets import EMPTY, IntervalSet, spans_of
 from tui.analysis.gpu_time.timelines import classes_of
+from tui.analysis.ops.rules import checked_pattern
+from tui.data.user_files import HINT, Stamp, parsed, shipped, stamp, tables, user_path, user_text
+from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import numpy as np
     import numpy.typing as npt
 
     from tui.model.profile import Profile
 
+SHIPPED: Final = "host_phases.toml"
 NAME_LIMIT: Final = 4000
 """Characters of a name that are looked at."""
 
@@ -31,11 +35,48 @@ class HostPhase(IntEnum):
     IO = 2
 
 
-@cache
+_PHASES: Final = {"dataloader": HostPhase.DATALOADER, "io": HostPhase.IO}
+
+
+def user_phases_path() -> Path:
+    """Where a user's own phases are looked for."""
+    return user_path(SHIPPED)
+
+
 def phase_rules() -> tuple[tuple[HostPhase, str], ...]:
-    """The rules of ``host_phases.toml`` in order: phase and pattern."""
-    table = tomllib.loads(files("tui.data").joinpath("host_phases.toml").read_text("utf-8"))
-    return tuple((HostPhase[rule["phase"].upper()], rule["pattern"]) for rule in table["rule"])
+    """The user's rules, where there are any, then those that come with the program: phase and pattern.
+
+    Raises:
+        ProftuiError: The user's file cannot be read, or has a rule that cannot be used.
+    """
+    return _rules(stamp(user_phases_path()))
+
+
+@cache
+def _rules(user: Stamp | None) -> tuple[tuple[HostPhase, str], ...]:
+    own = () if user is None else parse_phases(user_text(user), user[0])
+    return (*own, *parse_phases(shipped(SHIPPED), SHIPPED))
+
+
+def parse_phases(text: str, source: str) -> tuple[tuple[HostPhase, str], ...]:
+    """Read rules from TOML.
+
+    Args:
+        text: The TOML document: an array of tables ``rule``.
+        source: What to call it in errors.
+
+    Raises:
+        ProftuiError: It is not TOML, or a rule has no known phase or no pattern that is a regular expression.
+    """
+    found = []
+    for entry, where in tables(parsed(text, source), "rule", source):
+        phase, pattern = entry.get("phase"), entry.get("pattern")
+        if phase not in _PHASES:
+            raise ProftuiError(f"{where}: phase must be {' or '.join(_PHASES)}, not {phase}", HINT)
+        if not isinstance(pattern, str) or not pattern:
+            raise ProftuiError(f"{where}: pattern must be a text", HINT)
+        found.append((_PHASES[phase], checked_pattern(pattern, where)))
+    return tuple(found)
 
 
 def phases_of(names: pl.Series) -> npt.NDArray[np.int8]:

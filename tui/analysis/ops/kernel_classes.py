@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import tomllib
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
-from platformdirs import user_config_dir
 
 from tui.analysis.ops.rules import UNKNOWN, Rule, checked_pattern, classify
 from tui.analysis.ops.work_groups import WorkGroups, grouped_by, summed, totals_only
+from tui.data.user_files import HINT, Stamp, parsed, stamp, user_path, user_text
 from tui.model.columns import columns
 from tui.model.errors import ProftuiError
 from tui.model.schema import NAME
 from tui.model.view import TableSpec
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tui.model.profile import Profile
 
 OTHER: Final = "other"
 """The class of what no pattern finds: always a row of its own."""
-
-HINT: Final = "correct the file or move it away"
 
 CLASSES: Final = TableSpec(
     "kernel_classes",
@@ -41,7 +39,7 @@ CLASSES: Final = TableSpec(
 
 def classes_path() -> Path:
     """Where the user's classes are looked for."""
-    return Path(user_config_dir("proftui", appauthor=False)) / "kernel_classes.toml"
+    return user_path("kernel_classes.toml")
 
 
 def kernel_classes() -> tuple[Rule, ...]:
@@ -50,17 +48,13 @@ def kernel_classes() -> tuple[Rule, ...]:
     Raises:
         ProftuiError: The file cannot be read, or has a class that cannot be used.
     """
-    path = classes_path()
-    return _classes(str(path), path.stat().st_mtime_ns) if path.is_file() else ()
+    user = stamp(classes_path())
+    return () if user is None else _classes(user)
 
 
 @cache
-def _classes(path: str, _changed_ns: int) -> tuple[Rule, ...]:
-    try:
-        text = Path(path).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ProftuiError(f"{path}: cannot be read: {error}", HINT) from error
-    return parse_classes(text, path)
+def _classes(user: Stamp) -> tuple[Rule, ...]:
+    return parse_classes(user_text(user), user[0])
 
 
 def parse_classes(text: str, source: str) -> tuple[Rule, ...]:
@@ -79,10 +73,7 @@ def parse_classes(text: str, source: str) -> tuple[Rule, ...]:
     >>> [rule.op_type for rule in parse_classes('[[class]]\nname = "mine"\npattern = "^my_"', "classes")]
     ['mine']
     """
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ProftuiError(f"{source}: not TOML: {error}", HINT) from error
+    document = parsed(text, source)
     entries = document.get("class", [])
     if document.keys() - {"class"} or not isinstance(entries, list):
         raise ProftuiError(f"{source}: expected [[class]] tables and nothing else", HINT)
@@ -96,7 +87,7 @@ def _class(entry: object, where: str) -> Rule:
         raise ProftuiError(f"{where}: name and pattern must be texts", HINT)
     if entry["name"] in (OTHER, UNKNOWN):
         raise ProftuiError(f"{where}: {entry['name']} is the class of what no pattern finds", HINT)
-    return Rule(entry["name"], "", checked_pattern(entry["pattern"], where, HINT), "")
+    return Rule(entry["name"], "", checked_pattern(entry["pattern"], where), "")
 
 
 def class_groups(profile: Profile) -> WorkGroups:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from importlib.resources import files
-from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
-from platformdirs import user_config_dir
 
+from tui.data import user_files
+from tui.data.user_files import HINT, Stamp, parsed, user_path, user_text
 from tui.model.errors import ProftuiError
 from tui.model.schema import NAME
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 UNKNOWN: Final = "unknown"
 """The op type of a kernel that no rule knows."""
@@ -22,6 +23,7 @@ UNKNOWN: Final = "unknown"
 NAME_LIMIT: Final = 4096
 """Rules look at this many characters of a name."""
 
+SHIPPED: Final = "op_types.toml"
 DIRECTIONS: Final = ("fprop", "bprop", "")
 
 
@@ -57,7 +59,7 @@ class Rules:
 
 def user_rules_path() -> Path:
     """Where a user's own rules are looked for."""
-    return Path(user_config_dir("proftui", appauthor=False)) / "op_types.toml"
+    return user_path(SHIPPED)
 
 
 def op_rules() -> Rules:
@@ -66,22 +68,15 @@ def op_rules() -> Rules:
     Raises:
         ProftuiError: The user's file cannot be read, or has a rule that cannot be used.
     """
-    path = user_rules_path()
-    stamp = (str(path), path.stat().st_mtime_ns) if path.is_file() else None
-    return _rules(stamp)
+    return _rules(user_files.stamp(user_rules_path()))
 
 
 @cache
-def _rules(user: tuple[str, int] | None) -> Rules:
-    shipped = parse_rules(files("tui.data").joinpath("op_types.toml").read_text("utf-8"), "op_types.toml")
+def _rules(user: Stamp | None) -> Rules:
+    shipped = parse_rules(user_files.shipped(SHIPPED), SHIPPED)
     if user is None:
         return shipped
-    path = user[0]
-    try:
-        text = Path(path).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ProftuiError(f"{path}: cannot be read: {error}", "correct the file or move it away") from error
-    own = parse_rules(text, path)
+    own = parse_rules(user_text(user), user[0])
     return Rules((*own.rules, *shipped.rules), {**shipped.groups, **own.groups}, (*own.op_rules, *shipped.op_rules))
 
 
@@ -97,51 +92,46 @@ def parse_rules(text: str, source: str) -> Rules:
         ProftuiError: It is not TOML, or a rule lacks a key, has a wrong value or a pattern that is no regular
             expression.
     """
-    hint = "correct the file or move it away"
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ProftuiError(f"{source}: not TOML: {error}", hint) from error
-    rules = _rules_of(document, "rule", source, hint)
-    op_rules = _rules_of(document, "op_rule", source, hint)
+    document = parsed(text, source)
+    rules = _rules_of(document, "rule", source)
+    op_rules = _rules_of(document, "op_rule", source)
     groups = document.get("groups", {})
     if not isinstance(groups, dict) or not all(
         isinstance(members, list) and all(isinstance(member, str) for member in members) for members in groups.values()
     ):
-        raise ProftuiError(f"{source}: expected [groups] with lists of op types", hint)
+        raise ProftuiError(f"{source}: expected [groups] with lists of op types", HINT)
     return Rules(rules, {member: group for group, members in groups.items() for member in members}, op_rules)
 
 
-def _rules_of(document: Mapping[str, object], key: str, source: str, hint: str) -> tuple[Rule, ...]:
+def _rules_of(document: Mapping[str, object], key: str, source: str) -> tuple[Rule, ...]:
     entries = document.get(key, [])
     if not isinstance(entries, list):
-        raise ProftuiError(f"{source}: expected [[{key}]] tables, found a single value called {key}", hint)
-    return tuple(_rule(entry, f"{source}: {key} {number}", hint) for number, entry in enumerate(entries, 1))
+        raise ProftuiError(f"{source}: expected [[{key}]] tables, found a single value called {key}", HINT)
+    return tuple(_rule(entry, f"{source}: {key} {number}") for number, entry in enumerate(entries, 1))
 
 
-def _rule(entry: object, where: str, hint: str) -> Rule:
+def _rule(entry: object, where: str) -> Rule:
     if not isinstance(entry, dict):
-        raise ProftuiError(f"{where}: expected a table", hint)
+        raise ProftuiError(f"{where}: expected a table", HINT)
     unknown = entry.keys() - {"op_type", "direction", "pattern", "note"}
     if unknown:
-        raise ProftuiError(f"{where}: has no key {', '.join(sorted(unknown))}", hint)
+        raise ProftuiError(f"{where}: has no key {', '.join(sorted(unknown))}", HINT)
     values = {key: entry.get(key, "") for key in ("op_type", "direction", "pattern", "note")}
     for key, value in values.items():
         if not isinstance(value, str) or (key in ("op_type", "pattern") and not value):
-            raise ProftuiError(f"{where}: {key} must be a text", hint)
+            raise ProftuiError(f"{where}: {key} must be a text", HINT)
     if values["direction"] not in DIRECTIONS:
-        raise ProftuiError(f"{where}: direction must be fprop, bprop or empty, not {values['direction']}", hint)
-    checked_pattern(values["pattern"], where, hint)
+        raise ProftuiError(f"{where}: direction must be fprop, bprop or empty, not {values['direction']}", HINT)
+    checked_pattern(values["pattern"], where)
     return Rule(**values)
 
 
-def checked_pattern(pattern: str, where: str, hint: str) -> str:
+def checked_pattern(pattern: str, where: str) -> str:
     """The pattern of a rule.
 
     Args:
         pattern: A regular expression in Rust syntax.
         where: Which rule it is of, for the error.
-        hint: What to do about it.
 
     Raises:
         ProftuiError: It is none.
@@ -150,7 +140,7 @@ def checked_pattern(pattern: str, where: str, hint: str) -> str:
         pl.Series([""]).str.contains(_regex(pattern))
     except pl.exceptions.PolarsError as error:
         problem = str(error).strip().splitlines()[-1]
-        raise ProftuiError(f"{where}: pattern is not a regular expression: {problem}", hint) from error
+        raise ProftuiError(f"{where}: pattern is not a regular expression: {problem}", HINT) from error
     return pattern
 
 

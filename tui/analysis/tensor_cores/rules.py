@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
-from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
-from platformdirs import user_config_dir
 
+from tui.data import user_files
+from tui.data.user_files import HINT, Stamp, parsed, tables, user_path, user_text
 from tui.model.errors import ProftuiError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 VERDICTS: Final = {"yes": True, "no": False, "unknown": None}
 
-_FIX: Final = "correct the file or move it away"
+SHIPPED: Final = "tensor_cores.toml"
 _LISTS: Final = ("without", "devices_without", "eligible_types")
 
 
@@ -54,7 +55,7 @@ class TensorCoreRules:
 
 def user_rules_path() -> Path:
     """Where a user's own rules are looked for."""
-    return Path(user_config_dir("proftui", appauthor=False)) / "tensor_cores.toml"
+    return user_path(SHIPPED)
 
 
 def tensor_core_rules() -> TensorCoreRules:
@@ -63,20 +64,15 @@ def tensor_core_rules() -> TensorCoreRules:
     Raises:
         ProftuiError: The user's file cannot be read, or has a rule that cannot be used.
     """
-    path = user_rules_path()
-    return _rules((str(path), path.stat().st_mtime_ns) if path.is_file() else None)
+    return _rules(user_files.stamp(user_rules_path()))
 
 
 @cache
-def _rules(user: tuple[str, int] | None) -> TensorCoreRules:
-    shipped = parse_rules(files("tui.data").joinpath("tensor_cores.toml").read_text("utf-8"), "tensor_cores.toml")
+def _rules(user: Stamp | None) -> TensorCoreRules:
+    shipped = parse_rules(user_files.shipped(SHIPPED), SHIPPED)
     if user is None:
         return shipped
-    try:
-        text = Path(user[0]).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ProftuiError(f"{user[0]}: cannot be read: {error}", _FIX) from error
-    own = parse_rules(text, user[0])
+    own = parse_rules(user_text(user), user[0])
     return TensorCoreRules(
         (*own.rules, *shipped.rules),
         own.without | shipped.without,
@@ -97,37 +93,26 @@ def parse_rules(text: str, source: str) -> TensorCoreRules:
     Raises:
         ProftuiError: It is not TOML, or a rule has a wrong verdict or a pattern that is no regular expression.
     """
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ProftuiError(f"{source}: not TOML: {error}", _FIX) from error
+    document = parsed(text, source)
     for key in _LISTS:
         values = document.get(key, [])
         if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-            raise ProftuiError(f"{source}: expected a list of texts called {key}", _FIX)
+            raise ProftuiError(f"{source}: expected a list of texts called {key}", HINT)
     for number, pattern in enumerate(document.get("devices_without", []), 1):
         _check_pattern(pattern, f"{source}: devices_without {number}")
     return TensorCoreRules(
-        tuple(_rule(entry, where) for entry, where in _tables(document, "rule", source)),
+        tuple(_rule(entry, where) for entry, where in tables(document, "rule", source)),
         frozenset(document.get("without", [])),
         tuple(document.get("devices_without", [])),
-        tuple(_eligible(entry, where) for entry, where in _tables(document, "eligible", source)),
+        tuple(_eligible(entry, where) for entry, where in tables(document, "eligible", source)),
         frozenset(document.get("eligible_types", [])),
     )
-
-
-def _tables(document: Mapping[str, object], key: str, source: str) -> list[tuple[dict[str, object], str]]:
-    """The tables of an array, each with what to call it in errors."""
-    entries = document.get(key, [])
-    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        raise ProftuiError(f"{source}: expected [[{key}]] tables", _FIX)
-    return [(entry, f"{source}: {key} {number}") for number, entry in enumerate(entries, 1)]
 
 
 def _rule(entry: Mapping[str, object], where: str) -> tuple[bool | None, str, str]:
     verdict, pattern, reason = _texts(entry, ("verdict", "pattern", "reason"), where)
     if verdict not in VERDICTS:
-        raise ProftuiError(f"{where}: verdict must be yes, no or unknown, not {verdict}", _FIX)
+        raise ProftuiError(f"{where}: verdict must be yes, no or unknown, not {verdict}", HINT)
     _check_pattern(pattern, where)
     return VERDICTS[verdict], pattern, reason
 
@@ -135,7 +120,7 @@ def _rule(entry: Mapping[str, object], where: str) -> tuple[bool | None, str, st
 def _eligible(entry: Mapping[str, object], where: str) -> Eligible:
     of, verdict, pattern = _texts(entry, ("of", "verdict", "pattern"), where)
     if of not in ("op", "kernel") or verdict not in ("yes", "no"):
-        raise ProftuiError(f"{where}: of must be op or kernel, and verdict yes or no", _FIX)
+        raise ProftuiError(f"{where}: of must be op or kernel, and verdict yes or no", HINT)
     _check_pattern(pattern, where)
     return Eligible(of, verdict == "yes", pattern)
 
@@ -143,7 +128,7 @@ def _eligible(entry: Mapping[str, object], where: str) -> Eligible:
 def _texts(entry: Mapping[str, object], keys: tuple[str, str, str], where: str) -> tuple[str, str, str]:
     first, second, third = (entry.get(key) for key in keys)
     if not isinstance(first, str) or not isinstance(second, str) or not isinstance(third, str):
-        raise ProftuiError(f"{where}: expected {keys[0]}, {keys[1]} and {keys[2]}", _FIX)
+        raise ProftuiError(f"{where}: expected {keys[0]}, {keys[1]} and {keys[2]}", HINT)
     return first, second, third
 
 
@@ -152,4 +137,4 @@ def _check_pattern(pattern: str, where: str) -> None:
         pl.Series([""]).str.contains(f"(?i){pattern}")
     except pl.exceptions.PolarsError as error:
         problem = str(error).strip().splitlines()[-1]
-        raise ProftuiError(f"{where}: pattern is not a regular expression: {problem}", _FIX) from error
+        raise ProftuiError(f"{where}: pattern is not a regular expression: {problem}", HINT) from error

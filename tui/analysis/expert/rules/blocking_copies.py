@@ -94,13 +94,14 @@ def synchronous_copies(case: Case) -> Verdict:
 def synchronous_sets(case: Case) -> Verdict:
     """Sets of host memory that block the CPU."""
     calls = case.calls_named(r"(?i)memset", "correlation")
-    calls = calls.filter(~calls["name"].cast(pl.String).str.contains("(?i)async"))
+    calls = calls.filter(~calls["name"].cast(pl.String).str.contains("(?i)async|setaccess"))
     if calls.is_empty():
         return Clean("there are no blocking calls of memset")
     sets = case.profile["activities"].filter(pl.col("kind") == "memset")
-    if not sets["dst_memory"].count():
+    sets = sets.with_columns(memory=pl.coalesce("dst_memory", "src_memory").cast(pl.String).str.to_lowercase())
+    if not sets["memory"].count():
         return CannotTell("the input does not tell what memory was set")
-    blocking = sets.filter(pl.col("dst_memory").cast(pl.String).str.to_lowercase().is_in(["pinned", "managed"])).join(
+    blocking = sets.filter(pl.col("memory").is_in(["pinned", "managed"])).join(
         calls.select("correlation").drop_nulls().unique(), on="correlation", how="semi", maintain_order="left"
     )
     taken = total(blocking["duration_ns"])
@@ -114,7 +115,7 @@ def synchronous_sets(case: Case) -> Verdict:
         numbers,
         taken,
         "all of these sets",
-        largest(blocking, "duration_ns", "activity", "name", "start_ns", "duration_ns", "size_bytes", "dst_memory"),
+        largest(blocking, "duration_ns", "activity", "name", "start_ns", "duration_ns", "size_bytes", "memory"),
         "kernels",
         "kind=memset",
     )
@@ -149,7 +150,7 @@ def readbacks(case: Case) -> Verdict:
     if followed.is_empty():
         return Clean("no small read-back has a wait after it")
     if case.iterations.is_empty():
-        return CannotTell(needs.recorded_iterations(case))
+        return CannotTell(needs.iterations(case))
     taken = total(followed["wait_for_ns"])
     each = followed.height / case.iterations.height
     figures = {"readbacks": followed.height, "per_iteration": each, "wait_ns": taken}

@@ -108,7 +108,7 @@ def tiny_copies(case: Case) -> Verdict:
     "same-upload",
     Family.TRANSFERS,
     needs.sizes,
-    needs.recorded_iterations,
+    needs.iterations,
     severity=Severity.INFO,
     link=links.ROOT_CAUSES,
 )

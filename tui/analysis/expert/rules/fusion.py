@@ -41,7 +41,7 @@ def not_fused(case: Case) -> Verdict:
     )
 
 
-@rule("P8", "unfused-optimizer", Family.PRECISION, needs.gpu_work, needs.several_launches, needs.recorded_iterations)
+@rule("P8", "unfused-optimizer", Family.PRECISION, needs.gpu_work, needs.several_launches, needs.iterations)
 def unfused_optimizer(case: Case) -> Verdict:
     """The optimizer launches one kernel for each parameter."""
     op_numbers = case.rows_named("ops", _OPTIMIZER_OPS, "op")["op"]

@@ -27,8 +27,10 @@ FEW: Final = 4
 def no_iterations(case: Case) -> Verdict:
     """The run is not divided into iterations."""
     number = case.iterations.height
+    if case.profile.aggregation.is_part:
+        return Clean(f"{case.profile.aggregation.words}: chosen")
     if number > 1:
-        return Clean(f"{counted(number, 'iteration')}, by {case.about['iteration_source'] or 'the input'}")
+        return Clean(f"{counted(number, 'iteration')}, {case.about['iteration_source'] or 'as recorded'}")
     told = case.lacks.get(held.ITERATIONS.name, "")
     return Found(
         "The input tells no iterations: start-up and steady state are judged together."
@@ -44,7 +46,7 @@ def no_iterations(case: Case) -> Verdict:
     )
 
 
-@rule("I2", "uneven-range", Family.ITERATIONS, needs.recorded_iterations, severity=Severity.INFO, link=links.DLPROF)
+@rule("I2", "uneven-range", Family.ITERATIONS, needs.iterations, severity=Severity.INFO, link=links.DLPROF)
 def uneven_range(case: Case) -> Verdict:
     """Iterations differ: warm-up and steady state are judged together."""
     values = durations(case)
@@ -99,7 +101,7 @@ def steady_window(values: npt.NDArray[np.float64], within_pct: float) -> tuple[i
     return int(begins[longest]), int(ends[longest]) - 1
 
 
-@rule("I3", "slow-iterations", Family.ITERATIONS, needs.recorded_iterations, link=links.ROOT_CAUSES)
+@rule("I3", "slow-iterations", Family.ITERATIONS, needs.iterations, link=links.ROOT_CAUSES)
 def slow_iterations(case: Case) -> Verdict:
     """Some iterations take much longer than the others."""
     values = durations(case)
@@ -136,7 +138,7 @@ def slow_iterations(case: Case) -> Verdict:
     )
 
 
-@rule("I4", "drift", Family.ITERATIONS, needs.recorded_iterations)
+@rule("I4", "drift", Family.ITERATIONS, needs.iterations)
 def drift(case: Case) -> Verdict:
     """Iterations get slower and slower."""
     values = durations(case)
@@ -164,11 +166,11 @@ def drift(case: Case) -> Verdict:
     )
 
 
-@rule(
-    "I10", "long-start-up", Family.ITERATIONS, needs.recorded_iterations, severity=Severity.INFO, link=links.SAGEMAKER
-)
+@rule("I10", "long-start-up", Family.ITERATIONS, needs.iterations, severity=Severity.INFO, link=links.SAGEMAKER)
 def long_start(case: Case) -> Verdict:
     """It takes long until the first iteration, or through it."""
+    if case.profile.aggregation.is_part:
+        return CannotTell("start-up is not among the iterations that were chosen")
     steps = case.iterations
     begins, ends = [], []
     for frame in ("activities", "api_calls", "ops", "ranges"):

@@ -24,8 +24,8 @@ LAUNCH_CALLS: Final = r"(?i)launch(?:kernel|cooperative|grid|_?bykernel)|modulel
 @rule("A3", "launch-bound", Family.LAUNCHES, needs.launches_linked, link=links.HTA)
 def launch_bound(case: Case) -> Verdict:
     """Launching takes longer than running."""
-    rows = case.launched
-    launches = rows["call_ns"].count()
+    rows = _by_call(case.launched.drop_nulls("call_ns"))
+    launches = rows.height
     if not launches:
         return CannotTell("no launching call has a duration")
     bound = rows.filter(pl.col("duration_ns") < pl.col("call_ns"))
@@ -50,6 +50,17 @@ def launch_bound(case: Case) -> Verdict:
         total(bound["call_ns"] - bound["duration_ns"]),
         "what these calls take longer than their kernels",
         *behind(by_name),
+    )
+
+
+def _by_call(launched: pl.DataFrame) -> pl.DataFrame:
+    """What calls launched: the kernels of a graph have one call, to be compared with all of them."""
+    if not launched["launched_with"].max():
+        return launched
+    return (
+        launched.sort("launched_with", maintain_order=True)
+        .group_by("launch_ns", "call_ns", maintain_order=True)
+        .agg(pl.col("name").first(), pl.col("duration_ns").sum())
     )
 
 

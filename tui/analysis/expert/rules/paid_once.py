@@ -23,30 +23,31 @@ STARTING: Final = (
 ALGORITHMS: Final = r"^(?:convolution|gemm)"
 
 
-@rule("A8", "malloc-in-loop", Family.LAUNCHES, needs.api_trace, needs.recorded_iterations, link=links.HTA)
+@rule("A8", "malloc-in-loop", Family.LAUNCHES, needs.api_trace, needs.iterations, link=links.HTA)
 def allocation_in_loop(case: Case) -> Verdict:
     """Memory is allocated in the loop."""
-    steps = case.iterations
-    if steps.height < 2:
+    # The first iteration may allocate: where others were chosen, none of them is the first.
+    later = case.profile.aggregation.first is not None
+    steps = case.iterations if later else case.iterations.slice(1)
+    if steps.is_empty():
         return CannotTell("there is one iteration only: the first one may allocate")
-    begin, end = steps["start_ns"][1], int((steps["start_ns"] + steps["duration_ns"]).max())  # type: ignore[arg-type]
+    begin, end = steps["start_ns"][0], whole((steps["start_ns"] + steps["duration_ns"]).max())
     calls = case.calls_named(ALLOCATIONS, "line").filter(pl.col("start_ns").is_between(begin, end))
     taken, span = total(calls["duration_ns"]), end - begin
     share = 100 * taken / span if span else 0.0
-    each = calls.height / (steps.height - 1)
+    each = calls.height / steps.height
+    where = "in these iterations" if later else "after the first iteration"
     numbers = {"calls": calls.height, "per_iteration": each, "call_ns": taken, "share_pct": share}
     too_long = share > case.limit("A8", "span_pct") or taken > case.limit("A8", "total_ns")
     if each < 1 or not too_long:
-        return Clean(
-            f"{counted(calls.height, 'call')} after the first iteration, {percent(share)} of the time", numbers
-        )
+        return Clean(f"{counted(calls.height, 'call')} {where}, {percent(share)} of the time", numbers)
     by_name = calls.group_by("name").agg(
         pl.len().cast(pl.Int64).alias("calls"), pl.col("duration_ns").sum(), pl.col("line").min()
     )
     by_name = ranked(by_name, "duration_ns")
     return Found(
-        f"{counted(each, 'call')} an iteration allocate or free GPU memory: {duration(taken)} after the first "
-        f"iteration ({percent(share)} of it), most in {called(by_name['name'][0])}.",
+        f"{counted(each, 'call')} an iteration allocate or free GPU memory: {duration(taken)} {where} "
+        f"({percent(share)} of the time), most in {called(by_name['name'][0])}.",
         "Allocate once before the loop, or use a caching allocator (cudaMallocAsync, PyTorch's own).",
         numbers,
         taken,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from tui.analysis.expert import links
+from tui.analysis.expert import links, needs
 from tui.analysis.expert.figures import real, total
 from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Verdict, rule
 from tui.analysis.expert.words import counted, named
@@ -26,7 +26,7 @@ def several_ranks(case: Case) -> str:
     return ""
 
 
-@rule("C5", "straggler", Family.COMMUNICATION, several_ranks, link=links.HTA, across=True)
+@rule("C5", "straggler", Family.COMMUNICATION, several_ranks, needs.iterations, link=links.HTA, across=True)
 def straggler(case: Case) -> Verdict:
     """The ranks wait for one of them."""
     told = stragglers(case.profile, long_pct=case.limit("C5", "last_pct"))

@@ -1,0 +1,64 @@
+"""Grids, blocks, registers and occupancy."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.analysis.expert.answers.made import NAMES_ONLY, NO_DEVICE, SMALL, Answer
+from tests.analysis.expert.profiles import (
+    GEMM,
+    HEALTHY,
+    MS,
+    SGEMM,
+    US,
+    run,
+    traced,
+)
+from tests.analysis.frames import kernel
+
+ANSWERS: Final = (
+    Answer(
+        "L1",
+        traced(run(0, MS, registers=255), run(MS, MS, SGEMM, registers=255)),
+        {"mean_pct": 12.5, "low_time_pct": 100.0, "low_kernels": 2},
+        HEALTHY,
+        NO_DEVICE,
+        lacks="name it with --gpu",
+    ),
+    Answer(
+        "L2",
+        traced(run(0, MS, **SMALL)),
+        {"kernels": 1, "time_pct": 100.0},
+        HEALTHY,
+        NO_DEVICE,
+        more={"cost_ns": 750 * US},
+    ),
+    Answer("L3", traced(run(0, MS, **SMALL)), {"kernels": 1, "time_pct": 100.0}, HEALTHY, NO_DEVICE),
+    Answer(
+        "L4",
+        traced(run(0, MS, grid_x=900)),
+        {"kernels": 1},
+        traced(run(0, MS, grid_x=864)),
+        NO_DEVICE,
+        says="1.04 waves",
+    ),
+    Answer("L5", traced(run(0, MS, block_x=48)), {"kernels": 1}, HEALTHY, NAMES_ONLY, more={"cost_ns": 250 * US}),
+    Answer("L6", traced(run(0, MS, block_x=32)), {"kernels": 1}, HEALTHY, NO_DEVICE),
+    Answer("L7", traced(run(0, MS, registers=255)), {"kernels": 1}, HEALTHY, NO_DEVICE),
+    Answer(
+        "L8",
+        traced(run(0, 10 * MS), run(90 * MS, 10 * MS)),
+        {"sm_efficiency_pct": 20.0, "fill_pct": 100.0, "kernel_time_pct": 20.0},
+        HEALTHY,
+        NO_DEVICE,
+    ),
+    Answer("L9", traced(run(0, MS, **SMALL)), {"achieved_pct": 3.125}, HEALTHY, NO_DEVICE),
+    Answer(
+        "L10",
+        traced(*(run(n * 10 * MS, MS) for n in range(10)), run(100 * MS, 9 * MS)),
+        {"kernels": 1},
+        HEALTHY,
+        traced(*({**kernel(GEMM, MS), "start_ns": n * 2 * MS} for n in range(10))),
+        more={"cost_ns": 8 * MS},
+    ),
+)

@@ -1,0 +1,78 @@
+"""Iterations, input data and memory."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+from tests.analysis.expert.answers.made import SPARSE, Answer, allocating, figures, memory, stepped
+from tests.analysis.expert.profiles import (
+    HEALTHY,
+    MS,
+    run,
+    step,
+    traced,
+)
+
+ANSWERS: Final = (
+    Answer("I1", SPARSE, {"iterations": 0}, HEALTHY),
+    Answer(
+        "I2",
+        stepped(90 * MS, 10 * MS, 10 * MS, 10 * MS),
+        {"varies_pct": pytest.approx(133.3333333), "iterations": 4, "from": 1, "to": 3},
+        HEALTHY,
+        SPARSE,
+    ),
+    Answer(
+        "I3",
+        stepped(10 * MS, 10 * MS, 40 * MS, 10 * MS, 10 * MS),
+        {"slow": 1, "iterations": 5, "median_ns": 10 * MS, "bound_ns": 15 * MS},
+        HEALTHY,
+        SPARSE,
+        says="iteration 2 takes 40.000 ms",
+        more={"cost_ns": 30 * MS},
+    ),
+    Answer(
+        "I4",
+        stepped(*(10 * MS + n * MS for n in range(10))),
+        {"slope_ns": 1e6, "iterations": 10, "drift_pct": pytest.approx(100 * 10 / 14.5)},
+        stepped(*[10 * MS] * 10),
+        HEALTHY,
+        lacks="too few",
+    ),
+    Answer(
+        "I5",
+        traced(run(0, 10 * MS), run(90 * MS, 10 * MS), ranges=[{**step(0, 20 * MS, 50 * MS), "name": "load_batch"}]),
+        {"wait_ns": 50 * MS, "wait_pct": 50.0, "load_ns": 50 * MS},
+        traced(run(0, 10 * MS), run(10 * MS, 90 * MS), ranges=[{**step(0, 20 * MS, 50 * MS), "name": "load_batch"}]),
+        HEALTHY,
+        lacks="no op or range is named",
+    ),
+    Answer(
+        "I6",
+        traced(run(0, MS), tool_figures=figures(num_workers=0, pin_memory=1)),
+        {"num_workers": 0.0, "pin_memory": 1.0},
+        traced(run(0, MS), tool_figures=figures(num_workers=4, pin_memory=1)),
+        HEALTHY,
+    ),
+    Answer("I7", memory(4 << 30), {"memory_pct": 10.0, "factor": 4}, memory(20 << 30), HEALTHY),
+    Answer("I8", memory(38 << 30), {"memory_pct": 95.0}, memory(20 << 30), HEALTHY),
+    Answer(
+        "I9",
+        allocating(*range(0, 20 << 30, 1 << 30)),
+        {"rise_pct": 25.0, "growth_bytes": 19 << 30, "iterations": 20},
+        allocating(*[1 << 30] * 20),
+        HEALTHY,
+        lacks="profile_memory",
+        says="by 19 GiB in 20 iterations",
+    ),
+    Answer(
+        "I10",
+        stepped(900 * MS, 10 * MS, 10 * MS, 10 * MS),
+        {"lead_ns": 0, "first_per_median": 90.0},
+        HEALTHY,
+        SPARSE,
+        more={"cost_ns": 890 * MS},
+    ),
+)

@@ -1,0 +1,130 @@
+"""Precision, fusion and layout."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.analysis.expert.answers.made import CALLS_ONLY, STEPS, Answer, chains, figures
+from tests.analysis.expert.profiles import (
+    ADD,
+    GEMM,
+    HEALTHY,
+    MS,
+    SESSION,
+    SGEMM,
+    US,
+    run,
+    traced,
+)
+from tests.analysis.frames import profile
+
+ANSWERS: Final = (
+    Answer(
+        "P1",
+        traced(run(0, 6 * MS, SGEMM), run(6 * MS, 4 * MS, ADD)),
+        {"eligible_ns": 6 * MS, "using_ns": 0, "kernel_ns": 10 * MS},
+        HEALTHY,
+        profile(sessions=[SESSION], activities=[run(0, MS, SGEMM)]),
+        more={"cost_ns": 3 * MS},
+    ),
+    Answer(
+        "P2",
+        traced(run(0, 6 * MS, SGEMM), run(6 * MS, 4 * MS, GEMM)),
+        {"efficiency_pct": 40.0, "eligible_ns": 10 * MS, "using_ns": 4 * MS},
+        HEALTHY,
+        profile(sessions=[SESSION], activities=[run(0, MS, SGEMM)]),
+    ),
+    Answer(
+        "P3",
+        traced(run(0, 6 * MS, "volta_dgemm_128x64_nn"), run(6 * MS, 4 * MS, ADD)),
+        {"time_ns": 6 * MS, "time_pct": 60.0},
+        HEALTHY,
+        CALLS_ONLY,
+    ),
+    Answer(
+        "P4",
+        traced(run(0, 2 * MS, "void nchwToNhwcKernel<float>(int)"), run(2 * MS, 8 * MS)),
+        {"time_ns": 2 * MS, "time_pct": 20.0},
+        HEALTHY,
+        CALLS_ONLY,
+    ),
+    Answer(
+        "P5",
+        traced(run(0, MS, "redzone_checker"), *(run((n + 1) * MS, MS, SGEMM) for n in range(5))),
+        {"kernels": 1, "time_ns": MS},
+        HEALTHY,
+    ),
+    Answer(
+        "P6",
+        traced(run(0, MS, "implicit_convolve_sgemm"), tool_figures=figures(cudnn_benchmark_disabled=1)),
+        {"disabled": 1.0, "convolutions": 1},
+        traced(run(0, MS, "implicit_convolve_sgemm"), tool_figures=figures(cudnn_benchmark_disabled=0)),
+        HEALTHY,
+    ),
+    Answer(
+        "P7",
+        traced(*(run(n * 20 * US, 10 * US, ADD) for n in range(6)), run(MS, 40 * US)),
+        {"time_ns": 60 * US, "time_pct": 60.0, "launches": 6, "mean_ns": 10_000.0},
+        HEALTHY,
+        CALLS_ONLY,
+    ),
+    Answer(
+        "P8",
+        traced(
+            *(run(n * 10 * US, 2 * US, "multi_tensor_apply_kernel_adam", iteration=n // 150) for n in range(300)),
+            ranges=STEPS[:2],
+        ),
+        {"per_iteration": 150.0, "mean_ns": 2000.0, "iterations": 2},
+        traced(
+            *(run(n * MS, 2 * US, "multi_tensor_apply_kernel_adam", iteration=n) for n in range(3)), ranges=STEPS[:3]
+        ),
+        HEALTHY,
+    ),
+    Answer(
+        "P9",
+        traced(run(0, MS), tool_figures=figures(detect_anomaly=1)),
+        {"modes": 1},
+        HEALTHY,
+        traced(run(0, MS)),
+    ),
+    Answer(
+        "P10",
+        traced(run(0, 6 * MS), run(6 * MS, 4 * MS, ADD)),
+        {"time_pct": 60.0, "total_ns": 6 * MS, "calls": 1},
+        traced(run(0, 5 * MS), run(6 * MS, 5 * MS, ADD)),
+        CALLS_ONLY,
+    ),
+    Answer(
+        "P11",
+        chains(60 * US),
+        {"kernels": 3, "repeats": 10, "chain_ns": 10 * 150 * US, "idle_ns": 10 * 120 * US, "busy_pct": 20.0},
+        HEALTHY,
+    ),
+    Answer(
+        "P12",
+        traced(run(0, MS, "redzone_checker"), *(run((n + 1) * MS, MS, SGEMM, grid_x=n + 1) for n in range(12))),
+        {"names": 1, "shapes": 12},
+        HEALTHY,
+    ),
+    Answer(
+        "P13",
+        traced(
+            run(0, MS),
+            ops=[
+                {
+                    "op": n,
+                    "name": "SyncBatchNorm",
+                    "start_ns": n,
+                    "duration_ns": 1,
+                    "iteration": 0,
+                    "op_source": "recorded",
+                }
+                for n in range(25)
+            ],
+        ),
+        {"ops": 25, "per_iteration": 25.0},
+        traced(
+            run(0, MS), ops=[{"op": 0, "name": "aten::mm", "start_ns": 0, "duration_ns": 1, "op_source": "recorded"}]
+        ),
+    ),
+)

@@ -1,0 +1,73 @@
+"""The quality of a profile."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+from tests.analysis.expert.answers.made import AMONG_COPIES, CALLS_ONLY, Answer
+from tests.analysis.expert.profiles import (
+    ADD,
+    GEMM,
+    HEALTHY,
+    MS,
+    SESSION,
+    SUMMED,
+    run,
+    step,
+    traced,
+)
+from tests.analysis.frames import printed, profile
+from tui.analysis.expert.model import Severity
+
+ANSWERS: Final = (
+    Answer(
+        "Q1",
+        traced(
+            {
+                "kind": "memset",
+                "name": "[CUDA memset]",
+                "start_ns": 0,
+                "duration_ns": 1025,
+                "device": 0,
+                "size_bytes": 24 << 20,
+            }
+        ),
+        {"rows": 1, "checked": 1, "largest_rate": pytest.approx(24.552e12, rel=1e-3)},
+        AMONG_COPIES,
+    ),
+    Answer(
+        "Q2",
+        profile(sessions=[SESSION], issues=[{"severity": "error", "line": 3, "reason": "the row is cut"}]),
+        {"errors": 1, "warnings": 0},
+        HEALTHY,
+        None,
+        severity=Severity.ERROR,
+    ),
+    Answer("Q3", SUMMED, {"calls": 10}, HEALTHY, CALLS_ONLY),
+    Answer(
+        "Q4",
+        traced(run(0, 10 * MS), ranges=[{**step(0, 0, MS), "name": "PROFILER_OVERHEAD"}]),
+        {"overhead_ns": MS, "overhead_pct": 10.0},
+        traced(run(0, 10 * MS), ranges=[{**step(0, 0, 10), "name": "PROFILER_OVERHEAD"}]),
+        HEALTHY,
+    ),
+    Answer(
+        "Q5",
+        profile(summary=[printed("gpu", GEMM, 1, MS, time_pct=60.0), printed("gpu", ADD, 1, MS, time_pct=20.0)]),
+        {"gpu_pct": 80.0},
+        profile(summary=[printed("gpu", GEMM, 1, MS, time_pct=60.0), printed("gpu", ADD, 1, MS, time_pct=40.0)]),
+        HEALTHY,
+    ),
+    Answer(
+        "Q6",
+        traced(
+            {"kind": "graph", "name": "[CUDA graph 1]", "start_ns": 0, "duration_ns": 3 * MS, "device": 0},
+            run(3 * MS, MS),
+        ),
+        {"replays": 1, "graph_ns": 3 * MS, "graph_pct": 75.0},
+        HEALTHY,
+        CALLS_ONLY,
+    ),
+)

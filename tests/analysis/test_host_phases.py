@@ -1,0 +1,48 @@
+"""Users can name their own loading and file work, over what comes with the program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tui.analysis.gpu_time import host_phases
+from tui.analysis.gpu_time.host_phases import HostPhase, parse_phases, phases_of
+from tui.model.errors import ProftuiError
+
+
+def test_a_users_rules_are_tried_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "host_phases.toml"
+    monkeypatch.setattr(host_phases, "user_phases_path", lambda: path)
+    names = pl.Series(["feeder::pull", "aten::mm", "saving model"])
+    assert phases_of(names).tolist() == [HostPhase.NONE, HostPhase.NONE, HostPhase.IO]
+    path.write_text(
+        '[[rule]]\nphase = "dataloader"\npattern = "^feeder::"\nnote = "ours"\n'
+        '[[rule]]\nphase = "dataloader"\npattern = "^saving"\n'
+    )
+    assert phases_of(names).tolist() == [HostPhase.DATALOADER, HostPhase.NONE, HostPhase.DATALOADER]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[[rule", "mine.toml: not TOML"),
+        ("rule = 3", "mine.toml: expected [[rule]] tables"),
+        ('[[rule]]\nphase = "gpu"\npattern = "x"', "mine.toml: rule 1: phase must be dataloader or io, not gpu"),
+        ('[[rule]]\nphase = "io"', "mine.toml: rule 1: pattern must be a text"),
+        ('[[rule]]\nphase = "io"\npattern = "("', "mine.toml: rule 1: pattern is not a regular expression"),
+    ],
+)
+def test_a_users_file_that_cannot_be_used_is_named(text: str, message: str) -> None:
+    with pytest.raises(ProftuiError) as error:
+        parse_phases(text, "mine.toml")
+    assert error.value.message.startswith(message)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "host_phases.toml"
+    path.write_bytes(b"\xff\xfe\xff")
+    monkeypatch.setattr(host_phases, "user_phases_path", lambda: path)
+    with pytest.raises(ProftuiError, match="cannot be read"):
+        phases_of(pl.Series(["x"]))

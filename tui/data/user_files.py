@@ -1,0 +1,73 @@
+"""The data files that come with the program, and a user's own beside them."""
+
+from __future__ import annotations
+
+import tomllib
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+from platformdirs import user_config_dir
+
+from tui.model.errors import ProftuiError
+
+HINT: Final = "correct the file or move it away"
+"""What to do about a file of the user's that cannot be used."""
+
+Stamp = tuple[str, int]
+"""A file and when it was written: what was read from it holds as long as that is the same."""
+
+
+def shipped(name: str) -> str:
+    """The text of a data file that comes with the program."""
+    return files("tui.data").joinpath(name).read_text("utf-8")
+
+
+def user_path(name: str) -> Path:
+    """Where a user's own file of that name is looked for."""
+    return Path(user_config_dir("proftui", appauthor=False)) / name
+
+
+def stamp(path: Path) -> Stamp | None:
+    """The stamp of a user's file; None where there is none."""
+    return (str(path), path.stat().st_mtime_ns) if path.is_file() else None
+
+
+def user_text(file: Stamp) -> str:
+    """The text of a user's file.
+
+    Raises:
+        ProftuiError: It cannot be read.
+    """
+    try:
+        return Path(file[0]).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ProftuiError(f"{file[0]}: cannot be read: {error}", HINT) from error
+
+
+def parsed(text: str, source: str) -> dict[str, Any]:
+    """A TOML document.
+
+    Args:
+        text: The document.
+        source: What to call it in errors.
+
+    Raises:
+        ProftuiError: It is none.
+    """
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ProftuiError(f"{source}: not TOML: {error}", HINT) from error
+
+
+def tables(document: dict[str, Any], key: str, source: str) -> list[tuple[dict[str, Any], str]]:
+    """The tables of an array of a document, each with what to call it in errors; none where it is left out.
+
+    Raises:
+        ProftuiError: It is no array of tables.
+    """
+    entries = document.get(key, [])
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise ProftuiError(f"{source}: expected [[{key}]] tables", HINT)
+    return [(entry, f"{source}: {key} {number}") for number, entry in enumerate(entries, 1)]
