@@ -174,7 +174,7 @@ ACTIONS: Final = (
         "ops.group-by",
         "b",
         "next_grouping",
-        "group by",
+        "group",
         "Group by the next thing: name, shapes, launch config, class, instance; in the tree: path, caller, type, ...",
         Scope.OPS,
         FIND,
@@ -208,7 +208,7 @@ ACTIONS: Final = (
         "tree.fold-level",
         "z",
         "fold_level",
-        "fold a level",
+        "fold",
         "Fold the whole tree by one level.",
         Scope.TREE,
         FIND,
@@ -354,6 +354,9 @@ ACTIONS: Final = (
     Action(
         "table.mark", "space", "toggle_mark", "mark", "Mark the row; the status line sums the marked rows.", T, WORK
     ),
+    Action(
+        "table.write-note", "M", "write_note", "note", "Write a note on the row, or change it; it is kept.", T, WORK
+    ),
     Action("table.copy-cell", "y", "copy_cell", "copy cell", "Copy the cell to the terminal's clipboard.", T, WORK),
     Action(
         "table.copy-rows",
@@ -394,6 +397,16 @@ ACTIONS: Final = (
     ),
     Action("compare.families", "a", "match_families", "alike", "Match kernels by family.", Scope.COMPARE, WORK),
     Action("compare.swap", "o", "swap_sides", "swap", "What was before becomes what is now.", Scope.COMPARE, WORK),
+    Action(
+        "app.resume",
+        "apostrophe",
+        "resume",
+        "resume",
+        "Go back to where you left off when this file was last open.",
+        A,
+        WORK,
+        shown_keys="'",
+    ),
     Action("app.reload", "r", "reload", "reload", "Read the file again and keep the place.", A, WORK),
     Action(
         "app.command",

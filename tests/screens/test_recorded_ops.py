@@ -20,7 +20,14 @@ if TYPE_CHECKING:
     from textual.pilot import Pilot
 
 SIZES = ((80, 24), (120, 40), (200, 50))
-STATES = {"ops": "4", "details": "4 j j i", "kernels-of-an-op": "4 j enter"}
+STATES = {
+    "ops": "4",
+    "details": "4 j j i",
+    "kernels-of-an-op": "4 j enter",
+    "by-shape": "4 b",
+    "by-config": "4 b b",
+    "by-instance": "4 b b b",
+}
 
 
 @pytest.fixture
@@ -121,10 +128,67 @@ async def test_a_profile_with_both_kinds_of_sessions_says_where_each_op_is_from(
 
 
 async def test_a_kind_of_work_leads_to_the_ops_that_did_some_of_it(trace: str) -> None:
-    async with opened(trace) as pilot:
+    async with opened(trace, size=(200, 100)) as pilot:
         assert "Top 10 GPU ops  recorded, GPU self time" in screen_text(pilot.app)
         assert "GPU time by kind of work  by op, else by kernel name" in screen_text(pilot.app)
         app_of(pilot).screen.query_one("#split").focus()
         await press(pilot, "enter")
         assert pane(pilot, "ops").state.filter == 'group:"gemm"'
         assert column(pilot, "ops", "op")[:2] == ["aten::mm", "aten::addmm"]
+
+
+GROUPED = ("by name", "by input shape", "by launch config", "by op instance")
+
+
+async def test_every_grouping_has_the_same_gpu_time_down_to_the_launches(trace: str) -> None:
+    async with opened(trace) as pilot:
+        await press(pilot, "4")
+        whole = sum(column(pilot, "ops", "gpu_self_ns"))  # type: ignore[arg-type]
+        for wanted in GROUPED:
+            assert f"[{wanted}]" in screen_text(pilot.app)
+            ops = pane(pilot, "ops")
+            assert ops.frame[ops.spec.weight].sum() == whole
+            row, kernel = ops.current_row, pane(pilot, "kernels").current_row
+            assert row is not None
+            assert kernel is not None
+            assert sum(column(pilot, "kernels", "total_ns")) == row[ops.spec.weight]  # type: ignore[arg-type]
+            assert sum(column(pilot, "launches", "duration_ns")) == kernel["total_ns"]  # type: ignore[arg-type]
+            # Classes, of which none are defined here, are passed over.
+            await press(pilot, "b")
+        assert "[by name]" in screen_text(pilot.app)
+        await press(pilot, "B")
+        assert "[by op instance]" in screen_text(pilot.app)
+
+
+async def test_each_grouping_keeps_its_own_filter_and_doors_lead_to_names(trace: str) -> None:
+    async with opened(trace) as pilot:
+        await press(pilot, "4", "b", "f", *"input_shapes:512", "enter")
+        assert pane(pilot, "ops").state.filter == "input_shapes:512"
+        await press(pilot, "b")
+        assert pane(pilot, "ops").state.filter == ""
+        await press(pilot, "B")
+        assert pane(pilot, "ops").state.filter == "input_shapes:512"
+        await press(pilot, "colon", *'ops-and-kernels op="aten::mm"', "enter")
+        assert "[by name]" in screen_text(pilot.app)
+        assert column(pilot, "ops", "op") == ["aten::mm"]
+        await press(pilot, "colon", *"group shapes", "enter", "[")
+        assert "[by name]" in screen_text(pilot.app)
+
+
+async def test_an_op_of_the_dashboard_is_shown_whatever_the_grouping(trace: str) -> None:
+    async with opened(trace) as pilot:
+        await press(pilot, "4", "b", "b", "1")
+        app_of(pilot).screen.query_one("#ops").focus()
+        await press(pilot, "enter")
+        assert "[by name]" in screen_text(pilot.app)
+        assert column(pilot, "ops", "op") == ["aten::mm"]
+
+
+async def test_a_grouping_that_is_not_there_says_so(trace: str) -> None:
+    async with opened(trace, notifications=True) as pilot:
+        await press(pilot, "4", "colon", *"group class", "enter")
+        assert "no classes are defined in" in screen_text(pilot.app)
+        await press(pilot, "colon", *"group colour", "enter")
+        assert "ops are grouped by name, shapes, config, class, instance" in screen_text(pilot.app)
+        await press(pilot, "colon", *"kernels", "enter", "colon", *"group name", "enter")
+        assert "there is nothing here to group by name" in screen_text(pilot.app)

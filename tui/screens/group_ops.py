@@ -16,8 +16,8 @@ from tui.commands import CommandError
 from tui.keys import Scope, bindings_for
 from tui.model.columns import ColumnKind
 from tui.query.write import equals_filter
-from tui.screens.base import ViewScreen
 from tui.screens.kernels import no_kernels
+from tui.screens.worked_out import WORKING, WorkedOutScreen
 from tui.widgets.note_line import NoteLine
 from tui.widgets.part_bar import PartBar
 from tui.widgets.table_pane import TablePane
@@ -30,11 +30,17 @@ if TYPE_CHECKING:
 
     from tui.analysis.ops.places import TreeGrouping
     from tui.model.history import Place
+    from tui.model.profile import Profile
 
 NAMES = tuple(tree.name for tree in TREES)
 
 
-class GroupOpsScreen(ViewScreen):
+def made(profile: Profile, chosen: TreeGrouping | None) -> pl.DataFrame:
+    """The tree that is wanted, or the one that suits the input."""
+    return (chosen if chosen is not None and not chosen.why_not(profile) else first_tree(profile)).tree(profile)
+
+
+class GroupOpsScreen(WorkedOutScreen):
     """The tree; ``enter`` unfolds a group and goes from an op to its kernels."""
 
     VIEW = "group-ops"
@@ -70,6 +76,11 @@ class GroupOpsScreen(ViewScreen):
 
     def populate(self) -> None:
         """Fill the tree."""
+        chosen = self._chosen
+        if not self.is_made(chosen.name if chosen is not None else "", lambda profile: made(profile, chosen)):
+            self.pane.show(self.pane.frame.clear(), empty=WORKING)
+            self.pane.focus_table()
+            return
         profile, grouping = self.profile, self.grouping
         rows = grouping.tree(profile)
         fed = [not tree.why_not(profile) for tree in TREES]

@@ -112,6 +112,9 @@ class LinkedTablesScreen(ViewScreen):
         name = self.levels[index].name
         if event.row is None or event.row == self._selected.get(name):
             return
+        if event.row != event.pane.current_row:
+            # The table shows other rows by now, which may be of another kind.
+            return
         for below in self.levels[index:]:
             self._selected.pop(below.name, None)
         self._selected[name] = event.row

@@ -18,6 +18,7 @@ from tui.model.columns import ColumnKind
 from tui.query.write import equals_filter
 from tui.screens.kernels import no_kernels
 from tui.screens.single import TableScreen
+from tui.screens.worked_out import WORKING, WorkedOutScreen
 from tui.widgets.kernel_details import below
 from tui.widgets.note_line import NoteLine
 from tui.widgets.table_pane import TablePane
@@ -77,7 +78,7 @@ def ops_filter(row: Mapping[str, Any], *, recorded: bool, several: bool) -> str:
     return " ".join(terms)
 
 
-class OpTypesScreen(TableScreen):
+class OpTypesScreen(TableScreen, WorkedOutScreen):
     """One row an op type; ``enter`` goes to its ops."""
 
     VIEW = "op-types"
@@ -113,6 +114,10 @@ class OpTypesScreen(TableScreen):
 
     def populate(self) -> None:
         """Fill the table, and say what no type claims."""
+        if not self.is_made("types", op_type_summary):
+            self._pane.show(self._pane.frame.clear(), empty=WORKING)
+            self._pane.focus_table()
+            return
         super().populate()
         self.query_one(NoteLine).show(claimed_words(self.profile))
         self._show_titles()

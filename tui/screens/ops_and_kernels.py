@@ -29,6 +29,7 @@ from tui.model.view import TableState
 from tui.screens.group_ops import GroupOpsScreen
 from tui.screens.kernels import LaunchScreen, launches_of_kernel, no_kernels, no_launches, short
 from tui.screens.linked import Level, Row
+from tui.screens.worked_out import WORKING, WorkedOutScreen
 from tui.widgets.kernel_details import below, gain_lines
 from tui.widgets.op_details import op_details
 from tui.widgets.part_bar import PartBar
@@ -156,7 +157,7 @@ def _reveal(screen: ViewScreen, session: int, op: str, group: str | None) -> Non
     screen.reveal(session=session, op=op, group=group)
 
 
-class OpsAndKernelsScreen(LaunchScreen):
+class OpsAndKernelsScreen(LaunchScreen, WorkedOutScreen):
     """Ops, the kernels of the op under the cursor, and the launches of the kernel under the cursor.
 
     The first table can be grouped otherwise than by name; each grouping keeps its own filter and order.
@@ -193,8 +194,13 @@ class OpsAndKernelsScreen(LaunchScreen):
         """Fill the tables; a grouping that says nothing of another input is left."""
         if self.grouping is not None and self.grouping.why_not(self.profile):
             self._take(BY_NAME)
-        super().populate()
         self._show_groupings()
+        grouping = self.grouping
+        if grouping is not None and not self.is_made(grouping.name, grouping.make):
+            self.pane(0).show(self.pane(0).frame.clear(), empty=WORKING)
+            self.pane(0).focus_table()
+            return
+        super().populate()
 
     # --- groupings ---------------------------------------------------------------------------------------------------
 
@@ -213,6 +219,10 @@ class OpsAndKernelsScreen(LaunchScreen):
         self.grouping = grouping_of(name) if name != BY_NAME else None
         self._tables = levels_of(self.grouping) if self.grouping is not None else NAME_LEVELS
         pane.state = self._left_as.get(name, TableState(unit=pane.state.unit, full_names=pane.state.full_names))
+        # What the tables below show is of rows of another kind.
+        self._selected.clear()
+        for index in range(1, len(self._tables)):
+            self._fill(index)
 
     def group_by(self, name: str) -> None:
         """Group the first table.
@@ -272,16 +282,18 @@ class OpsAndKernelsScreen(LaunchScreen):
     def action_show_in_tree(self) -> None:
         """Go to the place of the op in the tree of groups; of a launch, to that of the op that launched it."""
         pane = self.table
-        row: dict[str, Any] | None = pane.current_row if pane is not None and pane.id == "launches" else None
-        op = row if row is not None and row.get("op") is not None else self.selected.get("ops")
+        if pane is not None and pane.id == "launches" and pane.current_row is not None:
+            here = self.profile["activities"].filter(pl.col("activity") == pane.current_row["activity"])
+            launcher = self.profile["ops"].join(here.select("op"), on="op", how="semi")
+            if launcher.height:
+                session, name, group = launcher.select("session", "name", "group").row(0)
+                self.program.go("group-ops", lambda screen: _reveal(screen, session, name, group))
+                return
+        op = self.selected.get("ops")
         if op is None or op.get("op") is None:
             self.program.say("that is no op: the tree is one of ops", severity="warning")
             return
-        name, group = op["op"], None
-        if op is row:
-            ran = self.profile["ops"].filter(pl.col("op") == op["op"]).select("name", "group").row(0)
-            name, group = ran
-        self.program.go("group-ops", lambda screen: _reveal(screen, op["session"], name, group))
+        self.program.go("group-ops", lambda screen: _reveal(screen, op["session"], op["op"], None))
 
     def show_only(self, query: str) -> None:
         """Show the ops of a filter by name: what other views ask for is written for that table."""

@@ -144,10 +144,9 @@ class TreeTable(FrameTable, inherit_bindings=False):
         share_of: float | None = None,
     ) -> None:
         """Show these rows, as a tree."""
-        tree = TreeRows(rows, self.forest, self.depth, self.spec.pinned, ascii_only=self.ascii_only)
-        super().set_rows(
-            tree if rows.frame.height else rows, cursor_row=cursor_row, found=found, share_of=share_of
-        )  # fmt: skip
+        if rows.frame.height:
+            rows = TreeRows(rows, self.forest, self.depth, self.spec.pinned, ascii_only=self.ascii_only)
+        super().set_rows(rows, cursor_row=cursor_row, found=found, share_of=share_of)
 
     def _ensure_writers(self) -> None:
         is_new = not self._writers

@@ -57,6 +57,7 @@ def config_groups(profile: Profile) -> WorkGroups:
     return grouped_by(single, printed)
 
 
+@once_per_profile("sessions", "devices", "ops", "activities", "api_calls", "layers", "summary")
 def by_config(profile: Profile) -> pl.DataFrame:
     """GPU time by launch configuration: one row per session and configuration, the largest first.
 
@@ -71,7 +72,7 @@ def by_config(profile: Profile) -> pl.DataFrame:
         schema={"bytes": pl.Int64, "shared_words": pl.String},
     )
     parts = [
-        pl.format("{} x {}", "grid", "block"),
+        pl.format("({} {} {}) x ({} {} {})", *(pl.col(name).cast(pl.String).fill_null("?") for name in SHAPE[:6])),
         pl.format("{} regs", "registers"),
         pl.col("shared_words"),
     ]

@@ -185,6 +185,7 @@ def instance_groups(profile: Profile) -> WorkGroups:
     return WorkGroups(keyed[first].rename({"label": "op_id"}), codes, kinds[named.height + reasons.height :])
 
 
+@once_per_profile("sessions", "devices", "ops", "activities", "api_calls", "layers", "summary")
 def by_instance(profile: Profile) -> pl.DataFrame:
     """GPU time by op, the same op of all iterations together: one row per session and id, the largest first.
 

@@ -53,6 +53,11 @@ class Grouping:
         found = keys.select(wanted.fill_null(False).arg_true()).to_series()
         return int(found[0]) if len(found) else NO_GROUP
 
+    def make(self, profile: Profile) -> None:
+        """Work out what `rows` and `groups` remember."""
+        self.groups(profile)
+        self.rows(profile)
+
     def kernels(self, profile: Profile, row: Mapping[str, Any]) -> pl.DataFrame:
         """The kernels and memory operations of a row."""
         return kernels_in(profile, self.groups(profile), self.group_of(profile, row))

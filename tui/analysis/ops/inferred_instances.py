@@ -176,6 +176,39 @@ def _described(profile: Profile, table: pl.DataFrame, types: pl.DataFrame) -> pl
     unknown = np.iinfo(np.uint32).max
     resolution = profile["sessions"].select("session", pl.col("start_resolution_ns").fill_null(0).alias("step"))
     idle = pl.col("end_ns") - pl.col("start_ns") - pl.col("gpu_ns")
+    named = _named(types)
+    described = (
+        table.with_columns(pl.col("session").cast(pl.UInt32))
+        .join(named, on="code", how="left", maintain_order="left")
+        .join(resolution, on="session", how="left", maintain_order="left")
+        .with_columns(
+            pl.int_range(1, pl.len() + 1, dtype=pl.UInt32).over("session", "iteration", "word_code").alias("ordinal"),
+            outside.alias("outside"),
+        )
+        .with_columns(
+            pl.when("outside").then(None).otherwise("ordinal").alias("ordinal"),
+            pl.when(idle > pl.col("step")).then(idle).otherwise(0).alias("gpu_idle_ns"),
+            pl.col("gpu_ns").alias("gpu_busy_ns"),
+            pl.lit(None, pl.Int64).alias("cpu_own_ns"),
+            pl.lit(None, pl.Int64).alias("cpu_overhead_ns"),
+            *(pl.when(pl.col(name) == -1).then(None).otherwise(pl.col(name)).alias(name)
+              for name in ("device", "stream", "iteration")),
+            pl.when(pl.col("line") == unknown).then(None).otherwise("line").alias("line"),
+        )
+    )  # fmt: skip
+    # Ids repeat from iteration to iteration: each is written once.
+    ids = (
+        described.select("word_code", "ordinal")
+        .unique()
+        .join(named.select("word_code", "word", "suffix").unique(), on="word_code")
+        .select("word_code", "ordinal", pl.format("{}_{}{}", "word", "ordinal", "suffix").alias("op_id"))
+    )
+    described = described.join(ids, on=["word_code", "ordinal"], how="left", maintain_order="left")
+    return with_layers(profile, described).select(pl.col(name).cast(dtype) for name, dtype in _SCHEMA.items())
+
+
+def _named(types: pl.DataFrame) -> pl.DataFrame:
+    """Op types with the words of ids and phrases; ``word_code`` is one for all types whose ids are counted together."""
     word = (
         pl.col("op_type")
         .str.replace_all(r"\b(?:forward|backward)\b ?", "")
@@ -184,34 +217,16 @@ def _described(profile: Profile, table: pl.DataFrame, types: pl.DataFrame) -> pl
         .str.strip_chars("_")
     )
     suffix = pl.when(pl.col("direction") == "bprop").then(pl.lit("_BPROP")).otherwise(pl.lit(""))
-    described = (
-        table.with_columns(pl.col("session").cast(pl.UInt32))
-        .join(types.with_columns(pl.col("code").cast(pl.Int64)), on="code", how="left", maintain_order="left")
-        .join(resolution, on="session", how="left", maintain_order="left")
-        .with_columns(word.alias("word"), suffix.alias("suffix"), outside.alias("outside"))
-        .with_columns(
-            pl.int_range(1, pl.len() + 1, dtype=pl.UInt32)
-            .over("session", "iteration", "word", "suffix")
-            .alias("ordinal")
-        )
-        .with_columns(
-            op_name(),
-            pl.when("outside").then(None).otherwise("ordinal").alias("ordinal"),
-            pl.when("outside")
-            .then(None)
-            .otherwise(pl.format("{}_{}{}", "word", "ordinal", "suffix"))
-            .alias("op_id"),
-            pl.when(idle > pl.col("step")).then(idle).otherwise(0).alias("gpu_idle_ns"),
-            pl.col("gpu_ns").alias("gpu_busy_ns"),
-            pl.lit(None, pl.Int64).alias("cpu_own_ns"),
-            pl.lit(None, pl.Int64).alias("cpu_overhead_ns"),
-            *(pl.when(pl.col(name) == -1).then(None).otherwise(pl.col(name)).alias(name)
-              for name in ("device", "stream", "iteration")),
-            pl.when(pl.col("line") == unknown).then(None).otherwise("line").alias("line"),
-            pl.when(_is_memory()).then(pl.lit("recorded")).otherwise(pl.lit("inferred")).alias("op_source"),
-        )
-    )  # fmt: skip
-    return with_layers(profile, described).select(pl.col(name).cast(dtype) for name, dtype in _SCHEMA.items())
+    return types.with_columns(
+        pl.col("code").cast(pl.Int64),
+        word.alias("word"),
+        suffix.alias("suffix"),
+        op_name(),
+        pl.when(_is_memory()).then(pl.lit("recorded")).otherwise(pl.lit("inferred")).alias("op_source"),
+    ).with_columns(
+        pl.struct("word", "suffix").rank("dense").alias("word_code"),
+        pl.col("op_type", "direction", "op_source").cast(NAME),
+    )
 
 
 def _is_memory() -> pl.Expr:

@@ -78,6 +78,7 @@ def with_layers(profile: Profile, instances: pl.DataFrame) -> pl.DataFrame:
     per_iteration = pl.len().over("session", "iteration", "op_type", "direction").alias("in_iteration")
     rows = (
         instances.with_row_index("row")
+        .with_columns(pl.col("op_type", "direction").cast(pl.String))
         # With one layer alone it does not matter that the name does not say the direction.
         .with_columns(
             pl.col("direction").replace_strict(_PHASE, default="forward").alias("phase"),

@@ -1,0 +1,147 @@
+"""Every grouping of ops, and every level of every tree, adds up to all GPU time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+
+from tests.analysis.frames import copy, kernel, printed, profile
+from tests.analysis.op_profiles import op_profiles
+from tui.analysis.kernels import kernels
+from tui.analysis.ops import kernel_classes
+from tui.analysis.ops.by_instance import instances
+from tui.analysis.ops.claimed import claimed, claimed_words
+from tui.analysis.ops.groupings import GROUPINGS, grouping_of
+from tui.analysis.ops.kernel_classes import by_class, parse_classes
+from tui.analysis.ops.places import TREES
+from tui.analysis.ops.type_summary import op_type_summary
+from tui.model.errors import ProftuiError
+from tui.model.forest import forest_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tui.model.profile import Profile
+
+MANY = settings(max_examples=25, deadline=None)
+
+
+def gpu_ns(given: Profile) -> dict[int, int]:
+    """GPU time by session."""
+    return sums(kernels(given), "total_ns")
+
+
+def sums(rows: pl.DataFrame, weight: str) -> dict[int, int]:
+    """A weight by session, those of none left out."""
+    found = rows.group_by("session").agg(pl.col(weight).sum()).filter(pl.col(weight) > 0)
+    return dict(found.sort("session").rows())
+
+
+def positive(given: dict[int, int]) -> dict[int, int]:
+    return dict(sorted((session, value) for session, value in given.items() if value))
+
+
+@MANY
+@given(op_profiles())
+def test_groupings_add_up_to_all_gpu_time(made: Profile) -> None:
+    whole = positive(gpu_ns(made))
+    for grouping in GROUPINGS:
+        rows = grouping.rows(made)
+        assert sums(rows, grouping.spec.weight) == whole, grouping.name
+        assert {column.name for column in grouping.spec.columns} <= set(rows.columns)
+        assert rows.select(grouping.spec.key).is_duplicated().any() is False
+    assert sums(op_type_summary(made), "gpu_ns") == whole
+    assert sums(instances(made), "gpu_ns") == whole
+    assert claimed(made).total_ns == sum(whole.values())
+
+
+@MANY
+@given(op_profiles())
+def test_what_lies_behind_rows_adds_up_to_them(made: Profile) -> None:
+    for grouping in GROUPINGS:
+        rows = grouping.rows(made)
+        seen: list[int] = []
+        for row in rows.to_dicts():
+            inside = grouping.kernels(made, row)
+            assert inside["total_ns"].sum() == (row[grouping.spec.weight] or 0), (grouping.name, row)
+            numbers = grouping.activities(made, row).to_list()
+            seen += numbers
+            if numbers:
+                first = inside.row(0, named=True)
+                launches = grouping.launches(made, row, kind=first["kind"], name=first["name"])
+                assert launches["duration_ns"].sum() == (first["total_ns"] or 0)
+        assert sorted(seen) == made["activities"]["activity"].to_list(), grouping.name
+
+
+@MANY
+@given(op_profiles())
+def test_every_level_of_every_tree_adds_up(made: Profile) -> None:
+    whole = positive(gpu_ns(made))
+    for tree in TREES:
+        if tree.why_not(made):
+            continue
+        rows = tree.tree(made)
+        assert sums(rows, "gpu_self_ns") == whole, tree.name
+        assert sums(rows.filter(pl.col("level") == 1), "gpu_ns") == whole
+        forest = forest_of(rows["parent"].to_numpy())
+        own, inside = rows["gpu_self_ns"].to_numpy(), rows["gpu_ns"].fill_null(0).to_numpy()
+        assert (inside == own + forest.children_sums(inside)).all()
+        # Each row is followed by what lies in it, the largest of what lies in one first.
+        assert rows["level"].to_list() == [
+            1 if parent < 0 else rows["level"][parent] + 1 for parent in rows["parent"].to_list()
+        ]
+        by_parent = rows.filter(pl.col("parent") >= 0).group_by("parent").agg(pl.col("gpu_ns").fill_null(0))
+        assert all(times == sorted(times, reverse=True) for times in by_parent["gpu_ns"].to_list())
+
+
+def test_classes_are_the_users_and_other_is_always_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path = tmp_path / "kernel_classes.toml"
+    monkeypatch.setattr(kernel_classes, "classes_path", lambda: path)
+    made = profile(
+        activities=[kernel("my_gemm", 5), kernel("my_gemm_relu", 7), kernel("flash", 3), copy("HtoD", 4)],
+        summary=[printed("gpu", "my_gemm", 2, 30, session=1)],
+    )
+    assert grouping_of("class").why_not(made) == f"no classes are defined in {path}"
+    assert by_class(made).select("session", "kernel_class", "total_ns").rows() == [(1, "other", 30), (0, "other", 19)]
+    path.write_text('[[class]]\nname = "fused"\npattern = "RELU"\n\n[[class]]\nname = "gemm"\npattern = "gemm"\n')
+    assert grouping_of("class").why_not(made) == ""
+    # my_gemm_relu is of the first class alone; what is in none stands last, of 0 where there is nothing.
+    assert by_class(made).select("session", "kernel_class", "total_ns", "calls").rows() == [
+        (1, "gemm", 30, 2),
+        (0, "fused", 7, 1),
+        (0, "gemm", 5, 1),
+        (0, "other", 7, 2),
+        (1, "other", 0, 0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("[[class]", "not TOML"),
+        ('[[class]]\nname = "a"', "expected name and pattern"),
+        ('[[class]]\nname = "a"\npattern = 5', "must be texts"),
+        ('[[class]]\nname = "a"\npattern = "("', "not a regular expression"),
+        ('[[class]]\nname = "other"\npattern = "a"', "other is the class of what no pattern finds"),
+        ("[class]\nname = 1", "expected"),
+        ("wrong = 1", "expected"),
+    ],
+)
+def test_a_wrong_file_of_classes_says_where(text: str, complaint: str) -> None:
+    with pytest.raises(ProftuiError, match=complaint) as told:
+        parse_classes(text, "kernel_classes.toml")
+    assert "kernel_classes.toml" in str(told.value)
+
+
+def test_what_nothing_claims_is_told() -> None:
+    made = profile(activities=[kernel("volta_sgemm", 75, start_ns=0), kernel("qqq", 25, start_ns=90)])
+    told = claimed(made)
+    assert (told.inferred_ns, told.unknown_ns, told.unclaimed_pct) == (75, 25, 25.0)
+    assert claimed_words(made) == ("Ops inferred from the names of kernels; no rule knows 25 ns (25.00% of GPU time)")
+    known = profile(activities=[kernel("volta_sgemm", 75, start_ns=0)])
+    assert claimed_words(known) == "Ops inferred from the names of kernels; rules know all of them"
+    assert claimed_words(profile()) == ""
+    assert claimed_words(profile(activities=[copy("HtoD", 5)])) == "Copies and sets alone"

@@ -1,0 +1,185 @@
+"""Op instances of logs without ops: runs of one type and direction, with ids that line up across iterations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+
+from tests.analysis.frames import kernel, profile
+from tests.screens.opening import sample
+from tui.analysis.iterations.tables import with_iterations
+from tui.analysis.ops.by_instance import OUTSIDE, UNCLAIMED, by_instance, instances
+from tui.analysis.ops.inferred_instances import inferred_instances
+from tui.loaders import registry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tui.model.profile import Profile
+
+GEMM, RELU, POOL = "volta_sgemm_128x32_nn", "void relu_kernel(float*)", "maxpool_bwd_nchw"
+
+
+def opened(path: str) -> Profile:
+    found, errors = registry.load((path,), format_in=None, report=lambda *_args, **_more: True)
+    assert found is not None, errors
+    return with_iterations(found)
+
+
+def run(*names: str | None, **more: Any) -> Profile:
+    """Launches one after the other; None is one that no rule knows."""
+    work = [
+        kernel(name or "qqq", 10, start_ns=100 * place, device=0, stream=7, **more) for place, name in enumerate(names)
+    ]
+    return profile(activities=work)
+
+
+def ids(found: Profile) -> list[tuple[Any, ...]]:
+    return inferred_instances(found).select("op_id", "launches", "gpu_ns").rows()
+
+
+def test_launches_of_one_type_and_direction_in_a_row_are_one_op() -> None:
+    assert ids(run(GEMM, GEMM, RELU, GEMM, POOL)) == [
+        ("GEMM_1", 2, 20),
+        ("ACTIVATION_1", 1, 10),
+        ("GEMM_2", 1, 10),
+        ("POOLING_1_BPROP", 1, 10),
+    ]
+
+
+def test_what_no_rule_knows_ends_an_op_and_is_in_none() -> None:
+    made = run(GEMM, None, GEMM)
+    assert ids(made) == [("GEMM_1", 1, 10), ("GEMM_2", 1, 10)]
+    left = instances(made).filter(pl.col("op_source").is_null())
+    assert left.select("op", "launches", "gpu_ns").rows() == [(UNCLAIMED, 1, 10)]
+
+
+def test_streams_do_not_cut_each_others_ops() -> None:
+    work = [
+        kernel(GEMM, 10, start_ns=0, device=0, stream=7),
+        kernel("ncclDevKernel_AllReduce", 90, start_ns=5, device=0, stream=9),
+        kernel(GEMM, 10, start_ns=20, device=0, stream=7),
+    ]
+    found = inferred_instances(profile(activities=work))
+    assert found.select("op_id", "stream", "launches", "gpu_idle_ns").rows() == [
+        ("GEMM_1", 7, 2, 10),
+        ("COMMUNICATION_1", 9, 1, 0),
+    ]
+
+
+def test_idle_time_within_an_op_is_told_where_start_times_are_exact_enough() -> None:
+    work = [kernel(GEMM, 10, start_ns=0, stream=7), kernel(GEMM, 10, start_ns=60, stream=7)]
+    assert inferred_instances(profile(activities=work))["gpu_idle_ns"].to_list() == [50]
+    coarse = profile(activities=work, sessions=[{"session": 0, "start_resolution_ns": 100}])
+    assert inferred_instances(coarse)["gpu_idle_ns"].to_list() == [0]
+
+
+def test_ordinals_begin_anew_in_each_iteration_and_there_are_none_outside() -> None:
+    work = [
+        kernel(name, 10, start_ns=100 * place, stream=7, iteration=iteration)
+        for place, (name, iteration) in enumerate(
+            [(GEMM, None), (GEMM, 0), (RELU, 0), (GEMM, 0), (GEMM, 1), (RELU, 1), (GEMM, 1)]
+        )
+    ]
+    made = profile(activities=work)
+    found = by_instance(made).select("op_id", "calls", "total_ns", "same_kernels").sort("op_id").rows()
+    assert found == [
+        (OUTSIDE.format("gemm"), 1, 10, None),
+        ("ACTIVATION_1", 2, 20, True),
+        ("GEMM_1", 2, 20, True),
+        ("GEMM_2", 2, 20, True),
+    ]
+
+
+def test_an_op_that_launches_other_kernels_in_another_iteration_says_so() -> None:
+    work = [
+        kernel(name, 10, start_ns=100 * place, stream=7, iteration=place)
+        for place, name in enumerate((GEMM, "sgemm_x"))
+    ]
+    assert by_instance(profile(activities=work))["same_kernels"].to_list() == [False]
+
+
+def test_recorded_ops_stay_as_they_are() -> None:
+    made = profile(
+        ops=[{"op": 0, "name": "aten::mm", "op_id": "MM_1", "start_ns": 0, "duration_ns": 5, "op_source": "recorded"}],
+        activities=[
+            kernel(GEMM, 10, start_ns=0, op=0, op_join="launch"),
+            kernel(RELU, 7, start_ns=20, op_join="no launch record"),
+        ],
+    )
+    assert inferred_instances(made).is_empty()
+    assert by_instance(made).select("op_id", "op", "op_source", "total_ns").rows() == [
+        ("MM_1", "aten::mm", "recorded", 10),
+        ("(no op: no launch record)", None, None, 7),
+    ]
+
+
+LINES_UP = {"resnet50_training.nvprof.log": (5, 669), "gpt_cudagraph.nsys.sqlite.gz": (6, 1)}
+
+
+@pytest.mark.parametrize("name", LINES_UP)
+def test_ops_line_up_across_the_iterations_of_real_logs(name: str) -> None:
+    _lines_up(opened(sample(name)), *LINES_UP[name])
+
+
+RENDERED = {"nvprof_rendered/resnet50_amp.gputrace.txt": (5, 669), "nvprof_rendered/ddp_rank0.gputrace.txt": (4, 349)}
+
+
+@pytest.mark.parametrize("path", RENDERED)
+def test_ops_line_up_across_the_iterations_of_other_logs(path: str, corpus: Callable[[str], str]) -> None:
+    _lines_up(opened(corpus(path)), *RENDERED[path])
+
+
+def _lines_up(found: Profile, iterations: int, ops: int) -> None:
+    """Every op is in every iteration, and launches the same kernels in all of them."""
+    by_id = by_instance(found).filter(pl.col("calls").is_not_null(), ~pl.col("op_id").str.starts_with("(outside"))
+    assert by_id.height == ops
+    assert set(by_id["calls"].to_list()) == {iterations}
+    assert by_id["same_kernels"].all()
+
+
+def conv(name: str, start_ns: int, duration_ns: int, **more: Any) -> dict[str, Any]:
+    return kernel(name, duration_ns, start_ns=start_ns, device=0, stream=7, **more)
+
+
+def caffe(position: int, layer: str, phase: str, time_ns: int) -> dict[str, Any]:
+    return {"position": position, "layer": layer, "op_type": "Convolution", "phase": phase, "time_ns": time_ns,
+            "measured": True, "executor": "caffe"}  # fmt: skip
+
+
+FORWARD, BACKWARD = "implicit_convolve_sgemm_fprop", "cudnn_wgrad_alg0_engine"
+
+
+def test_layers_are_those_of_caffes_log() -> None:
+    found = inferred_instances(opened(sample("caffe_conv1.nvprof.log")))
+    told = found.group_by("layer").agg(pl.col("op_type").cast(pl.String).unique().sort()).sort("layer", nulls_last=True)
+    assert told.rows()[0] == (
+        "conv1",
+        ["convolution", "convolution backward bias", "convolution backward data", "convolution backward filter"],
+    )
+    assert "memset" in told["op_type"][1].to_list()
+
+
+def two_layers(*order: str, time_ns: int = 100) -> list[str | None]:
+    """The layers of launches, in a log of two iterations and a network of two convolutions."""
+    work, at = [], 0
+    for iteration in range(2):
+        for name in order:
+            work.append(conv(name, at, 50, iteration=iteration))
+            at += 100
+    layers = [caffe(place, layer, phase, time_ns) for phase in ("forward", "backward")
+              for place, layer in enumerate(("conv1", "conv2"))]  # fmt: skip
+    return inferred_instances(profile(activities=work, layers=layers))["layer"].to_list()
+
+
+def test_several_layers_are_told_apart_by_their_order_backward_from_the_last() -> None:
+    steps = (FORWARD, RELU, FORWARD, RELU, BACKWARD, RELU, BACKWARD)
+    assert two_layers(*steps)[:7] == ["conv1", None, "conv2", None, "conv2", None, "conv1"]
+
+
+def test_layers_are_not_guessed() -> None:
+    # Three convolutions for two layers, or longer on the GPU than the layer took.
+    assert set(two_layers(FORWARD, RELU, FORWARD, RELU, FORWARD)) == {None}
+    assert set(two_layers(FORWARD, RELU, FORWARD, time_ns=20)) == {None}

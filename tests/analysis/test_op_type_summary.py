@@ -1,0 +1,73 @@
+"""The Op Type Summary: parts that add up, and DLProf's own report of the same recording."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from tests.analysis.frames import kernel, printed, profile
+from tests.analysis.test_op_instances import opened
+from tui.analysis.ops.type_summary import FOLDS, OP_TYPE_SUMMARY, op_type_summary
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+AS_DLPROF = {"CPU Time": "cpu_own", "GPU Time": "gpu_busy", "CPU Overhead": "cpu_overhead", "GPU Idle": "gpu_idle"}
+
+
+def test_every_figure_is_that_of_dlprofs_report(corpus: Callable[[str], str]) -> None:
+    found = op_type_summary(opened(corpus("dlprof/dlprof_dldb.sqlite")))
+    report = pl.read_csv(corpus("dlprof/no_relu/dlprof_op_type.csv"), skip_lines=1)
+    assert found["op_type"].cast(pl.String).sort().to_list() == report["Op Type"].sort().to_list()
+    ours = {row["op_type"]: row for row in found.to_dicts()}
+    for theirs in report.to_dicts():
+        row = ours[theirs["Op Type"]]
+        assert (row["ops"], row["calls"]) == (theirs["# Ops"], theirs["# Calls"])
+        for what, stem in AS_DLPROF.items():
+            assert row[f"{stem}_ns"] == theirs[f"Total {what} (ns)"]
+            assert row[f"{stem}_min_ns"] == theirs[f"Min {what} (ns)"]
+            assert row[f"{stem}_max_ns"] == theirs[f"Max {what} (ns)"]
+            assert abs(row[f"{stem}_avg_ns"] - theirs[f"Avg. {what} (ns)"]) <= 0.5
+
+
+def op(number: int, name: str, start_ns: int, duration_ns: int, **more: Any) -> dict[str, Any]:
+    given = {"pid": 9, "tid": 1, "op_source": "recorded"}
+    return {**given, "op": number, "name": name, "start_ns": start_ns, "duration_ns": duration_ns, **more}
+
+
+def test_ops_within_ops_count_what_they_spend_themselves() -> None:
+    made = profile(
+        ops=[op(0, "aten::linear", 0, 100), op(1, "aten::addmm", 10, 60, parent=0), op(2, "aten::mm", 200, 30)],
+        api_calls=[{"pid": 9, "tid": 1, "name": "cudaLaunchKernel", "start_ns": 20, "duration_ns": 15}],
+        activities=[
+            kernel("sgemm", 500, start_ns=100, op=1, op_join="launch", device=0),
+            kernel("sgemm", 300, start_ns=700, op=1, op_join="launch", device=0),
+            kernel("sgemm", 200, start_ns=800, op=1, op_join="launch", device=0),
+        ],
+    )
+    (row,) = op_type_summary(made).to_dicts()
+    assert (row["op_type"], row["ops"], row["calls"], row["launches"]) == ("gemm", 3, 3, 3)
+    assert (row["cpu_own_ns"], row["cpu_own_min_ns"], row["cpu_own_max_ns"]) == (130, 30, 60)
+    assert row["cpu_overhead_ns"] == 115
+    # Two of the kernels run at once: busy is less than the sum, idle is the gap between.
+    assert (row["gpu_ns"], row["gpu_busy_ns"], row["gpu_idle_ns"]) == (1000, 800, 100)
+    assert (row["gpu_min_ns"], row["gpu_avg_ns"], row["gpu_max_ns"]) == (0, 333, 1000)
+
+
+def test_what_an_input_cannot_tell_is_not_known() -> None:
+    (totals,) = op_type_summary(profile(summary=[printed("gpu", "sgemm", 4, 100)])).to_dicts()
+    assert (totals["gpu_ns"], totals["launches"], totals["time_pct"]) == (100, 4, 100.0)
+    known = {"op_type", "gpu_ns", "time_pct", "launches", "op_source", "session"}
+    assert {name for name, value in totals.items() if value is not None} == known
+    (trace,) = op_type_summary(profile(activities=[kernel("sgemm", 9, start_ns=0, stream=7)])).to_dicts()
+    assert (trace["ops"], trace["calls"], trace["gpu_avg_ns"], trace["gpu_idle_ns"]) == (1, 1, 9, 0)
+    assert trace["cpu_own_ns"] is None
+
+
+def test_every_figure_belongs_to_one_group_of_columns() -> None:
+    figures = [name for fold in FOLDS for name in (fold.total, *fold.others)]
+    assert len(figures) == len(set(figures)) == 20
+    assert {column.name for column in OP_TYPE_SUMMARY.columns} >= set(figures)
+    assert all(fold.holds(fold.total) and fold.holds(fold.others[0]) for fold in FOLDS)
+    assert not FOLDS[0].holds("op_type")

@@ -1,0 +1,258 @@
+"""Group Ops: a tree as a table, folded, sorted, filtered and searched, and the way from ops to it and back."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from tests.analysis.frames import kernel, profile
+from tests.screens.made_profiles import opened_profile
+from tests.screens.opening import app_of, opened, press, sample
+from tests.snapshots import assert_screen, screen_text
+from tui.cli.main import main
+from tui.screens import worked_out
+from tui.screens.group_ops import GroupOpsScreen
+from tui.widgets.table_pane import TablePane
+
+if TYPE_CHECKING:
+    from syrupy.assertion import SnapshotAssertion
+    from textual.pilot import Pilot
+
+    from tui.model.profile import Profile
+    from tui.widgets.tree_pane import TreePane
+
+SIZES = ((80, 24), (120, 40), (200, 50))
+TRACE, MODULES, LOG = "resnet50_training.pt.trace.json.gz", "mlp_modules.pt.trace.json.gz", "caffe_conv1.nvprof.log"
+STATES = {
+    "modules": (MODULES, "3"),
+    "unfolded": (MODULES, "3 Z Z"),
+    "callers": (TRACE, "3 b j l"),
+    "layers": (LOG, "3"),
+    "types": (LOG, "3 b"),
+}
+
+
+def pane(pilot: Pilot[None]) -> TreePane:
+    screen = app_of(pilot).view_screen
+    assert isinstance(screen, GroupOpsScreen)
+    return screen.pane
+
+
+def names(pilot: Pilot[None]) -> list[str]:
+    found: list[str] = pane(pilot).shown_frame()["node"].to_list()
+    return found
+
+
+def here(pilot: Pilot[None]) -> str:
+    row = pane(pilot).current_row
+    assert row is not None
+    return str(row["node"])
+
+
+def made() -> Profile:
+    """Two branches of a model; the first has one child at every level down to the ops."""
+    places = [("net/a/x", "mm", 50), ("net/a/x", "relu", 30), ("net/b", "mm", 15), (None, "sum", 5)]
+    ops = [
+        {"op": place, "name": name, "group": group, "start_ns": 10 * place, "duration_ns": 5, "op_source": "recorded"}
+        for place, (group, name, _) in enumerate(places)
+    ]
+    work = [
+        kernel("k", gpu_ns, start_ns=100 * place, op=place, op_join="launch")
+        for place, (_, _, gpu_ns) in enumerate(places)
+    ]
+    return profile(ops=ops, activities=work)
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("state", STATES)
+async def test_screen(state: str, size: tuple[int, int], snapshot: SnapshotAssertion) -> None:
+    given, keys = STATES[state]
+    async with opened(given, size=size) as pilot:
+        await press(pilot, *keys.split())
+        assert_screen(pilot.app, snapshot)
+
+
+async def test_plain_characters_alone(snapshot: SnapshotAssertion) -> None:
+    async with opened(MODULES, size=(80, 24), ascii_only=True) as pilot:
+        await press(pilot, "3")
+        assert screen_text(pilot.app).isascii()
+        assert_screen(pilot.app, snapshot)
+
+
+async def test_it_begins_where_the_tree_branches_and_folds_by_keys() -> None:
+    async with opened_profile(made()) as pilot:
+        await press(pilot, "3")
+        assert names(pilot) == ["all", "net", "sum"]
+        # A chain of groups unfolds down to where it branches; h folds, and goes out from there.
+        await press(pilot, "j", "l")
+        assert names(pilot) == ["all", "net", "a", "b", "sum"]
+        await press(pilot, "j", "l")
+        assert names(pilot) == ["all", "net", "a", "x", "mm", "relu", "b", "sum"]
+        await press(pilot, "l", "l")
+        assert here(pilot) == "mm"
+        await press(pilot, "h", "h")
+        assert (here(pilot), names(pilot)) == ("x", ["all", "net", "a", "x", "b", "sum"])
+        await press(pilot, "h", "h", "h", "h")
+        assert (here(pilot), names(pilot)) == ("net", ["all", "net", "sum"])
+
+
+async def test_levels_fold_and_unfold_and_the_cursor_stays_in_sight() -> None:
+    async with opened_profile(made()) as pilot:
+        await press(pilot, "3", "Z")
+        assert names(pilot) == ["all", "net", "a", "b", "sum"]
+        await press(pilot, "Z", "Z", "G", "k")
+        assert here(pilot) == "mm"
+        assert len(names(pilot)) == 9
+        await press(pilot, "z", "z", "z")
+        assert (here(pilot), names(pilot)) == ("net", ["all", "net", "sum"])
+        await press(pilot, "z")
+        assert names(pilot) == ["all"]
+
+
+async def test_sorting_sorts_what_lies_in_one_group() -> None:
+    async with opened_profile(made()) as pilot:
+        await press(pilot, "3", "Z", "Z", "Z")
+        pane(pilot).set_sort((("gpu_ns", False),))
+        await press(pilot, "g")
+        assert names(pilot) == ["all", "sum", "net", "b", "mm", "a", "x", "relu", "mm"]
+
+
+async def test_a_filter_keeps_what_matches_lie_in_and_says_their_share() -> None:
+    async with opened_profile(made()) as pilot:
+        await press(pilot, "3", "f", *"relu", "enter")
+        assert names(pilot) == ["all", "net", "a", "x", "relu"]
+        assert "30.00% of time" in screen_text(pilot.app)
+        await press(pilot, "escape")
+        # What was under the cursor stays in sight, the rest is as it was.
+        assert names(pilot) == ["all", "net", "sum"]
+
+
+async def test_find_goes_into_folded_groups_and_on() -> None:
+    async with opened_profile(made()) as pilot:
+        await press(pilot, "3", "slash", *"mm", "enter")
+        assert here(pilot) == "mm"
+        assert pane(pilot).current_row["path"] == "net/a/x/mm"  # type: ignore[index]
+        await press(pilot, "n")
+        assert pane(pilot).current_row["path"] == "net/b/mm"  # type: ignore[index]
+        await press(pilot, "escape")
+        assert here(pilot) == "mm"
+        assert names(pilot) == ["all", "net", "a", "b", "mm", "sum"]
+
+
+async def test_an_op_leads_to_ops_and_kernels_and_back_into_the_tree() -> None:
+    async with opened(MODULES) as pilot:
+        await press(pilot, "4")
+        screen = app_of(pilot).view_screen
+        assert screen is not None
+        ops = screen.query_one("#ops", TablePane)
+        first: dict[str, Any] = ops.frame.row(0, named=True)
+        await press(pilot, "t")
+        assert here(pilot) == first["op"]
+        most = pane(pilot).frame.filter(pl.col("op") == first["op"])["gpu_self_ns"].max()
+        assert pane(pilot).current_row["gpu_self_ns"] == most  # type: ignore[index]
+        await press(pilot, "enter")
+        assert ops.state.filter == f'op="{first["op"]}"'
+        assert ops.shown_frame()["op"].to_list() == [first["op"]]
+
+
+async def test_a_launch_leads_to_the_very_place_of_its_op() -> None:
+    async with opened(MODULES) as pilot:
+        await press(pilot, "4", "enter", "enter", "j", "j", "j", "j")
+        screen = app_of(pilot).view_screen
+        assert screen is not None
+        launch = screen.query_one("#launches", TablePane).current_row
+        assert launch is not None
+        whole = app_of(pilot).profile
+        number = whole["activities"].filter(pl.col("activity") == launch["activity"])["op"][0]
+        name, group = whole["ops"].filter(pl.col("op") == number).select("name", "group").row(0)
+        await press(pilot, "t")
+        assert group
+        assert pane(pilot).current_row["path"] == f"{group}/{name}"  # type: ignore[index]
+
+
+async def test_groupings_are_gone_through_and_named() -> None:
+    async with opened(TRACE) as pilot:
+        await press(pilot, "3")
+        whole = pane(pilot).frame["gpu_ns"][0]
+        for wanted in ("by caller", "by NVTX range", "by type", "by module or range"):
+            await press(pilot, "b")
+            assert f"[{wanted}]" in screen_text(pilot.app)
+            assert pane(pilot).frame["gpu_ns"][0] == whole
+        await press(pilot, "B")
+        assert "[by type]" in screen_text(pilot.app)
+        await press(pilot, "colon", *"group range", "enter")
+        assert "[by NVTX range]" in screen_text(pilot.app)
+        # Back in the history the grouping is what it was.
+        await press(pilot, "4", "minus")
+        assert "[by NVTX range]" in screen_text(pilot.app)
+
+
+async def test_a_grouping_that_the_input_cannot_have_says_why() -> None:
+    async with opened(LOG, notifications=True) as pilot:
+        await press(pilot, "3", "colon", *"group caller", "enter")
+        assert "it is not recorded which op called which" in screen_text(pilot.app)
+        assert "[by layer]" in screen_text(pilot.app)
+
+
+@pytest.mark.parametrize("given", [TRACE, MODULES, LOG, "gpt_summary.nvprof.log"])
+async def test_the_report_has_the_same_cells(given: str, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["report", sample(given), "--view", "group-ops", "--format", "json"])
+    told = json.loads(capsys.readouterr().out)["rows"]
+    async with opened(given) as pilot:
+        await press(pilot, "3")
+        assert pane(pilot).frame.to_dicts() == told
+
+
+async def test_a_hundred_thousand_groups_fold_at_once() -> None:
+    async with opened_profile(made()) as pilot:
+        await press(pilot, "3")
+        tree = pane(pilot)
+        rows = 100_000
+        parent = np.maximum(0, (np.arange(rows) - 1) // 10)
+        parent[0] = -1
+        depth = np.zeros(rows, np.int64)
+        for row in range(1, rows):
+            depth[row] = depth[parent[row]] + 1
+        frame = pl.DataFrame(
+            {
+                "session": np.zeros(rows, np.uint32),
+                "node": [f"node {row}" for row in range(rows)],
+                "path": [f"node {row}" for row in range(rows)],
+                "what": ["group"] * rows,
+                "parent": parent,
+                "level": depth + 1,
+                "gpu_ns": np.arange(rows)[::-1],
+                "gpu_self_ns": np.ones(rows, np.int64),
+                "time_pct": np.zeros(rows),
+            }
+        )
+        tree.show(frame)
+        await press(pilot, "Z", "Z", "Z", "Z", "Z")
+        assert len(names(pilot)) == rows
+        began = time.perf_counter()
+        await pilot.press("h")
+        assert time.perf_counter() - began < 2
+        assert len(names(pilot)) == 1
+
+
+async def test_of_many_launches_rows_are_made_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worked_out, "ROWS_AT_ONCE", 2)
+    async with opened_profile(made()) as pilot:
+        await press(pilot, "3")
+        assert names(pilot) == ["all", "net", "sum"]
+        await press(pilot, "b")
+        assert "[by type]" in screen_text(pilot.app)
+        await press(pilot, "2")
+        screen = app_of(pilot).view_screen
+        assert screen is not None
+        assert screen.query_one("#table", TablePane).frame["gpu_ns"].sum() == 100
+        await press(pilot, "4", "B")
+        assert screen_text(pilot.app).count("[by op instance]") == 1
+        screen = app_of(pilot).view_screen
+        assert screen is not None
+        assert screen.query_one("#ops", TablePane).frame["total_ns"].sum() == 100

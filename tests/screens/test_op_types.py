@@ -1,0 +1,124 @@
+"""Op Type Summary: figures that fold, and the way to the ops of a type."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.analysis.frames import kernel, profile
+from tests.screens.made_profiles import opened_profile
+from tests.screens.opening import app_of, opened, press, sample
+from tests.snapshots import assert_screen, screen_text
+from tui.cli.main import main
+from tui.screens.ops_and_kernels import OpsAndKernelsScreen
+from tui.widgets.table_pane import TablePane
+
+if TYPE_CHECKING:
+    from syrupy.assertion import SnapshotAssertion
+    from textual.pilot import Pilot
+
+SIZES = ((80, 24), (120, 40), (200, 50))
+TRACE, LOG = "resnet50_training.pt.trace.json.gz", "resnet50_training.nvprof.log"
+FIGURES = {"gpu_avg_ns", "gpu_min_ns", "gpu_max_ns"}
+
+
+def pane(pilot: Pilot[None], name: str = "table") -> TablePane:
+    screen = app_of(pilot).view_screen
+    assert screen is not None
+    return screen.query_one(f"#{name}", TablePane)
+
+
+def shown(pilot: Pilot[None]) -> set[str]:
+    return {column.name for column in pane(pilot).table.columns()}
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize(("given", "keys"), [(TRACE, "2"), (TRACE, "2 l z"), (LOG, "2")], ids=["trace", "open", "log"])
+async def test_screen(given: str, keys: str, size: tuple[int, int], snapshot: SnapshotAssertion) -> None:
+    async with opened(given, size=size) as pilot:
+        await press(pilot, *keys.split())
+        assert_screen(pilot.app, snapshot)
+
+
+async def test_figures_fold_and_unfold_under_the_cursor() -> None:
+    async with opened(TRACE, size=(200, 50)) as pilot:
+        await press(pilot, "2")
+        assert not FIGURES & shown(pilot)
+        assert "GPU time ▸" in screen_text(pilot.app)
+        await press(pilot, "l", "z")
+        assert shown(pilot) >= FIGURES
+        assert "cpu_own_avg_ns" not in shown(pilot)
+        assert "GPU time ▸" not in screen_text(pilot.app)
+        # On one of the figures the same key folds them again, and the cursor is on the total.
+        await press(pilot, "l", "z")
+        assert not FIGURES & shown(pilot)
+        assert pane(pilot).table.cursor_column == "gpu_ns"
+
+
+async def test_on_another_column_all_figures_fold_and_unfold() -> None:
+    async with opened(TRACE) as pilot:
+        await press(pilot, "2", "z")
+        assert shown(pilot) >= FIGURES | {"cpu_own_avg_ns", "gpu_idle_max_ns", "cpu_overhead_min_ns"}
+        await press(pilot, "z")
+        assert not any(name.endswith(("avg_ns", "min_ns", "max_ns")) for name in shown(pilot))
+
+
+@pytest.mark.parametrize("given", [TRACE, LOG, "caffe_conv1.nvprof.log"])
+async def test_enter_shows_ops_that_add_up_to_the_row(given: str) -> None:
+    async with opened(given) as pilot:
+        await press(pilot, "2")
+        rows = pane(pilot).frame.head(4).to_dicts()
+        for place, row in enumerate(rows):
+            await press(pilot, "2", "g", *["j"] * place, "enter")
+            screen = app_of(pilot).view_screen
+            assert isinstance(screen, OpsAndKernelsScreen)
+            ops = pane(pilot, "ops")
+            assert ops.shown_frame()[ops.spec.weight].sum() == row["gpu_ns"], row["op_type"]
+
+
+async def test_work_without_an_op_and_unknown_types_are_gone_to_as_well() -> None:
+    ops = [
+        {"op": 0, "name": "mystery", "start_ns": 0, "duration_ns": 9, "op_source": "recorded"},
+        {"op": 1, "name": "aten::mm", "start_ns": 10, "duration_ns": 9, "op_source": "recorded"},
+    ]
+    work = [
+        kernel("qqq", 70, op=0, op_join="launch", start_ns=0),
+        kernel("sgemm", 50, op=1, op_join="launch", start_ns=90),
+        kernel("sgemm", 30, op_join="no launch record", start_ns=190),
+    ]
+    async with opened_profile(profile(ops=ops, activities=work)) as pilot:
+        await press(pilot, "2")
+        names = pane(pilot).frame["op_type"].cast(str).to_list()
+        assert names == ["unknown", "gemm", "(no op: no launch record)"]
+        for place, (op, gpu_ns) in enumerate((("mystery", 70), ("aten::mm", 50), (names[2], 30))):
+            await press(pilot, "2", "g", *["j"] * place, "enter")
+            ops_shown = pane(pilot, "ops").shown_frame()
+            assert ops_shown.select("op", "gpu_self_ns").rows() == [(op, gpu_ns)]
+
+
+async def test_figures_that_are_not_known_say_why_and_what_records_them() -> None:
+    async with opened(LOG, size=(200, 50)) as pilot:
+        await press(pilot, "2", "i")
+        assert "the launches do not say which CPU time is the op's" in screen_text(pilot.app)
+    async with opened("gpt_summary.nvprof.log", size=(200, 50)) as pilot:
+        await press(pilot, "2", "i")
+        assert "totals do not tell one call from another" in screen_text(pilot.app)
+
+
+@pytest.mark.parametrize("given", [TRACE, LOG, "gpt_summary.nvprof.log"])
+async def test_the_report_has_the_same_cells(given: str, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["report", sample(given), "--view", "op-types", "--format", "json"])
+    told = json.loads(capsys.readouterr().out)["rows"]
+    async with opened(given) as pilot:
+        await press(pilot, "2")
+        assert pane(pilot).frame.to_dicts() == told
+
+
+async def test_the_arrangement_is_returned_to_with_its_signs() -> None:
+    async with opened(TRACE, size=(200, 50)) as pilot:
+        await press(pilot, "2", "l", "z", "1", "minus")
+        assert shown(pilot) >= FIGURES
+        assert "GPU time ▸" not in screen_text(pilot.app)
+        assert "CPU time ▸" in screen_text(pilot.app)
