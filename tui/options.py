@@ -35,5 +35,8 @@ class OpenOptions:
     ascii_only: bool = False
     """Draw with ASCII characters alone."""
 
+    resume: bool = False
+    """Go back at once to where the user left off in these files."""
+
     mouse: bool = True
     """Take the mouse from the terminal."""

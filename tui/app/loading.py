@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from textual import work
 from textual.worker import get_current_worker
 
-from tui.app.navigation import NavigatingApp
+from tui.app.noting import NotingApp
 from tui.model.aggregation import Aggregation
 from tui.model.errors import ProftuiError
 from tui.opening import Opened, open_profiles
@@ -29,7 +29,7 @@ MIN_HEIGHT: Final = 15
 """Below this size nothing but a request for more room is drawn."""
 
 
-class LoadingApp(NavigatingApp):
+class LoadingApp(NotingApp):
     """Reads files in a thread, and shows the dashboard once there is something to show."""
 
     def __init__(self, options: OpenOptions) -> None:
@@ -113,9 +113,11 @@ class LoadingApp(NavigatingApp):
         except ProftuiError as error:
             news.append(f"{error}: showing all iterations")
             self.aggregation = Aggregation()
+        self.look_at_files()
         if first_time:
             self.go("dashboard")
             self._ask_for_room(self.size)
+            self.offer_to_resume()
         else:
             for screen in self._screens.values():
                 screen.profile_changed()

@@ -151,6 +151,7 @@ def run_app(options: OpenOptions) -> int:
     app = ProftuiApp(options)
     app.run(mouse=options.mouse)
     app.arrangements.write()
+    app.notes.write()
     for error in app.load_errors:
         print(f"proftui: {plain(str(error))}", file=sys.stderr)
     return app.return_code or (2 if app.load_errors else 0)

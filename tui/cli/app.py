@@ -55,6 +55,7 @@ def open_app(options: argparse.Namespace) -> int:
             theme=options.theme,
             color=known.color,
             ascii_only=options.ascii or not known.utf8,
+            resume=options.resume,
             mouse=not options.no_mouse,
         )
     )

@@ -90,6 +90,7 @@ def open_parser() -> argparse.ArgumentParser:
     parser.add_argument("files", nargs="*", metavar="FILE", help="a profile; - reads standard input")
     _common(parser)
     parser.add_argument("--theme", choices=("dark", "light"), default="dark")
+    parser.add_argument("--resume", action="store_true", help="go on where you left off when it was last open")
     parser.add_argument("--no-mouse", action="store_true", help="leave the mouse to the terminal")
     parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters alone")
     parser.add_argument("--keys", action="store_true", help="print the keys and exit")

@@ -18,7 +18,7 @@ from tui.views import view
 from tui.widgets.command_bar import CommandBar
 from tui.widgets.crumbs import Crumbs
 from tui.widgets.detail_pane import DetailPane
-from tui.widgets.details import Details, row_details
+from tui.widgets.details import Details, below_note, row_details
 from tui.widgets.table_pane import TablePane
 
 if TYPE_CHECKING:
@@ -273,13 +273,25 @@ class ViewScreen(Screen[None]):
         if detail.is_open:
             detail.close()
         elif event.row is not None:
-            detail.open(self.details(event.pane, event.row))
+            detail.open(self._with_note(event.pane, event.row))
 
     @on(TablePane.RowHighlighted)
     def _follow_row(self, event: TablePane.RowHighlighted) -> None:
         detail = self.query_one(DetailPane)
         if detail.is_open and event.row is not None and event.pane is self.table:
-            detail.show(self.details(event.pane, event.row))
+            detail.show(self._with_note(event.pane, event.row))
+
+    def _with_note(self, pane: TablePane, row: dict[str, Any]) -> Details:
+        """The details of a row, below what the user wrote on it."""
+        note = self.program.note_on(pane, row)
+        details = self.details(pane, row)
+        return details if note is None else below_note(note.text, self.program.note_origin(note), details)
+
+    def show_details_again(self) -> None:
+        """Show the details anew, where they are open: what was written on the row is another."""
+        detail, pane = self.query_one(DetailPane), self.table
+        if detail.is_open and pane is not None and pane.current_row is not None:
+            detail.show(self._with_note(pane, pane.current_row))
 
     @on(TablePane.SourceLineRequested)
     def _go_to_source(self, event: TablePane.SourceLineRequested) -> None:

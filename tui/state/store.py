@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+import time
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 import platformdirs
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 MOST_BYTES: Final = 4 * 2**20
 """A larger document was not written by this program."""
+WAIT_SECONDS: Final = 1.0
+"""So long it is waited for another run of the program that changes the same directory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +84,10 @@ class Store:
         Returns:
             Why it could not be written, for the user; empty where it was.
         """
+        with _alone(self.path.parent):
+            return self._change(changes)
+
+    def _change(self, changes: dict[str, object]) -> str:
         before = self.read()
         if before.is_foreign:
             return before.complaint
@@ -94,14 +104,22 @@ class Store:
             del entries[key]
         if entries == before.entries:
             return ""
-        return self._write(msgspec.json.encode({"version": self.version, "entries": entries}))
+        content = msgspec.json.encode({"version": self.version, "entries": entries})
+        if len(content) > MOST_BYTES:
+            return f"{self.path} is full: nothing more is remembered there"
+        return self._write(content, before)
 
-    def _write(self, content: bytes) -> str:
+    def _write(self, content: bytes, before: Document) -> str:
         temporary = self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_private(self.path.parent)
+            if before.complaint:
+                # What is damaged may still be of use to who can mend it.
+                self.path.replace(self.path.with_name(f"{self.path.name}.damaged"))
             try:
-                temporary.write_bytes(content)
+                descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+                with os.fdopen(descriptor, "wb") as file:
+                    file.write(content)
                 temporary.replace(self.path)
             finally:
                 with suppress(OSError):
@@ -109,3 +127,43 @@ class Store:
         except OSError as error:
             return f"{self.path} cannot be written: {error.strerror or error}"
         return ""
+
+
+def make_private(directory: Path) -> None:
+    """Make a directory that only the user can look into, with those above it up to the program's own.
+
+    Raises:
+        OSError: It cannot be made.
+    """
+    top = folder()
+    for each in [*(parent for parent in reversed(directory.parents) if parent.is_relative_to(top)), directory]:
+        each.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+
+@contextmanager
+def _alone(directory: Path) -> Iterator[None]:
+    """Keep other runs of the program from changing a document in the meantime, where the system can."""
+    descriptor = None
+    try:
+        import fcntl
+
+        make_private(directory)
+        descriptor = os.open(directory, os.O_RDONLY)
+        deadline = time.monotonic() + WAIT_SECONDS
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                # What is not free by then is held by a run that hangs: at worst one of two changes is lost.
+                if time.monotonic() > deadline:
+                    break
+                time.sleep(0.01)
+    except (ImportError, OSError):
+        # Not every system and not every network's file system can do it.
+        pass
+    try:
+        yield
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)

@@ -65,6 +65,19 @@ def sections(parts: Iterable[tuple[str, Sequence[Line]]]) -> Details:
     return Details(tuple(text))
 
 
+def below_note(text: str, origin: str, details: Details) -> Details:
+    """Details below what the user wrote.
+
+    Args:
+        text: What they wrote, of one line or more.
+        origin: When they did.
+        details: The details.
+    """
+    first, *rest = text.splitlines() or [""]
+    note = sections([("", [("Note", first, ""), *(("", line, "") for line in rest), ("", "", origin)])])
+    return Details((*note.lines, (0, Content("")), *details.lines))
+
+
 class DetailText(Widget):
     """Shows details; what has to be wrapped stays in the column of the values."""
 

@@ -92,6 +92,8 @@ class FrameView(ScrollView, can_focus=True):
         """What shares of durations are taken of; None where there is nothing to take them of."""
         self.marks: set[int] = set()
         """Marked rows, as row numbers of the frame."""
+        self.noted: frozenset[int] = frozenset()
+        """Rows with notes, as row numbers of the frame."""
         self.kept_row: int | None = None
         """The row number in the frame of the row that the user put the cursor on; None before they moved it."""
         self._found = pl.Series(dtype=pl.UInt32)
@@ -188,6 +190,14 @@ class FrameView(ScrollView, can_focus=True):
         self.marks = set(source_rows)
         self._strips.clear()
         self.refresh()
+
+    def note(self, source_rows: Iterable[int]) -> None:
+        """Set the rows that have notes."""
+        noted = frozenset(source_rows)
+        if noted != self.noted:
+            self.noted = noted
+            self._strips.clear()
+            self.refresh()
 
     def show_hits(self, pattern: re.Pattern[str] | None) -> None:
         """Underline what the pattern finds in the texts of the found rows."""
@@ -324,6 +334,7 @@ class FrameView(ScrollView, can_focus=True):
             self.has_focus and row == self.cursor_row,
             bool(self.marks) and self.rows.source_row(row) in self.marks,
             self.found_at(row) is not None,
+            bool(self.noted) and self.rows.source_row(row) in self.noted,
         )
         strip = self._strips.get((row, look))
         if strip is None:

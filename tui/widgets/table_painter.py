@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from tui.widgets.cells import CellWriter
 
 
+NOTE: Final = "#"
+"""Stands before a row that has a note."""
 UNDERLINE: Final = Style(underline=True)
 
 
@@ -51,6 +53,7 @@ class RowLook:
     is_focused: bool = False
     is_marked: bool = False
     is_found: bool = False
+    is_noted: bool = False
 
 
 class TablePainter:
@@ -122,8 +125,9 @@ class TablePainter:
             base = styles.cursor_row if look.is_focused else styles.blurred_row
         runs = _Runs(base)
         mark = ("*" if self.ascii_only else "•") if look.is_marked else " "
-        runs.add(mark, styles.mark if look.is_marked and not on_cursor else None)
-        runs.add(" " * (GUTTER - 1))
+        # The sign of a note stands in the place of the mark where there is none, which keeps it off the name.
+        signs = f"{mark.strip()}{NOTE if look.is_noted else ''}".ljust(GUTTER)
+        runs.add(signs, styles.mark if signs.strip() and not on_cursor else None)
         hit = (base + UNDERLINE if on_cursor else styles.hit) if look.is_found else None
         hit_is_shown = False
         for placed, writer, position in self._cells:

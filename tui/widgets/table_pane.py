@@ -19,8 +19,11 @@ from tui.widgets.frame_table import MOVE_IDS, FrameTable
 from tui.widgets.table_arranging import TableArranging
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     import polars as pl
 
+    from tui.widgets.table_rows import Key
     from tui.widgets.table_view import Row
 
 
@@ -66,6 +69,11 @@ class TablePane(TableArranging):
 
     class TimelineRequested(_OfRow):
         """The user wants to see a row in the timeline."""
+
+        row: Row
+
+    class NoteRequested(_OfRow):
+        """The user wants to write a note on a row."""
 
         row: Row
 
@@ -121,6 +129,21 @@ class TablePane(TableArranging):
         row = self.current_row
         if row is not None:
             self.post_message(self.TimelineRequested(self, row))
+
+    def action_write_note(self) -> None:
+        """Ask for a note on the row under the cursor."""
+        row = self.current_row
+        if row is not None:
+            self.post_message(self.NoteRequested(self, row))
+
+    def noted_keys(self) -> Collection[Key]:
+        """The rows that the user has written notes on."""
+        keys_of = getattr(self.app, "noted_keys", None)
+        return keys_of(self) if keys_of is not None else ()
+
+    def row_key(self, row: Row) -> Key:
+        """What tells a row from the others of the table."""
+        return tuple(row[column] for column in self._key_columns())
 
     def action_view_cell(self) -> None:
         """Show the whole text of the cell under the cursor."""

@@ -90,7 +90,10 @@ class TableRows:
             wanted = pl.DataFrame(known, schema=schema, orient="row")
         except (pl.exceptions.PolarsError, TypeError, OverflowError):
             # Keys that were kept from another input can hold values of another type: they match nothing here.
-            return []
+            half = len(known) // 2
+            if not half:
+                return []
+            return sorted({*self.find_keys(known[:half], columns), *self.find_keys(known[half:], columns)})
         numbered = self.frame.select(columns).with_row_index("row number")
         found = numbered.join(wanted, on=list(columns), how="semi", nulls_equal=True)
         return found.unique(subset=list(columns), keep="first", maintain_order=True)["row number"].to_list()

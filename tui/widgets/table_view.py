@@ -113,6 +113,7 @@ class TableView(Vertical):
         self.frame = frame
         self._empty = plain(empty)
         self._place(cursor, marks)
+        self.show_notes()
         self._apply()
 
     @property
@@ -183,6 +184,36 @@ class TableView(Vertical):
     def arranged(self, state: TableState) -> TableState:
         """Called before rows are shown: the state as it is to be from now on."""
         return state
+
+    def noted_keys(self) -> Collection[Key]:
+        """Called when rows are shown: the keys of those that have notes."""
+        return ()
+
+    def show_notes(self) -> None:
+        """Put signs before the rows that have notes."""
+        keys = self.noted_keys()
+        rows = TableRows(self.frame).find_keys(keys, self._key_columns()) if keys else ()
+        self.table.note(rows)
+
+    def missing_of(self, state: TableState) -> tuple[bool, int]:
+        """Whether the row of the cursor, and how many marked ones, of a state are not in the frame."""
+        cursor = [state.cursor_key] if state.cursor_key is not None else []
+        rows, columns = TableRows(self.frame), self._key_columns()
+        return (
+            len(rows.find_keys(cursor, columns)) < len(cursor),
+            len(state.marks) - len(rows.find_keys(state.marks, columns)),
+        )
+
+    def reach(self, key: Key) -> bool | None:
+        """Put the cursor on the row of a key; False where it is not in the frame, None where it is left out."""
+        found = TableRows(self.frame).find_keys([key], self._key_columns())
+        if not found:
+            return False
+        place = self.table.rows.shown_row(found[0]) if self.table.rows.frame is self.frame else None
+        if place is None:
+            return None
+        self.table.move_to(place)
+        return True
 
     def _cursor_key(self) -> Key | None:
         anchor = self.table.kept_row

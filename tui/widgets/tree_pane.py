@@ -12,6 +12,7 @@ from tui.keys import Scope, bindings_for
 from tui.model.forest import NONE, Forest, forest_of
 from tui.query.tree import apply_tree, tree_order
 from tui.widgets.table_pane import TablePane
+from tui.widgets.table_rows import TableRows
 from tui.widgets.tree_table import TreeTable
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from tui.model.forest import Flags, Ints
     from tui.model.view import Sort, TableSpec, TableState
     from tui.query.apply import Applied
+    from tui.widgets.table_rows import Key
 
 
 class TreePane(TablePane):
@@ -176,6 +178,15 @@ class TreePane(TablePane):
         around[row] = self._unfolded[row]
         self._state = replace(self._state, filter="", find="")
         self._fold_changed(self._unfolded | around, row)
+
+    def reach(self, key: Key) -> bool | None:
+        """As in every table; what it lies in is unfolded."""
+        reached = super().reach(key)
+        found = TableRows(self.frame).find_keys([key], self._key_columns()) if reached is None else []
+        if not found or self.state.filter or self.carried:
+            return reached
+        self.reveal(found[0])
+        return True
 
     def undo_smallest(self) -> bool:
         """As in every table; after a search the row that was found stays in sight."""

@@ -1,0 +1,89 @@
+"""The notes that the user wrote on rows, as a table."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+from tui.model.columns import COLUMNS, ColumnKind, columns
+from tui.model.view import TableSpec
+from tui.views import VIEWS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tui.state.files import Files
+    from tui.state.notes import Note
+
+NOTES: Final = TableSpec(
+    "notes",
+    "Notes",
+    columns("row", "note", "view", "written_of", "written"),
+    key=("note_id",),
+    pinned="row",
+)
+AS_NOW: Final = "now"
+BEFORE: Final = "before it changed"
+_SCHEMA: Final = {
+    "view": pl.String,
+    "row": pl.String,
+    "note": pl.String,
+    "written": pl.String,
+    "written_of": pl.String,
+    "note_id": pl.String,
+}
+
+
+def notes_frame(notes: Mapping[str, Note], files: Files | None, view: str | None = None) -> pl.DataFrame:
+    """The frame ``notes``: one row a note, by view in the order of the menu, the oldest first.
+
+    Columns: ``view`` (title), ``row`` (in words), ``note``, ``written`` (local time), ``written_of`` (the file as it is
+    now, or before it changed), ``note_id``.
+
+    Args:
+        notes: The notes by their ids.
+        files: What is open.
+        view: Only those of this view.
+    """
+    places = {known.name: (place, known.title) for place, known in enumerate(VIEWS)}
+    stamp = None if files is None else files.stamp
+    chosen = [(name, note) for name, note in notes.items() if view is None or note.place.view == view]
+    chosen.sort(key=lambda one: (places.get(one[1].place.view, (len(places), ""))[0], one[1].at))
+    rows = [
+        (
+            places.get(note.place.view, (0, note.place.view))[1],
+            note.words,
+            note.text,
+            written_at(note),
+            AS_NOW if note.stamp == stamp else BEFORE,
+            name,
+        )
+        for name, note in chosen
+    ]
+    return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
+
+
+def written_at(note: Note) -> str:
+    """When a note was written."""
+    return datetime.fromtimestamp(note.at).strftime("%Y-%m-%d %H:%M")
+
+
+def note_title(spec: TableSpec, row: Mapping[str, Any]) -> str:
+    """What a row is called by itself: its name, and the numbers that tell it from others of that name.
+
+    >>> note_title(NOTES, {"row": "gemm", "note_id": "x"})
+    'gemm'
+    """
+    name = row.get(spec.pinned)
+    titled = {**COLUMNS, **{column.name: column for column in spec.columns}}
+    parts = [] if name is None else [str(name)]
+    for column in spec.key:
+        value = row.get(column)
+        is_number = isinstance(value, int) and not isinstance(value, bool)
+        if column in ("session", spec.pinned) or not is_number or column not in titled:
+            continue
+        if titled[column].kind is ColumnKind.NUMBER or titled[column].kind is ColumnKind.COUNT:
+            parts.append(f"{titled[column].title.lower()} {value}")
+    return ", ".join(parts) or spec.title

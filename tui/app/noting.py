@@ -1,0 +1,246 @@
+"""Notes on rows: written, shown, gone to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from textual import on, work
+
+from tui.analysis.notes import note_title, written_at
+from tui.app.remembering import NO_FILE, RememberingApp
+from tui.model.history import Place
+from tui.screens.linked import LinkedTablesScreen
+from tui.state.notes import Notes, RowPlace
+from tui.text import plain
+from tui.widgets.note_dialog import NoteDialog
+from tui.widgets.table_pane import TablePane
+
+if TYPE_CHECKING:
+    from tui.options import OpenOptions
+    from tui.screens.base import ViewScreen
+    from tui.state.notes import Note
+    from tui.widgets.table_rows import Key
+    from tui.widgets.table_view import Row
+
+WITHOUT_NOTES: Final = {
+    "sql": "the rows of a query are none of the file's: there are no notes on them",
+    "compare": "the rows of a comparison are of two inputs: there are no notes on them",
+}
+"""Views whose rows cannot be found again, and why."""
+STEP_SECONDS: Final = 0.05
+MOST_STEPS: Final = 60
+"""So often, and so long apart, it is looked whether a row that is gone to is there."""
+
+Trail = tuple[tuple[str, str, tuple[object, ...]], ...]
+
+
+class NotingApp(RememberingApp):
+    """Holds the notes on the rows of what is open."""
+
+    def __init__(self, options: OpenOptions) -> None:
+        super().__init__(options)
+        self.notes = Notes(self.files)
+        self._is_warned = False
+        """Whether it was said how many notes `:forget` deletes."""
+
+    def look_at_files(self) -> None:
+        """The files were read: notes from now on are on what they hold now."""
+        super().look_at_files()
+        self.notes.files = self.files
+
+    # --- which rows --------------------------------------------------------------------------------------------------
+
+    def noted_keys(self, pane: TablePane) -> list[Key]:
+        """The rows of a table that have notes."""
+        screen = pane.screen
+        if self.files is None or not self.notes.all:
+            return []
+        above = self._above(pane)
+        own = [note.place for note in self.notes.all.values() if note.place.view == getattr(screen, "VIEW", "")]
+        return [
+            place.trail[-1][2]
+            for place in own
+            if place.trail[-1][:2] == (pane.id, pane.spec.name) and place.trail[:-1] == above
+        ]
+
+    def note_place(self, pane: TablePane, row: Row) -> RowPlace | None:
+        """Where a row is, as a note is kept by it; None where it cannot be told from others."""
+        above = self._above(pane)
+        screen, key = self.view_screen, pane.row_key(row)
+        if above is None or screen is None or not key:
+            return None
+        trail = (*above, (pane.id or "", pane.spec.name, key))
+        return RowPlace(screen.VIEW, screen.place().level, trail)  # type: ignore[arg-type]
+
+    @staticmethod
+    def _above(pane: TablePane) -> Trail | None:
+        """The rows that decide what a table shows; None where one of them is not known yet."""
+        screen = pane.screen
+        names = [level.name for level in screen.levels] if isinstance(screen, LinkedTablesScreen) else []
+        if not isinstance(screen, LinkedTablesScreen) or pane.id not in names:
+            return ()
+        trail = []
+        for index, name in enumerate(names[: names.index(pane.id)]):
+            if name not in screen.selected:
+                return None
+            above = screen.pane(index)
+            trail.append((name, above.spec.name, above.row_key(screen.selected[name])))
+        return tuple(trail)
+
+    def note_on(self, pane: TablePane, row: Row) -> Note | None:
+        """The note on a row."""
+        if self.files is None or not self.notes.all:
+            return None
+        place = self.note_place(pane, row)
+        return None if place is None or not place.is_sane else self.notes.of(place)
+
+    # --- writing -----------------------------------------------------------------------------------------------------
+
+    @on(TablePane.NoteRequested)
+    def _ask_for_note(self, event: TablePane.NoteRequested) -> None:
+        screen = self.view_screen
+        if screen is None:
+            return
+        why_not = NO_FILE if self.files is None else WITHOUT_NOTES.get(screen.VIEW, "")
+        row, pane = event.row, event.pane
+        if screen.VIEW == "notes":
+            note = self.notes.all.get(str(row["note_id"]))
+            place, words = (note.place, note.words) if note is not None else (None, "")
+        else:
+            place = self.note_place(pane, row)
+            note = self.notes.of(place) if place is not None and place.is_sane else None
+            words = self._row_in_words(screen, pane, row)
+        if not why_not and place is None:
+            why_not = "this row cannot be told from others: there is no note on it"
+        if why_not or place is None:
+            self.say(why_not, severity="warning")
+            return
+        about = f"{self.note_origin(note)}; an empty text deletes it" if note is not None else ""
+        dialog = NoteDialog(words, note.text if note is not None else "", about)
+        self.push_screen(dialog, partial(self._keep_note, place, words))
+
+    def note_origin(self, note: Note) -> str:
+        """When a note was written, and whether of what the file holds now."""
+        is_old = self.files is None or note.stamp != self.files.stamp
+        return f"written {written_at(note)}{', before the file changed' if is_old else ''}"
+
+    @staticmethod
+    def _row_in_words(screen: ViewScreen, pane: TablePane, row: Row) -> str:
+        above = []
+        if isinstance(screen, LinkedTablesScreen) and pane.id in [level.name for level in screen.levels]:
+            for index, level in enumerate(screen.levels):
+                if level.name == pane.id:
+                    break
+                above.append(note_title(screen.pane(index).spec, screen.selected[level.name]))
+        return " > ".join([*above, note_title(pane.spec, row)])
+
+    def _keep_note(self, place: RowPlace, words: str, text: str | None) -> None:
+        if text is None or (not text.strip() and self.notes.of(place) is None):
+            return
+        if why := self.notes.keep(place, words, text):
+            self.say(why, severity="warning")
+            return
+        self._notes_changed()
+        self._write_notes()
+
+    @work(thread=True, group="remember")
+    def _write_notes(self) -> None:
+        # A home directory can lie on a slow network: no key waits for it.
+        self.notes.write()
+        self.call_from_thread(self._notes_changed)
+
+    def _notes_changed(self) -> None:
+        if self.notes.complaint:
+            said, self.notes.complaint = self.notes.complaint, ""
+            self.say(f"{said}; notes stay until you quit", severity="warning")
+        for screen in self._screens.values():
+            if not screen.is_mounted:
+                continue
+            if screen.VIEW == "notes":
+                screen.profile_changed()
+                continue
+            for pane in screen.query(TablePane):
+                pane.show_notes()
+        if self.view_screen is not None:
+            self.view_screen.show_details_again()
+
+    def forget(self) -> None:
+        """Delete what is remembered of these files; where there are notes, when asked a second time."""
+        if self.files is None:
+            self.say(NO_FILE)
+            return
+        number = len(self.notes.all)
+        if number and not self._is_warned:
+            self._is_warned = True
+            self.say(
+                f"this deletes {number} note{'' if number == 1 else 's'}: once more :forget does so", severity="warning"
+            )
+            return
+        self._is_warned = False
+        complaint = self.notes.forget() or self.forget_place()
+        self._notes_changed()
+        self.say(
+            complaint or "forgotten: notes, and where you left off", severity="error" if complaint else "information"
+        )
+
+    # --- going to the row of a note ----------------------------------------------------------------------------------
+
+    def go_to_note(self, name: str) -> None:
+        """Go to the row of a note."""
+        note = self.notes.all.get(name)
+        if note is None:
+            return
+
+        def arrange(screen: ViewScreen) -> None:
+            screen.restore(Place(note.place.view, note.place.level))
+            self._step_to(screen, note.place, 0, MOST_STEPS)
+
+        self.go(note.place.view, arrange)
+
+    def _step_to(self, screen: ViewScreen, place: RowPlace, step: int, tries: int) -> None:
+        """Put the cursor of the tables on the way to a row on its place, each once it has followed the one before."""
+        if self.view_screen is not screen:
+            return
+        pane_id, table, key = place.trail[step]
+        pane = next((pane for pane in screen.query(TablePane) if pane.id == pane_id), None)
+        is_ready = pane is not None and not pane.is_pending and pane.spec.name == table
+        if pane is not None and is_ready and self._above(pane) == place.trail[:step]:
+            reached = pane.reach(key)
+            if reached is None:
+                self._let_in(pane)
+            elif reached:
+                pane.cursor_settled()
+                step, tries = step + 1, MOST_STEPS
+        if step == len(place.trail):
+            assert pane is not None, "it was reached"
+            pane.focus_table()
+        elif tries:
+            self.set_timer(STEP_SECONDS, partial(self._step_to, screen, place, step, tries - 1))
+        else:
+            shown = self._shown_in_words()
+            self.say(f"the row is not there{shown}", severity="warning")
+
+    def _shown_in_words(self) -> str:
+        chosen = [
+            f"session {self.session}" if self.session is not None else "",
+            self.aggregation.words,
+        ]
+        words = ", ".join(part for part in chosen if part)
+        return f" in what is shown ({words}): S and A choose otherwise" if words else " any more"
+
+    def _let_in(self, pane: TablePane) -> None:
+        """Take away what leaves rows of a table out."""
+        state = pane.state
+        reasons = [
+            f"the filter {plain(state.filter)}" if state.filter else "",
+            f"the carried filter {plain(self.carried)}" if self.carried else "",
+            "leaving out small rows" if state.hides_small else "",
+            f"showing the first {state.most_rows} alone" if state.most_rows is not None else "",
+        ]
+        pane.state = replace(state, filter="", hides_small=False, most_rows=None)
+        self.carry_filter("")
+        hidden_by = " and ".join(reason for reason in reasons if reason)
+        if hidden_by:
+            self.say(f"{hidden_by} hid the row: taken away")

@@ -1,0 +1,198 @@
+"""Where the user left off in files: the views as they were, and what of the files they showed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from tui.model.aggregation import Aggregation
+from tui.state.scalars import MOST_TEXT, Key, is_sane
+from tui.state.shelf import Shelf
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tui.model.history import Place
+    from tui.model.view import TableState
+    from tui.state.files import Files
+
+MOST_MARKS: Final = 5_000
+"""Marked rows of a table that are remembered; of a table with more, none."""
+MOST_PLACES: Final = 64
+"""Views that are remembered; there are some twenty."""
+MOST_TABLES: Final = 32
+"""Tables of a view."""
+LARGEST: Final = 2**62
+"""No number of a line, a lane or a moment is larger."""
+SHELF: Final = Shelf("left-off", version=1, most_entries=1, most_files=200, most_bytes=16 * 2**20)
+ENTRY: Final = "last"
+
+
+class KeptTable(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The part of a `TableState` that belongs to the file: the rest is remembered for all files."""
+
+    pane: str
+    filter: str = ""
+    find: str = ""
+    sort: tuple[tuple[str, bool], ...] | None = None
+    most_rows: int | None = None
+    hides_small: bool = False
+    cursor_key: Key | None = None
+    cursor_column: str = ""
+    marks: tuple[Key, ...] = ()
+
+    @classmethod
+    def of(cls, pane: str, state: TableState) -> KeptTable:
+        """What is to be remembered of a table."""
+        marks = state.marks if len(state.marks) <= MOST_MARKS and all(map(is_sane, state.marks)) else ()
+        cursor = state.cursor_key if state.cursor_key is not None and is_sane(state.cursor_key) else None
+        return cls(
+            pane=pane,
+            filter=state.filter[:MOST_TEXT],
+            find=state.find[:MOST_TEXT],
+            sort=state.sort,
+            most_rows=state.most_rows,
+            hides_small=state.hides_small,
+            cursor_key=cursor,  # type: ignore[arg-type]
+            cursor_column=state.cursor_column,
+            marks=tuple(sorted(marks, key=repr)),  # type: ignore[arg-type]
+        )
+
+    def on(self, state: TableState) -> TableState:
+        """A state with this filter, order, cursor and these marks; columns and units stay."""
+        return replace(
+            state,
+            filter=self.filter,
+            find=self.find,
+            sort=self.sort,
+            most_rows=self.most_rows,
+            hides_small=self.hides_small,
+            cursor_key=self.cursor_key,
+            cursor_column=self.cursor_column,
+            marks=frozenset(self.marks),
+        )
+
+    @property
+    def is_sane(self) -> bool:
+        """Whether it is one that this program could have written."""
+        texts = (self.pane, self.filter, self.find, self.cursor_column, *(name for name, _ in self.sort or ()))
+        keys = [*self.marks, *([self.cursor_key] if self.cursor_key is not None else [])]
+        return (
+            all(len(text) <= MOST_TEXT for text in texts)
+            and len(self.sort or ()) <= MOST_TABLES
+            and len(self.marks) <= MOST_MARKS
+            and all(map(is_sane, keys))
+            and (self.most_rows is None or 0 < self.most_rows < LARGEST)
+        )
+
+
+class KeptPlace(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A `Place`."""
+
+    view: str
+    level: str = ""
+    tables: tuple[KeptTable, ...] = ()
+    line: int | None = None
+    spot: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, place: Place) -> KeptPlace:
+        """What is to be remembered of a place."""
+        tables = tuple(KeptTable.of(pane, state) for pane, state in place.states)
+        return cls(place.view, place.level, tables, place.line, place.spot)
+
+    @property
+    def is_sane(self) -> bool:
+        """Whether it is one that this program could have written."""
+        numbers = (*self.spot, *([self.line] if self.line is not None else []))
+        return (
+            len(self.view) <= MOST_TEXT
+            and len(self.level) <= MOST_TEXT
+            and len(self.tables) <= MOST_TABLES
+            and all(table.is_sane for table in self.tables)
+            and len(self.spot) in (0, 5)
+            and all(-LARGEST < number < LARGEST for number in numbers)
+            and (self.line is None or self.line > 0)
+            and all(number >= 0 for number in self.spot[:2])
+        )
+
+
+class LeftOff(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Where the user was."""
+
+    stamp: str
+    """What the files held: `tui.state.files.Files.stamp`."""
+    places: tuple[KeptPlace, ...]
+    """The views that they were in, the last one where they left off."""
+    session: int | None = None
+    first: int | None = None
+    last: int | None = None
+    key: str | None = None
+    carried: str = ""
+
+    @property
+    def aggregation(self) -> Aggregation:
+        """The iterations that were shown."""
+        return Aggregation(self.first, self.last, self.key)
+
+    @property
+    def place(self) -> KeptPlace:
+        """Where they left off."""
+        return self.places[-1]
+
+    @property
+    def is_sane(self) -> bool:
+        """Whether it is one that this program could have written."""
+        numbers = [number for number in (self.session, self.first, self.last) if number is not None]
+        return (
+            0 < len(self.places) <= MOST_PLACES
+            and all(place.is_sane for place in self.places)
+            and all(0 <= number < LARGEST for number in numbers)
+            and len(self.key or "") <= MOST_TEXT
+            and len(self.carried) <= MOST_TEXT
+        )
+
+
+def left_off(
+    files: Files, places: Iterable[Place], *, session: int | None, aggregation: Aggregation, carried: str
+) -> LeftOff:
+    """Where the user is now.
+
+    Args:
+        files: What is open.
+        places: The views that they were in, each once, the present one last.
+        session: The session that is shown; None: all.
+        aggregation: The iterations that are shown.
+        carried: The filter that goes along from view to view.
+    """
+    kept = tuple(KeptPlace.of(place) for place in places)[-MOST_PLACES:]
+    return LeftOff(
+        files.stamp, kept, session, aggregation.first, aggregation.last, aggregation.key, carried[:MOST_TEXT]
+    )
+
+
+def with_others(where: LeftOff, others: tuple[KeptPlace, ...]) -> LeftOff:
+    """The same with further views, which come before those that it has."""
+    return msgspec.structs.replace(where, places=(*others, *where.places)[-MOST_PLACES:])
+
+
+def read(files: Files) -> tuple[LeftOff | None, str]:
+    """Where the user left off in these files, or None; and what is to be told of it."""
+    document = SHELF.read(files.name)
+    try:
+        found = msgspec.convert(document.entries[ENTRY], LeftOff) if ENTRY in document.entries else None
+    except (msgspec.ValidationError, RecursionError):
+        return None, document.complaint
+    return (found if found is not None and found.is_sane else None), document.complaint
+
+
+def keep(files: Files, where: LeftOff) -> str:
+    """Remember where the user is; what is told in return says why that is not possible."""
+    return SHELF.change(files.name, {ENTRY: msgspec.to_builtins(where)})
+
+
+def forget(files: Files) -> str:
+    """Remember nothing of these files; what is told in return says why that is not possible."""
+    return SHELF.drop(files.name)
