@@ -90,9 +90,12 @@ def input_entries(board: Dashboard, profile: Profile) -> list[Entry]:
     # The gravest in words: where a log holds no times, they are what there is to know.
     for place, row in enumerate(issues(profile).head(ISSUE_ROWS).iter_rows(named=True)):
         line = f"line {count(row['line'])}" if row["line"] is not None else ""
-        words = ": ".join(part for part in (row["reason"], row["text"]) if part)
-        told = BarRow(f"issue {place}", f"  {words}", None, line, sentence=True)
-        entries.append(Entry(told, Door("issues"), row))
+        # The words of the input stand below the reason, as in the report: together they would be cut.
+        words = [(row["reason"] or "", line), *([(f"| {row['text']}", "")] if row["text"] else [])]
+        entries += [
+            Entry(BarRow(f"issue {place} {number}", f"  {text}", None, value, sentence=True), Door("issues"), row)
+            for number, (text, value) in enumerate(words)
+        ]
     if metrics := profile["metrics"].height:
         entries.append(Entry(BarRow("metrics", "metrics and events", None, f"{count(metrics)} rows"), Door("metrics")))
     if others := other_summaries(profile).height:
