@@ -58,7 +58,7 @@ class GroupOpsScreen(WorkedOutScreen):
 
     def compose_body(self) -> Iterable[Widget]:
         """By what it is grouped, what lies in no group, and the tree."""
-        yield PartBar([tree.title for tree in TREES], hint="b B", id="groupings")
+        yield PartBar([tree.title.removeprefix("by ") for tree in TREES], hint="b B", id="groupings")
         yield NoteLine(id="claimed")
         yield TreePane(OP_FOREST, id="tree")
 

@@ -187,7 +187,7 @@ class OpsAndKernelsScreen(LaunchScreen, WorkedOutScreen):
 
     def compose_body(self) -> Iterable[Widget]:
         """By what the ops are grouped, and the tables."""
-        yield PartBar(TITLES, hint="b B", id="groupings")
+        yield PartBar([title.removeprefix("by ") for title in TITLES], hint="b B", id="groupings")
         yield from super().compose_body()
 
     def populate(self) -> None:
