@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 NOTES: Final = TableSpec(
     "notes",
     "Notes",
-    columns("row", "note", "view", "written_of", "written"),
+    columns("note", "row", "view", "written_of", "written"),
     key=("note_id",),
-    pinned="row",
+    pinned="note",
+    pinned_least=36,
 )
 AS_NOW: Final = "now"
 BEFORE: Final = "before it changed"
@@ -70,20 +71,20 @@ def written_at(note: Note) -> str:
     return datetime.fromtimestamp(note.at).strftime("%Y-%m-%d %H:%M")
 
 
-def note_title(spec: TableSpec, row: Mapping[str, Any]) -> str:
+def note_title(spec: TableSpec, row: Mapping[str, Any], *, with_session: bool = False) -> str:
     """What a row is called by itself: its name, and the numbers that tell it from others of that name.
 
-    >>> note_title(NOTES, {"row": "gemm", "note_id": "x"})
-    'gemm'
+    >>> note_title(NOTES, {"note": "slow", "note_id": "x"})
+    'slow'
     """
     name = row.get(spec.pinned)
     titled = {**COLUMNS, **{column.name: column for column in spec.columns}}
-    parts = [] if name is None else [str(name)]
-    for column in spec.key:
+    parts = [str(name)] if isinstance(name, str) else []
+    for column in dict.fromkeys((spec.pinned, *spec.key)):
         value = row.get(column)
         is_number = isinstance(value, int) and not isinstance(value, bool)
-        if column in ("session", spec.pinned) or not is_number or column not in titled:
+        if column == "session" and not with_session:
             continue
-        if titled[column].kind is ColumnKind.NUMBER or titled[column].kind is ColumnKind.COUNT:
+        if is_number and column in titled and titled[column].kind in (ColumnKind.NUMBER, ColumnKind.COUNT):
             parts.append(f"{titled[column].title.lower()} {value}")
     return ", ".join(parts) or spec.title

@@ -117,24 +117,24 @@ class NotingApp(RememberingApp):
         if why_not or place is None:
             self.say(why_not, severity="warning")
             return
-        about = f"{self.note_origin(note)}; an empty text deletes it" if note is not None else ""
+        about = f"written {self.note_origin(note)}; an empty text deletes it" if note is not None else ""
         dialog = NoteDialog(words, note.text if note is not None else "", about)
         self.push_screen(dialog, partial(self._keep_note, place, words))
 
     def note_origin(self, note: Note) -> str:
         """When a note was written, and whether of what the file holds now."""
         is_old = self.files is None or note.stamp != self.files.stamp
-        return f"written {written_at(note)}{', before the file changed' if is_old else ''}"
+        return f"{written_at(note)}{', before the file changed' if is_old else ''}"
 
-    @staticmethod
-    def _row_in_words(screen: ViewScreen, pane: TablePane, row: Row) -> str:
+    def _row_in_words(self, screen: ViewScreen, pane: TablePane, row: Row) -> str:
+        several = self.whole_profile is not None and self.whole_profile["sessions"].height > 1
         above = []
         if isinstance(screen, LinkedTablesScreen) and pane.id in [level.name for level in screen.levels]:
             for index, level in enumerate(screen.levels):
                 if level.name == pane.id:
                     break
                 above.append(note_title(screen.pane(index).spec, screen.selected[level.name]))
-        return " > ".join([*above, note_title(pane.spec, row)])
+        return " > ".join([*above, note_title(pane.spec, row, with_session=several)])
 
     def _keep_note(self, place: RowPlace, words: str, text: str | None) -> None:
         if text is None or (not text.strip() and self.notes.of(place) is None):

@@ -18,7 +18,6 @@ from tui.widgets.offer_line import OfferLine
 from tui.widgets.table_pane import TablePane
 
 if TYPE_CHECKING:
-
     from tui.options import OpenOptions
     from tui.screens.base import ViewScreen
     from tui.state.left_off import KeptPlace, LeftOff

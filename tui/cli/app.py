@@ -30,7 +30,7 @@ def open_app(options: argparse.Namespace) -> int:
         raise ProftuiError("name a file to open", "as: proftui run.nvprof.log; proftui --help tells more")
     if known.obstacle:
         tell(f"{known.obstacle}: this is the text report; open the file in a terminal to explore it")
-        options.view, options.format = "dashboard", "text"
+        options.view, options.format, options.notes = "dashboard", "text", False
         return report(options)
     check_input(options.files)
     if not any(file == "-" or Path(file).exists() for file in options.files):

@@ -28,6 +28,7 @@ VIEWS: Final = (
     "tool-report",
     "issues",
     "findings",
+    "notes",
 )
 """What `report` prints."""
 
@@ -110,6 +111,7 @@ def command_parser(command: str) -> argparse.ArgumentParser:
     if command == "report":
         parser.add_argument("--view", choices=VIEWS, default="dashboard")
         parser.add_argument("--format", choices=("text", "markdown", "json"), default="text")
+        parser.add_argument("--notes", action="store_true", help="also what you wrote on rows of the view")
     elif command == "check":
         parser.add_argument("--fail-on", choices=FAIL_ON, help="exit with 1 where anything found is this grave")
         parser.add_argument("--format", choices=CHECK_FORMATS, default="text")
@@ -122,7 +124,8 @@ def command_parser(command: str) -> argparse.ArgumentParser:
     else:
         from tui.output.exportable import NAMES
 
-        parser.add_argument("--frame", required=True, choices=NAMES, metavar="FRAME", help=", ".join(NAMES))
+        names = (*NAMES, "notes")
+        parser.add_argument("--frame", required=True, choices=names, metavar="FRAME", help=", ".join(names))
         parser.add_argument("--format", choices=EXPORT_FORMATS, help="default: as the ending of PATH says, or csv")
         _output(parser)
     _common(parser)

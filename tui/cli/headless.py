@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from tui.model.profile import Profile
     from tui.output.report import Style
+    from tui.output.report_notes import Saved
 
 FOUND: Final = 1
 """The exit status of `check` where it found what it is to fail on."""
@@ -44,6 +45,7 @@ def report(options: argparse.Namespace) -> int:
     """Print what a view shows."""
     from tui.output import report as reports
     from tui.output import report_dashboard
+    from tui.output.report_notes import NotesReport, with_notes
 
     profile, errors = load_files(options)
     style = _style(options.color)
@@ -55,6 +57,9 @@ def report(options: argparse.Namespace) -> int:
 
         check = Check(profile, gpu=options.gpu)
         text = {"text": lambda: check.as_text(style), "markdown": check.as_markdown, "json": check.as_json}
+    elif options.view == "notes":
+        notes = NotesReport(_notes(options))
+        text = {"text": lambda: notes.as_text(style), "markdown": notes.as_markdown, "json": notes.as_json}
     else:
         view = options.view
         text = {
@@ -62,8 +67,25 @@ def report(options: argparse.Namespace) -> int:
             "markdown": lambda: reports.as_markdown(profile, view, gpu=options.gpu),
             "json": lambda: reports.as_json(profile, view, gpu=options.gpu),
         }
-    (say if options.format == "text" else write_data)(text[options.format]())
+    written = text[options.format]()
+    if options.notes and options.view != "notes":
+        written = with_notes(written, _notes(options), options.view, options.format, style)
+    (say if options.format == "text" else write_data)(written)
     return _status(errors)
+
+
+def _notes(options: argparse.Namespace) -> Saved:
+    """What the user wrote on rows of the files."""
+    from tui.output.report_notes import Saved
+    from tui.state.files import files
+    from tui.state.notes import Notes
+
+    known = files(options.files)
+    notes = Notes(known)
+    saved = Saved(dict(notes.all), known)
+    if notes.complaint:
+        tell(notes.complaint)
+    return saved
 
 
 def _style(color: str) -> Style:
@@ -98,7 +120,8 @@ def export(options: argparse.Namespace) -> int:
 
     format_name = _format_of(options) or "csv"
     profile, errors = load_files(options)
-    _write(frame(profile, options.frame, gpu=options.gpu), options, format_name, options.frame)
+    data = _notes(options).rows() if options.frame == "notes" else frame(profile, options.frame, gpu=options.gpu)
+    _write(data, options, format_name, options.frame)
     return _status(errors)
 
 

@@ -31,6 +31,10 @@ TERMINAL_NOTES = (
     "esc feels slow in tmux until `set -sg escape-time 10` is in its configuration; q and backspace go back as well.",
     "Copying goes through the terminal (OSC 52); tmux needs `set -g set-clipboard on`.",
 )
+KEPT_NOTES = (
+    "Notes (M), where you left a file, and how you arrange tables are kept under ~/.local/state/proftui (or "
+    "$XDG_STATE_HOME), readable by you alone and never beside your files; :forget deletes what is kept of this file.",
+)
 
 
 OF_SOME_VIEWS = (Scope.PARTS, Scope.ITERATIONS, Scope.CHART, Scope.OPS, Scope.TYPES, Scope.TREE)
@@ -123,7 +127,8 @@ class HelpScreen(ModalScreen[None]):
         columns = table.help_lines() if table is not None else []
         meanings = [entry for entry in columns if _holds(needle, *entry)]
         notes = [("", note) for note in TERMINAL_NOTES if _holds(needle, note)]
-        self.query_one("#notes", Static).update(_table({"Columns": meanings, "Terminal": notes}))
+        kept = [("", note) for note in KEPT_NOTES if _holds(needle, note)]
+        self.query_one("#notes", Static).update(_table({"Columns": meanings, "Kept": kept, "Terminal": notes}))
 
     def _views(self, needle: str) -> list[Entry]:
         entries = []

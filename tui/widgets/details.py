@@ -74,7 +74,7 @@ def below_note(text: str, origin: str, details: Details) -> Details:
         details: The details.
     """
     first, *rest = text.splitlines() or [""]
-    note = sections([("", [("Note", first, ""), *(("", line, "") for line in rest), ("", "", origin)])])
+    note = sections([("", [("Note", first, ""), *(("", line, "") for line in rest), ("Written", origin, "")])])
     return Details((*note.lines, (0, Content("")), *details.lines))
 
 
