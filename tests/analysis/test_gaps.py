@@ -55,7 +55,7 @@ def test_a_gap_is_from_the_latest_end_before_to_the_next_start() -> None:
 
 
 def test_what_the_gpu_waits_for_and_what_the_cpu_does() -> None:
-    found = gaps(MADE).select("activity", "wait", "host", "call", "call_ns", "api_ns", "api_calls_begun").rows()
+    found = gaps(MADE).select("activity", "wait", "cpu_in", "call", "call_ns", "api_ns", "api_calls_begun").rows()
     assert found == [
         (4, "host wait", "memory call", "cudaMalloc", 25_000, 25_320, 3),
         (2, "host wait", "sync", "cudaStreamSynchronize", 690, 690 + 30, 3),
@@ -77,7 +77,7 @@ def test_without_calls_nothing_tells_what_the_cpu_did() -> None:
     made = profile(activities=[kernel("a", 10, start_ns=0, device=0), kernel("b", 5, start_ns=60, device=0)])
     row = gaps(made).row(0, named=True)
     assert (row["duration_ns"], row["before"], row["after"]) == (50, "a", "b")
-    for column in ("wait", "host", "call", "call_ns", "api_ns", "api_calls_begun"):
+    for column in ("wait", "cpu_in", "call", "call_ns", "api_ns", "api_calls_begun"):
         assert row[column] is None
     assert idle_time(made)["unknown_wait_ns"].to_list() == [50]
 
@@ -127,7 +127,7 @@ def test_gpus_and_sessions_have_gaps_of_their_own() -> None:
         ],
         api_calls=[{**call("cudaFree", 10, 80), "session": 1}],
     )
-    assert gaps(made).select("session", "device", "duration_ns", "host").rows() == [
+    assert gaps(made).select("session", "device", "duration_ns", "cpu_in").rows() == [
         (1, 0, 90, "memory call"),
         (0, 0, 40, None),
     ]
@@ -149,7 +149,7 @@ def test_seed_000_has_one_hole(corpus: Callable[[str], str]) -> None:
     assert gaps(made)["duration_ns"][1] < 2_000_000
     idle = idle_time(made).row(0, named=True)
     assert 100 * idle["busy_ns"] / idle["span_ns"] == pytest.approx(73.2, abs=0.05)
-    assert found["wait"] is found["host"] is None
+    assert found["wait"] is found["cpu_in"] is None
 
 
 WORK = st.lists(

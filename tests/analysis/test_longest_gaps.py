@@ -33,7 +33,7 @@ def test_those_of_several_gpus_are_in_one_order_and_calls_outside_them_do_not_co
     ]
     read = profile(activities=rows, api_calls=calls)
     assert_frame_equal(longest_gaps(read, 3), gaps(read).head(3))
-    assert longest_gaps(read, 2).select("device", "duration_ns", "host").rows() == [
+    assert longest_gaps(read, 2).select("device", "duration_ns", "cpu_in").rows() == [
         (1, 75, "memory call"),
         (0, 20, "no call"),
     ]

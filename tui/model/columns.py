@@ -347,7 +347,7 @@ _ALL: Final = (
         2,
     ),
     Column(
-        "host",
+        "cpu_in",
         "CPU in",
         K.TEXT,
         "The kind of API call that was on longest, on any thread: sync, copy call, launch, ...; or no call.",
@@ -389,7 +389,6 @@ _ALL: Final = (
         3,
     ),
     Column("who", "Who", K.TEXT, "Rank, or session and process where the input tells no rank.", 1),
-    Column("machine", "Host", K.TEXT, "Machine that it ran on.", 8),
     Column("gpus", "GPUs", K.NUMBER, "GPUs that it used.", 7),
     Column("iterations", "Iterations", K.NUMBER, "Iterations whose time is known.", 6),
     Column("iteration_avg_ns", "Iteration", K.DURATION, "Mean time of an iteration.", 2),
@@ -462,7 +461,6 @@ _ALL: Final = (
     Column("tc_ns", "TC time", K.DURATION, "Summed durations of kernels that use tensor cores, as far as is known.", 4),
     Column("tc_pct", "TC%", K.PERCENT, "TC time, the mean over the GPUs, as a share of the duration.", 3),
     Column("data_type", "Data type", K.TEXT, "Of the op's inputs; several where its calls differ.", 5),
-    Column("stack", "Called from", K.TEXT, "Source lines that called it, innermost first.", 7),
     Column("why_no_op", "Why no op", K.TEXT, "Why work belongs to no op.", 6),
     Column("key_kind", "What", K.TEXT, "op, range, kernel (or copy) or API call.", 2),
     Column(

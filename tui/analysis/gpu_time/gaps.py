@@ -44,7 +44,7 @@ GAPS: Final = TableSpec(
     (
         replace(columns("start_ns")[0], help="When the work before it ended, since the clock zero of the input."),
         replace(columns("duration_ns")[0], help="From the latest end of all work before to the next start."),
-        *columns("span_pct", "wait", "host", "call", "call_ns", "before", "after", "iteration"),
+        *columns("span_pct", "wait", "cpu_in", "call", "call_ns", "before", "after", "iteration"),
         *columns("api_ns", "api_calls_begun", "device", "session", "activity"),
     ),
     key=("session", "activity"),
@@ -64,7 +64,7 @@ _SCHEMA: Final = pl.Schema(
         "after": NAME,
         "iteration": pl.Int32,
         "wait": NAME,
-        "host": NAME,
+        "cpu_in": NAME,
         "call": NAME,
         "call_ns": pl.Int64,
         "api_ns": pl.Int64,
@@ -118,10 +118,10 @@ def gaps(profile: Profile) -> pl.DataFrame:
 
     Columns: session, device, start_ns, duration_ns (`holes`), span_pct (its share of the time from the device's first
     start to its last end), before and after (the work around it), iteration (that the work after it was launched in),
-    wait, host, call, call_ns, api_ns, api_calls_begun, activity (the work after it).
+    wait, cpu_in, call, call_ns, api_ns, api_calls_begun, activity (the work after it).
 
     - wait is `HOST_WAIT`, `KERNEL_WAIT` or `OTHER_WAIT`, null where the call that launched the next work is not known.
-    - host is what took most of the gap on the CPU: the kind of API call (`api_classes.TITLES`), on any
+    - cpu_in is what took most of the gap on the CPU: the kind of API call (`api_classes.TITLES`), on any
       thread of the session, or `host_calls.NO_CALL` where most of it no call was on. Null in a session
       that records no calls with their times, as are the columns after it.
     - call and call_ns are the call of that kind that took most of the gap, and its time in it. Of a session with very
@@ -195,7 +195,7 @@ def _gaps(profile: Profile, line: Timeline, found: Holes, calls: HostCalls | Non
 def gap_summary(profile: Profile) -> pl.DataFrame:
     """Gaps by what they wait for and what the CPU did: most time first.
 
-    One row per session, device, size (macro, or micro: shorter than `MICRO_NS`), wait and host, see `gaps`. Columns:
+    One row per session, device, size (macro, or micro: shorter than `MICRO_NS`), wait and cpu_in, see `gaps`. Columns:
     those, and gaps (how many), total_ns, span_pct, max_ns.
     """
     return (
@@ -204,14 +204,14 @@ def gap_summary(profile: Profile) -> pl.DataFrame:
         .with_columns(
             pl.when(pl.col("duration_ns") < MICRO_NS).then(pl.lit("micro")).otherwise(pl.lit("macro")).alias("size")
         )
-        .group_by("session", "device", "size", "wait", "host")
+        .group_by("session", "device", "size", "wait", "cpu_in")
         .agg(
             pl.len().cast(pl.Int64).alias("gaps"),
             pl.col("duration_ns").sum().alias("total_ns"),
             pl.col("span_pct").sum(),
             pl.col("duration_ns").max().alias("max_ns"),
         )
-        .sort("total_ns", "session", "device", "size", "wait", "host", descending=[True] + [False] * 5)
+        .sort("total_ns", "session", "device", "size", "wait", "cpu_in", descending=[True] + [False] * 5)
         .collect()
     )
 

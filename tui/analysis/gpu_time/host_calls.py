@@ -41,7 +41,7 @@ class HostCalls:
     def in_stretches(self, stretches: IntervalSet) -> pl.DataFrame:
         """What the CPU did in each stretch.
 
-        Columns: host (title of the kind of call that was on longest, or `NO_CALL` where none was on for longer), call
+        Columns: cpu_in (title of the kind of call that was on longest, or `NO_CALL` where none was on for longer), call
         (of that kind; of any where there was none), call_ns, api_ns, api_calls_begun.
         """
         starts, ends = stretches.starts, stretches.ends
@@ -57,7 +57,7 @@ class HostCalls:
         names = pl.Series([None, *self.by_name], dtype=NAME)
         return pl.DataFrame(
             {
-                "host": titles.gather(pl.Series(kind.astype(np.int64) + 1)),
+                "cpu_in": titles.gather(pl.Series(kind.astype(np.int64) + 1)),
                 "call": names.gather(pl.Series(call + 1)),
                 "call_ns": pl.Series(call_ns).set(pl.Series(call < 0), None),
                 "api_ns": on,

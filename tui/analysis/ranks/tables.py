@@ -29,7 +29,7 @@ RANKS: Final = TableSpec(
         replace(columns("idle_ns")[0], help="Time of its span without any work."),
         *columns("came_last", "waited_ns"),
         replace(columns("iteration_std_ns")[0]),
-        *columns("iteration_max_ns", "iterations", "gpus", "busy_ns", "total_span_ns", "comm_ns", "machine", "session"),
+        *columns("iteration_max_ns", "iterations", "gpus", "busy_ns", "total_span_ns", "comm_ns", "host", "session"),
     ),
     key=("session",),
     pinned="who",
@@ -100,7 +100,7 @@ def ranks(profile: Profile) -> pl.DataFrame:
     return (
         by_session.join(times, on="session", how="left", maintain_order="left")
         .join(waited, on="session", how="left", maintain_order="left")
-        .join(profile["sessions"].select("session", machine="host"), on="session", how="left", maintain_order="left")
+        .join(profile["sessions"].select("session", "host"), on="session", how="left", maintain_order="left")
         .with_columns(names)
         .select(column.name for column in RANKS.columns)
         .sort("session")

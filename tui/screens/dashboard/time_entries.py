@@ -216,7 +216,7 @@ def gap_entries(rows: pl.DataFrame, *, several: bool, ascii_only: bool) -> list[
         Entry(
             BarRow(
                 f"{row['session']} {row['activity']}",
-                f"{_place(row) if several else ''}{row['host'] or ''}{arrow}{_work(row['after'])}".strip(),
+                f"{_place(row) if several else ''}{row['cpu_in'] or ''}{arrow}{_work(row['after'])}".strip(),
                 fraction(row["duration_ns"], most),
                 duration(row["duration_ns"], ascii_only=ascii_only),
                 row["span_pct"],

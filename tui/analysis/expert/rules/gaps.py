@@ -41,7 +41,7 @@ def long_gaps(case: Case) -> Verdict:
         )
     evidence = _with_lines(case, longest_gaps(case.profile, EVIDENCE_ROWS).filter(pl.col("duration_ns") >= least))
     first = evidence.row(0, named=True)
-    host = _meanwhile(first["host"], first["call"])
+    host = _meanwhile(first["cpu_in"], first["call"])
     return Found(
         f"{counted(holes, 'hole')} of {rounded(least)} or more between GPU work, {duration(idle)} in all "
         f"({percent(share)} of the span); the longest is {duration(longest)} ({percent(of_one)}), before "
@@ -65,10 +65,10 @@ def _meanwhile(host: str | None, call: str | None) -> str:
 
 
 def _with_lines(case: Case, gaps: pl.DataFrame) -> pl.DataFrame:
-    """Gaps as rows of evidence: start_ns, gap_ns, host and call (on the CPU), after (the work after it), line."""
+    """Gaps as rows of evidence: start_ns, gap_ns, cpu_in and call (on the CPU), after (the work after it), line."""
     lines = case.profile["activities"].select("activity", "line")
     return gaps.join(lines, on="activity", how="left", maintain_order="left").select(
-        "device", "start_ns", pl.col("duration_ns").alias("gap_ns"), "host", "call", "after", "activity", "line"
+        "device", "start_ns", pl.col("duration_ns").alias("gap_ns"), "cpu_in", "call", "after", "activity", "line"
     )
 
 
