@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tui.loaders.chrome.ranges import Range, Ranges
-from tui.loaders.chrome.stream import SEAM, Stream
+from tui.loaders.chrome.stream import SEAM, Lost, Stream
 
 if TYPE_CHECKING:
     from tui.loaders.source import Source
+
+
+_MOST_EVENTS: Final = 100_000
+_LEAST_SIZE, _LARGEST_SIZE = 1 << 16, 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
     """The next events of a list."""
 
-    content: bytes | Range
+    content: bytes | Range | Lost
     is_last: bool
+
+    @property
+    def size(self) -> int:
+        """Bytes of its text."""
+        if isinstance(self.content, Range):
+            return self.content.end - self.content.begin
+        return len(self.content) if isinstance(self.content, bytes) else 0
 
 
 class Blocks:
@@ -27,23 +38,31 @@ class Blocks:
         """Give texts of a stream, each of about so many bytes."""
         self._stream = stream
         self._source = source
-        self._size = size
-        self._texts = stream.blocks(lambda: self._size)
+        self._largest = size
+        self._fitting = _LARGEST_SIZE
+        self._texts = stream.blocks(self._size)
         self._ranges: Ranges | None = None
 
     def are_for_others(self, size: int) -> None:
         """Give larger ones: ranges if they lie in a file that others can open."""
-        self._size = size
+        self._largest = size
         position = self._source.position
         if position is not None:
             begin = position - self._stream.forget()
             self._source.go_to(begin)
             self._ranges = Ranges(self._source, begin, seam=SEAM)
 
+    def learn(self, size: int, events: int) -> None:
+        """Give blocks of no more events than fit into the memory, after one of such a size with so many."""
+        self._fitting = max(_LEAST_SIZE, _MOST_EVENTS * size // max(events, 1))
+
+    def _size(self) -> int:
+        return min(self._largest, self._fitting)
+
     def next(self) -> Block | None:
         """The next block, if there is one."""
         if self._ranges is not None:
-            content = self._ranges.next(self._size)
+            content = self._ranges.next(self._size())
             if content is not None:
                 self._source.go_to(content.end)
                 return Block(content, is_last=False)

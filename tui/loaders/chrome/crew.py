@@ -28,6 +28,7 @@ SILENCE_S: Final = 60.0
 """A worker that neither reads nor answers for so long does so no more; a piece takes it a tenth of a second."""
 _KEEP_MEMORY: Final = {"MALLOC_TRIM_THRESHOLD_": str(1 << 28), "MALLOC_MMAP_THRESHOLD_": str(1 << 28)}
 """Tells the C library to use the memory of one piece again for the next, instead of giving it back in between."""
+_MOST_WORKERS: Final = 4
 _PIPE_PIECE: Final = 1 << 20
 
 
@@ -182,3 +183,9 @@ class Crew:
         self._threads.shutdown(cancel_futures=True)
         for worker in self.workers:
             worker.close()
+
+
+def most_workers() -> int:
+    """Processes that leave the screen room on a machine of many cores, and use both of one that has two."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(cores, _MOST_WORKERS))

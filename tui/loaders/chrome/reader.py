@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
@@ -13,14 +12,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tui.loaders.base import keep_going
 from tui.loaders.chrome.blocks import Block, Blocks
-from tui.loaders.chrome.crew import Crew
+from tui.loaders.chrome.crew import Crew, most_workers
 from tui.loaders.chrome.decoding import Decoder
 from tui.loaders.chrome.document import looks_like_trace, members
 from tui.loaders.chrome.frames import Assembly
 from tui.loaders.chrome.gathering import piece_of
+from tui.loaders.chrome.ranges import Range
 from tui.loaders.chrome.scanning import scan
-from tui.loaders.chrome.stream import Stream
-from tui.loaders.chrome.tally import Tally
+from tui.loaders.chrome.stream import Lost, Stream
+from tui.loaders.chrome.tally import Odd, Tally
 from tui.loaders.chrome.trace import Arg
 from tui.loaders.source import Note, Source, size_in_words
 from tui.loaders.text.encoding import as_utf8, encoding_of
@@ -38,7 +38,7 @@ _SMALL_BLOCK: Final = 1 << 20
 _BLOCK: Final = 4 << 20
 _BLOCKS_HERE: Final = 8
 """Blocks after which other processes take over; a small file is read before they would have started."""
-_MOST_WORKERS: Final = 4
+_SHOWN: Final = 200
 _LOOK_UP_EVERY_S: Final = 0.1
 
 CrewMaker = Callable[[Sequence[Arg], int], Crew]
@@ -154,15 +154,20 @@ class _Reading:
         try:
             while self._source.keep_going(self._assembly.rows):
                 if crew is None and self._given == _BLOCKS_HERE and self._make_crew is not None:
-                    crew = self._make_crew(self._args, _workers())
+                    crew = self._make_crew(self._args, most_workers())
                     blocks.are_for_others(_BLOCK)
                 while len(waiting) < (1 if crew is None else crew.size + 2) and (block := blocks.next()):
                     self._given += 1
-                    waiting.append((block, None if crew is None or block.is_last else crew.decode(block.content)))
+                    waiting.append((block, None if crew is None else _decoding(block, crew)))
                 if not waiting:
                     break
                 block, piece = waiting.popleft()
+                if isinstance(block.content, Lost):
+                    self._pass_over(block.content)
+                    continue
+                events = self._assembly.events
                 rest = self._take(block, piece)
+                blocks.learn(block.size, self._assembly.events - events)
                 if rest is not None:
                     blocks.come_from_stream()
                     stream.push_back(b"".join([rest, *(self._text(block) for block, _ in waiting)]))
@@ -176,7 +181,19 @@ class _Reading:
 
     def _text(self, block: Block) -> bytes:
         content = block.content
-        return content if isinstance(content, bytes) else self._source.read_at(content.begin, content.end)
+        if isinstance(content, Range):
+            return self._source.read_at(content.begin, content.end)
+        return content if isinstance(content, bytes) else b""
+
+    def _pass_over(self, lost: Lost) -> None:
+        """Tell of an event that is too long to be read; it may have begun in the text that was carried over."""
+        begun = b"".join(self._carried)
+        self._carried, self._enough = [], 0
+        text = begun or lost.text
+        event = text.lstrip()
+        line = self._line + 1 + text.count(b"\n", 0, len(text) - len(event))
+        self._tally.add(Odd.TOO_LONG, line=line, text=event[:_SHOWN].decode("utf-8", "replace"))
+        self._line += begun.count(b"\n") + lost.newlines
 
     def _take(self, block: Block, decoding: Future[Piece | None] | None) -> bytes | None:
         """Add the events of the next block; the text behind the list where it ends in there, else None."""
@@ -222,18 +239,17 @@ class _Reading:
         """The list of events was not closed."""
         if may_be_open and not lost:  # the format allows it
             return
-        events = f"{self._assembly.events:,} events"
+        count = self._assembly.events
+        events = "1 event" if count == 1 else f"{count:,} events"
         left = f"; {size_in_words(lost)} of an event that is cut off are not" if lost else ""
         self._partial = f"cut off after {events}"
-        self._notes.append(
-            Note("error", None, "", f"the file ends before its list of events does: {events} are shown{left}")
-        )
+        shown = f"{events} {'is' if count == 1 else 'are'} shown"
+        self._notes.append(Note("error", None, "", f"the file ends before its list of events does: {shown}{left}"))
 
 
-def _workers() -> int:
-    """Processes that leave the screen room on a machine of many cores, and use both of one that has two."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(cores, _MOST_WORKERS))
+def _decoding(block: Block, crew: Crew) -> Future[Piece | None] | None:
+    """The block decoded by others, if it can be."""
+    return None if block.is_last or isinstance(block.content, Lost) else crew.decode(block.content)
 
 
 @contextmanager

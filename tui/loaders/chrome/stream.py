@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from itertools import islice
 from typing import Final
 
@@ -15,6 +17,20 @@ _TRIES: Final = 8
 """Places that look like the beginning of the list of events."""
 _LAST: Final = 1 << 16
 """Bytes at the end, among which the list is expected to end."""
+LONGEST: Final = 64 << 20
+"""Bytes of an event; of a longer one nothing is kept."""
+_END: Final = re.compile(rb"\}\s*+(?=\]\s*+(?:[,}]|\Z))")
+"""The end of an event that is the last, most likely."""
+_SHOWN: Final = 200
+
+
+@dataclass(slots=True)
+class Lost:
+    """A part of an event that is longer than any; its end may come in the next block."""
+
+    newlines: int
+    text: bytes
+    """How it begins."""
 
 
 class Stream:
@@ -79,7 +95,7 @@ class Stream:
                 return end
         return places[0][1] if places else None
 
-    def blocks(self, size: Callable[[], int]) -> Iterator[tuple[bytes, bool]]:
+    def blocks(self, size: Callable[[], int]) -> Iterator[tuple[bytes | Lost, bool]]:
         """The list in blocks that end after an event, most likely, and whether one is the last.
 
         Args:
@@ -92,23 +108,52 @@ class Stream:
                 pass
             if len(self._text) < wanted:
                 break
-            found = BOUNDARY_IN_BYTES.search(self._text, max(seen, wanted - SEAM))
-            end = None if found is None else found.end()
-            del found  # it holds the text fast
+            end = self._boundary(max(seen, wanted - SEAM))
             if end is not None:
                 yield self._given(end), False
                 seen = 0
                 continue
             seen = max(seen, len(self._text) - SEAM)
-            if not self._more():
+            if len(self._text) > LONGEST:
+                yield from self._before_endless()
+                yield self._endless(), False
+                seen = 0
+            elif not self._more():
                 break
         yield from self._last_blocks()
 
-    def _last_blocks(self) -> Iterator[tuple[bytes, bool]]:
+    def _boundary(self, at: int) -> int | None:
+        found = BOUNDARY_IN_BYTES.search(self._text, at)
+        # What was found holds the text fast, so that nothing could be added to it.
+        return None if found is None else found.end()
+
+    def _before_endless(self) -> Iterator[tuple[bytes, bool]]:
+        """The events before one that is longer than any."""
+        end = 0
+        while (further := self._boundary(end)) is not None:
+            end = further
+        if end:
+            yield self._given(end), False
+
+    def _endless(self) -> Lost:
+        """Pass over an event up to the next, or to the end of the list."""
+        lost = Lost(0, bytes(self._text[:_SHOWN]))
+        while True:
+            end = self._boundary(0)
+            if end is None:
+                end = len(self._text) - SEAM
+                lost.newlines += self._given(max(end, 0)).count(b"\n")
+                if self._more():
+                    continue
+                closes = _END.search(self._text)
+                end = len(self._text) if closes is None else closes.end()
+                del closes
+            lost.newlines += self._given(end).count(b"\n")
+            return lost
+
+    def _last_blocks(self) -> Iterator[tuple[bytes | Lost, bool]]:
         """What is left, of which the end is apart: it holds more than events."""
-        cut = BOUNDARY_IN_BYTES.search(self._text, max(0, len(self._text) - _LAST))
-        end = None if cut is None else cut.end()
-        del cut
+        end = self._boundary(max(0, len(self._text) - _LAST))
         if end is not None:
             yield self._given(end), False
         self.is_at_end = True

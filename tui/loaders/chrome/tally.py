@@ -18,6 +18,7 @@ class Odd(Enum):
 
     DAMAGED = ("error", "event could not be read: its JSON is damaged; it is left out")
     TOO_DEEP = ("error", "event is nested too deep to be read; it is left out")
+    TOO_LONG = ("error", "event is longer than 64 MB; it is left out")
     NOT_AN_EVENT = ("warning", "entry of the list of events is no event; it is left out")
     NO_START = ("warning", "event has no time at which it starts; it is left out")
     NO_DURATION = ("warning", "event has no duration that can be read; it is left out")
