@@ -42,7 +42,7 @@ def test_gpu_work_without_ops_needs_no_excuse() -> None:
 def test_memory_events_that_tell_no_size_are_counted() -> None:
     memory = {"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", "pid": 1, "tid": 1, "ts": 1, "args": {}}
     assert reasons([kernel(1, 0), memory, memory]) == [
-        ("warning", "memory events left out, because they tell no size: 2")
+        ("warning", "2 memory events are left out: no size is told")
     ]
 
 

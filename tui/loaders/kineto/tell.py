@@ -23,10 +23,7 @@ def tell_of(trace: Trace, events: Events, ops: Ops, collector: Collector) -> Non
     """Note what is missing from a trace and why, and what was left out of it."""
     if events.far:
         collector.issue(
-            "warning",
-            None,
-            "",
-            f"events left out, because their time lies more than a week from that of all others: {events.far}",
+            "warning", None, "", f"{_left_out(events.far, 'event')}: more than a week before or after all others"
         )
     if events.gpu.is_empty():
         _tell_of_no_gpu_work(events, collector)
@@ -42,7 +39,15 @@ def tell_of(trace: Trace, events: Events, ops: Ops, collector: Collector) -> Non
         collector.add("tool_figures", figure)
     lost = trace.instants.filter(matching(trace.instants["name"], EVENT), pl.col("bytes").is_null()).height
     if lost:
-        collector.issue("warning", None, "[memory]", f"memory events left out, because they tell no size: {lost}")
+        collector.issue("warning", None, "[memory]", f"{_left_out(lost, 'memory event')}: no size is told")
+
+
+def _counted(count: int, one: str, several: str) -> str:
+    return f"1 {one}" if count == 1 else f"{count:,} {several}"
+
+
+def _left_out(count: int, one: str) -> str:
+    return f"{_counted(count, one, one + 's')} {'is' if count == 1 else 'are'} left out"
 
 
 def _overhead(events: Events) -> pl.DataFrame:
@@ -61,9 +66,10 @@ def _tell_of_no_gpu_work(events: Events, collector: Collector) -> None:
             "warning",
             None,
             str(launches["name"][0]),
-            f"the trace has {launches.height} launches and copies but no work of the GPU: another profiler may have "
-            "held the GPU's counters (nsys, ncu, DCGM, a second profiler), or the recording ended before the work did; "
-            "end the other one, or call torch.cuda.synchronize() before the profiler stops, and record again",
+            f"the trace has {_counted(launches.height, 'launch or copy', 'launches and copies')} but no work of the "
+            "GPU: another profiler may have held the GPU's counters (nsys, ncu, DCGM, a second profiler), or the "
+            "recording ended before the work did; end the other one, or call torch.cuda.synchronize() before "
+            "the profiler stops, and record again",
         )
     elif events.ops.height or events.ranges.height:
         collector.issue(
