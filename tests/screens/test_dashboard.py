@@ -18,6 +18,7 @@ from tui.output.report_dashboard import DashboardReport
 from tui.screens.dashboard import DashboardScreen
 from tui.screens.dashboard.fact_panel import FactPanel
 from tui.screens.dashboard.panels import ChartPanel
+from tui.screens.timeline import TimelineScreen
 from tui.widgets.detail_pane import DetailPane
 
 if TYPE_CHECKING:
@@ -71,6 +72,21 @@ async def go_through(pilot: Pilot[None], door: Door) -> None:
     assert door.view == app.view_screen.VIEW, f"{door} is declined"
     await pilot.pause()
     screen = app.view_screen
+    if door.stretch is not None:
+        assert isinstance(screen, TimelineScreen)
+        _, start_ns, duration_ns = door.stretch
+        lanes = screen.lanes
+
+        def is_shown() -> bool:
+            window = lanes.window
+            # The gap is told from what ran before and after it.
+            return window is not None and 0 < window.cell_ns * lanes.size.width < 20 * duration_ns
+
+        await until(pilot, is_shown, f"the stretch of {door}")
+        assert lanes.window is not None
+        assert lanes.window.first_ns <= start_ns
+        app.go("dashboard")
+        return
     if screen.first_table is None:
         assert (door.view, door.filter) == ("log", "")
         app.go("dashboard")
@@ -80,9 +96,6 @@ async def go_through(pilot: Pilot[None], door: Door) -> None:
         table = screen.table
         if table is None or table.is_pending or table.applied is None:
             return False
-        if door.place is not None:
-            wanted = dict(door.place.states)["launches"].cursor_key
-            return table.id == "launches" and table.state.cursor_key == wanted
         return (
             table is screen.first_table
             and table.state.filter == door.filter

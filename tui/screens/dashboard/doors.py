@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 from tui.analysis.dashboard.uses import Use
 from tui.analysis.gpu_time.breakdown import Category
 from tui.model.columns import ColumnKind
-from tui.model.history import Place
-from tui.model.view import TableState
 from tui.query.write import equals_filter, quoted
 
 if TYPE_CHECKING:
@@ -27,17 +25,17 @@ MEMORY_ONLY: Final = "(kind=memcpy | kind=memset | kind=um)"
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """A view with the rows of a filter alone, or a place in it, or one session in every view."""
+    """A view with the rows of a filter alone, a stretch of the timeline, or one session in every view."""
 
     view: str = ""
     """Empty: the menu of sessions, or the one session."""
     filter: str = ""
     cursor: tuple[object, ...] | None = None
     """The key of the row that the cursor goes to."""
-    place: Place | None = None
-    """How the view is to be arranged, where a filter of its first table does not say it."""
     session: int | None = None
     """The session to show."""
+    stretch: tuple[int, int, int] | None = None
+    """A stretch of the timeline: session, begin and length in nanoseconds."""
 
     def go(self, program: ProftuiApp) -> None:
         """Go through it."""
@@ -49,8 +47,12 @@ class Door:
             program.action_sessions_menu()
 
     def _arrange(self, screen: ViewScreen) -> None:
-        if self.place is not None:
-            screen.restore(self.place)
+        if self.stretch is not None:
+            from tui.screens.timeline import TimelineScreen
+
+            assert isinstance(screen, TimelineScreen)
+            session, start_ns, duration_ns = self.stretch
+            screen.show_row({"session": session, "start_ns": start_ns, "duration_ns": duration_ns})
             return
         screen.show_only(self.filter)
         pane = screen.first_table
@@ -148,10 +150,8 @@ def door_of_gpu(row: Row) -> Door:
 
 
 def door_of_gap(row: Row) -> Door:
-    """To the launch that came after an idle gap, whose kernel is the one that is selected."""
-    kernels = TableState(cursor_key=(row["session"], row["after_kind"], row["after"]))
-    launches = TableState(cursor_key=(row["session"], row["activity"]))
-    return Door("kernels", place=Place("kernels", "launches", (("kernels", kernels), ("launches", launches))))
+    """To an idle gap in the timeline, with what ran before and after it."""
+    return Door("timeline", stretch=(row["session"], row["start_ns"], row["duration_ns"]))
 
 
 def door_of_iteration(row: Row) -> Door:
