@@ -10,6 +10,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from textual.binding import BindingType
 
 
@@ -48,8 +50,8 @@ class Action:
     scope: Scope
     group: str
     """The heading of the README table it stands under."""
-    footer: bool = False
-    """Shown in the footer (at most six at a time)."""
+    footer: int = 0
+    """Its place among the keys of the footer: 1 for what is always there, larger where it gives way; 0: not there."""
     shown_keys: str = ""
     """How the keys are written for people, where Textual's names would not do."""
 
@@ -84,7 +86,7 @@ ACTIONS: Final = (
     Action("table.page-up", "pageup", "page_up", "page up", "Page up.", T, MOVE, shown_keys="PgUp"),
     Action("app.next-pane", "tab", "focus_next", "next pane", "Next pane.", A, MOVE),
     Action("app.previous-pane", "shift+tab", "focus_previous", "previous pane", "Previous pane.", A, MOVE),
-    Action("table.open", "enter", "open_row", "open", "Go into the row under the cursor.", T, GO, footer=True),
+    Action("table.open", "enter", "open_row", "open", "Go into the row under the cursor.", T, GO, footer=1),
     Action(
         "app.undo",
         "escape",
@@ -103,7 +105,7 @@ ACTIONS: Final = (
         "Back one screen; q at the first screen quits.",
         A,
         GO,
-        footer=True,
+        footer=1,
         shown_keys="q ⌫",
     ),
     Action("app.quit", "Q,ctrl+q", "quit", "quit", "Quit now.", A, GO, shown_keys="Q"),
@@ -145,7 +147,7 @@ ACTIONS: Final = (
         "Menu of all views; one that this input cannot feed says why.",
         A,
         GO,
-        footer=True,
+        footer=5,
     ),
     Action(
         "parts.next",
@@ -178,7 +180,7 @@ ACTIONS: Final = (
         "Group by the next thing: name, shapes, launch config, class, instance; in the tree: path, caller, type, ...",
         Scope.OPS,
         FIND,
-        footer=True,
+        footer=1,
     ),
     Action("ops.group-back", "B", "previous_grouping", "group back", "Group by the thing before.", Scope.OPS, FIND),
     Action("ops.tree", "t", "show_in_tree", "in the tree", "The op's place in the tree of groups.", Scope.OPS, GO),
@@ -190,7 +192,7 @@ ACTIONS: Final = (
         "Fold or unfold average, least and most of the time under the cursor; on another column: of all times.",
         Scope.TYPES,
         FIND,
-        footer=True,
+        footer=1,
     ),
     Action(
         "tree.fold", "h", "fold", "fold", "Fold the group; on a folded one: to the group around it.", Scope.TREE, MOVE
@@ -212,7 +214,7 @@ ACTIONS: Final = (
         "Fold the whole tree by one level.",
         Scope.TREE,
         FIND,
-        footer=True,
+        footer=1,
     ),
     Action(
         "tree.unfold-level",
@@ -231,7 +233,7 @@ ACTIONS: Final = (
         "Find: highlights, and goes to the first match as you type.",
         T,
         FIND,
-        footer=True,
+        footer=3,
         shown_keys="/",
     ),
     Action("table.next-match", "n", "next_match", "next match", "Next match.", T, FIND),
@@ -244,7 +246,7 @@ ACTIONS: Final = (
         "Filter: keeps the rows that match.",
         T,
         FIND,
-        footer=True,
+        footer=2,
         shown_keys="f &",
     ),
     Action(
@@ -302,7 +304,7 @@ ACTIONS: Final = (
         "Sort by this column: largest first, smallest first, as it came.",
         T,
         FIND,
-        footer=True,
+        footer=4,
     ),
     Action(
         "table.sort-also",
@@ -427,14 +429,14 @@ ACTIONS: Final = (
         "Help for the focused pane.",
         A,
         WORK,
-        footer=True,
+        footer=1,
         shown_keys="?",
     ),
     Action("app.redraw", "ctrl+l", "redraw", "redraw", "Redraw the screen.", A, WORK),
     Action("app.suspend", "ctrl+z", "suspend_process", "suspend", "Back to the shell; fg returns.", A, WORK),
-    Action("bar.accept", "enter", "accept", "keep", "Keep the text and go back to the table.", B, FIND, footer=True),
+    Action("bar.accept", "enter", "accept", "keep", "Keep the text and go back to the table.", B, FIND, footer=1),
     Action(
-        "bar.cancel", "escape", "cancel", "undo", "Put back what stood before.", B, FIND, footer=True, shown_keys="esc"
+        "bar.cancel", "escape", "cancel", "undo", "Put back what stood before.", B, FIND, footer=1, shown_keys="esc"
     ),
     Action(
         "bar.switch",
@@ -444,7 +446,7 @@ ACTIONS: Final = (
         "Filter instead of find, with the same text, or back.",
         B,
         FIND,
-        footer=True,
+        footer=1,
     ),
     Action("bar.earlier", "up", "history_back", "earlier", "The text before this one.", B, FIND, shown_keys="↑"),
     Action("bar.later", "down", "history_forward", "later", "The text after this one.", B, FIND, shown_keys="↓"),
@@ -458,7 +460,7 @@ ACTIONS: Final = (
     Action("log.half-up", "ctrl+u", "move_page(-0.5)", "half page up", "Half a page up.", L, MOVE),
     Action("log.page-down", "pagedown,ctrl+f", "move_page(1)", "page down", "Page down.", L, MOVE, shown_keys="PgDn"),
     Action("log.page-up", "pageup", "move_page(-1)", "page up", "Page up.", L, MOVE, shown_keys="PgUp"),
-    Action("log.find", "slash", "screen.find", "find", "Find a text in the log.", L, FIND, footer=True, shown_keys="/"),
+    Action("log.find", "slash", "screen.find", "find", "Find a text in the log.", L, FIND, footer=1, shown_keys="/"),
     Action("log.next-match", "n", "screen.next_match(1)", "next match", "Next match.", L, FIND),
     Action("log.previous-match", "N", "screen.next_match(-1)", "previous match", "Previous match.", L, FIND),
     Action("log.next-issue", "E", "screen.next_issue", "next issue", "Next line in the list of issues.", L, FIND),
@@ -471,9 +473,7 @@ ACTIONS: Final = (
         L,
         FIND,
     ),
-    Action(
-        "log.detail", "i", "screen.toggle_line_detail", "read as", "What was read from the line.", L, GO, footer=True
-    ),
+    Action("log.detail", "i", "screen.toggle_line_detail", "read as", "What was read from the line.", L, GO, footer=1),
     Action("log.open", "enter", "screen.toggle_line_detail", "read as", "What was read from the line.", L, GO),
     Action("log.copy", "y", "screen.copy_line", "copy line", "Copy the line to the terminal's clipboard.", L, WORK),
     Action(
@@ -484,7 +484,7 @@ ACTIONS: Final = (
         "Go to the slowest iteration; again: to the next slowest.",
         ITER,
         MOVE,
-        footer=True,
+        footer=1,
     ),
     Action(
         "iterations.span",
@@ -549,7 +549,7 @@ ACTIONS: Final = (
         "Aggregate the span, else the iteration's kernels.",
         CHART,
         GO,
-        footer=True,
+        footer=1,
     ),
     Action("chart.detail", "i", "screen.toggle_row_detail", "details", "Details of the iteration.", CHART, GO),
     Action("timeline.right", "l,right", "cell(1)", "right", "Right by a cell.", Z, MOVE, shown_keys="l →"),
@@ -584,7 +584,7 @@ ACTIONS: Final = (
     Action(
         "timeline.last", "G,end", "edge(True)", "last", "To the last thing in the lane.", Z, MOVE, shown_keys="G End"
     ),
-    Action("timeline.open", "enter", "open_item", "open", "Details of what is under the cursor.", Z, GO, footer=True),
+    Action("timeline.open", "enter", "open_item", "open", "Details of what is under the cursor.", Z, GO, footer=1),
     Action("timeline.detail", "i", "toggle_detail", "details", "Details that follow the cursor, or none.", Z, GO),
     Action(
         "timeline.zoom-in",
@@ -594,7 +594,7 @@ ACTIONS: Final = (
         "Closer, around the cursor.",
         Z,
         GO,
-        footer=True,
+        footer=1,
         shown_keys="+ =",
     ),
     Action("timeline.zoom-out", "underscore", "zoom_out", "zoom out", "Away from the cursor.", Z, GO, shown_keys="_"),
@@ -626,7 +626,7 @@ ACTIONS: Final = (
         "Find by name: all are underlined.",
         Z,
         FIND,
-        footer=True,
+        footer=1,
         shown_keys="/",
     ),
     Action(
@@ -641,7 +641,7 @@ ACTIONS: Final = (
         "Next gap in the lane that is at least a cell long: closer shows shorter ones.",
         Z,
         FIND,
-        footer=True,
+        footer=1,
         shown_keys="}",
     ),
     Action(
@@ -686,6 +686,33 @@ ACTIONS: Final = (
 )
 
 
+FOOTER_KEYS: Final = 6
+"""Keys that the footer shows at most."""
+_LAST: Final = ("views_menu", "help", "leave")
+"""What works everywhere stands behind what works here."""
+
+
+def footer_keys(methods: Sequence[str]) -> list[str]:
+    """The methods whose keys the footer shows, of those that it could.
+
+    Views have keys of their own, and what works in every table gives way to them.
+
+    >>> footer_keys(["open_row", "find", "filter", "sort_column", "leave", "views_menu", "help"])
+    ['open_row', 'find', 'filter', 'sort_column', 'help', 'leave']
+    >>> footer_keys(["open_row", "find", "filter", "sort_column", "fold_level", "next_grouping", "leave", "help"])
+    ['open_row', 'filter', 'fold_level', 'next_grouping', 'help', 'leave']
+    """
+    places: dict[str, int] = {}
+    for action in ACTIONS:
+        if action.footer:
+            places[action.method] = max(action.footer, places.get(action.method, 0))
+    shown = sorted(methods, key=lambda method: places.get(method, 1))[:FOOTER_KEYS]
+    return sorted(
+        (method for method in methods if method in shown),
+        key=lambda method: _LAST.index(method) if method in _LAST else -1,
+    )
+
+
 def actions_of(scope: Scope) -> tuple[Action, ...]:
     """The actions that work in a scope."""
     return tuple(action for action in ACTIONS if action.scope is scope)
@@ -700,7 +727,7 @@ def bindings_for(scope: Scope) -> list[BindingType]:
             action.keys,
             action.method,
             action.label,
-            show=action.footer,
+            show=bool(action.footer),
             key_display=(action.shown_keys or action.keys.replace(",", " ")).split(" ")[0],
             tooltip=action.help,
             id=action.id,

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 from textual import on
 from textual.containers import Container
 from textual.screen import Screen
-from textual.widgets import Footer
 
 from tui.analysis.inputs.source_lines import NO_LINE, where_from
 from tui.analysis.sessions import rank_words
@@ -19,6 +18,7 @@ from tui.widgets.command_bar import CommandBar
 from tui.widgets.crumbs import Crumbs
 from tui.widgets.detail_pane import DetailPane
 from tui.widgets.details import Details, below_note, row_details
+from tui.widgets.key_footer import KeyFooter
 from tui.widgets.table_pane import TablePane
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class ViewScreen(Screen[None]):
                 yield from self.compose_body()
             yield DetailPane(id="detail")
         yield CommandBar(command_words(), id="command-bar")
-        yield Footer(show_command_palette=False, compact=True)
+        yield KeyFooter()
 
     def compose_body(self) -> Iterable[Widget]:
         """The widgets of the view."""

@@ -26,7 +26,7 @@ class SqlEditor(TextArea):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "run", "run", priority=True),
+        Binding("enter", "run", "run", key_display="enter", priority=True),
         Binding("escape", "leave", "to the rows", key_display="esc"),
         Binding("tab", "leave", "to the rows", show=False, priority=True),
     ]

@@ -1,0 +1,47 @@
+"""The last line names few keys, those that help most, and each of them does something."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.screens.opening import opened, press
+from tests.snapshots import screen_text
+
+if TYPE_CHECKING:
+    from textual.pilot import Pilot
+
+TORCH = "resnet50_training.pt.trace.json.gz"
+
+
+def foot(pilot: Pilot[None]) -> list[str]:
+    """The keys of the footer, each with its word."""
+    return [part.strip() for part in screen_text(pilot.app).splitlines()[-1].split("  ") if part.strip()]
+
+
+@pytest.mark.parametrize(
+    ("keys", "shown"),
+    [
+        ((), ["enter open", "m views", "? help", "q back"]),
+        (("2",), ["enter open", "/ find", "f filter", "z fold", "? help", "q back"]),
+        (("3",), ["enter open", "f filter", "z fold", "b group", "? help", "q back"]),
+        (("4",), ["enter open", "/ find", "f filter", "b group", "? help", "q back"]),
+        (("5",), ["enter open", "/ find", "f filter", "s sort", "? help", "q back"]),
+        (("7",), ["enter open", "/ find", "f filter", "t slowest", "? help", "q back"]),
+        (("colon", *"timeline", "enter"), ["enter open", "+ zoom in", "/ find", "} gap", "? help", "q back"]),
+        (("colon", *"sql", "enter"), ["enter run", "esc to the rows"]),
+        (("4", "f"), ["enter keep", "esc undo", "tab find/filter"]),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, tuple) else None,
+)
+async def test_at_most_six_keys_and_those_of_the_view_first(keys: tuple[str, ...], shown: list[str]) -> None:
+    async with opened(TORCH, size=(80, 24)) as pilot:
+        await press(pilot, *keys)
+        assert foot(pilot) == shown
+
+
+async def test_the_log_has_keys_of_its_own() -> None:
+    async with opened("caffe_conv1.nvprof.log", size=(80, 24)) as pilot:
+        await press(pilot, "colon", *"log", "enter")
+        assert foot(pilot) == ["/ find", "i read as", "m views", "? help", "q back"]
