@@ -15,8 +15,12 @@ if TYPE_CHECKING:
 
     from textual import events
 
-HINT: Final = ", . parts"
-"""The keys that go from part to part, and what they do."""
+KEYS: Final = ", ."
+"""The keys that go from part to part."""
+HINT: Final = f"{KEYS} parts"
+"""Those, and what they do."""
+LEAST: Final = 6
+"""Cells that a title keeps."""
 
 
 class PartBar(Widget):
@@ -56,11 +60,24 @@ class PartBar(Widget):
         self._current, self._fed = current, tuple(fed)
         self.refresh()
 
+    def _shown_hint(self) -> str:
+        """The hint without its word, where that leaves room for the titles."""
+        return KEYS if self._hint == HINT and self._wanted() > self._room(HINT) else self._hint
+
+    def _wanted(self) -> int:
+        return sum(cell_width(title) + 3 for title in self._titles)
+
+    def _room(self, hint: str) -> int:
+        return self.content_size.width - cell_width(hint) - 1
+
     def _parts(self) -> list[tuple[str, str]]:
         """Text and style of each part."""
-        room = self.content_size.width - cell_width(self._hint) - 2
-        wanted = sum(cell_width(title) + 3 for title in self._titles)
-        most = max(6, (room - 3 * len(self._titles)) // len(self._titles)) if wanted > room else room
+        room = self._room(self._shown_hint())
+        widths = [cell_width(title) for title in self._titles]
+        most = max(widths)
+        # The longest titles give way first.
+        while most > LEAST and sum(min(width, most) + 3 for width in widths) > room:
+            most -= 1
         parts = []
         for place, title in enumerate(self._titles):
             short = clip(title, most)
@@ -76,8 +93,9 @@ class PartBar(Widget):
         for text, style in self._parts():
             pieces += [Content.styled(text, style), Content(" ")]
             used += cell_width(text) + 1
-        gap = max(1, self.content_size.width - used - cell_width(self._hint))
-        return Content("").join([*pieces, Content.styled(" " * gap + self._hint, "$text-muted")])
+        hint = self._shown_hint()
+        gap = max(1, self.content_size.width - used - cell_width(hint))
+        return Content("").join([*pieces, Content.styled(" " * gap + hint, "$text-muted")])
 
     def on_click(self, event: events.Click) -> None:
         """Choose the part under the pointer."""
