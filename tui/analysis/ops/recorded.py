@@ -50,6 +50,8 @@ RECORDED: Final[Mapping[str, Any]] = MappingProxyType(
         "kernels": pl.Int64,
         "tc_eligible": pl.Boolean,
         "uses_tensor_core": pl.Boolean,
+        "dtype": NAME,
+        "stack": NAME,
         "op_source": NAME,
         "line": pl.UInt32,
         "why_no_op": pl.String,
@@ -63,13 +65,23 @@ def by_name(profile: Profile, *also: str) -> pl.DataFrame:
 
     Columns: session, op (the name), what was asked for, calls, gpu_self_ns, gpu_total_ns, gpu_avg_ns, gpu_min_ns,
     gpu_max_ns (of the calls' own GPU work), cpu_total_ns, cpu_self_ns, cpu_avg_ns, api_ns, launches, tc_eligible,
-    direction (of its calls; `MIXED` where they differ), op_source, line.
+    direction and dtype (of its calls; `MIXED` where they differ), stack (of its calls; how many there are, where they
+    differ), op_source, line.
 
     As in PyTorch's `key_averages`, an op that only calls one of the same name counts once with it (see
     `op_instances`), and a name that calls itself in other ways has the time of the inner call in both.
     """
     instances = op_instances(profile)
-    further = ("direction", "op_source", "line", *also)
+    further = tuple(dict.fromkeys(("direction", "dtype", "stack", "op_source", "line", *also)))
+    of_calls = [
+        one
+        for one in (
+            _one_or("direction", pl.lit(MIXED)),
+            _one_or("dtype", pl.lit(MIXED)),
+            _one_or("stack", pl.format("{} different", pl.col("stack").n_unique())),
+        )
+        if one.meta.output_name() not in also
+    ]
     own = ("gpu_self_ns", "cpu_self_ns", "api_ns", "launches")
     eligible = eligible_ops(profile).select("tc_eligible")
     rows = pl.concat([instances, profile["ops"].select(further), eligible], how="horizontal")
@@ -80,7 +92,6 @@ def by_name(profile: Profile, *also: str) -> pl.DataFrame:
         calls = calls.join(within, on="op", how="left", maintain_order="left").with_columns(
             pl.col(column) + pl.col(f"{column}_within").fill_null(0) for column in own
         )
-    direction = pl.col("direction")
     gpu = pl.col("gpu_self_ns")
     return (
         calls.lazy()
@@ -98,15 +109,19 @@ def by_name(profile: Profile, *also: str) -> pl.DataFrame:
             total("api_ns").alias("api_ns"),
             total("launches").alias("launches"),
             pl.col("tc_eligible").any(ignore_nulls=False),
-            pl.when(direction.n_unique() == 1)
-            .then(direction.cast(pl.String).first())
-            .otherwise(pl.lit(MIXED))
-            .cast(NAME)
-            .alias("direction"),
+            *of_calls,
             pl.col("op_source").first(),
             pl.col("line").min(),
         )
         .collect()
+    )
+
+
+def _one_or(column: str, several: pl.Expr) -> pl.Expr:
+    """The value of a column that all rows share, as text; else what is said of several."""
+    values = pl.col(column)
+    return (
+        pl.when(values.n_unique() == 1).then(values.cast(pl.String).first()).otherwise(several).cast(NAME).alias(column)
     )
 
 
@@ -117,7 +132,8 @@ def recorded_ops(profile: Profile) -> pl.DataFrame:
     Columns: session, op, op_type, direction, group, calls, gpu_self_ns, time_pct, gpu_total_ns, gpu_avg_ns, gpu_min_ns,
     gpu_max_ns, cpu_total_ns, cpu_self_ns, cpu_avg_ns, api_ns, launches, kernels (distinct names of what it launched
     itself), tc_eligible (`tui.analysis.tensor_cores.eligible.eligible_ops`, of any of its calls), uses_tensor_core
-    (whether any of its own kernels does), op_source, line. ``why_no_op`` is why work has no op, null for ops.
+    (whether any of its own kernels does), dtype, stack, op_source, line. ``why_no_op`` is why work has no op, null for
+    ops.
 
     ``gpu_self_ns`` of all rows of a session adds up to its GPU time; ``time_pct`` is the share of that. ``op_type`` is
     what the input records, else what its name tells, else what all its own kernels are; null where they differ.

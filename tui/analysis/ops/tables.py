@@ -69,6 +69,8 @@ RECORDED_OPS: Final = TableSpec(
         "api_ns",
         "uses_tensor_core",
         "tc_eligible",
+        "dtype",
+        "stack",
         "op_source",
         "session",
         "line",
