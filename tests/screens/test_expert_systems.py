@@ -2,32 +2,115 @@
 
 from __future__ import annotations
 
-from tests.screens.opening import app_of, opened, press, settled
-from tests.snapshots import screen_text
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from tests.analysis.expert.judging import as_shown
+from tests.corpus import corpus_file, recording_file
+from tests.screens.opening import app_of, opened, press, sample, settled
+from tests.snapshots import assert_screen, screen_text
+from tui.analysis.expert.findings import findings
+from tui.analysis.expert.view import FOLDED
+from tui.analysis.inputs.capabilities import views
+from tui.model.view import TableState
+from tui.output.report import VIEWS
+from tui.query.apply import apply
 from tui.widgets.table_pane import TablePane
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from syrupy.assertion import SnapshotAssertion
+
+    from tui.model.profile import Profile
+
 RUNS, TRAINING = "tracking_four_runs.nvprof.log", "resnet50_training.pt.trace.json.gz"
+SIZES: Final = ((80, 24), (120, 40), (200, 50))
+SAMPLES: Final = (
+    "caffe_conv1.nvprof.log", "cnn_report_wrapped.md", "ddp_ranks", "gemm.ncu.csv", "gpt_cudagraph.nsys.sqlite.gz",
+    "gpt_summary.nvprof.log", "jax_train_step.trace.json.gz", "metrics_and_events.nvprof.log",
+    "mlp_modules.pt.trace.json.gz", "paleo_vgg16.txt", "resnet50_training.csv", "resnet50_training.nvprof.log",
+    TRAINING, RUNS,
+)  # fmt: skip
+RECORDINGS: Final = (
+    "ddp.nsys.sqlite.gz", "ddp_rank0.pt.trace.json.gz", "gpt_bf16_stacks.pt.trace.json.gz",
+    "gpt_cudagraph.pt.trace.json.gz", "resnet50_amp.nsys.sqlite.gz", "resnet50_fp32.pt.trace.json.gz",
+    "tiny_kernels.pt.trace.json.gz",
+)  # fmt: skip
+LOGS: Final = (
+    "dlprof/dlprof_dldb.sqlite", "seeds/000_eb78dec59201d654.txt", "seeds/002_217dea74feb3b440.txt",
+    "seeds/003_c168b99af706e402.txt",
+)  # fmt: skip
+REPORTED: Final = {"ops-and-kernels": "ops", "api-calls": "api"}
+"""Views whose name in a report is another one."""
 
 
-async def test_enter_goes_to_the_rows_behind_a_finding_and_q_returns() -> None:
-    async with opened(RUNS, session=0) as pilot:
-        await press(pilot, "9", "j")
+def found(profile: Profile) -> Iterator[dict[str, Any]]:
+    """What was found, and where its rows are."""
+    for row in findings(profile).iter_rows(named=True):
+        if row["state"] == "found" and row["view"]:
+            yield row
+
+
+def assert_every_jump_shows_rows(profile: Profile) -> None:
+    available = views(profile)
+    for row in found(profile):
+        assert available.get(row["view"], "ok") == "ok", row["rule"]
+        table = VIEWS[REPORTED.get(row["view"], row["view"])].table
+        spec = table.spec if table.spec_for is None else table.spec_for(profile)
+        shown = apply(table.rows(profile, None), spec, TableState(filter=row["filter"] or ""))
+        assert not shown.error, (row["rule"], row["filter"], shown.error)
+        assert shown.shown, (row["rule"], row["filter"])
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_every_finding_of_a_sample_leads_to_rows(name: str) -> None:
+    assert_every_jump_shows_rows(as_shown(sample(name)))
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_every_finding_of_a_recording_leads_to_rows(name: str) -> None:
+    assert_every_jump_shows_rows(as_shown(recording_file(name)))
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_every_finding_of_a_real_log_leads_to_rows(name: str) -> None:
+    assert_every_jump_shows_rows(as_shown(corpus_file(name)))
+
+
+@pytest.mark.parametrize("name", ["caffe_conv1.nvprof.log", "jax_train_step.trace.json.gz", RUNS])
+@pytest.mark.parametrize("back", ["q", "left_square_bracket"])
+async def test_enter_jumps_from_every_finding_and_back(name: str, back: str) -> None:
+    async with opened(name, session=0) as pilot:
+        await press(pilot, "9")
         expert = app_of(pilot).view_screen
         assert expert is not None
-        assert expert.VIEW == "expert-systems"
-        row = expert.query_one("#table", TablePane).current_row
-        assert row is not None
-        await press(pilot, "enter")
-        await settled(pilot)
-        shown = app_of(pilot).view_screen
-        assert shown is not None
-        assert row["view"] == shown.VIEW
-        assert shown.table is not None
-        assert shown.table.state.filter == row["filter"]
-        await press(pilot, "q")
-        back = app_of(pilot).view_screen
-        assert back is expert
-        assert row == expert.query_one("#table", TablePane).current_row
+        pane = expert.query_one("#table", TablePane)
+        jumps = pane.frame.filter(state="found").height
+        assert jumps
+        for _ in range(jumps):
+            row = pane.current_row
+            assert row is not None
+            await press(pilot, "enter")
+            shown = app_of(pilot).view_screen
+            assert shown is not None
+            if row["view"] is None:
+                # There are no rows behind it: its details open instead.
+                assert "Figures" in screen_text(pilot.app)
+                await press(pilot, "i", "j")
+                continue
+            assert row["view"] == shown.VIEW
+            table = shown.first_table
+            assert table is not None
+            assert table.state.filter == (row["filter"] or "")
+            assert table.applied is not None
+            assert not table.applied.error
+            assert table.applied.shown
+            await press(pilot, back)
+            assert app_of(pilot).view_screen is expert
+            assert pane.current_row == row
+            await press(pilot, "j")
 
 
 async def test_clean_rules_unfold_and_reasons_show_their_rules() -> None:
@@ -35,10 +118,14 @@ async def test_clean_rules_unfold_and_reasons_show_their_rules() -> None:
         await press(pilot, "9", "G")
         pane = app_of(pilot).view_screen.query_one("#table", TablePane)  # type: ignore[union-attr]
         folded = pane.frame.height
-        assert "found nothing: enter shows them" in screen_text(pilot.app)
+        assert "found nothing: enter shows or hides them" in screen_text(pilot.app)
         await press(pilot, "enter")
         await settled(pilot)
         assert pane.frame.height > folded
+        assert pane.current_row is not None
+        assert pane.current_row["state"] == FOLDED
+        await press(pilot, "enter")
+        assert pane.frame.height == folded
         pane.set_filter('verdict="cannot tell"')
         await settled(pilot)
         await press(pilot, "g", "i")
@@ -53,3 +140,31 @@ async def test_details_tell_figures_thresholds_and_what_to_do() -> None:
         text = screen_text(pilot.app)
         for heading in ("Problem", "Do", "Costs", "Figures", "Thresholds", "Rows behind it"):
             assert heading in text
+
+
+async def test_findings_of_the_tool_stand_beside_ours() -> None:
+    async with opened(corpus_file("dlprof/dlprof_dldb.sqlite"), size=(200, 50)) as pilot:
+        await press(pilot, "9")
+        expert = app_of(pilot).view_screen
+        assert expert is not None
+        rows = expert.query_one("#table", TablePane).frame.filter(state="found")
+        assert {"DLProf", "I7"} <= set(rows["rules"])
+        assert set(rows.filter(rules="DLProf")["verdict"]) <= {"says", "info", "warning", "error"}
+
+
+SCREENS: Final = {"findings": ("9",), "finding-details": ("9", "j", "i"), "clean-rules": ("9", "G", "enter")}
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("state", SCREENS)
+async def test_screen(state: str, size: tuple[int, int], snapshot: SnapshotAssertion) -> None:
+    async with opened(TRAINING, size=size) as pilot:
+        await press(pilot, *SCREENS[state])
+        assert_screen(pilot.app, snapshot)
+
+
+@pytest.mark.parametrize("color", ["16", "none"])
+async def test_colours(color: str, snapshot: SnapshotAssertion) -> None:
+    async with opened(TRAINING, size=(120, 40), color=color) as pilot:
+        await press(pilot, "9", "j", "i")
+        assert_screen(pilot.app, snapshot, svg=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import on
@@ -43,6 +44,9 @@ class ExpertSystemsScreen(TableScreen):
     def populate(self) -> None:
         """Fill the table."""
         pane = self.query_one("#table", TablePane)
+        if pane.frame.is_empty():
+            # How grave it is comes first; the sentence has all the room that is left.
+            pane.state = replace(pane.state, name_last=True)
         rows = self.rows()
         pane.show(rows, empty=self.EMPTY if rows.is_empty() else "", spec=spec_for(self.profile))
         pane.focus_table()
@@ -57,7 +61,7 @@ class ExpertSystemsScreen(TableScreen):
         row: dict[str, Any] = event.row
         if row["state"] == FOLDED:
             event.prevent_default()
-            self._unfolded = True
+            self._unfolded = not self._unfolded
             self.populate()
         elif row["state"] == State.FOUND.value and self._can_go_to(row["view"]):
             event.prevent_default()

@@ -45,7 +45,8 @@ def finding_details(row: Mapping[str, Any]) -> Details:
     if row["state"] == State.FOUND.value:
         return sections(_found(row))
     if row["state"] == FOLDED:
-        return sections([("", [("Clean", row["all_rules"], ""), ("", "enter shows each with its figures", "")])])
+        told: list[Line] = [("Clean", row["all_rules"], ""), ("", "enter shows or hides each with its figures", "")]
+        return sections([("", told)])
     state = "Cannot tell" if row["state"] == State.CANNOT_TELL.value else "Clean"
     about: list[Line] = [(state, row["message"], ""), ("Rules", row.get("all_rules") or row["rules"], "")]
     if row["title"] and row["state"] == State.CLEAN.value:

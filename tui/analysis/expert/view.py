@@ -20,7 +20,7 @@ FEW: Final = 3
 """So many rules are named in the table; of more, their number."""
 
 FOLDED: Final = "folded"
-"""The ``state`` of the row that stands for all clean ones."""
+"""The ``state`` of the row that stands for all clean ones, and above them where they are shown."""
 
 EXPERT: Final = TableSpec(
     "findings",
@@ -53,7 +53,7 @@ def expert_rows(findings: pl.DataFrame, *, unfolded: bool = False) -> pl.DataFra
 
     Args:
         findings: `tui.analysis.expert.findings.findings`.
-        unfolded: Show each clean rule, not one row for all.
+        unfolded: Show each clean rule, below the row for all of them.
 
     Returns:
         The columns of `findings`, with verdict, rules, message and all_rules (of rows that stand for several).
@@ -83,23 +83,21 @@ def expert_rows(findings: pl.DataFrame, *, unfolded: bool = False) -> pl.DataFra
         )
     )
     clean = findings.filter(pl.col("state") == State.CLEAN.value)
-    if unfolded or clean.is_empty():
-        told = clean.with_columns(
-            pl.lit(State.CLEAN.value).alias("verdict"), pl.col("rule").alias("rules"), pl.col("reason").alias("message")
-        )
-    else:
-        rules = clean["rule"].unique(maintain_order=True)
-        message = f"{rules.len()} rules found nothing: enter shows them"
-        told = pl.DataFrame(
-            {
-                "state": [FOLDED],
-                "verdict": [State.CLEAN.value],
-                "rules": [f"{rules.len()} rules"],
-                "all_rules": [" ".join(rules)],
-                "message": [message],
-            }
-        )
-    return pl.concat([found, untold.drop("number"), told], how="diagonal_relaxed")
+    rules = clean["rule"].unique(maintain_order=True)
+    heading = pl.DataFrame(
+        {
+            "state": FOLDED,
+            "verdict": State.CLEAN.value,
+            "rules": f"{rules.len()} rules",
+            "all_rules": " ".join(rules),
+            "message": f"{rules.len()} rules found nothing: enter shows or hides them",
+        }
+    )
+    each = clean.with_columns(
+        pl.lit(State.CLEAN.value).alias("verdict"), pl.col("rule").alias("rules"), pl.col("reason").alias("message")
+    )
+    parts = [found, untold.drop("number"), heading.head(rules.len()), each if unfolded else each.clear()]
+    return pl.concat(parts, how="diagonal_relaxed")
 
 
 def counts(findings: pl.DataFrame) -> Mapping[str, int]:

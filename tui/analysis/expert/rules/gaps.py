@@ -68,7 +68,14 @@ def _with_lines(case: Case, gaps: pl.DataFrame) -> pl.DataFrame:
     """Gaps as rows of evidence: start_ns, gap_ns, cpu_in and call (on the CPU), after (the work after it), line."""
     lines = case.profile["activities"].select("activity", "line")
     return gaps.join(lines, on="activity", how="left", maintain_order="left").select(
-        "device", "start_ns", pl.col("duration_ns").alias("gap_ns"), "cpu_in", "call", "after", "activity", "line"
+        "device",
+        "start_ns",
+        pl.col("duration_ns").alias("gap_ns"),
+        "cpu_in",
+        pl.when(pl.col("cpu_in") != NO_CALL).then("call").alias("call"),
+        "after",
+        "activity",
+        "line",
     )
 
 
