@@ -1,0 +1,86 @@
+"""A Textual application that does nothing but show lines: what its keys take is the floor for any other."""
+
+from __future__ import annotations
+
+import sys
+from typing import ClassVar
+
+from rich.segment import Segment
+from textual.app import App
+from textual.binding import BindingType
+from textual.geometry import Size
+from textual.screen import Screen
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+
+class Lines(ScrollView, can_focus=True):
+    """Many lines, of which one is the cursor's."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [("j", "move(1)"), ("k", "move(-1)"), ("pagedown", "page(1)")]
+
+    def __init__(self, word: str, lines: int) -> None:
+        super().__init__()
+        self.word = word
+        self.cursor = 0
+        self.virtual_size = Size(100, lines)
+
+    def render_line(self, y: int) -> Strip:
+        line = y + self.scroll_offset.y
+        text = f"{self.word} {line:>12,} ".ljust(self.size.width, ".")
+        return Strip([Segment(text, self.rich_style)]) if line != self.cursor else Strip([Segment(text)])
+
+    def action_move(self, step: int) -> None:
+        before, self.cursor = self.cursor, max(0, self.cursor + step)
+        top = self.scroll_offset.y
+        if not top <= self.cursor < top + self.size.height:
+            self.scroll_to(y=self.cursor, animate=False)
+        for line in (before, self.cursor):
+            self.refresh_line(line)
+
+    def action_page(self, step: int) -> None:
+        self.cursor += step * self.size.height
+        self.scroll_to(y=self.cursor, animate=False)
+        self.refresh()
+
+
+class Page(Screen[None]):
+    """A screen of such lines."""
+
+    def __init__(self, word: str, lines: int) -> None:
+        super().__init__()
+        self._lines = Lines(word, lines)
+
+    def compose(self):  # type: ignore[no-untyped-def]
+        yield self._lines
+
+
+class BareApp(App[None]):
+    """Two screens of lines; 1 and 2 switch between them, s draws all of them anew."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        ("1", "switch_screen('one')"),
+        ("2", "switch_screen('two')"),
+        ("s", "anew"),
+        ("ctrl+l", "anew"),
+        ("q", "quit"),
+    ]
+
+    def __init__(self, lines: int) -> None:
+        super().__init__()
+        self._count = lines
+
+    def on_mount(self) -> None:
+        self.install_screen(Page("line", self._count), "one")
+        self.install_screen(Page("row", self._count), "two")
+        self.push_screen("one")
+
+    def action_anew(self) -> None:
+        self.screen.refresh(layout=True)
+        for lines in self.screen.query(Lines):
+            lines.word = lines.word[1:] + lines.word[0]
+            lines.refresh()
+
+
+if __name__ == "__main__":
+    BareApp(int(sys.argv[1])).run()

@@ -1,0 +1,159 @@
+"""A program in a pseudo-terminal, with the time from a key to the pictures that answer it.
+
+The terminal says that it can take pictures as wholes (synchronized output, mode 2026), as most do: Textual then ends
+each picture with a sequence, which tells exactly when it has come. The program has come to rest when nothing has come
+for `QUIET_S` and all its threads sleep: a thread that still works at something does not count as rest.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import termios
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+COLUMNS, LINES = 160, 50
+QUIET_S = 0.15
+"""Longer than any pause after which a program does more: see `SETTLED_AFTER` and `QUIET` of its widgets."""
+PROBE_AFTER_S = 0.04
+"""So long after the latest picture a program at work is asked for another."""
+PROBE = b"\x0c"
+"""``ctrl+l``, which draws the screen anew and changes nothing."""
+
+_ASKED = b"\x1b[?2026$p"
+_SAID = b"\x1b[?2026;2$y"
+_END = b"\x1b[?2026l"
+_ESCAPES = re.compile(r"\x1b\[[0-9;?<>=]*[A-Za-z$]+|\x1b[()][A-Z0-9]|\x1b[=>]|\x1b\][^\x07\x1b]*(\x07|\x1b\\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """Something that was drawn."""
+
+    at_s: float
+    """Seconds from the key to its last byte."""
+    worked_s: float
+    """Processor time of the thread that draws, up to then: what is left where other programs take the processor."""
+    text: str
+
+
+@dataclass(slots=True)
+class Answer:
+    """What came after a key."""
+
+    pictures: list[Picture] = field(default_factory=list)
+    cpu_s: float = 0.0
+    """Processor time of all threads, up to rest."""
+    frozen_s: float = 0.0
+    """The longest time in which nothing was drawn though something was asked for."""
+    rest_s: float = 0.0
+    """Seconds up to rest."""
+
+    def first(self, shows: re.Pattern[str] | None = None) -> Picture | None:
+        """The first picture that shows something; None where none does."""
+        return next((one for one in self.pictures if shows is None or shows.search(one.text)), None)
+
+
+class Terminal:
+    """Runs a program."""
+
+    def __init__(self, command: Sequence[str], environment: dict[str, str] | None = None) -> None:
+        self.pid, self._fd = pty.fork()
+        if self.pid == 0:
+            os.environ.update(environment or {})
+            os.environ.update(TERM="xterm-256color", COLORTERM="truecolor")
+            os.execvp(command[0], list(command))
+        fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
+        self._left = b""
+        self.ended = False
+
+    def press(self, keys: bytes, *, probe: bool = False, limit_s: float = 120.0) -> Answer:
+        """Press keys and wait until the program has come to rest.
+
+        Args:
+            keys: What the terminal sends for them; nothing: only wait.
+            probe: Ask for a picture again and again while the program works: tells how long the screen is frozen.
+            limit_s: Waits no longer.
+        """
+        answer = Answer()
+        began, worked, used = time.perf_counter(), self._worked_s(), self._cpu_s()
+        os.write(self._fd, keys)
+        asked, latest, asleep = began if keys else None, began, 0
+        while not self.ended and (now := time.perf_counter()) - began < limit_s:
+            if select.select([self._fd], [], [], 0.004)[0]:
+                asleep = 0
+                for text in self._read():
+                    latest = time.perf_counter()
+                    answer.pictures.append(Picture(latest - began, self._worked_s() - worked, text))
+                    if asked is not None:
+                        answer.frozen_s = max(answer.frozen_s, latest - asked)
+                        asked = None
+                continue
+            asleep = asleep + 1 if self._sleeps() else 0
+            if asleep >= 5 and now - latest > QUIET_S and (asked is None or now - latest > 1):
+                break
+            if probe and asked is None and asleep == 0 and now - latest > PROBE_AFTER_S:
+                os.write(self._fd, PROBE)
+                asked = time.perf_counter()
+        answer.cpu_s = self._cpu_s() - used
+        answer.rest_s = latest - began
+        return answer
+
+    def close(self) -> None:
+        """End the program."""
+        if not self.ended:
+            os.kill(self.pid, signal.SIGKILL)
+        os.close(self._fd)
+        os.waitpid(self.pid, 0)
+
+    def _read(self) -> list[str]:
+        """The texts of the pictures that are complete."""
+        try:
+            data = os.read(self._fd, 1 << 16)
+        except OSError:  # Linux says so when the program has ended
+            data = b""
+        if not data:
+            self.ended = True
+            return []
+        if _ASKED in data:
+            os.write(self._fd, _SAID)
+        *whole, self._left = (self._left + data).split(_END)
+        return [_ESCAPES.sub("", part.decode(errors="replace")) for part in whole]
+
+    def _threads(self) -> list[Path]:
+        try:
+            return list(Path(f"/proc/{self.pid}/task").iterdir())
+        except OSError:
+            return []
+
+    def _sleeps(self) -> bool:
+        for thread in self._threads():
+            try:
+                state = (thread / "stat").read_text().rpartition(")")[2].split()[0]
+            except OSError:  # it has ended
+                continue
+            if state not in "SZ":
+                return False
+        return True
+
+    def _cpu_s(self) -> float:
+        try:
+            values = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return 0.0
+        return (int(values[11]) + int(values[12])) / os.sysconf("SC_CLK_TCK")
+
+    def _worked_s(self) -> float:
+        """Processor time of the main thread, which draws."""
+        try:
+            return int(Path(f"/proc/{self.pid}/task/{self.pid}/schedstat").read_text().split()[0]) / 1e9
+        except (OSError, IndexError):
+            return 0.0
