@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.analysis.frames import copy, kernel, profile
 from tui.analysis.iterations.chart import bars, chart_rows, scale_ns
 from tui.analysis.iterations.tables import iterations, with_iterations
-from tui.analysis.iterations.uses import USES, iterations_with_uses
+from tui.analysis.iterations.uses import GPU_USES, USES, iterations_with_uses
 from tui.analysis.kernels import kernels
 from tui.model.aggregation import Aggregation
 
@@ -41,9 +41,23 @@ def two_steps() -> Any:
 def test_each_instant_counts_once_and_all_adds_up_to_the_duration() -> None:
     rows = iterations_with_uses(two_steps())
     # Tensor cores from 10 to 40 and 95 to 100; relu alone from 40 to 50; the copy alone from 50 to 65; odd 90 to 95.
-    assert rows.select(USES).rows() == [(35, 10, 5, 15, 35), (25, 0, 0, 0, 75)]
+    assert rows.select(USES).rows() == [(35, 10, 5, 15, None, None, None, 35), (25, 0, 0, 0, None, None, None, 75)]
     assert rows["busy_ns"].to_list() == [65, 25]
     assert rows["aggregated"].to_list() == [None, None]
+
+
+def test_what_the_host_did_while_no_gpu_had_work() -> None:
+    made = two_steps()
+    busy = made["activities"]
+    calls = [
+        {"name": "cudaLaunchKernel", "start_ns": start, "duration_ns": took} for start, took in ((30, 30), (66, 4))
+    ]
+    ops = [{"name": "enumerate(DataLoader)#_BaseDataLoaderIter.__next__", "start_ns": 68, "duration_ns": 10}]
+    told = profile(ranges=made["ranges"].to_dicts(), activities=busy.to_dicts(), api_calls=calls, ops=ops)
+    rows = iterations_with_uses(told)
+    # Idle from 0 to 10 and 65 to 90: of that the loader has 68 to 78, and calls alone 66 to 68.
+    assert rows.select("dataloader_ns", "cpu_ns", "other_ns").row(0) == (10, 2, 23)
+    assert rows["idle_ns"][0] == 35
 
 
 def test_the_chosen_iterations_are_marked() -> None:
@@ -55,7 +69,7 @@ def test_the_chosen_iterations_are_marked() -> None:
 
 def test_without_gpu_work_nothing_is_said_of_it() -> None:
     made = profile(ranges=[step(0, 0)])
-    assert iterations_with_uses(made).select(USES).rows() == [(None, None, None, None, None)]
+    assert iterations_with_uses(made).select(USES).rows() == [(None,) * len(USES)]
     assert iterations_with_uses(profile()).is_empty()
 
 
@@ -79,8 +93,8 @@ def test_parts_add_up_to_busy_and_pieces_to_the_run(work: list[tuple[int, int, b
     assert rows.select(iterations(made).columns).equals(iterations(made))
     for row in rows.iter_rows(named=True):
         if row["busy_ns"] is not None:
-            assert sum(row[use] for use in USES[:-1]) == row["busy_ns"]
-            assert sum(row[use] for use in USES) == row["duration_ns"]
+            assert sum(row[use] for use in GPU_USES) == row["busy_ns"]
+            assert sum(row[use] or 0 for use in USES) == row["duration_ns"]
     assert rows["gpu_ns"].sum() == kernels(made)["total_ns"].sum()
 
 
@@ -112,7 +126,7 @@ def test_one_bar_a_row_where_there_is_room_else_the_mean_and_the_longest_of_some
         (0, 1, 1, 30, 20.0),
         (2, 4, 3, 50, pytest.approx(110 / 3)),
     ]
-    assert bars(rows, 0, 5, 2)[0].parts_ns == (4.0, 4.0, 4.0, 4.0, 4.0)
+    assert bars(rows, 0, 5, 2)[0].parts_ns == (4.0,) * len(USES)
     assert bars(rows, 3, 9, 9)[-1].last == 4
     assert bars(rows, 0, 0, 9) == bars(rows, 0, 5, 0) == []
 

@@ -22,23 +22,23 @@ def drawn(of: Bar, look: Look) -> str:
 
 def test_parts_stand_on_each_other() -> None:
     look = Look(10, 100)
-    of = bar(100, parts=(20.0, 30.0, 10.0, 20.0, 20.0))
-    assert drawn(of, look) == "██▓▓▓▞▒▒░░"
+    of = bar(100, parts=(20.0, 10.0, 10.0, 10.0, 10.0, 10.0, 20.0, 10.0))
+    assert drawn(of, look) == "██▓▞▒▤▧▚▚░"
     assert [part for _, part in column(of, look)][:3] == ["tensor", "tensor", "other"]
-    assert drawn(of, Look(10, 100, ascii_only=True, smooth=False)) == "##===%++.."
+    assert drawn(of, Look(10, 100, ascii_only=True, smooth=False)) == "##=%+dfcc."
 
 
 def test_a_top_ends_within_a_cell_where_colours_tell_its_part() -> None:
-    of = bar(55, parts=(0.0, 55.0, 0.0, 0.0, 0.0))
+    of = bar(55, parts=(0.0, 55.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0))
     assert drawn(of, Look(10, 100)) == "▓▓▓▓▓▄    "
     assert drawn(of, Look(10, 100, smooth=False)) == "▓▓▓▓▓▓    "
     assert drawn(bar(52, parts=of.parts_ns), Look(10, 100, smooth=False)) == "▓▓▓▓▓     "
 
 
 def test_of_several_iterations_the_longest_is_marked_and_what_is_longer_than_the_scale_cut() -> None:
-    assert drawn(bar(20, 60, (20.0, 0, 0, 0, 0), rows=3), Look(10, 100)) == "██││││    "
-    assert drawn(bar(400, parts=(400.0, 0, 0, 0, 0)), Look(10, 100)) == "█" * 9 + "↑"
-    assert drawn(bar(20, 900, (20.0, 0, 0, 0, 0), rows=2), Look(5, 100, ascii_only=True)) == "#|||^"
+    assert drawn(bar(20, 60, (20.0, 0, 0, 0, 0, 0, 0, 0), rows=3), Look(10, 100)) == "██││││    "
+    assert drawn(bar(400, parts=(400.0, 0, 0, 0, 0, 0, 0, 0)), Look(10, 100)) == "█" * 9 + "↑"
+    assert drawn(bar(20, 900, (20.0, 0, 0, 0, 0, 0, 0, 0), rows=2), Look(5, 100, ascii_only=True)) == "#|||^"
 
 
 def test_what_is_not_known_is_not_a_height() -> None:
@@ -50,7 +50,7 @@ def test_what_is_not_known_is_not_a_height() -> None:
 
 @given(st.floats(0, 1e12), st.integers(1, 20), st.booleans())
 def test_a_time_has_a_height_of_its_own(time: float, lines: int, smooth: bool) -> None:
-    cells = column(bar(time, parts=(time, 0, 0, 0, 0)), Look(lines, 10**12, smooth=smooth))
+    cells = column(bar(time, parts=(time, 0, 0, 0, 0, 0, 0, 0)), Look(lines, 10**12, smooth=smooth))
     assert len(cells) == lines
     filled = sum(character != " " for character, _ in cells)
     assert filled == pytest.approx(time / 1e12 * lines, abs=1 + 1 / STEPS)

@@ -448,6 +448,12 @@ _ALL: Final = (
         8,
     ),
     Column("memory_ns", "Memory", K.DURATION, "Time in which a copy or a memset ran, and no kernel.", 6),
+    Column(
+        "dataloader_ns", "Data loading", K.DURATION, "No GPU work: the host loaded data, by names of ops and ranges.", 7
+    ),
+    Column("io_ns", "Files", K.DURATION, "No GPU work: the host read or wrote files, by names of ops and ranges.", 7),
+    Column("cpu_ns", "CPU", K.DURATION, "No GPU work: the host was in an op or an API call.", 6),
+    Column("other_ns", "Other", K.DURATION, "None of these: nothing recorded was on.", 6),
     Column("aggregated", "In", K.FLAG, "Whether it is one of the chosen iterations, which all other views show.", 3),
     Column("tc_kernels", "TC kernels", K.COUNT, "Launches of kernels that use tensor cores, as far as is known.", 4),
     Column("tc_unknown", "TC?", K.COUNT, "Kernels of which nothing says whether they use tensor cores.", 7),

@@ -12,10 +12,30 @@ if TYPE_CHECKING:
 
     from tui.analysis.iterations.chart import Bar
 
-PARTS: Final = ("tensor", "other", "unknown", "memory", "idle")
+PARTS: Final = ("tensor", "other", "unknown", "memory", "dataloader", "io", "cpu", "idle")
 """The parts of a bar from below, as `tui.analysis.iterations.uses.USES`."""
-FILLS: Final = {"tensor": "█", "other": "▓", "unknown": "▞", "memory": "▒", "idle": "░", "whole": "▥"}
-ASCII_FILLS: Final = {"tensor": "#", "other": "=", "unknown": "%", "memory": "+", "idle": ".", "whole": "o"}
+FILLS: Final = {
+    "tensor": "█",
+    "other": "▓",
+    "unknown": "▞",
+    "memory": "▒",
+    "dataloader": "▤",
+    "io": "▧",
+    "cpu": "▚",
+    "idle": "░",
+    "whole": "▥",
+}
+ASCII_FILLS: Final = {
+    "tensor": "#",
+    "other": "=",
+    "unknown": "%",
+    "memory": "+",
+    "dataloader": "d",
+    "io": "f",
+    "cpu": "c",
+    "idle": ".",
+    "whole": "o",
+}
 """Parts are told apart by their fill as well as by their colour; ``whole`` is time of which nothing else is known."""
 WHISKER, ASCII_WHISKER = "│", "|"
 """From the mean of several iterations to the longest of them."""

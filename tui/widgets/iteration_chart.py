@@ -30,7 +30,21 @@ class IterationChart(Widget, can_focus=True):
     BINDINGS: ClassVar = bindings_for(Scope.CHART)
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         f"iterationchart--{name}"
-        for name in ("tensor", "other", "unknown", "memory", "idle", "whole", "sign", "aside", "words", "pointer")
+        for name in (
+            "tensor",
+            "other",
+            "unknown",
+            "memory",
+            "dataloader",
+            "io",
+            "cpu",
+            "idle",
+            "whole",
+            "sign",
+            "aside",
+            "words",
+            "pointer",
+        )
     }
     DEFAULT_CSS = """
     IterationChart {
@@ -41,6 +55,9 @@ class IterationChart(Widget, can_focus=True):
         & > .iterationchart--other { color: $secondary; }
         & > .iterationchart--unknown { color: $accent; }
         & > .iterationchart--memory { color: $warning; }
+        & > .iterationchart--dataloader { color: $error; }
+        & > .iterationchart--io { color: $secondary; }
+        & > .iterationchart--cpu { color: $text-accent; }
         & > .iterationchart--idle { color: $text-muted; }
         & > .iterationchart--whole { color: $foreground; }
         & > .iterationchart--sign { color: $foreground; }

@@ -36,6 +36,9 @@ _LEGEND: Final = (
     ("other", "other kernels"),
     ("unknown", "kernels, tensor cores unknown"),
     ("memory", "memory"),
+    ("dataloader", "data loading"),
+    ("io", "files"),
+    ("cpu", "CPU"),
     ("idle", "idle"),
     ("whole", "use not known"),
 )

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tui.model.aggregation import Aggregation
     from tui.model.profile import Profile
 
-_SHORT = dict(zip(USES, ("TC", "other", "TC unknown", "memory", "idle"), strict=True))
+_SHORT = dict(zip(USES, ("TC", "other", "TC unknown", "memory", "data loading", "files", "CPU", "idle"), strict=True))
 
 
 def summary(profile: Profile, times: Mapping[str, Any] | None, chosen: Aggregation, *, session: int) -> str:
@@ -67,7 +67,7 @@ def readout(rows: pl.DataFrame, bar: Bar, times: Mapping[str, Any] | None, *, as
         mean = duration(bar.mean_ns, ascii_only=ascii_only)
         parts.append(f"longest of {numbers[0]} to {numbers[-1]}, mean {mean}")
     if row["duration_ns"] and row[USES[0]] is not None:
-        shares = [(words, 100 * row[use] / row["duration_ns"]) for use, words in _SHORT.items()]
+        shares = [(words, 100 * (row[use] or 0) / row["duration_ns"]) for use, words in _SHORT.items()]
         parts.append(" ".join(f"{words} {_about(share)}" for words, share in shares if share))
     kernels = row["kernels_launched"]
     parts.append(f"{count(kernels)} kernel{'s' if kernels != 1 else ''}" if kernels is not None else "")

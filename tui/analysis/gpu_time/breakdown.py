@@ -190,7 +190,7 @@ def _rows(
     else:
         times.pop(Category.UNKNOWN_KERNELS)
     wall = host.last_ns - host.first_ns
-    for category in _HOST_CATEGORIES:
+    for category in HOST_CATEGORIES:
         times[category] = None
         if category in host.sets:
             covered = covered | host.sets[category]
@@ -203,7 +203,8 @@ def _rows(
     return [(session, device, str(c), time, wall, why.get(c)) for c, time in times.items()]
 
 
-_HOST_CATEGORIES: Final = (Category.DATALOADER, Category.IO, Category.CPU)
+HOST_CATEGORIES: Final = (Category.DATALOADER, Category.IO, Category.CPU)
+"""What the host does, in the order in which an instant without GPU work counts as one of them."""
 _GPU_CATEGORIES: Final = {
     Category.TENSOR_CORES: GpuUse.YES,
     Category.OTHER_KERNELS: GpuUse.NO,
@@ -237,6 +238,22 @@ def _bounds(rows: pl.DataFrame) -> list[tuple[int, int, int]]:
         .agg(pl.col("start_ns").min(), pl.col("end_ns").max())
     )
     return times.collect().rows()
+
+
+@once_per_profile("sessions", "activities", "api_calls", "ops", "ranges")
+def host_times(profile: Profile) -> dict[int, dict[Category, IntervalSet]]:
+    """For each session with times when its host loaded data, read or wrote files, and was in ops or API calls.
+
+    `HOST_CATEGORIES` in the order in which they count; without those that the input does not tell.
+    """
+    bounds = wall_bounds(profile)
+    frames = {name: by_session(profile[name]) for name in ("ops", "api_calls", "ranges")}
+    found: dict[int, dict[Category, IntervalSet]] = {}
+    for session, limits in bounds.items():
+        ops, calls, ranges = (parts.get(session, profile[name].clear()) for name, parts in frames.items())
+        sets = _host(ops, calls, ranges, limits).sets
+        found[session] = {category: sets[category] for category in HOST_CATEGORIES if category in sets}
+    return found
 
 
 def _host(ops: pl.DataFrame, calls: pl.DataFrame, ranges: pl.DataFrame, bounds: tuple[int, int]) -> _Host:

@@ -1,4 +1,4 @@
-"""What the time of each iteration was used for: kernels with and without tensor cores, memory work, idle."""
+"""What the time of each iteration was used for: kernels with and without tensor cores, memory work, the host, idle."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from tui.analysis.gpu_time.breakdown import HOST_CATEGORIES, host_times
 from tui.analysis.gpu_time.gpu_uses import GpuUse, gpu_uses
 from tui.analysis.gpu_time.interval_sets import union_of
 from tui.analysis.gpu_time.timelines import timelines
@@ -17,22 +18,32 @@ from tui.model.columns import columns
 from tui.model.view import TableSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    import numpy.typing as npt
+
+    from tui.analysis.gpu_time.breakdown import Category
+    from tui.analysis.gpu_time.interval_sets import IntervalSet
     from tui.analysis.gpu_time.timelines import Timeline
     from tui.model.aggregation import Aggregation
     from tui.model.profile import Profile
 
-USES: Final = ("tensor_core_ns", "other_kernel_ns", "unknown_kernel_ns", "memory_ns", "idle_ns")
-"""The parts of the time of an iteration, in the order in which an instant counts as one of them."""
+GPU_USES: Final = ("tensor_core_ns", "other_kernel_ns", "unknown_kernel_ns", "memory_ns")
+"""The parts of the time in which a GPU had work."""
+HOST_USES: Final = ("dataloader_ns", "io_ns", "cpu_ns")
+"""The parts of the rest in which the host is known to have done something; null where the input does not tell it."""
+USES: Final = (*GPU_USES, *HOST_USES, "other_ns")
+"""The parts of the time of an iteration in the order in which an instant counts as one of them; last the rest."""
 
-_OF_USE: Final = dict(zip(GpuUse, USES[:-1], strict=True))
+_NONE: Final = np.zeros(0, np.int64)
+_OF_USE: Final = dict(zip(GpuUse, GPU_USES, strict=True))
+_OF_HOST: Final = dict(zip(HOST_CATEGORIES, HOST_USES, strict=True))
 
 ITERATIONS_WITH_USES: Final = TableSpec(
     ITERATIONS.name,
     ITERATIONS.title,
     (
-        *(column for column in ITERATIONS.columns if column.name != "idle_ns"),
+        *ITERATIONS.columns,
         *columns(*USES),
         replace(columns("aggregated")[0], absent=""),
     ),
@@ -48,11 +59,13 @@ def iterations_with_uses(profile: Profile, chosen: Aggregation | None = None) ->
     """The rows of `iterations`, each with what its time was used for.
 
     Columns: those of `iterations`, tensor_core_ns, other_kernel_ns, unknown_kernel_ns (kernels of which nothing says
-    whether they use tensor cores) and memory_ns, which add up to busy_ns, and with idle_ns to duration_ns; aggregated
-    (whether it is one of those chosen; null where no range is chosen).
+    whether they use tensor cores) and memory_ns, which add up to busy_ns; dataloader_ns, io_ns and cpu_ns (the host, as
+    in `gpu_time.breakdown`) and other_ns, which add up to idle_ns; aggregated (whether it is one of those chosen; null
+    where no range is chosen).
 
     Each instant from the start of an iteration to its end belongs to the first of these that is on then, on any GPU of
-    the session and of whatever iteration; they are null where busy_ns is.
+    the session and of whatever iteration; they are null where busy_ns is. What the host did is null where the input
+    does not tell it, and its time is in other_ns.
 
     Args:
         profile: With all iterations that are to be told.
@@ -77,16 +90,19 @@ def _uses(profile: Profile) -> pl.DataFrame:
     lines: dict[int, list[Timeline]] = {}
     for line in timelines(profile):
         lines.setdefault(line.session, []).append(line)
+    host = host_times(profile)
     # Rows of a session stand one after the other.
     parts = [
-        _of_session(part, lines.get(session, []), use)
+        _of_session(part, lines.get(session, []), use, host.get(session, {}))
         for (session,), part in rows.group_by("session", maintain_order=True)
     ]
-    schema = dict.fromkeys(USES[:-1], pl.Int64)
+    schema = dict.fromkeys(USES, pl.Int64)
     return pl.concat(parts) if parts else pl.DataFrame(schema=schema)
 
 
-def _of_session(rows: pl.DataFrame, lines: Sequence[Timeline], use: np.ndarray) -> pl.DataFrame:
+def _of_session(
+    rows: pl.DataFrame, lines: Sequence[Timeline], use: np.ndarray, host: Mapping[Category, IntervalSet]
+) -> pl.DataFrame:
     starts = rows["start_ns"].fill_null(0).to_numpy()
     ends = starts + rows["duration_ns"].fill_null(0).to_numpy()
     known = rows["busy_ns"].is_not_null()
@@ -101,7 +117,22 @@ def _of_session(rows: pl.DataFrame, lines: Sequence[Timeline], use: np.ndarray) 
                 np.concatenate([line.ends[rows_on] for line, rows_on in zip(lines, on, strict=True)]),
             )
             now = union.within(starts, ends)
-        part = pl.Series(name, now - so_far, dtype=pl.Int64)
-        found[name] = pl.select(pl.when(known).then(part)).to_series()
+        found[name] = _where(known, name, now - so_far)
         so_far = now
+    covered = union_of(
+        *(np.concatenate([getattr(line, side) for line in lines] or [_NONE]) for side in ("starts", "ends"))
+    )
+    for category, name in _OF_HOST.items():
+        if category not in host:
+            found[name] = pl.Series(name, [None] * rows.height, dtype=pl.Int64)
+            continue
+        covered = covered | host[category]
+        now = covered.within(starts, ends)
+        found[name] = _where(known, name, now - so_far)
+        so_far = now
+    found[USES[-1]] = _where(known, USES[-1], ends - starts - so_far)
     return pl.DataFrame(found)
+
+
+def _where(known: pl.Series, name: str, values: npt.NDArray[np.int64]) -> pl.Series:
+    return pl.select(pl.when(known).then(pl.Series(name, values, dtype=pl.Int64)).alias(name)).to_series()
