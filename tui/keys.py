@@ -534,7 +534,7 @@ ACTIONS: Final = (
         MOVE,
         shown_keys="_",
     ),
-    Action("iterations.fit", "z", "fit", "fit", "All iterations in the chart, or the chosen ones.", ITER, MOVE),
+    Action("iterations.fit", "z", "fit_chart", "fit", "All iterations in the chart, or the chosen ones.", ITER, MOVE),
     Action("chart.right", "l,right,j,down", "move(1)", "right", "Next bar.", CHART, MOVE, shown_keys="l →"),
     Action("chart.left", "h,left,k,up", "move(-1)", "left", "Bar before.", CHART, MOVE, shown_keys="h ←"),
     Action("chart.first", "g,home", "move_to_end(0)", "first", "First iteration.", CHART, MOVE, shown_keys="g Home"),

@@ -171,7 +171,7 @@ class IterationsScreen(ViewScreen):
         """Fewer iterations in the chart (1), or more (-1)."""
         self.chart.zoom(step)
 
-    def action_fit(self) -> None:
+    def action_fit_chart(self) -> None:
         """All iterations in the chart; where all are, only those that the other views show."""
         chart = self.chart
         inside = chart.rows["aggregated"].arg_true() if chart.rows.height else pl.Series([], dtype=pl.UInt32)

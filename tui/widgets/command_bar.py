@@ -73,7 +73,8 @@ class CommandBar(Horizontal):
         self.add_class("-open")
         line = self.query_one(Input)
         line.value = ""
-        line.focus()
+        # At once, not after the messages that wait: what is typed ahead belongs here.
+        self.screen.set_focus(line)
 
     def action_close(self) -> None:
         """Leave without a command."""

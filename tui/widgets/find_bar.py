@@ -53,7 +53,8 @@ class FindBar(Horizontal):
         self.add_class("-open")
         line = self.query_one(Input)
         line.value = text
-        line.focus()
+        # At once, not after the messages that wait: what is typed ahead belongs here.
+        self.screen.set_focus(line)
 
     def close(self) -> None:
         """Hide the bar."""

@@ -10,7 +10,7 @@ from rich.segment import Segment
 from textual.strip import Strip
 
 from tui.analysis.iterations.chart import Bar, scale_ns
-from tui.fitting import clip
+from tui.fitting import clip, whole_pieces
 from tui.fmt import duration
 from tui.text import plain
 from tui.widgets.iteration_bars import ASCII_FILLS, ASCII_WHISKER, FILLS, WHISKER, Cell, Look, column
@@ -115,7 +115,7 @@ def drawn(of: Drawing, bars: DrawnBars) -> list[Strip]:
 
 def _words(of: Drawing, text: str, style: str) -> Strip:
     runs = _Runs(of)
-    runs.add(clip(plain(text, ascii_only=of.ascii_only), of.width, ascii_only=of.ascii_only), style)
+    runs.add(whole_pieces(plain(text, ascii_only=of.ascii_only), of.width, ascii_only=of.ascii_only), style)
     return runs.strip()
 
 
