@@ -520,11 +520,11 @@ _ALL: Final = (
     Column("eligible_ops", "TC ok", K.COUNT, "Ops in it, by name, that could use tensor cores.", 6),
     Column("tc_ops", "On TC", K.COUNT, "Ops in it, by name, with a kernel that uses tensor cores.", 6),
     Column("repaired", "Repaired", K.FLAG, "Whether the row had lost its shape and was put back together.", 8),
-    Column("view", "View", K.TEXT, "The view that it is in.", 3),
+    Column("view", "View", K.TEXT, "The view that it is in.", 2),
     Column("row", "Row", K.TEXT, "The row that the note is on, with those that were gone into on the way to it.", 1),
     Column("note", "Note", K.TEXT, "What was written.", 1),
     Column("written", "Written", K.TEXT, "When, in the time of this machine.", 4),
-    Column("written_of", "Of", K.TEXT, "The file as it is now, or as it was before it changed.", 2),
+    Column("written_of", "Of", K.TEXT, "The file as it is now, or as it was before it changed.", 3),
     Column("change", "Change", K.TEXT, "new or gone; empty where both sides have it.", 4),
     Column(
         "a_total_ns", "Before", K.DURATION, "Time of the first profile, per iteration where both have iterations.", 2

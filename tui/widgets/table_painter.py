@@ -124,10 +124,11 @@ class TablePainter:
         if on_cursor:
             base = styles.cursor_row if look.is_focused else styles.blurred_row
         runs = _Runs(base)
-        mark = ("*" if self.ascii_only else "•") if look.is_marked else " "
+        mark = ("*" if self.ascii_only else "•") if look.is_marked else ""
         # The sign of a note stands in the place of the mark where there is none, which keeps it off the name.
-        signs = f"{mark.strip()}{NOTE if look.is_noted else ''}".ljust(GUTTER)
-        runs.add(signs, styles.mark if signs.strip() and not on_cursor else None)
+        signs = f"{mark}{NOTE if look.is_noted else ''}"
+        runs.add(signs, styles.mark if not on_cursor else None)
+        runs.add(" " * (GUTTER - len(signs)))
         hit = (base + UNDERLINE if on_cursor else styles.hit) if look.is_found else None
         hit_is_shown = False
         for placed, writer, position in self._cells:

@@ -1,0 +1,72 @@
+"""Notes in reports and exports."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tui.cli.main import main
+from tui.state.files import files
+from tui.state.notes import Notes, RowPlace
+
+CAFFE = str(Path(__file__).parents[2] / "sample_logs" / "caffe_conv1.nvprof.log")
+
+
+@pytest.fixture
+def noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two notes on the sample."""
+    monkeypatch.setattr("tui.state.notes.time.time", lambda: 1_767_323_045.0)
+    notes = Notes(files([CAFFE]))
+    notes.keep(RowPlace("kernels", "", (("kernels", "kernels", (0, "kernel", "a")),)), "a", "slow\n| \x1b[31mask Kim")
+    notes.keep(RowPlace("gpus", "", (("gpus", "gpus", (0, 0)),)), "K40", "throttled?")
+    notes.write()
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(list(arguments)) == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("noted")
+def test_a_report_has_the_notes_of_its_view_below_it(capsys: pytest.CaptureFixture[str]) -> None:
+    plain = run(capsys, "report", "--view", "kernels", CAFFE)
+    with_notes = run(capsys, "report", "--view", "kernels", "--notes", CAFFE)
+    said = "\nNotes (1 note)\n\na (2026-01-02 03:04)\n    slow\n    | ·[31mask Kim\n"
+    assert with_notes == plain + said
+    assert run(capsys, "report", "--view", "memory", "--notes", CAFFE) == run(
+        capsys, "report", "--view", "memory", CAFFE
+    )
+    whole = run(capsys, "report", "--notes", CAFFE)
+    assert "Kernels: a (2026-01-02 03:04)\n    slow" in whole
+    assert "GPUs: K40 (2026-01-02 03:04)\n    throttled?" in whole
+
+
+@pytest.mark.usefixtures("noted")
+def test_markdown_and_json_hold_them(capsys: pytest.CaptureFixture[str]) -> None:
+    text = run(capsys, "report", "--view", "gpus", "--notes", "--format", "markdown", CAFFE)
+    assert "### Notes (1 note)" in text
+    assert "| throttled? | K40 | GPUs | now | 2026-01-02 03:04 |" in text
+    plain = json.loads(run(capsys, "report", "--view", "kernels", "--format", "json", CAFFE))
+    content = json.loads(run(capsys, "report", "--view", "kernels", "--notes", "--format", "json", CAFFE))
+    [note] = content.pop("notes")
+    assert content == plain
+    assert (note["note"], note["row"], note["view"]) == ("slow\n| \x1b[31mask Kim", "a", "Kernels")
+
+
+@pytest.mark.usefixtures("noted")
+def test_notes_alone_as_a_view_and_a_frame(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "report", "--view", "notes", CAFFE).startswith("Notes (2 notes)\n\nKernels: a (")
+    rows = json.loads(run(capsys, "report", "--view", "notes", "--format", "json", CAFFE))["rows"]
+    assert json.loads(run(capsys, "export", "--frame", "notes", "--format", "json", CAFFE)) == rows
+    assert [row["view"] for row in rows] == ["Kernels", "GPUs"]
+
+
+def test_without_notes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "report", "--view", "notes", CAFFE) == "Notes (0 notes)\n\nnone\n"
+    assert run(capsys, "report", "--view", "kernels", "--notes", CAFFE) == run(
+        capsys, "report", "--view", "kernels", CAFFE
+    )
+    plain = json.loads(run(capsys, "report", "--view", "kernels", "--notes", "--format", "json", CAFFE))
+    assert plain["notes"] == []

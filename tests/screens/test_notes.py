@@ -1,0 +1,319 @@
+"""Notes on rows: written, shown, kept, gone to, deleted."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+from tests.screens.opening import app_of, opened, press, sample, settled, until
+from tests.snapshots import assert_screen, screen_text
+from tui.screens.notes import NotesScreen
+from tui.state.files import files
+from tui.state.notes import Notes
+from tui.widgets.note_dialog import NoteDialog, NoteEditor
+from tui.widgets.table_pane import TablePane
+
+if TYPE_CHECKING:
+    from syrupy.assertion import SnapshotAssertion
+    from textual.pilot import Pilot
+
+CAFFE = "caffe_conv1.nvprof.log"
+
+
+def pane(pilot: Pilot[None], name: str = "kernels") -> TablePane:
+    screen = app_of(pilot).view_screen
+    assert screen is not None
+    return screen.query_one(f"#{name}", TablePane)
+
+
+async def to_kernels(pilot: Pilot[None]) -> TablePane:
+    app_of(pilot).run_line("kernels")
+    await settled(pilot)
+    return pane(pilot)
+
+
+async def write(pilot: Pilot[None], text: str) -> None:
+    """Write a note on the row under the cursor."""
+    await press(pilot, "M")
+    assert isinstance(pilot.app.screen, NoteDialog)
+    pilot.app.screen.query_one(NoteEditor).text = text
+    await press(pilot, "enter")
+    await pilot.app.workers.wait_for_complete()
+    await settled(pilot)
+
+
+def said(pilot: Pilot[None]) -> str:
+    """The message on the screen."""
+    return "\n".join(note.message for note in pilot.app._notifications)
+
+
+def noted_names(table: TablePane) -> list[str]:
+    return [str(table.frame["name"][row]) for row in sorted(table.table.noted)]
+
+
+async def test_a_note_is_typed_and_stands_with_its_row(state_directory: Path) -> None:
+    async with opened(CAFFE) as pilot:
+        table = await to_kernels(pilot)
+        await press(pilot, "j", "M")
+        await press(pilot, *"see", "ctrl+j", *"this")
+        await press(pilot, "enter")
+        await pilot.app.workers.wait_for_complete()
+        await settled(pilot)
+        row = table.current_row
+        assert row is not None
+        assert noted_names(table) == [row["name"]]
+        assert "\n# " in screen_text(pilot.app)
+        note = next(iter(app_of(pilot).notes.all.values()))
+        assert (note.text, note.place.view, note.words) == ("see\nthis", "kernels", row["name"])
+        await press(pilot, "i")
+        lines = screen_text(pilot.app).splitlines()
+        here = next(number for number, line in enumerate(lines) if line.lstrip().startswith("Note"))
+        assert lines[here].split() == ["Note", "see"]
+        assert lines[here + 1].split() == ["this"]
+        assert lines[here + 2].split()[0] == "Written"
+    kept = list((state_directory / "notes").iterdir())
+    assert len(kept) == 1
+    assert kept[0].stat().st_mode & 0o777 == 0o600
+    assert (state_directory / "notes").stat().st_mode & 0o777 == 0o700
+    assert state_directory.stat().st_mode & 0o777 == 0o700
+    assert "caffe" not in kept[0].name
+
+
+async def test_notes_are_there_in_the_next_run_and_survive_filter_and_reload() -> None:
+    async with opened(CAFFE) as pilot:
+        table = await to_kernels(pilot)
+        await press(pilot, "j")
+        assert table.current_row is not None
+        name = table.current_row["name"]
+        await write(pilot, "slow since the update")
+    async with opened(CAFFE) as pilot:
+        table = await to_kernels(pilot)
+        assert noted_names(table) == [name]
+        table.set_filter("sgemm")
+        await settled(pilot)
+        await press(pilot, "r")
+        await settled(pilot)
+        assert noted_names(table) == [name]
+
+
+async def test_leaving_the_dialog_changes_nothing_and_an_empty_text_deletes() -> None:
+    async with opened(CAFFE) as pilot:
+        table = await to_kernels(pilot)
+        await press(pilot, "M", "x", "escape")
+        assert not app_of(pilot).notes.all
+        await write(pilot, "one")
+        await press(pilot, "M")
+        assert pilot.app.screen.query_one(NoteEditor).text == "one"
+        await press(pilot, "x", "escape")
+        assert [note.text for note in app_of(pilot).notes.all.values()] == ["one"]
+        await write(pilot, " \n ")
+        assert not app_of(pilot).notes.all
+        assert noted_names(table) == []
+
+
+async def test_too_long_a_text_stays_in_the_dialog_with_the_reason() -> None:
+    async with opened(CAFFE) as pilot:
+        await to_kernels(pilot)
+        await write(pilot, "x" * 2001)
+        assert isinstance(pilot.app.screen, NoteDialog)
+        assert "at most 2,000 characters: these are 2,001" in screen_text(pilot.app)
+        assert not app_of(pilot).notes.all
+
+
+async def test_hostile_text_reaches_no_terminal() -> None:
+    async with opened(CAFFE) as pilot:
+        await to_kernels(pilot)
+        await write(pilot, "[red]\x1b[31m\u202ebold[/]")
+        await press(pilot, "i")
+        assert "[red]·[31m·bold[/]" in screen_text(pilot.app)
+        await press(pilot, "escape", "M")
+        assert "[red]·[31m·bold[/]" in screen_text(pilot.app)
+
+
+async def test_a_note_on_a_launch_belongs_to_the_kernel_gone_into() -> None:
+    async with opened("resnet50_training.csv") as pilot:
+        table = await to_kernels(pilot)
+        await press(pilot, "j", "enter", "j")
+        launches = pane(pilot, "launches")
+        await write(pilot, "the odd one")
+        assert len(launches.table.noted) == 1
+        row = launches.current_row
+        await press(pilot, "q", "k", "enter")
+        assert not launches.table.noted
+        app_of(pilot).run_line("notes")
+        await settled(pilot)
+        await press(pilot, "enter")
+        await until(pilot, lambda: launches.current_row == row, "the row")
+        assert table.current_row is not None
+        assert app_of(pilot).view_screen is not None
+        assert app_of(pilot).view_screen.VIEW == "kernels"
+
+
+async def test_the_notes_view_goes_to_a_row_that_a_filter_hides() -> None:
+    async with opened(CAFFE) as pilot:
+        table = await to_kernels(pilot)
+        await press(pilot, "j", "j")
+        row = table.current_row
+        await write(pilot, "look")
+        table.set_filter("nothing-has-this-name")
+        app_of(pilot).carry_filter("calls>100000")
+        await settled(pilot)
+        app_of(pilot).run_line("notes")
+        await settled(pilot)
+        listed = pane(pilot, "table")
+        # What is carried says nothing of notes, which have no calls.
+        assert listed.shown_frame()["note"].to_list() == ["look"]
+        await press(pilot, "enter")
+        await until(pilot, lambda: table.current_row == row, "the row")
+        assert table.state.filter == ""
+        assert app_of(pilot).carried == ""
+
+
+async def test_a_note_on_a_row_that_is_gone_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    text = Path(sample(CAFFE)).read_text()
+    path.write_text(text)
+    async with opened(str(path), notifications=True) as pilot:
+        table = await to_kernels(pilot)
+        await press(pilot, "j", "j")
+        assert table.current_row is not None
+        name = str(table.current_row["name"])
+        await write(pilot, "look")
+    path.write_text(text.replace(name.split("(")[0], "another_kernel"))
+    async with opened(str(path), notifications=True) as pilot:
+        app_of(pilot).run_line("notes")
+        await settled(pilot)
+        listed = pane(pilot, "table")
+        assert listed.frame["written_of"].to_list() == ["before it changed"]
+        await press(pilot, "enter")
+        await until(pilot, lambda: said(pilot) == "the row is not there any more", "the words")
+
+
+async def test_the_notes_view_edits_and_exports(tmp_path: Path) -> None:
+    async with opened(CAFFE) as pilot:
+        await to_kernels(pilot)
+        await write(pilot, "first")
+        app_of(pilot).run_line("notes")
+        await settled(pilot)
+        screen = app_of(pilot).view_screen
+        assert isinstance(screen, NotesScreen)
+        await write(pilot, "second\nline")
+        listed = pane(pilot, "table")
+        assert listed.frame["note"].to_list() == ["second\nline"]
+        assert listed.frame["view"].to_list() == ["Kernels"]
+        await write(pilot, "")
+        assert listed.frame.is_empty()
+        assert "no notes: M on a row" in screen_text(pilot.app)
+
+
+async def test_standard_input_has_no_notes() -> None:
+    assert files(["-"]) is None
+    assert files(["a.log", "-"]) is None
+    assert Notes(None).all == {}
+
+
+async def test_a_querys_rows_have_no_notes() -> None:
+    async with opened(CAFFE, notifications=True) as pilot:
+        app_of(pilot).run_line("sql SELECT name FROM kernels")
+        await pilot.app.workers.wait_for_complete()
+        await settled(pilot)
+        await press(pilot, "tab", "M")
+        assert not isinstance(pilot.app.screen, NoteDialog)
+        assert said(pilot) == "the rows of a query are none of the file's: there are no notes on them"
+
+
+async def test_two_runs_on_one_file_keep_each_others_notes() -> None:
+    async with opened(CAFFE) as pilot:
+        table = await to_kernels(pilot)
+        await write(pilot, "mine")
+        row = table.frame.row(1, named=True)
+        other = Notes(app_of(pilot).files)
+        place = app_of(pilot).note_place(table, row)
+        assert place is not None
+        assert other.keep(place, "other", "theirs") == ""
+        other.write()
+        await press(pilot, "j", "j")
+        await write(pilot, "mine too")
+        assert sorted(note.text for note in app_of(pilot).notes.all.values()) == ["mine", "mine too", "theirs"]
+        assert len(table.table.noted) == 3
+
+
+async def test_forget_asks_once_and_deletes_all(state_directory: Path) -> None:
+    async with opened(CAFFE, notifications=True) as pilot:
+        table = await to_kernels(pilot)
+        await write(pilot, "one")
+        app_of(pilot).run_line("forget")
+        await settled(pilot)
+        assert said(pilot) == "this deletes 1 note: once more :forget does so"
+        assert len(app_of(pilot).notes.all) == 1
+        app_of(pilot).run_line("forget")
+        await settled(pilot)
+        assert not app_of(pilot).notes.all
+        assert not table.table.noted
+        await press(pilot, "Q")
+    assert [path for path in state_directory.rglob("*") if path.is_file() and path.name != "tables.json"] == []
+
+
+async def test_damaged_notes_are_told_of_once_and_not_lost(state_directory: Path) -> None:
+    known = files([sample(CAFFE)])
+    assert known is not None
+    folder = state_directory / "notes"
+    folder.mkdir(parents=True)
+    path = folder / f"{known.name}.json"
+    path.write_text('{"version": 1, "entries": {"a"')
+    async with opened(CAFFE, notifications=True) as pilot:
+        await to_kernels(pilot)
+        await write(pilot, "new")
+        assert "damaged" in said(pilot)
+    assert len(json.loads(path.read_text())["entries"]) == 1
+    assert (folder / f"{path.name}.damaged").read_text() == '{"version": 1, "entries": {"a"'
+
+
+async def test_notes_of_another_version_stay_as_they_are(state_directory: Path) -> None:
+    known = files([sample(CAFFE)])
+    assert known is not None
+    folder = state_directory / "notes"
+    folder.mkdir(parents=True)
+    path = folder / f"{known.name}.json"
+    path.write_text('{"version": 99, "entries": {}}')
+    async with opened(CAFFE, notifications=True) as pilot:
+        table = await to_kernels(pilot)
+        await write(pilot, "new")
+        assert "another version" in said(pilot)
+        assert len(table.table.noted) == 1
+    assert path.read_text() == '{"version": 99, "entries": {}}'
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)], ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize("what", ["dialog", "notes", "signs"])
+async def test_screen(
+    what: str, size: tuple[int, int], snapshot: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tui.state.notes.time.time", lambda: 1_767_323_045.0)
+    async with opened(CAFFE, size=size) as pilot:
+        await to_kernels(pilot)
+        await press(pilot, "j")
+        await write(pilot, "slower since cuDNN 7.6: ask Kim\nlook at the launch config")
+        await press(pilot, "j")
+        await write(pilot, "fine")
+        await press(pilot, "space")
+        if what == "dialog":
+            await press(pilot, "k", "k", "M")
+        elif what == "notes":
+            app_of(pilot).run_line("notes")
+            await settled(pilot)
+        else:
+            await press(pilot, "k", "k", "i")
+        assert_screen(pilot.app, snapshot)
+
+
+def test_the_frame_is_typed_when_there_is_nothing() -> None:
+    from tui.analysis.notes import NOTES, notes_frame
+
+    frame = notes_frame({}, None)
+    assert frame.schema == dict.fromkeys(frame.columns, pl.String)
+    assert {column.name for column in NOTES.columns} <= set(frame.columns)

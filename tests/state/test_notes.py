@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tui.state import notes as notes_module
+from tui.state.files import Files, files
+from tui.state.notes import MOST_CHARACTERS, MOST_LINES, Notes, RowPlace, too_much
+from tui.state.shelf import Shelf
+
+FILES = Files("a" * 32, "stamp")
+HOSTILE = "\x1b[31m../../etc/passwd\x00'; DROP TABLE notes; [red]\u202e"
+
+
+def place(name: str = "gemm") -> RowPlace:
+    return RowPlace("kernels", "kernels", (("kernels", "kernels", (0, "kernel", name)),))
+
+
+def test_a_note_is_found_again_by_the_values_of_its_row(state_directory: Path) -> None:
+    notes = Notes(FILES)
+    assert notes.keep(place(HOSTILE), HOSTILE, f"  {HOSTILE}\nline ") == ""
+    notes.write()
+    found = Notes(FILES).of(place(HOSTILE))
+    assert found is not None
+    assert (found.text, found.words, found.stamp) == (f"{HOSTILE}\nline", HOSTILE, "stamp")
+    assert Notes(FILES).of(place()) is None
+    assert Notes(Files("b" * 32, "stamp")).all == {}
+    written = [path for path in state_directory.rglob("*") if path.is_file()]
+    assert [path.relative_to(state_directory) for path in written] == [Path("notes") / f"{'a' * 32}.json"]
+    assert stat.S_IMODE(written[0].stat().st_mode) == 0o600
+
+
+def test_the_mode_does_not_depend_on_what_was_there_before(state_directory: Path) -> None:
+    before = os.umask(0)
+    try:
+        notes = Notes(FILES)
+        notes.keep(place(), "gemm", "text")
+        notes.write()
+    finally:
+        os.umask(before)
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in [state_directory, *state_directory.rglob("*")]}
+    assert modes == {"proftui": 0o700, "notes": 0o700, f"{'a' * 32}.json": 0o600}
+
+
+def test_two_runs_are_merged_and_the_last_writer_of_a_note_wins() -> None:
+    one, two = Notes(FILES), Notes(FILES)
+    assert one.all == two.all == {}
+    one.keep(place("a"), "a", "one")
+    two.keep(place("b"), "b", "two")
+    two.keep(place("a"), "a", "two")
+    one.write()
+    two.write()
+    one.keep(place("c"), "c", "one")
+    one.write()
+    assert {note.words: note.text for note in one.all.values()} == {"a": "two", "b": "two", "c": "one"}
+
+
+def test_what_is_too_much_is_refused_with_the_reason() -> None:
+    notes = Notes(FILES)
+    assert "at most 2,000 characters" in notes.keep(place(), "gemm", "x" * (MOST_CHARACTERS + 1))
+    assert "at most 40 lines" in too_much("x\n" * MOST_LINES + "x")
+    assert notes.keep(place("x" * 20_000), "gemm", "text").startswith("this row cannot be told")
+    assert notes.all == {}
+    assert notes.keep(place(), "w" * 1_000, "text") == ""
+    assert len(next(iter(notes.all.values())).words) == 400
+
+
+def test_the_last_note_that_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notes_module, "MOST_NOTES", 2)
+    notes = Notes(FILES)
+    assert [notes.keep(place(name), name, "text") for name in "ab"] == ["", ""]
+    assert notes.keep(place("c"), "c", "text").startswith("there are 2 notes on this file")
+    assert notes.keep(place("a"), "a", "other") == ""
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"at": -1},
+        {"at": 2**60},
+        {"at": "now"},
+        {"text": ""},
+        {"text": "x" * 3_000},
+        {"words": 5},
+        {"place": {"view": "kernels", "level": "", "trail": []}},
+        {"place": {"view": "kernels", "level": "", "trail": [["kernels", "kernels", [[1], {}]]]}},
+        {"place": {"view": "other", "level": "", "trail": [["kernels", "kernels", [1]]]}},
+    ],
+)
+def test_an_entry_that_no_run_has_written_is_not_used(state_directory: Path, damage: dict[str, object]) -> None:
+    notes = Notes(FILES)
+    notes.keep(place("a"), "a", "good")
+    notes.keep(place("b"), "b", "bad")
+    notes.write()
+    path = state_directory / "notes" / f"{FILES.name}.json"
+    content = json.loads(path.read_text())
+    content["entries"][place("b").name].update(damage)
+    path.write_text(json.dumps(content))
+    read = Notes(FILES)
+    assert [note.text for note in read.all.values()] == ["good"]
+    assert read.complaint == ""
+
+
+def test_the_oldest_documents_make_room(state_directory: Path) -> None:
+    shelf = Shelf("few", version=1, most_entries=9, most_files=3, most_bytes=10_000)
+    for number in range(5):
+        assert shelf.change(f"file{number}", {"a": "x" * 100}) == ""
+        os.utime(shelf.folder / f"file{number}.json", ns=(number, number))
+    assert sorted(path.name for path in shelf.folder.iterdir()) == ["file2.json", "file3.json", "file4.json"]
+    assert shelf.change("large", {"a": "x" * 9_900}) == ""
+    assert [path.name for path in shelf.folder.iterdir()] == ["large.json"]
+
+
+def test_files_are_known_by_path_and_changed_by_content(tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    path.write_text("one")
+    first = files([str(path)])
+    assert first == files([str(path)])
+    (tmp_path / "link.log").symlink_to(path)
+    assert first == files([str(tmp_path / "link.log")])
+    assert first is not None
+    path.write_text("longer")
+    second = files([str(path)])
+    assert second is not None
+    assert (second.name, second.stamp != first.stamp) == (first.name, True)
+    both = files([str(path), str(tmp_path / "other.log")])
+    assert both is not None
+    assert both.name != first.name
+    folder = files([str(tmp_path)])
+    assert folder is not None
+    (tmp_path / "rank1.log").write_text("new")
+    changed = files([str(tmp_path)])
+    assert changed is not None
+    assert (changed.name, changed.stamp != folder.stamp) == (folder.name, True)
+    assert files(["\udcff.log"]) is not None
+
+
+def test_a_directory_that_cannot_be_written_to_keeps_notes_for_the_run(state_directory: Path) -> None:
+    state_directory.parent.mkdir(parents=True, exist_ok=True)
+    state_directory.write_text("a file where the folder should be")
+    notes = Notes(FILES)
+    assert notes.keep(place(), "gemm", "text") == ""
+    notes.write()
+    assert "cannot be" in notes.complaint
+    assert len(notes.all) == 1
+
+
+def test_places_are_the_same_after_json() -> None:
+    there = place(HOSTILE)
+    assert msgspec.json.decode(msgspec.json.encode(there), type=RowPlace) == there
