@@ -1,54 +1,18 @@
-"""What rules look at: one session of a profile, with what several rules need worked out once."""
+"""What rules look at: a session with the thresholds, and what the rules before have answered."""
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-import polars as pl
-
-from tui.analysis.api import api
-from tui.analysis.expert.figures import total
-from tui.analysis.expert.sequences import kernel_sequences
-from tui.analysis.gpu_time.communication import COMMUNICATION, WorkKind, work_kinds
-from tui.analysis.gpu_time.gaps import holes
-from tui.analysis.gpu_time.interval_sets import spans_of
-from tui.analysis.gpu_time.intervals import busy_time
-from tui.analysis.gpu_time.overlap import overlap
-from tui.analysis.gpu_time.timelines import timelines
-from tui.analysis.inputs.capabilities import missing
-from tui.analysis.inputs.devices import device_facts
-from tui.analysis.inputs.recording import Tool, tool_of
-from tui.analysis.iterations.cutting import NOT_REPEATED
-from tui.analysis.iterations.tables import iterations, sources
-from tui.analysis.launches.delays import launch_calls
-from tui.analysis.occupancy.theoretical import occupancy
-from tui.analysis.ops.tables import classified_kernels
+from tui.analysis.expert.session_time import SessionTime
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
-    import numpy as np
-    import numpy.typing as npt
-
     from tui.analysis.expert.limits import Limits
     from tui.analysis.expert.model import Verdict
-    from tui.analysis.expert.sequences import KernelSequence
-    from tui.analysis.gpu_time.gaps import Holes
-    from tui.analysis.gpu_time.interval_sets import IntervalSet
-    from tui.analysis.gpu_time.timelines import Timeline
     from tui.model.profile import Profile
 
 
-COPY: Final = (
-    "session", "activity", "name", "device", "start_ns", "duration_ns", "size_bytes", "copy_kind", "src_memory",
-    "dst_memory", "correlation", "iteration", "line",
-)  # fmt: skip
-"""The columns of `Case.copies`."""
-
-
-class Case:
+class Case(SessionTime):
     """One session, or for rules that compare sessions all of them.
 
     Args:
@@ -68,14 +32,11 @@ class Case:
         gpu: str | None = None,
         whole: Profile | None = None,
     ) -> None:
-        self.profile = profile
-        self.session = session
+        super().__init__(profile, session, gpu=gpu)
         self.limits = limits
-        self.gpu = gpu
         self.whole = whole or profile
         self.verdicts: dict[str, Verdict] = {}
         """What the rules before this one have answered."""
-        self._names: dict[str, pl.Series] = {}
 
     def limit(self, rule: str, name: str) -> float:
         """A threshold."""
@@ -93,234 +54,3 @@ class Case:
 
         verdicts = (self.verdicts.get(rule) for rule in rules)
         return next((verdict.reason for verdict in verdicts if isinstance(verdict, CannotTell)), "")
-
-    # --- what it is --------------------------------------------------------------------------------------------------
-
-    @cached_property
-    def about(self) -> Mapping[str, Any]:
-        """The row of ``sessions``."""
-        rows = self.profile["sessions"]
-        if self.session is not None:
-            rows = rows.filter(pl.col("session") == self.session)
-        return rows.row(0, named=True) if rows.height else dict.fromkeys(rows.columns)
-
-    @cached_property
-    def tool(self) -> Tool:
-        """Who recorded it."""
-        return tool_of(self.about["format"], self.about["tool"])
-
-    @cached_property
-    def lacks(self) -> Mapping[str, str]:
-        """What it could hold and does not: the name of the need, and what to say of it."""
-        return {need.name: need.missing for need in missing(self.profile)}
-
-    @cached_property
-    def resolution_ns(self) -> int:
-        """The coarsest step of its start times; 1 where it is not known."""
-        return int(self.about["start_resolution_ns"] or 1)
-
-    # --- GPU work by name --------------------------------------------------------------------------------------------
-
-    @cached_property
-    def work(self) -> pl.DataFrame:
-        """GPU work by name: `tui.analysis.ops.tables.classified_kernels`, ``op_type`` as text."""
-        return classified_kernels(self.profile).with_columns(pl.col("op_type", "kind").cast(pl.String))
-
-    @cached_property
-    def kernels(self) -> pl.DataFrame:
-        """Kernels by name."""
-        return self.work.filter(pl.col("kind") == "kernel")
-
-    @cached_property
-    def computing(self) -> pl.DataFrame:
-        """Kernels by name without those that communicate."""
-        return self.kernels.filter(pl.col("op_type") != COMMUNICATION)
-
-    @cached_property
-    def gpu_ns(self) -> int:
-        """Summed durations of all GPU work."""
-        return int(self.work["total_ns"].sum())
-
-    @cached_property
-    def kernel_ns(self) -> int:
-        """Summed durations of kernels and whole CUDA graphs."""
-        return int(self.work.filter(pl.col("kind").is_in(["kernel", "graph"]))["total_ns"].sum())
-
-    def time_of(self, *kinds: str) -> int:
-        """Summed durations of some kinds of work."""
-        return int(self.work.filter(pl.col("kind").is_in(kinds))["total_ns"].sum())
-
-    def share(self, part_ns: float) -> float:
-        """A part of the GPU time, in percent; 0 where there is none."""
-        return 100 * part_ns / self.gpu_ns if self.gpu_ns else 0.0
-
-    # --- GPU work over time ------------------------------------------------------------------------------------------
-
-    @cached_property
-    def lines(self) -> tuple[Timeline, ...]:
-        """The work of each GPU whose start and duration are known, in order of time."""
-        return timelines(self.profile)
-
-    @cached_property
-    def holes(self) -> list[tuple[Timeline, Holes]]:
-        """The idle gaps of each GPU between its first and last work."""
-        return [(line, holes(line)) for line in self.lines]
-
-    @cached_property
-    def sequences(self) -> list[KernelSequence]:
-        """The kernels of each stream in order."""
-        return kernel_sequences(self.profile)
-
-    def together(self, column: str) -> int:
-        """A time of `tui.analysis.gpu_time.overlap.overlap`, of all GPUs together."""
-        return total(overlap(self.profile)[column])
-
-    @cached_property
-    def busy(self) -> pl.DataFrame:
-        """`tui.analysis.gpu_time.intervals.busy_time`."""
-        return busy_time(self.profile)
-
-    @cached_property
-    def span_ns(self) -> int:
-        """From the first start to the last end of GPU work; 0 where that is not known."""
-        return int(self.busy["span_ns"].max() or 0) if self.busy.height else 0  # type: ignore[arg-type]
-
-    @cached_property
-    def span_of_all_ns(self) -> int:
-        """The same, once for each GPU."""
-        return self.span_ns * self.busy.height
-
-    def of_span(self, part_ns: float) -> float:
-        """A time of all GPUs together as a share of the span, in percent; 0 where there is no span."""
-        return 100 * part_ns / self.span_of_all_ns if self.span_of_all_ns else 0.0
-
-    @cached_property
-    def launched(self) -> pl.DataFrame:
-        """Kernels and whole CUDA graphs whose times and launching call are known.
-
-        Columns: name, duration_ns, launch_ns, call_ns (how long the call took, null where that is not known),
-        launched_with (as in `tui.analysis.launches.delays.launch_calls`).
-        """
-        calls = launch_calls(self.profile)
-        return (
-            self.profile["activities"]
-            .lazy()
-            .select(
-                "name",
-                "duration_ns",
-                launch_ns=calls["launch_ns"],
-                call_ns=calls["launch_end_ns"] - calls["launch_ns"],
-                launched_with=calls["launched_with"],
-                is_known=calls["launch_ns"].is_not_null() & pl.Series(self.is_kernel_timed),
-            )
-            .filter("is_known")
-            .drop("is_known")
-            .collect()
-        )
-
-    @cached_property
-    def is_kernel_timed(self) -> npt.NDArray[np.bool_]:
-        """Which rows of ``activities`` are kernels or whole CUDA graphs whose times are known."""
-        rows = self.profile["activities"]
-        timed = (rows["start_ns"].is_not_null() & rows["duration_ns"].is_not_null()).to_numpy()
-        found: npt.NDArray[np.bool_] = timed & (work_kinds(self.profile) <= WorkKind.COMMUNICATION)
-        return found
-
-    @cached_property
-    def copies(self) -> pl.DataFrame:
-        """The single copies: what ``activities`` tells of them."""
-        return self.profile["activities"].lazy().filter(pl.col("kind") == "memcpy").select(COPY).collect()
-
-    # --- the CPU -----------------------------------------------------------------------------------------------------
-
-    @cached_property
-    def api(self) -> pl.DataFrame:
-        """API calls by name, ``name`` as text."""
-        return api(self.profile).with_columns(pl.col("name").cast(pl.String))
-
-    @cached_property
-    def api_ns(self) -> int:
-        """Summed durations of all API calls."""
-        return int(self.api["total_ns"].sum())
-
-    def api_named(self, pattern: str) -> pl.DataFrame:
-        """API functions whose name a regular expression finds."""
-        return self.api.filter(pl.col("name").str.contains(pattern))
-
-    def calls_named(self, pattern: str, *columns: str) -> pl.DataFrame:
-        """Single API calls whose name a regular expression finds, whose times are known.
-
-        Args:
-            pattern: The regular expression.
-            columns: What is wanted of them beside name, start_ns and duration_ns.
-        """
-        shown = ("name", "start_ns", "duration_ns", *columns)
-        return self.rows_named("api_calls", pattern, *shown).drop_nulls(["start_ns", "duration_ns"])
-
-    @cached_property
-    def in_calls(self) -> IntervalSet:
-        """When any thread was in an API call."""
-        return spans_of(self.profile["api_calls"])
-
-    @cached_property
-    def calls_begun(self) -> npt.NDArray[np.int64]:
-        """When API calls began, in order."""
-        return self.profile["api_calls"]["start_ns"].drop_nulls().sort().to_numpy()
-
-    # --- rows of any frame by name -----------------------------------------------------------------------------------
-
-    def names(self, frame: str, pattern: str) -> pl.Series:
-        """The names in a frame that a regular expression finds, each once."""
-        if frame not in self._names:
-            self._names[frame] = self.profile[frame]["name"].unique(maintain_order=True).drop_nulls()
-        names = self._names[frame]
-        return names.filter(names.cast(pl.String).str.contains(pattern))
-
-    def rows_named(self, frame: str, pattern: str, *columns: str) -> pl.DataFrame:
-        """Some columns of the rows of a frame whose name a regular expression finds."""
-        names, rows = self.names(frame, pattern), self.profile[frame].lazy()
-        found = rows.filter(pl.col("name").is_in(names.implode())) if names.len() else rows.clear()
-        return found.select(columns).collect()
-
-    # --- devices and launch configurations ---------------------------------------------------------------------------
-
-    @cached_property
-    def facts(self) -> pl.DataFrame:
-        """`tui.analysis.inputs.devices.device_facts` of the devices that it names or uses."""
-        return device_facts(self.profile, gpu=self.gpu)
-
-    @cached_property
-    def facts_used(self) -> pl.DataFrame:
-        """The same of the devices that it uses."""
-        used = self.profile["activities"].select("session", "device").unique()
-        return self.facts.join(used, on=["session", "device"], how="semi", nulls_equal=True)
-
-    @cached_property
-    def configs(self) -> pl.DataFrame:
-        """`occupancy.theoretical.occupancy`: a row per kernel and configuration, with its blocks and GPU.
-
-        Kernels of communication are left out: they take few SMs on purpose.
-        """
-        facts = self.facts.select("session", "device", "sm_count", "compute_capability")
-        return (
-            occupancy(self.profile, gpu=self.gpu)
-            .join(self.computing.select("name"), on="name", how="semi", maintain_order="left")
-            .join(facts, on=["session", "device"], how="left", nulls_equal=True, maintain_order="left")
-            .with_columns((pl.col("grid_x").cast(pl.Int64) * pl.col("grid_y") * pl.col("grid_z")).alias("blocks"))
-        )
-
-    @cached_property
-    def iterations_are(self) -> str:
-        """Where iterations are from, in words, where they are not recorded."""
-        told = set(sources(self.profile).values())
-        if "key" in told:
-            return f"those that end with {self.profile.aggregation.key}"
-        return "found, not recorded" if "found" in told else ""
-
-    # --- iterations --------------------------------------------------------------------------------------------------
-
-    @cached_property
-    def iterations(self) -> pl.DataFrame:
-        """The iterations whose time is known, in order; none where the whole run is one."""
-        rows = iterations(self.profile).drop_nulls(["iteration", "duration_ns", "start_ns"])
-        return rows.filter(pl.col("piece") != NOT_REPEATED).sort("start_ns")

@@ -93,6 +93,11 @@ def largest(rows: pl.DataFrame, by: str, *columns: str) -> pl.DataFrame:
     return most.sort(by, descending=True, nulls_last=True, maintain_order=True).head(NAMES_IN_FILTER).select(columns)
 
 
+def tallied(rows: pl.DataFrame, count: str, *sums: str) -> pl.DataFrame:
+    """Rows by name: how many (a column called ``count``), sums of some columns, and the first line."""
+    return rows.group_by("name").agg(pl.len().cast(pl.Int64).alias(count), pl.col(sums).sum(), pl.col("line").min())
+
+
 def ranked(by_name: pl.DataFrame, *by: str) -> pl.DataFrame:
     """Rows of names, those with most of something first; of equal ones by name."""
     return by_name.sort(*by, "name", descending=[*(True for _ in by), False], nulls_last=True)

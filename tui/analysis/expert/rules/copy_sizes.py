@@ -9,7 +9,7 @@ import polars as pl
 from tui.analysis.expert import links, needs
 from tui.analysis.expert.figures import real, total
 from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
-from tui.analysis.expert.words import behind, called, counted, named
+from tui.analysis.expert.words import behind, called, counted, named, ranked, tallied
 from tui.fmt import duration, percent, rate, size
 
 if TYPE_CHECKING:
@@ -89,17 +89,15 @@ def tiny_copies(case: Case) -> Verdict:
     if share <= case.limit("T6", "tiny_pct") or tiny.height < case.limit("T6", "copies"):
         small = size(int(case.limit("T6", "tiny_bytes")))
         return Clean(f"{tiny.height:,} of {counted(rows.height, 'copy is', 'copies are')} below {small}", numbers)
-    by = tiny.group_by("name").agg(
-        pl.len().cast(pl.Int64).alias("copies"), pl.col("size_bytes", "duration_ns").sum(), pl.col("line").min()
-    ).sort("copies", descending=True)  # fmt: skip
+    by_name = ranked(tallied(tiny, "copies", "size_bytes", "duration_ns"), "copies")
     return Found(
         f"{tiny.height:,} of {counted(rows.height, 'copy moves', 'copies move')} less than "
-        f"{size(int(case.limit('T6', 'tiny_bytes')))}, most of them {called(by['name'][0])}.",
+        f"{size(int(case.limit('T6', 'tiny_bytes')))}, most of them {called(by_name['name'][0])}.",
         "Pack what belongs together into one buffer and copy that; keep scalars on the device.",
         numbers,
         taken,
         "the time of these copies on the GPU, without what each costs the CPU",
-        *behind(by),
+        *behind(by_name),
     )
 
 

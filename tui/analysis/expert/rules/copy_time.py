@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.expert import links, needs
-from tui.analysis.expert.figures import total
 from tui.analysis.expert.model import Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.words import behind, called, counted
 from tui.fmt import duration, percent
@@ -133,8 +132,7 @@ def peer_copies(case: Case) -> Verdict:
     """Copies within or between devices take much time."""
     copies = copies_by_name(case)
     between = copies.filter(copies["name"].cast(pl.String).str.contains(r"(?i)[DPA]to[DPA]|device.*device|peer"))
-    taken = total(between["total_ns"])
-    share = case.share(taken)
+    taken, share = case.weight(between)
     numbers = {"copy_ns": taken, "copy_pct": share}
     if share <= case.limit("T12", "copy_pct"):
         return Clean(f"copies from device to device take {percent(share)} of the GPU time", numbers)

@@ -9,7 +9,7 @@ import polars as pl
 from tui.analysis.expert import links, needs
 from tui.analysis.expert.figures import total
 from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Verdict, rule
-from tui.analysis.expert.words import behind, called, counted, ranked
+from tui.analysis.expert.words import behind, called, counted, ranked, tallied
 from tui.fmt import duration, percent
 
 if TYPE_CHECKING:
@@ -60,10 +60,7 @@ def unfused_optimizer(case: Case) -> Verdict:
     numbers = {"per_iteration": each, "mean_ns": mean, "iterations": steps}
     if each <= case.limit("P8", "launches") or mean >= case.limit("P8", "mean_ns"):
         return Clean(f"{counted(each, 'launch', 'launches')} an iteration, {duration(mean)} each", numbers)
-    by_name = inside.group_by("name").agg(
-        pl.len().cast(pl.Int64).alias("launches"), pl.col("duration_ns").sum(), pl.col("line").min()
-    )
-    by_name = ranked(by_name, "launches")
+    by_name = ranked(tallied(inside, "launches", "duration_ns"), "launches")
     return Found(
         f"The optimizer launches {counted(each, 'kernel')} of {duration(mean)} in each iteration, most often "
         f"{called(by_name['name'][0])}.",

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 def layout(case: Case) -> Verdict:
     """Kernels only change the layout of data."""
     rows = case.kernels.filter(pl.col("op_type") == "layout")
-    taken = total(rows["total_ns"])
-    share = case.share(taken)
+    taken, share = case.weight(rows)
     numbers = {"time_ns": taken, "time_pct": share}
     if share <= case.limit("P4", "time_pct"):
         return Clean(f"changes of layout take {percent(share)} of the GPU time", numbers)

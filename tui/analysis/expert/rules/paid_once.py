@@ -9,7 +9,7 @@ import polars as pl
 from tui.analysis.expert import links, needs
 from tui.analysis.expert.figures import total, whole
 from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
-from tui.analysis.expert.words import behind, called, counted, named, ranked
+from tui.analysis.expert.words import behind, called, counted, named, ranked, tallied
 from tui.fmt import duration, percent
 
 if TYPE_CHECKING:
@@ -41,10 +41,7 @@ def allocation_in_loop(case: Case) -> Verdict:
     too_long = share > case.limit("A8", "span_pct") or taken > case.limit("A8", "total_ns")
     if each < 1 or not too_long:
         return Clean(f"{counted(calls.height, 'call')} {where}, {percent(share)} of the time", numbers)
-    by_name = calls.group_by("name").agg(
-        pl.len().cast(pl.Int64).alias("calls"), pl.col("duration_ns").sum(), pl.col("line").min()
-    )
-    by_name = ranked(by_name, "duration_ns")
+    by_name = ranked(tallied(calls, "calls", "duration_ns"), "duration_ns")
     return Found(
         f"{counted(each, 'call')} an iteration allocate or free GPU memory: {duration(taken)} {where} "
         f"({percent(share)} of the time), most in {called(by_name['name'][0])}.",

@@ -10,7 +10,7 @@ import polars as pl
 from tui.analysis.expert import links, needs
 from tui.analysis.expert.figures import total
 from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
-from tui.analysis.expert.words import behind, called, counted, ranked, rounded
+from tui.analysis.expert.words import behind, called, counted, ranked, rounded, tallied
 from tui.fmt import duration, percent
 
 if TYPE_CHECKING:
@@ -83,10 +83,7 @@ def mergeable(case: Case) -> Verdict:
     numbers = {"runs": runs.height, "launches": total(runs["launches"]), "time_ns": taken, "time_pct": share}
     if share <= case.limit("A7", "time_pct"):
         return Clean(f"runs of one short kernel take {percent(share)} of the GPU time", numbers)
-    by_name = runs.group_by("name").agg(
-        pl.len().cast(pl.Int64).alias("runs"), pl.col("launches", "duration_ns").sum(), pl.col("line").min()
-    )
-    by_name = ranked(by_name, "duration_ns")
+    by_name = ranked(tallied(runs, "runs", "launches", "duration_ns"), "duration_ns")
     first = by_name.row(0, named=True)
     return Found(
         f"{called(first['name'])} runs {first['launches'] / first['runs']:.0f} times in a row "

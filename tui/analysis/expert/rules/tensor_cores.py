@@ -102,8 +102,7 @@ def double_precision(case: Case) -> Verdict:
     wide = case.kernels.filter(
         (names.str.contains(_DOUBLE) | names.str.contains(_COMPLEX)) & ~names.str.contains("(?i)gcgemm|fft")
     )
-    taken = total(wide["total_ns"])
-    share = case.share(taken)
+    taken, share = case.weight(wide)
     numbers = {"time_ns": taken, "time_pct": share}
     if share <= case.limit("P3", "time_pct"):
         return Clean(f"kernels in double precision or complex take {percent(share)} of the GPU time", numbers)
