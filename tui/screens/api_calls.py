@@ -14,7 +14,7 @@ from tui.analysis.inputs.capabilities import how_to_record, why_none
 from tui.analysis.inputs.needs import API_RESULTS, API_TRACE, API_WORK
 from tui.fmt import count, duration
 from tui.model.names import short_name
-from tui.screens.kernels import short
+from tui.screens.kernels import launch_crumb, short
 from tui.screens.linked import Level, Row
 from tui.screens.parts import Part, PartsScreen
 from tui.widgets.details import row_details
@@ -117,11 +117,6 @@ def no_errors(profile: Profile) -> str:
 def call_crumb(row: Row) -> str:
     """A call in the path."""
     return f"call {row['number']}"
-
-
-def launch_crumb(row: Row) -> str:
-    """A launch in the path."""
-    return f"launch {row['activity']}"
 
 
 class ApiCallsScreen(PartsScreen):

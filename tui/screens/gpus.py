@@ -23,6 +23,7 @@ from tui.analysis.ranks.tables import (
 )
 from tui.fmt import percent
 from tui.model.columns import COLUMNS
+from tui.screens.kernels import launch_crumb
 from tui.screens.linked import Level, Row
 from tui.screens.parts import Part, PartsScreen
 from tui.widgets.details import row_details, whole_value
@@ -168,7 +169,7 @@ class GpusScreen(PartsScreen):
                     no_streams,
                     2,
                 ),
-                Level("stream_work", GPU_WORK, work_of_stream, lambda row: f"launch {row['activity']}", no_streams, 2),
+                Level("stream_work", GPU_WORK, work_of_stream, launch_crumb, no_streams, 2),
             ),
             head=gpus_head,
         ),

@@ -57,7 +57,14 @@ def no_kernels(profile: Profile) -> str:
 KERNEL_LEVEL = Level(
     "kernels", KERNELS, lambda profile, _above: kernels(profile), lambda row: short(row), no_kernels, 2
 )
-LAUNCH_LEVEL = Level("launches", LAUNCHES, launches_of_kernel, lambda row: f"launch {row['activity']}", no_launches, 2)
+
+
+def launch_crumb(row: Row) -> str:
+    """A launch in the path."""
+    return f"launch {row['activity']}"
+
+
+LAUNCH_LEVEL = Level("launches", LAUNCHES, launches_of_kernel, launch_crumb, no_launches, 2)
 
 
 def short(row: Row) -> str:

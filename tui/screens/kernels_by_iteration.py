@@ -10,7 +10,7 @@ from tui.analysis.inputs.needs import START_TIMES
 from tui.analysis.iterations.tables import reasons
 from tui.analysis.iterations.work import ITERATION_LAUNCHES, ITERATION_WORK, iteration_work, launches_of_iteration
 from tui.fitting import clip_middle
-from tui.screens.kernels import LaunchScreen
+from tui.screens.kernels import LaunchScreen, launch_crumb
 from tui.screens.linked import Level, Row
 
 if TYPE_CHECKING:
@@ -68,9 +68,16 @@ class IterationLaunchScreen(LaunchScreen):
         """
         pane = self.pane(0)
         pane.state = replace(pane.state, filter="", cursor_key=(session, iteration))
-        row = pane.current_row
-        if row is not None and (row["session"], row["iteration"]) == (session, iteration):
-            pane.action_open_row()
+
+        def open_it() -> None:
+            row = pane.current_row
+            if row is not None and (row["session"], row["iteration"]) == (session, iteration):
+                pane.action_open_row()
+
+        if pane.frame.is_empty():
+            self.when_filled(open_it)
+        else:
+            open_it()
 
 
 def found_words(profile: Profile) -> list[str]:
@@ -91,7 +98,7 @@ class KernelsByIterationScreen(IterationLaunchScreen):
             "launches",
             ITERATION_LAUNCHES,
             launches_below,
-            lambda row: f"launch {row['activity']}",
+            launch_crumb,
             nothing_launched,
             3,
         ),

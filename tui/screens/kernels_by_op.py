@@ -8,6 +8,7 @@ from tui.analysis.iterations.op_work import ITERATION_OPS, launches_of_iteration
 from tui.analysis.iterations.work import ITERATION_LAUNCHES, launches_of_iteration
 from tui.analysis.ops.tables import has_recorded_ops
 from tui.fitting import clip_middle
+from tui.screens.kernels import launch_crumb
 from tui.screens.kernels_by_iteration import ITERATION_LEVEL, IterationLaunchScreen, nothing_launched
 from tui.screens.linked import Level, Row
 
@@ -50,7 +51,7 @@ class KernelsByOpScreen(IterationLaunchScreen):
             "launches",
             ITERATION_LAUNCHES,
             launches_below,
-            lambda row: f"launch {row['activity']}",
+            launch_crumb,
             nothing_launched,
             2,
         ),

@@ -9,6 +9,7 @@ from tui.analysis.inputs.capabilities import why_none
 from tui.analysis.inputs.needs import LAYERS as NEEDED
 from tui.analysis.layers import LAYER_TOTALS, LAYERS, layer_totals, layers, layers_of_total, work_of_layer
 from tui.fmt import duration, percent
+from tui.screens.kernels import launch_crumb
 from tui.screens.linked import Level, Row
 from tui.screens.parts import Part, PartsScreen
 from tui.widgets.kernel_details import below
@@ -68,7 +69,7 @@ class LayersScreen(PartsScreen):
             "Layers",
             (
                 Level("layers", LAYERS, lambda profile, _above: layers(profile), layer_crumb, no_layers, 3),
-                Level("layer_work", GPU_WORK, work_of_selected, lambda row: f"launch {row['activity']}", no_work, 1),
+                Level("layer_work", GPU_WORK, work_of_selected, launch_crumb, no_work, 1),
             ),
         ),
         Part(

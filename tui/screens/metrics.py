@@ -12,6 +12,7 @@ from tui.analysis.metrics import METRICS, launches_measured, metrics
 from tui.fitting import shorten_symbol
 from tui.fmt import metric
 from tui.model.names import short_name
+from tui.screens.kernels import launch_crumb
 from tui.screens.linked import Level, Row
 from tui.screens.parts import Part, PartsScreen
 from tui.widgets.kernel_details import below
@@ -71,7 +72,7 @@ class MetricsScreen(PartsScreen):
                     "metric_launches",
                     GPU_WORK,
                     launches_of_metric,
-                    lambda row: f"launch {row['activity']}",
+                    launch_crumb,
                     no_launches,
                     1,
                 ),

@@ -27,7 +27,7 @@ from tui.fitting import clip_middle
 from tui.keys import Scope, bindings_for
 from tui.model.view import TableState
 from tui.screens.group_ops import GroupOpsScreen
-from tui.screens.kernels import LaunchScreen, launches_of_kernel, no_kernels, no_launches, short
+from tui.screens.kernels import LaunchScreen, launch_crumb, launches_of_kernel, no_kernels, no_launches, short
 from tui.screens.linked import Level, Row
 from tui.screens.worked_out import WORKING, WorkedOutScreen
 from tui.widgets.kernel_details import below, gain_lines
@@ -116,7 +116,7 @@ NAME_LEVELS: Final = (
         "launches",
         LAUNCHES,
         launches_of_selected_kernel,
-        lambda row: f"launch {row['activity']}",
+        launch_crumb,
         no_launches,
         2,
     ),

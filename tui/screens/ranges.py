@@ -23,6 +23,7 @@ from tui.analysis.ranges import RANGE_INSTANCES, RANGES, instances_of, ranges_by
 from tui.fitting import clip_middle
 from tui.fmt import count, duration
 from tui.model.names import short_name
+from tui.screens.kernels import launch_crumb
 from tui.screens.linked import Level, Row
 from tui.screens.parts import Part, PartsScreen
 from tui.widgets.kernel_details import below
@@ -107,11 +108,6 @@ def no_work(profile: Profile) -> str:
 def number(row: Row) -> str:
     """A range in the path."""
     return f"#{row['number']}"
-
-
-def launch_crumb(row: Row) -> str:
-    """A launch in the path."""
-    return f"launch {row['activity']}"
 
 
 class RangesScreen(PartsScreen):

@@ -65,6 +65,23 @@ SINGLE_TRANSFERS: Final = TableSpec(
 )
 
 
+_OF_ACTIVITY: Final = (
+    "session",
+    "activity",
+    "kind",
+    "name",
+    "start_ns",
+    "duration_ns",
+    "device",
+    "stream",
+    "iteration",
+    "correlation",
+    "line",
+    "size_bytes",
+)
+"""What is told of each as the frame ``activities`` has it."""
+
+
 @once_per_profile("activities", "devices", "sessions", "api_calls")
 def moves(profile: Profile) -> pl.DataFrame:
     """Every copy and memset, and every migration of unified memory whose direction is known, by session and start.
@@ -82,18 +99,7 @@ def moves(profile: Profile) -> pl.DataFrame:
         .filter((pl.col("kind") == "memcpy") | is_set | (pl.col("kind") == "um"))
         .lazy()
         .select(
-            "session",
-            "activity",
-            "kind",
-            "name",
-            "start_ns",
-            "duration_ns",
-            "device",
-            "stream",
-            "iteration",
-            "correlation",
-            "line",
-            "size_bytes",
+            *_OF_ACTIVITY,
             pl.when(is_set).then(pl.lit(SET)).otherwise(direction).alias("copy_kind"),
             pl.when(~is_set).then(pl.col("src_memory").cast(pl.String)).alias("src_memory"),
             pl.when(is_set)
@@ -127,18 +133,7 @@ def single_transfers(profile: Profile, *which: pl.Expr, size_class: str | None =
     if size_class is not None:
         found = found.filter(_of_class(size_class))
     return found.select(
-        "session",
-        "activity",
-        "kind",
-        "name",
-        "start_ns",
-        "duration_ns",
-        "device",
-        "stream",
-        "iteration",
-        "correlation",
-        "line",
-        "size_bytes",
+        *_OF_ACTIVITY,
         pl.col("copy_kind", "src_memory", "dst_memory").cast(NAME),
         pl.when("known").then(1e9 * pl.col("size_bytes") / pl.col("duration_ns")).alias("rate"),
         pl.col("impossible").alias("is_impossible"),
