@@ -31,7 +31,7 @@ PROBE = b"\x0c"
 _ASKED = b"\x1b[?2026$p"
 _SAID = b"\x1b[?2026;2$y"
 _END = b"\x1b[?2026l"
-_ESCAPES = re.compile(r"\x1b\[[0-9;?<>=]*[A-Za-z$]+|\x1b[()][A-Z0-9]|\x1b[=>]|\x1b\][^\x07\x1b]*(\x07|\x1b\\)")
+_ESCAPES = re.compile(r"\x1b\[[0-9;?<>=]*[$ ]?[A-Za-z]|\x1b[()][A-Z0-9]|\x1b[=>]|\x1b\][^\x07\x1b]*(\x07|\x1b\\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +66,7 @@ class Terminal:
     """Runs a program."""
 
     def __init__(self, command: Sequence[str], environment: dict[str, str] | None = None) -> None:
+        self._began = time.perf_counter()
         self.pid, self._fd = pty.fork()
         if self.pid == 0:
             os.environ.update(environment or {})
@@ -106,6 +107,21 @@ class Terminal:
         answer.cpu_s = self._cpu_s() - used
         answer.rest_s = latest - began
         return answer
+
+    def until(self, shows: re.Pattern[str], limit_s: float = 60.0) -> Picture:
+        """Wait until the program has drawn something: the picture with its seconds from the start of the program.
+
+        Raises:
+            TimeoutError: It has not, or it has ended.
+        """
+        while not self.ended and time.perf_counter() - self._began < limit_s:
+            if select.select([self._fd], [], [], 0.05)[0]:
+                texts = self._read()
+                now, worked = time.perf_counter() - self._began, self._worked_s()
+                for text in (*texts, _ESCAPES.sub("", self._left.decode(errors="replace"))):
+                    if shows.search(text):
+                        return Picture(now, worked, text)
+        raise TimeoutError(f"nothing was drawn that shows {shows.pattern}")
 
     def close(self) -> None:
         """End the program."""
