@@ -1,0 +1,74 @@
+"""Every key of the program, in one table.
+
+Bindings, footer, help, command palette, ``:`` commands and the README's key table are all made from it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tui.keys.action import Action, Scope
+from tui.keys.everywhere import EVERYWHERE
+from tui.keys.iterations import ITERATIONS
+from tui.keys.log import LOG
+from tui.keys.tables import TABLES
+from tui.keys.timeline import TIMELINE
+from tui.keys.views import VIEWS
+
+__all__ = ["ACTIONS", "Action", "Scope", "actions_of", "bindings_for", "footer_keys"]
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from textual.binding import BindingType
+
+ACTIONS: Final = (*TABLES, *EVERYWHERE, *LOG, *TIMELINE, *ITERATIONS, *VIEWS)
+
+FOOTER_KEYS: Final = 6
+"""Keys that the footer shows at most."""
+_LAST: Final = ("views_menu", "help", "leave")
+"""What works everywhere stands behind what works here."""
+
+
+def footer_keys(methods: Sequence[str]) -> list[str]:
+    """The methods whose keys the footer shows, of those that it could.
+
+    Views have keys of their own, and what works in every table gives way to them.
+
+    >>> footer_keys(["open_row", "find", "filter", "sort_column", "leave", "views_menu", "help"])
+    ['open_row', 'find', 'filter', 'sort_column', 'help', 'leave']
+    >>> footer_keys(["open_row", "find", "filter", "sort_column", "fold_level", "next_grouping", "leave", "help"])
+    ['open_row', 'filter', 'fold_level', 'next_grouping', 'help', 'leave']
+    """
+    places: dict[str, int] = {}
+    for action in ACTIONS:
+        if action.footer:
+            places[action.method] = max(action.footer, places.get(action.method, 0))
+    shown = sorted(methods, key=lambda method: places.get(method, 1))[:FOOTER_KEYS]
+    return sorted(
+        (method for method in methods if method in shown),
+        key=lambda method: _LAST.index(method) if method in _LAST else -1,
+    )
+
+
+def actions_of(scope: Scope) -> tuple[Action, ...]:
+    """The actions that work in a scope."""
+    return tuple(action for action in ACTIONS if action.scope is scope)
+
+
+def bindings_for(scope: Scope) -> list[BindingType]:
+    """The Textual bindings of a scope."""
+    from textual.binding import Binding
+
+    return [
+        Binding(
+            action.keys,
+            action.method,
+            action.label,
+            show=bool(action.footer),
+            key_display=(action.shown_keys or action.keys.replace(",", " ")).split(" ")[0],
+            tooltip=action.help,
+            id=action.id,
+        )
+        for action in actions_of(scope)
+    ]

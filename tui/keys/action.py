@@ -1,0 +1,51 @@
+"""What a key is: where it works, what it does, how it is told of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Scope(StrEnum):
+    """Where a key works."""
+
+    APP = "everywhere"
+    TABLE = "in a table"
+    BAR = "in the query bar"
+    DETAIL = "in the details"
+    LOG = "in the log"
+    TIMELINE = "in the timeline"
+    ITERATIONS = "in iterations"
+    CHART = "in the chart of iterations"
+    PARTS = "in a view of several parts"
+    COMPARE = "in a comparison"
+    OPS = "in views of ops"
+    TYPES = "in the op types"
+    TREE = "in the tree of ops"
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One thing that a key does."""
+
+    id: str
+    """Stable name, as ``table.sort``: also its name in the ``:`` command line."""
+    keys: str
+    """Textual key names, comma separated; the first is the one that is shown."""
+    method: str
+    """The ``action_`` method that does it, on the app or on the widget of its scope."""
+    label: str
+    """A word or two, for the footer."""
+    help: str
+    """A sentence, for the help and the README."""
+    scope: Scope
+    group: str
+    """The heading of the README table it stands under."""
+    footer: int = 0
+    """Its place among the keys of the footer: 1 for what is always there, larger where it gives way; 0: not there."""
+    shown_keys: str = ""
+    """How the keys are written for people, where Textual's names would not do."""
+
+
+MOVE, GO, FIND, WORK = "Movement", "Going in and out", "Find, filter, order", "Work"
+"""The headings of the README's tables of keys."""

@@ -1,0 +1,89 @@
+"""Keys of the view of iterations and of its chart."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tui.keys.action import GO, MOVE, WORK, Action, Scope
+
+ITER = Scope.ITERATIONS
+CHART = Scope.CHART
+
+ITERATIONS: Final = (
+    Action(
+        "iterations.worst",
+        "t",
+        "go_to_slowest",
+        "slowest",
+        "Go to the slowest iteration; again: to the next slowest.",
+        ITER,
+        MOVE,
+        footer=1,
+    ),
+    Action(
+        "iterations.span",
+        "b",
+        "mark_span",
+        "span",
+        "Begin a span of iterations here; again: end it here.",
+        ITER,
+        WORK,
+    ),
+    Action(
+        "iterations.aggregate",
+        "a",
+        "aggregate",
+        "aggregate",
+        "Show only the span, or the iteration under the cursor, in every view.",
+        ITER,
+        WORK,
+    ),
+    Action(
+        "iterations.steady",
+        "p",
+        "aggregate_steady",
+        "take proposed",
+        "Show the proposed steady iterations in every view.",
+        ITER,
+        WORK,
+    ),
+    Action("iterations.key", "K", "pick_key", "key", "Choose what iterations end with.", ITER, WORK),
+    Action(
+        "iterations.zoom-in",
+        "plus,equals_sign",
+        "zoom(1)",
+        "zoom in",
+        "Fewer iterations in the chart.",
+        ITER,
+        MOVE,
+        shown_keys="+ =",
+    ),
+    Action(
+        "iterations.zoom-out",
+        "underscore",
+        "zoom(-1)",
+        "zoom out",
+        "More iterations in the chart.",
+        ITER,
+        MOVE,
+        shown_keys="_",
+    ),
+    Action("iterations.fit", "z", "fit_chart", "fit", "All iterations in the chart, or the chosen ones.", ITER, MOVE),
+    Action("chart.right", "l,right,j,down", "move(1)", "right", "Next bar.", CHART, MOVE, shown_keys="l →"),
+    Action("chart.left", "h,left,k,up", "move(-1)", "left", "Bar before.", CHART, MOVE, shown_keys="h ←"),
+    Action("chart.first", "g,home", "move_to_end(0)", "first", "First iteration.", CHART, MOVE, shown_keys="g Home"),
+    Action("chart.last", "G,end", "move_to_end(1)", "last", "Last iteration.", CHART, MOVE, shown_keys="G End"),
+    Action("chart.page-right", "ctrl+d,pagedown", "pan(1)", "pan right", "Half the chart to the right.", CHART, MOVE),
+    Action("chart.page-left", "ctrl+u,pageup", "pan(-1)", "pan left", "Half the chart to the left.", CHART, MOVE),
+    Action(
+        "chart.open",
+        "enter",
+        "open",
+        "open",
+        "Aggregate the span, else the iteration's kernels.",
+        CHART,
+        GO,
+        footer=1,
+    ),
+    Action("chart.detail", "i", "screen.toggle_row_detail", "details", "Details of the iteration.", CHART, GO),
+)
