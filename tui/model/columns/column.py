@@ -1,0 +1,52 @@
+"""What a column is, and how its values are written and compared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class ColumnKind(StrEnum):
+    """How the values of a column are written and compared."""
+
+    TEXT = "text"
+    SYMBOL = "symbol"
+    """A C++ name: can be shortened by dropping template arguments and parameters."""
+    DURATION = "duration"
+    """Nanoseconds."""
+    TIME = "time"
+    """Nanoseconds since the clock zero of the input."""
+    SIZE = "size"
+    """Bytes."""
+    RATE = "rate"
+    """Bytes per second."""
+    COUNT = "count"
+    """A number of things: can be summed."""
+    NUMBER = "number"
+    """An identifier or a plain quantity: is not summed."""
+    PERCENT = "percent"
+    """0 to 100."""
+    RATIO = "ratio"
+    MEASURE = "measure"
+    """A value in the unit that the column ``unit`` of its row names."""
+    FLAG = "flag"
+    """True, false or unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a view."""
+
+    name: str
+    """Its name in the frame and in exports."""
+    title: str
+    """Its heading."""
+    kind: ColumnKind
+    help: str
+    """Definition, unit and, where there is one, formula."""
+    priority: int = 5
+    """1 stays longest when the screen is narrow, 9 goes first."""
+    aliases: tuple[str, ...] = ()
+    """Further names in the filter language (``dur`` for ``duration_ns``)."""
+    absent: str = ""
+    """What a screen shows where there is no value, if that means more than that it is unknown."""
