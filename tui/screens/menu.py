@@ -64,7 +64,8 @@ class MenuScreen(ModalScreen[str | None]):
 
     def compose(self) -> ComposeResult:
         """A title and the lines."""
-        with Vertical(id="menu"):
+        with Vertical(id="menu") as menu:
+            menu.border_subtitle = "enter choose  esc leave"
             yield Static(Content(self._title), id="menu-title")
             yield OptionList(*(Option(text, id=name, disabled=name in self._dim) for name, text in self._lines))
 

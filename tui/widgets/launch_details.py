@@ -54,17 +54,21 @@ def launch_details(
         further: The command that profiles it in depth.
     """
     what = _what(config, has_log=has_log)
-    blocks = [(f"{short_name(config.name)}  {config.kind}", what), ("Launched by", _origin(origin))]
+    blocks = [(f"{short_name(config.name)}  {config.kind}", what)]
+    # What was asked for stands first: where there is little room, the rest is below the edge.
     if config.kind == "kernel":
-        blocks += [("Launch config", _launch(config)), ("Theoretical occupancy", _occupancy(config))]
-        blocks += [
-            ("To raise the occupancy", advice_lines(advice, config.waves)),
-            ("Tensor cores", _tensor_cores(origin)),
-        ]
+        blocks.append(("Launch config", _launch(config)))
     elif config.kind == "graph":
         blocks.append(("CUDA graph", [("kernels", "unknown", config.occupancy_reason or "")]))
     else:
         blocks.append(("Transfer", _transfer(config)))
+    blocks.append(("Launched by", _origin(origin)))
+    if config.kind == "kernel":
+        blocks += [
+            ("Theoretical occupancy", _occupancy(config)),
+            ("To raise the occupancy", advice_lines(advice, config.waves)),
+            ("Tensor cores", _tensor_cores(origin)),
+        ]
     if measured is not None:
         blocks.append(("Measured by Nsight Compute", _measured(measured)))
     if origin.arguments:

@@ -1,0 +1,99 @@
+"""What someone who has never seen it looks for first, by keys that the footer or the help names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+import pytest
+
+from tests.screens.opening import app_of, opened, press
+from tests.snapshots import screen_text
+from tui.analysis.gpu_time.gaps import gaps
+from tui.screens.help import HelpScreen
+from tui.screens.linked import LinkedTablesScreen
+from tui.screens.menu import MenuScreen
+from tui.views import VIEWS
+
+if TYPE_CHECKING:
+    from textual.pilot import Pilot
+
+LOG, TORCH = "resnet50_training.nvprof.log", "resnet50_training.pt.trace.json.gz"
+SIZES: Final = ((80, 24), (120, 40))
+
+
+async def named(pilot: Pilot[None], *keys: str) -> None:
+    """Press keys, each of which the last line names, or else the help."""
+    written = {"m": "m", "question_mark": "?"}
+    for key in keys:
+        label = written.get(key, key)
+        if f"{label} " not in screen_text(pilot.app).splitlines()[-1]:
+            await press(pilot, "question_mark")
+            assert isinstance(pilot.app.screen, HelpScreen)
+            listed = {name for action in pilot.app.screen._here for name in action.keys.split(",")}
+            assert key in listed
+            await press(pilot, "escape")
+        await press(pilot, key)
+
+
+async def to_view(pilot: Pilot[None], title: str) -> None:
+    """To a view by the menu, whose lines are read from above."""
+    await named(pilot, "m")
+    assert isinstance(pilot.app.screen, MenuScreen)
+    lines = [line for line in screen_text(pilot.app).splitlines() if any(known.title in line for known in VIEWS)]
+    place = next(place for place, line in enumerate(lines) if f"  {title} " in line)
+    await press(pilot, *["down"] * place, "enter")
+    screen = app_of(pilot).view_screen
+    assert screen is not None
+    assert next(known.title for known in VIEWS if known.name == screen.VIEW) == title
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize(("given", "total_ns"), [(LOG, 11_282_017), (TORCH, 11_281_981)])
+async def test_the_launch_config_of_the_slowest_kernel(given: str, total_ns: int, size: tuple[int, int]) -> None:
+    async with opened(given, size=size) as pilot:
+        await to_view(pilot, "Kernels")
+        screen = app_of(pilot).view_screen
+        assert isinstance(screen, LinkedTablesScreen)
+        slowest = screen.pane(0).current_row
+        assert slowest is not None
+        name = "batch_norm_collect_statistics_channels_last_kernel"
+        assert name in slowest["name"]
+        assert (slowest["calls"], slowest["total_ns"]) == (265, total_ns)
+        await named(pilot, "enter", "l", "s", "enter")
+        launch = screen.pane(1).current_row
+        assert launch is not None
+        whole = app_of(pilot).profile["activities"].filter(pl.col("name").cast(pl.String) == slowest["name"])
+        assert launch["duration_ns"] == whole["duration_ns"].max()
+        text = screen_text(pilot.app)
+        assert "186.21 µs" in text
+        for fact in ("(2 128 1)  256 blocks", "(32 16 1)  512 threads", "40  per thread"):
+            assert fact in text
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+async def test_the_longest_idle_gap(size: tuple[int, int]) -> None:
+    async with opened(LOG, size=size) as pilot:
+        longest = gaps(app_of(pilot).profile).sort("duration_ns", descending=True).row(0, named=True)
+        await to_view(pilot, "Timeline")
+        await named(pilot, "I")
+        await press(pilot, "enter")
+        assert (longest["start_ns"], longest["duration_ns"]) == (169_458_656, 5_291_344)
+        assert "gap of 5.2913 ms from 169.458656 ms in GPU 0 stream 7" in screen_text(pilot.app)
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+@pytest.mark.parametrize(("given", "worst", "time"), [(LOG, 4, "53.203 ms, 1.29"), (TORCH, 7, "53.691 ms, 1.31")])
+async def test_the_worst_iteration(given: str, worst: int, time: str, size: tuple[int, int]) -> None:
+    async with opened(given, size=size) as pilot:
+        await to_view(pilot, "Iterations")
+        await named(pilot, "t")
+        assert f"iteration {worst}: {time} x median" in screen_text(pilot.app)
+        await named(pilot, "enter")
+        screen = app_of(pilot).view_screen
+        assert isinstance(screen, LinkedTablesScreen)
+        assert screen.VIEW == "kernels-by-iteration"
+        row, launches = screen.pane(0).current_row, screen.pane(1)
+        assert row is not None
+        assert screen.table is launches
+        assert (row["iteration"], launches.frame.height) == (worst, 923)
