@@ -12,7 +12,7 @@ from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 from tui.cli.main import main
 from tui.fitting import cell_width
 from tui.loaders.registry import load_one
-from tui.output import report
+from tui.output import report_views
 from tui.output.report import Style, as_json, as_markdown, as_text
 from tui.output.report_dashboard import DashboardReport
 
@@ -102,7 +102,7 @@ def test_inspect_for_people(capfd: pytest.CaptureFixture[str], golden: SnapshotA
 def test_no_line_is_wider_than_asked_for_and_every_number_is_told_alike(name: str) -> None:
     profile = load_one(name)
     for width in (60, 100):
-        for view in report.VIEWS:
+        for view in report_views.VIEWS:
             assert max(map(cell_width, as_text(profile, view, Style(width)).splitlines())) <= width
     shown = json.loads(as_json(profile, "kernels"))["rows"]
     dashboard = DashboardReport(profile)

@@ -14,7 +14,7 @@ from tui.analysis.expert.findings import findings
 from tui.analysis.expert.view import FOLDED
 from tui.analysis.inputs.capabilities import views
 from tui.model.view import TableState
-from tui.output.report import VIEWS
+from tui.output.report_views import VIEWS
 from tui.query.apply import apply
 from tui.widgets.table_pane import TablePane
 

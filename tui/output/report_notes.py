@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from tui.analysis.notes import BEFORE, NOTES, notes_frame
 from tui.output.export import json_line
-from tui.output.report import VIEWS, json_rows, table_markdown
+from tui.output.report import json_rows, table_markdown
+from tui.output.report_views import VIEWS
 from tui.text import plain
 
 if TYPE_CHECKING:
