@@ -1,0 +1,158 @@
+"""The whole tour by keys: to every view and back, and what stays as it was left."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pytest
+from textual.command import CommandPalette
+
+from tests.screens.opening import app_of, opened, press, settled, until
+from tui.screens.linked import LinkedTablesScreen
+from tui.screens.menu import MenuScreen
+from tui.screens.timeline import TimelineScreen
+from tui.views import VIEWS
+from tui.widgets.detail_pane import DetailPane
+
+if TYPE_CHECKING:
+    from textual.pilot import Pilot
+
+    from tui.screens.base import ViewScreen
+
+LOG, TORCH = "resnet50_training.nvprof.log", "resnet50_training.pt.trace.json.gz"
+ROWS: Final = {
+    LOG: {
+        "op-types": 18, "group-ops": 11, "ops-and-kernels": 23, "kernels-by-iteration": 6, "kernels-by-op": 6,
+        "iterations": 6, "gpus": 1, "expert-systems": 26, "api-calls": 5, "kernels": 80, "memory": 2, "notes": 0,
+        "issues": 0, "sql": 54,
+    },
+    TORCH: {
+        "op-types": 16, "group-ops": 18, "ops-and-kernels": 76, "kernels-by-iteration": 6, "kernels-by-op": 6,
+        "iterations": 6, "gpus": 1, "expert-systems": 24, "api-calls": 17, "kernels": 80, "memory": 2, "ranges": 11,
+        "notes": 0, "issues": 0, "sql": 54,
+    },
+}  # fmt: skip
+"""Rows that the first table of each view shows, by sample; the other views that can be gone to are no tables."""
+PICTURES: Final = {LOG: {"dashboard", "timeline", "log"}, TORCH: {"dashboard", "timeline"}}
+NOT_FED: Final = {
+    LOG: {"ranges", "metrics", "summaries", "layers", "tool-report"},
+    TORCH: {"metrics", "summaries", "layers", "tool-report", "log"},
+}
+
+
+def screen_of(pilot: Pilot[None]) -> ViewScreen:
+    screen = app_of(pilot).view_screen
+    assert screen is not None
+    return screen
+
+
+def view(pilot: Pilot[None]) -> str:
+    return screen_of(pilot).VIEW
+
+
+async def by_menu(pilot: Pilot[None], name: str) -> None:
+    """To a view by the menu; one that cannot be fed is passed over there."""
+    await press(pilot, "m")
+    assert isinstance(pilot.app.screen, MenuScreen)
+    names = [known.name for known in VIEWS if app_of(pilot).availability.get(known.name, "ok") == "ok"]
+    await press(pilot, "g")
+    await pilot.press(*["j"] * names.index(name), "enter")
+    await settled(pilot)
+
+
+def arrived(pilot: Pilot[None], given: str, name: str) -> None:
+    """The view is there, at its first level, unfiltered, with all of its rows."""
+    assert view(pilot) == name
+    assert pilot.app.screen is screen_of(pilot), "nothing lies above it"
+    if name in PICTURES[given]:
+        return
+    table = screen_of(pilot).first_table
+    assert table is not None
+    assert (table.shown_frame().height, table.state.filter, table.state.marks) == (ROWS[given][name], "", frozenset())
+    screen = screen_of(pilot)
+    if isinstance(screen, LinkedTablesScreen) and name != "sql":
+        assert screen.table is screen.pane(0)
+
+
+@pytest.mark.parametrize("given", [LOG, TORCH])
+async def test_every_view_and_back_again(given: str) -> None:
+    async with opened(given) as pilot:
+        gone_to = ["dashboard"]
+        for known in VIEWS[1:]:
+            if known.name in NOT_FED[given] | {"compare", "sql"}:
+                continue
+            if known.key:
+                await press(pilot, known.key)
+            else:
+                await by_menu(pilot, known.name)
+            arrived(pilot, given, known.name)
+            gone_to.append(known.name)
+        for name in gone_to[-2::-1]:
+            await press(pilot, "left_square_bracket")
+            arrived(pilot, given, name)
+        for name in gone_to[1:]:
+            await press(pilot, "right_square_bracket")
+            assert view(pilot) == name
+        for name in gone_to[-2::-1]:
+            await press(pilot, "q")
+            arrived(pilot, given, name)
+        assert pilot.app.return_code is None
+        await press(pilot, "q")
+        assert pilot.app.return_code == 0
+
+
+@pytest.mark.parametrize("given", [LOG, TORCH])
+async def test_a_view_that_is_not_fed_is_passed_over_and_says_why(given: str) -> None:
+    async with opened(given, notifications=True) as pilot:
+        assert {name for name, why in app_of(pilot).availability.items() if why != "ok"} == NOT_FED[given]
+        for name in sorted(NOT_FED[given]):
+            await press(pilot, "colon")
+            await pilot.press(*name, "enter")
+            await settled(pilot)
+            assert view(pilot) == "dashboard"
+            said = [note.message for note in pilot.app._notifications]
+            assert said[-1].endswith(app_of(pilot).availability[name])
+
+
+async def test_the_way_to_a_launch_stays_as_it_was_left() -> None:
+    async with opened(TORCH) as pilot:
+        await press(pilot, "4", "f")
+        await pilot.press(*"conv", "enter")
+        await press(pilot, "enter", "enter", "j", "j", "enter")
+        screen = screen_of(pilot)
+        assert isinstance(screen, LinkedTablesScreen)
+        left = (screen.pane(0).state, screen.table, screen.pane(2).current_row, screen.pane(2).shown_frame().height)
+        launch = left[2]
+        assert launch is not None
+        assert left[0].filter == "conv"
+        assert left[1] is screen.pane(2)
+        assert screen.query_one(DetailPane).is_open
+
+        def as_left() -> None:
+            assert screen_of(pilot) is screen
+            table = screen.pane(2)
+            assert (screen.pane(0).state, screen.table, table.current_row, table.shown_frame().height) == left
+            assert screen.query_one(DetailPane).is_open
+
+        for away, home in (
+            (("7",), ("minus",)),
+            (("0", "8"), ("left_square_bracket", "left_square_bracket")),
+            (("m", "G", "enter"), ("q",)),
+            (("colon", *"ranges", "enter"), ("4",)),
+        ):
+            await press(pilot, *away)
+            assert view(pilot) != "ops-and-kernels"
+            await press(pilot, *home)
+            as_left()
+
+
+async def test_the_palette_finds_views_and_actions() -> None:
+    async with opened(LOG) as pilot:
+        await press(pilot, "ctrl+p")
+        await until(pilot, lambda: isinstance(pilot.app.screen, CommandPalette), "the palette")
+        await pilot.press(*"timeline")
+        await until(pilot, lambda: bool(pilot.app.screen.query_one("OptionList").option_count), "what it finds")  # type: ignore[attr-defined]
+        await settled(pilot)
+        await press(pilot, "enter")
+        await until(pilot, lambda: view(pilot) == "timeline", "the view")
+        assert isinstance(screen_of(pilot), TimelineScreen)
