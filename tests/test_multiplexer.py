@@ -1,0 +1,98 @@
+"""Inside tmux: keys that come as escape sequences, and what is copied, through a real terminal."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+
+LOG = Path(__file__).parents[1] / "sample_logs" / "caffe_conv1.nvprof.log"
+PATIENCE_S = 30.0
+
+
+class Tmux:
+    """A tmux server of its own, in which proftui runs as over SSH, with tmux's own TERM.
+
+    Args:
+        directory: Where its socket and what proftui keeps are.
+        clipboard: The value of `set-clipboard`.
+    """
+
+    def __init__(self, directory: Path, clipboard: str) -> None:
+        self._socket = str(directory / "tmux")
+        (directory / "conf").write_text(
+            f'set -g default-terminal "screen-256color"\nset -g set-clipboard {clipboard}\nset -sg escape-time 10\n'
+        )
+        program = shlex.join([sys.executable, "-m", "tui", str(LOG)])
+        given = f"env -u COLORTERM XDG_STATE_HOME={shlex.quote(str(directory))} LC_ALL=C.UTF-8"
+        self("-f", str(directory / "conf"), "new-session", "-d", "-x", "100", "-y", "30", f"{given} {program}")
+
+    def __call__(self, *arguments: str) -> str:
+        """Run a command of tmux."""
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("TMUX")}
+        done = subprocess.run(
+            ["tmux", "-S", self._socket, *arguments], capture_output=True, text=True, check=False, env=environment
+        )
+        return done.stdout
+
+    def screen(self) -> str:
+        """What stands on the screen."""
+        return self("capture-pane", "-p")
+
+    def press(self, key: str, shows: Callable[[str], bool]) -> str:
+        """Press a key by tmux's name of it, and wait until the screen shows something; the screen."""
+        self("send-keys", key)
+        return self.wait(shows, key)
+
+    def wait(self, shows: Callable[[str], bool], what: str) -> str:
+        """Wait until the screen shows something; the screen."""
+        end = time.monotonic() + PATIENCE_S
+        while time.monotonic() < end:
+            screen = self.screen()
+            if shows(screen):
+                return screen
+            time.sleep(0.05)
+        raise AssertionError(f"{what}: never shown, but\n{self.screen()}")
+
+
+@pytest.fixture(params=["on", "off"])
+def tmux(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Tmux]:
+    server = Tmux(tmp_path, request.param)
+    try:
+        server.wait(lambda screen: "? help" in screen, "the dashboard")
+        yield server
+    finally:
+        server("kill-server")
+
+
+def test_keys_and_copies_in_tmux(tmux: Tmux) -> None:
+    tmux.press("4", lambda screen: "Ops and Kernels" in screen and "b group" in screen)
+    tmux.press("Enter", lambda screen: "▸ convolution backward filter" in screen)
+    tmux.press("BSpace", lambda screen: "▸ convolution backward filter" not in screen)
+    for down in ("Down", "PageDown", "End"):
+        tmux.press("Home", lambda screen: "wgrad_alg0_engine" in screen)
+        tmux.press(down, lambda screen: "wgrad_alg0_engine" not in screen)
+    tmux.press("Home", lambda screen: "wgrad_alg0_engine" in screen)
+    tmux.press("F1", lambda screen: "Ops and Kernels: help" in screen)
+    tmux.press("Escape", lambda screen: "Ops and Kernels: help" not in screen)
+    tmux.press("Right", lambda screen: "Ops and Kernels" in screen)
+    tmux.press("Left", lambda screen: "Ops and Kernels" in screen)
+    tmux.press("y", lambda screen: "sent 27 characters to the terminal clipboard" in screen)
+    said = " ".join(tmux.screen().split())
+    assert "tmux set -g set-clipboard on" in said
+    time.sleep(0.2)
+    kept = tmux("show-buffer")
+    # Where tmux takes it, it has come; where it does not, what was said names the setting.
+    assert kept == ("convolution backward filter" if tmux("show", "-gv", "set-clipboard").strip() == "on" else "")
