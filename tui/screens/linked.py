@@ -5,16 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from textual import on
+from textual import on, work
 
 from tui.analysis.inputs.replayed import replayed_sessions
 from tui.screens.base import ViewScreen
+from tui.screens.worked_out import ROWS_AT_ONCE, WORKING
 from tui.widgets.table_pane import TablePane
+from tui.widgets.table_view import BUSY_AFTER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     import polars as pl
+    from textual.timer import Timer
     from textual.widget import Widget
 
     from tui.model.history import Place
@@ -69,6 +72,11 @@ class LinkedTablesScreen(ViewScreen):
         super().__init__()
         self._selected: dict[str, Row] = {}
         self._level = 0
+        self._fill_request = 0
+        self._filling: Level | None = None
+        """The level whose rows are being made; those from it on show what has been selected before."""
+        self._said_later: Timer | None = None
+        self._when_filled: Callable[[], None] | None = None
 
     def compose_body(self) -> Iterable[Widget]:
         """One pane a level."""
@@ -95,8 +103,61 @@ class LinkedTablesScreen(ViewScreen):
         """The table of a level."""
         return self.query_one(f"#{self.levels[index].name}", TablePane)
 
+    @property
+    def is_large(self) -> bool:
+        """Whether making rows can take longer than a key may."""
+        profile = self.profile
+        return max(profile["activities"].height, profile["api_calls"].height) > ROWS_AT_ONCE
+
     def _fill(self, index: int) -> None:
-        self._show_rows(index, self.levels[index].rows(self.profile, self._selected))
+        """Make the rows of a level; in a thread where there are many launches or calls."""
+        level = self.levels[index]
+        self._fill_request += 1
+        self._filling = None
+        if self._said_later is not None:
+            self._said_later.stop()
+        if not self.is_large:
+            self._take_rows(self._fill_request, level, level.rows(self.profile, self._selected))
+            return
+        self._filling = level
+        if self.pane(index).frame.is_empty():
+            self._say_working()
+        else:
+            # Rows that are there soon replace the old ones without an empty table in between.
+            self._said_later = self.set_timer(BUSY_AFTER, self._say_working)
+        self._fill_in_thread(self._fill_request, level, self.profile, dict(self._selected))
+
+    def _say_working(self) -> None:
+        """Take away rows of what was selected before."""
+        for index in range(len(self.levels)):
+            if self._shows_old_rows(index):
+                self.pane(index).show(self.pane(index).frame.clear(), empty=WORKING)
+
+    @work(thread=True, exclusive=True, group="fill")
+    def _fill_in_thread(self, request: int, level: Level, profile: Profile, above: dict[str, Row]) -> None:
+        rows = level.rows(profile, above)
+        self.app.call_from_thread(self._take_rows, request, level, rows)
+
+    def _take_rows(self, request: int, level: Level, rows: pl.DataFrame) -> None:
+        # Another row may have been selected in the meantime, or other tables are shown.
+        if request != self._fill_request or level not in self.levels or not self.is_attached:
+            return
+        self._filling = None
+        self._show_rows(self.levels.index(level), rows)
+        then, self._when_filled = self._when_filled, None
+        if then is not None:
+            then()
+
+    def when_filled(self, do: Callable[[], None]) -> None:
+        """Do something now, or as soon as the rows that are being made are there."""
+        if self._filling is None:
+            do()
+        else:
+            self._when_filled = do
+
+    def _shows_old_rows(self, index: int) -> bool:
+        """Whether a table still shows what was selected before."""
+        return self._filling in self.levels[: index + 1]
 
     def _show_rows(self, index: int, rows: pl.DataFrame) -> None:
         level = self.levels[index]
@@ -110,7 +171,7 @@ class LinkedTablesScreen(ViewScreen):
             return
         index = self._index_of(event.pane)
         name = self.levels[index].name
-        if event.row is None or event.row == self._selected.get(name):
+        if self._shows_old_rows(index) or event.row is None or event.row == self._selected.get(name):
             return
         if event.row != event.pane.current_row:
             # The table shows other rows by now, which may be of another kind.
@@ -127,6 +188,8 @@ class LinkedTablesScreen(ViewScreen):
         if not self._is_level(event.pane):
             return
         index = self._index_of(event.pane)
+        if self._shows_old_rows(index):
+            return
         if index + 1 == len(self.levels):
             event.pane.post_message(TablePane.DetailRequested(event.pane, event.row))
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import on, work
 
@@ -18,17 +18,12 @@ from tui.widgets.part_bar import PartBar
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    import polars as pl
     from textual.widget import Widget
 
     from tui.model.history import Place
     from tui.model.profile import Profile
     from tui.widgets.details import Details
     from tui.widgets.table_pane import TablePane
-
-ROWS_AT_ONCE: Final = 300_000
-"""Of more launches and calls than this, tables are made in a thread."""
-WORKING: Final = "working it out…"
 
 
 def always(_profile: Profile) -> str:
@@ -72,7 +67,6 @@ class PartsScreen(LaunchScreen):
         self._filled: set[str] = set()
         """The parts that show the present profile."""
         self._levels_reached: dict[str, int] = {}
-        self._request = 0
 
     @property
     def part(self) -> Part:
@@ -111,6 +105,11 @@ class PartsScreen(LaunchScreen):
 
     def _show_part(self, place: int) -> None:
         self._levels_reached[self.part.name] = self._level
+        if self._filling is not None and place != self._part:
+            # What is being made is not waited for: it is made when the part is shown again.
+            self._filled.discard(self.part.name)
+            for level in self.levels:
+                self._selected.pop(level.name, None)
         self._part = place
         self._level = self._levels_reached.get(self.part.name, 0)
         own = {level.name for level in self.levels}
@@ -166,16 +165,11 @@ class PartsScreen(LaunchScreen):
 
     # --- what takes a while ------------------------------------------------------------------------------------------
 
-    @property
-    def _is_large(self) -> bool:
-        profile = self.profile
-        return max(profile["activities"].height, profile["api_calls"].height) > ROWS_AT_ONCE
-
     def _make_head(self) -> None:
         head = self.query_one(HeadLines)
         if self.part.head is no_head:
             head.show(None)
-        elif self._is_large:
+        elif self.is_large:
             head.show(None)
             self._draw_in_thread(self.part, self.profile)
         else:
@@ -190,27 +184,6 @@ class PartsScreen(LaunchScreen):
         if self.is_attached and part is self.part and profile is self.profile:
             self.query_one(HeadLines).show(draw)
 
-    def _fill(self, index: int) -> None:
-        if not self._is_large:
-            super()._fill(index)
-            return
-        level = self.levels[index]
-        self._request += 1
-        self.pane(index).show(level.rows(_nothing_of(self.profile), {}), empty=WORKING)
-        self._fill_in_thread(self._request, level, self.profile, dict(self._selected))
-
-    @work(thread=True, exclusive=True, group="fill")
-    def _fill_in_thread(
-        self, request: int, level: Level, profile: Profile, above: dict[str, dict[str, object]]
-    ) -> None:
-        rows = level.rows(profile, above)
-        self.app.call_from_thread(self._take_rows, request, level, rows)
-
-    def _take_rows(self, request: int, level: Level, rows: pl.DataFrame) -> None:
-        # A later row has been selected in the meantime, or another part is shown.
-        if self.is_attached and request == self._request and level in self.levels:
-            self._show_rows(self.levels.index(level), rows)
-
     # --- place -------------------------------------------------------------------------------------------------------
 
     def restore(self, place: Place) -> None:
@@ -219,10 +192,3 @@ class PartsScreen(LaunchScreen):
             if place.level in {level.name for level in part.levels} and number != self._part:
                 self._show_part(number)
         super().restore(place)
-
-
-def _nothing_of(profile: Profile) -> Profile:
-    """A profile of the same frames without any rows."""
-    from dataclasses import replace
-
-    return replace(profile, frames={name: frame.clear() for name, frame in profile.frames.items()}, steps=None)
