@@ -15,8 +15,8 @@ import polars
 import tui
 from bench.measure import Result, measure
 
-BENCHMARKS = ("nvprof_trace", "nsys_database", "kineto_trace", "analysis", "timeline")
-"""Modules of this package; each has TITLE, NOTE and cases(rows), and may say that it GROWS."""
+BENCHMARKS = ("nvprof_trace", "nsys_database", "kineto_trace", "analysis", "timeline", "keys", "startup")
+"""Modules of this package; each has TITLE, NOTE and cases(rows), and may say that it GROWS, or has run(rows, runs)."""
 
 
 def main() -> None:
@@ -33,6 +33,10 @@ def main() -> None:
     print(_machine())
     for name in chosen.names or BENCHMARKS:
         benchmark = importlib.import_module(f"bench.{name}")
+        if hasattr(benchmark, "run"):
+            print(f"\n{benchmark.TITLE}: {chosen.rows:,} rows\n({benchmark.NOTE})\n", flush=True)
+            benchmark.run(chosen.rows, chosen.runs)
+            continue
         grows = getattr(benchmark, "GROWS", False)
         print(f"\n{benchmark.TITLE}: {chosen.rows:,} rows, median of {chosen.runs} runs, each a fresh process")
         print(f"({benchmark.NOTE})\n")

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import sys
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from rich.segment import Segment
 from textual.app import App
-from textual.binding import BindingType
 from textual.geometry import Size
 from textual.screen import Screen
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+    from textual.binding import BindingType
 
 
 class Lines(ScrollView, can_focus=True):
@@ -26,11 +29,13 @@ class Lines(ScrollView, can_focus=True):
         self.virtual_size = Size(100, lines)
 
     def render_line(self, y: int) -> Strip:
+        """A word and the number of the line."""
         line = y + self.scroll_offset.y
         text = f"{self.word} {line:>12,} ".ljust(self.size.width, ".")
         return Strip([Segment(text, self.rich_style)]) if line != self.cursor else Strip([Segment(text)])
 
     def action_move(self, step: int) -> None:
+        """Move the cursor."""
         before, self.cursor = self.cursor, max(0, self.cursor + step)
         top = self.scroll_offset.y
         if not top <= self.cursor < top + self.size.height:
@@ -39,6 +44,7 @@ class Lines(ScrollView, can_focus=True):
             self.refresh_line(line)
 
     def action_page(self, step: int) -> None:
+        """Move the cursor by a page."""
         self.cursor += step * self.size.height
         self.scroll_to(y=self.cursor, animate=False)
         self.refresh()
@@ -51,7 +57,8 @@ class Page(Screen[None]):
         super().__init__()
         self._lines = Lines(word, lines)
 
-    def compose(self):  # type: ignore[no-untyped-def]
+    def compose(self) -> ComposeResult:
+        """The lines."""
         yield self._lines
 
 
@@ -71,11 +78,13 @@ class BareApp(App[None]):
         self._count = lines
 
     def on_mount(self) -> None:
+        """Show the first screen."""
         self.install_screen(Page("line", self._count), "one")
         self.install_screen(Page("row", self._count), "two")
         self.push_screen("one")
 
     def action_anew(self) -> None:
+        """Draw other lines."""
         self.screen.refresh(layout=True)
         for lines in self.screen.query(Lines):
             lines.word = lines.word[1:] + lines.word[0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 import tempfile
@@ -17,9 +16,9 @@ from bench.terminal import COLUMNS, LINES, Answer, Terminal
 
 TITLE = "Keys"
 NOTE = (
-    f"proftui in a pseudo-terminal of {COLUMNS}x{LINES}; milliseconds from writing the key to the last byte of the first "
-    "picture that shows its effect; work: what the thread that draws had of the processor until then, the same however busy "
-    "the machine is; at rest: nothing comes any more and all threads sleep; frozen: longest wait for a picture while "
+    f"proftui in a pseudo-terminal of {COLUMNS}x{LINES}; milliseconds from writing the key to the last byte of the "
+    "first picture that shows its effect; work: what the thread that draws had of the processor until then, however "
+    "busy the machine is; rest: nothing comes any more and all threads sleep; frozen: longest wait for a picture while "
     "something is worked out; floor: the same kind of key in a bare Textual application, in turns with the others"
 )
 
@@ -77,7 +76,7 @@ class Run:
         self.rows: dict[str, Row] = {}
         self._presses = presses
         self._state = tempfile.TemporaryDirectory()
-        homes = {name: self._state.name for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")}
+        homes = dict.fromkeys(("XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"), self._state.name)
         path = str(hard_database(rows))
         self.bare = Terminal([sys.executable, str(Path(__file__).with_name("bare_app.py")), str(rows)])
         self.bare.press(b"")
@@ -198,11 +197,12 @@ def tables(run: Run) -> None:
         run.key("launches: sort", b"s", goal=SORT, shows=SORTED, floor=b"s", probe=True)
         run.app.press(RIGHT)
         run.key("launches: sort by a second", b";", goal=SORT, shows=SORTED, floor=b"s", probe=True)
+    run.app.press(b"g")
     run.moves("launches, sorted: page down", PAGE)
     for _ in range(2):
         run.key("launches: hide small (x)", b"x", goal=FILTER, floor=b"s", probe=True)
     run.to("Kernels by Iteration")
-    run.app.press(b"G")
+    run.app.press(b"G", probe=True)
     run.moves("launches of the largest iteration: row down", DOWN, UP)
 
 
@@ -255,7 +255,3 @@ def _at(seconds: Sequence[float], percentile: int) -> float | None:
 
 def _ms(seconds: float | None) -> str:
     return "-" if seconds is None else f"{1000 * seconds:.1f}"
-
-
-if __name__ == "__main__":
-    run(int(sys.argv[1]) if len(sys.argv) > 1 else 20_000, int(os.environ.get("RUNS", "1")))

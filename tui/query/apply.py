@@ -189,7 +189,15 @@ def _sort_keys(values: pl.Series) -> list[pl.Series]:
         rank_by_code[codes[order.to_numpy()]] = np.arange(len(order), dtype=np.uint32)
         return [pl.Series("rank", rank_by_code).gather(values.to_physical().cast(pl.UInt32))]
     if isinstance(values.dtype, pl.String):
-        return _text_keys(values)
+        # Many rows mostly have few texts: those are sorted, and the rows by their places among them.
+        texts = values.unique().rename("text")
+        if 2 * len(texts) > len(values):
+            return _text_keys(values)
+        texts = texts.drop_nulls()
+        order = pl.DataFrame(_text_keys(texts)).select(pl.arg_sort_by("lower", "name")).to_series()
+        places = pl.DataFrame({"text": texts.gather(order)}).with_row_index("place")
+        rows = pl.DataFrame({"text": values}).join(places, on="text", how="left", maintain_order="left")
+        return [rows["place"]]
     return [values.fill_nan(None) if values.dtype.is_float() else values]
 
 

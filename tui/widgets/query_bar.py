@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 from tui.keys import Scope, bindings_for
 
-QUIET: Final = 0.12
+QUIET: Final = 0.04
 """Seconds without a key before what is typed takes effect."""
 HISTORY_KEPT: Final = 100
 
