@@ -25,9 +25,10 @@ settings.load_profile("proftui")
 
 @pytest.fixture(autouse=True)
 def state_directory(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the program remembers things in a test: never in the user's own place."""
+    """Where the program remembers things in a test: never in the user's own place, nor is what it keeps."""
     folder = tmp_path_factory.mktemp("state")
     monkeypatch.setenv("XDG_STATE_HOME", str(folder))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
     return folder / "proftui"
 
 

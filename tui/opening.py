@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
+    from tui.cache.cache import Cache
     from tui.loaders.base import Report
     from tui.model.aggregation import Aggregation
     from tui.model.profile import Profile
@@ -26,10 +27,17 @@ class Opened:
     """For each view ``ok``, or why the profile cannot feed it."""
     shown: Profile | None = None
     """What to show of it: the session and the iterations asked for."""
+    cache: Cache | None = None
+    """What is to be kept of it, once nobody waits any more (`Cache.write_behind`)."""
 
 
 def open_profiles(
-    options: OpenOptions, report: Report, *, session: int | None, aggregation: Aggregation | None = None
+    options: OpenOptions,
+    report: Report,
+    *,
+    session: int | None,
+    aggregation: Aggregation | None = None,
+    renew: bool = False,
 ) -> Opened:
     """Read every file; one that cannot be read does not keep the others away.
 
@@ -38,15 +46,18 @@ def open_profiles(
         report: Told of progress; returns False to stop, and what was read until then is kept.
         session: The only session to show, which must be there; None for all.
         aggregation: The iterations to show, which must be there; None for all.
+        renew: Read the files, whatever is kept of them.
     """
     # Imported here, so that the shell of the app is on the screen before Polars is.
     from tui.analysis.inputs.capabilities import views
     from tui.analysis.iterations.aggregation import aggregated
     from tui.analysis.iterations.tables import with_iterations
     from tui.analysis.ops.recorded import recorded_ops
+    from tui.cache.cache import Cache
     from tui.loaders import registry
 
-    profile, errors = registry.load(options.paths, format_in=options.format_in, report=report)
+    cache = Cache(renew=renew) if options.cache else None
+    profile, errors = registry.load(options.paths, format_in=options.format_in, report=report, kept=cache)
     if profile is None:
         return Opened(None, tuple(errors))
     profile = replace(profile, gpu=options.gpu)
@@ -61,7 +72,7 @@ def open_profiles(
     if shown["ops"].height:
         # Takes seconds of a large input: done here, where the screen does not wait for it, the views find it done.
         recorded_ops(shown)
-    return Opened(profile, tuple(errors), views(profile), shown)
+    return Opened(profile, tuple(errors), views(profile), shown, cache)
 
 
 def _check(profile: Profile) -> None:

@@ -38,5 +38,8 @@ class OpenOptions:
     resume: bool = False
     """Go back at once to where the user left off in these files."""
 
+    cache: bool = True
+    """Use what was kept of the files, and keep what is read of them."""
+
     mouse: bool = True
     """Take the mouse from the terminal."""

@@ -21,12 +21,17 @@ if TYPE_CHECKING:
     from textual.events import Resize
     from textual.geometry import Size
 
+    from tui.cache.cache import Cache
     from tui.loaders.base import LoadProgress
     from tui.options import OpenOptions
 
 MIN_WIDTH: Final = 60
 MIN_HEIGHT: Final = 15
 """Below this size nothing but a request for more room is drawn."""
+
+
+KEEP_AFTER: Final = 1.0
+"""Seconds after which what was read is kept: the first screen comes first."""
 
 
 class LoadingApp(NotingApp):
@@ -38,6 +43,7 @@ class LoadingApp(NotingApp):
         """How far a reload has come, in words; empty where there is none."""
         self.load_errors: tuple[ProftuiError, ...] = ()
         """What could not be opened, of several files."""
+        self._cache: Cache | None = None
 
     def on_mount(self) -> None:
         """Show the shell, then start to read."""
@@ -59,6 +65,7 @@ class LoadingApp(NotingApp):
             report,
             session=self.session if first_time else None,
             aggregation=self.aggregation if first_time else None,
+            renew=not first_time,
         )
         if opened.profile is not None:
             # A long list of objects that stay would be looked through at every collection: keys would lag.
@@ -100,6 +107,7 @@ class LoadingApp(NotingApp):
             self.say(f"{_lines(errors)}\nwhat was read before stays", severity="error")
             return
         self.load_errors = errors
+        self._keep_read(opened.cache)
         first_time = self.whole_profile is None
         self.whole_profile = profile
         self.availability = opened.availability
@@ -128,6 +136,19 @@ class LoadingApp(NotingApp):
         if news:
             severity = "error" if errors else "warning" if profile.partial else "information"
             self.say("\n".join(news), severity=severity)
+
+    def _keep_read(self, cache: Cache | None) -> None:
+        """Keep what was read for the next time, once the screen shows it."""
+        if self._cache is not None:
+            self._cache.stop()
+        self._cache = cache
+        if cache is not None:
+            self.set_timer(KEEP_AFTER, cache.write_behind)
+
+    def on_unmount(self) -> None:
+        """Leave nothing half written."""
+        if self._cache is not None:
+            self._cache.stop()
 
     def action_undo_smallest(self) -> None:
         """Undo the smallest thing; never quits."""

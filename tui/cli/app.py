@@ -56,6 +56,7 @@ def open_app(options: argparse.Namespace) -> int:
             color=known.color,
             ascii_only=options.ascii or not known.utf8,
             resume=options.resume,
+            cache=not options.no_cache,
             mouse=not options.no_mouse,
         )
     )

@@ -50,6 +50,7 @@ COMMANDS: Final = {
     "diff": "compare two profiles: what changed most, what is new or gone; 1 where slower than --fail-on-regression",
     "check": "look for what costs time, with the exit status for CI: 1 where it is as grave as --fail-on",
     "inspect": "tell what a file holds, which views it feeds, and why it cannot feed the others",
+    "cache": "list what is kept of large files so that they open at once, or clear it",
     "formats": "list what can be opened, how it is recognised and how to record it",
 }
 
@@ -67,6 +68,7 @@ def _common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--iterations", metavar="A:B", help="only these iterations: 3:7, 3:, :7 or 5")
     parser.add_argument("--key", metavar="NAME", help="an iteration ends where this kernel, op, range or API call ends")
     parser.add_argument("--format-in", metavar="NAME", help="read it as this format, without recognising it")
+    parser.add_argument("--no-cache", action="store_true", help="use and keep nothing that was read before")
     parser.add_argument("--gpu", metavar="NAME", help="the GPU's model, where the input does not say it")
     parser.add_argument("--color", choices=COLORS, default="auto", help="default: what the terminal can show")
 
@@ -103,6 +105,10 @@ def command_parser(command: str) -> argparse.ArgumentParser:
     """The arguments of one of `COMMANDS`."""
     parser = _Parser(prog=f"proftui {command}", description=f"{COMMANDS[command][0].upper()}{COMMANDS[command][1:]}.")
     if command == "formats":
+        return parser
+    if command == "cache":
+        parser.add_argument("action", choices=("list", "clear"))
+        parser.add_argument("--format", choices=("text", "json"), default="text")
         return parser
     if command == "diff":
         _diff(parser)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from tui.loaders.base import Kept
     from tui.model.profile import Profile
     from tui.output.report import Style
     from tui.output.report_notes import Saved
@@ -235,7 +236,7 @@ def inspect(options: argparse.Namespace) -> int:
     errors = []
     for file in options.files:
         try:
-            profile = _chosen(load_one(file, format_in=options.format_in), options)
+            profile = _chosen(load_one(file, format_in=options.format_in, kept=_kept(options)), options)
         except ProftuiError as error:
             errors.append(error)
             found: dict[str, object] = {"source": file, "error": str(error)}
@@ -259,13 +260,20 @@ def load_files(options: argparse.Namespace) -> tuple[Profile, list[ProftuiError]
 
     check_input(options.files)
     aggregation(options.iterations, options.key)
-    profile, errors = load(options.files, format_in=options.format_in)
+    profile, errors = load(options.files, format_in=options.format_in, kept=_kept(options))
     if profile is None:
         for fault in errors[:-1]:
             complain(fault)
         raise errors[-1]
     profile = replace(profile, gpu=options.gpu)
     return _chosen(profile, options), errors
+
+
+def _kept(options: argparse.Namespace) -> Kept | None:
+    """What is kept of the files; nothing is added to it: the shell would have to wait."""
+    from tui.cache.cache import Cache
+
+    return None if options.no_cache else Cache()
 
 
 def _chosen(profile: Profile, options: argparse.Namespace) -> Profile:

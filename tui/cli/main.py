@@ -80,4 +80,8 @@ def _run(arguments: list[str]) -> int:
 
         say(formats_text(formats(), width=width()))
         return 0
+    if command == "cache":
+        from tui.cli.caching import cache
+
+        return cache(options)
     return _HEADLESS[command](options)

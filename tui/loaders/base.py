@@ -54,6 +54,19 @@ def keep_going(_progress: LoadProgress) -> bool:
     return True
 
 
+class Kept(Protocol):
+    """What was read of files before."""
+
+    def profile(self, path: str, format_in: str | None, load: Callable[[], Profile]) -> Profile:
+        """The profile of a file, as it was kept or as ``load`` reads it.
+
+        Args:
+            path: The file.
+            format_in: The name of the format to read it as, where that is not to be recognised.
+            load: Reads it; what it raises is raised.
+        """
+
+
 class Loader(Protocol):
     """Reads one kind of container (a text, a database, a JSON document) into a profile."""
 

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from tui.loaders.base import Format, Loader, Report, keep_going
+from tui.loaders.base import Format, Kept, Loader, Report, keep_going
 from tui.loaders.caffe import CAFFE
 from tui.loaders.dlprof import DLPROF_CSV, DLPROF_DATABASE
 from tui.loaders.file_kinds import file_kind
@@ -21,7 +21,7 @@ from tui.loaders.nvprof_db import NVPROF_DATABASE
 from tui.loaders.paleo import PALEO
 from tui.loaders.rocpd import ROCPD, ROCPROF_DATABASE
 from tui.loaders.rocprof import ROCPROF_CSV, ROCPROFV3_CSV
-from tui.loaders.source import Source
+from tui.loaders.source import STANDARD_INPUT, Source
 from tui.loaders.sqlite.loader import DatabaseLoader
 from tui.loaders.text.text_log import TextLogLoader
 from tui.loaders.tf_timeline import TfTimelineLoader
@@ -53,7 +53,7 @@ def formats() -> tuple[Format, ...]:
 
 
 def load(
-    paths: Sequence[str], *, format_in: str | None = None, report: Report = keep_going
+    paths: Sequence[str], *, format_in: str | None = None, report: Report = keep_going, kept: Kept | None = None
 ) -> tuple[Profile | None, list[ProftuiError]]:
     """Read inputs into one profile, sessions in the order of the paths; one that cannot be read stops no other.
 
@@ -61,6 +61,7 @@ def load(
         paths: Files; ``-`` is standard input.
         format_in: As for `load_one`.
         report: As for `load_one`.
+        kept: As for `load_one`.
 
     Returns:
         What was read, or None where nothing could be; and for each input that could not be read, why.
@@ -69,7 +70,7 @@ def load(
     errors: list[ProftuiError] = []
     for path in paths:
         try:
-            profiles.append(load_one(path, format_in=format_in, report=report))
+            profiles.append(load_one(path, format_in=format_in, report=report, kept=kept))
         except ProftuiError as error:
             errors.append(error)
     return joined(profiles) if profiles else None, errors
@@ -81,6 +82,7 @@ def load_one(
     format_in: str | None = None,
     report: Report = keep_going,
     stream: BinaryIO | None = None,
+    kept: Kept | None = None,
 ) -> Profile:
     """Read one input.
 
@@ -89,6 +91,7 @@ def load_one(
         format_in: The name of a format (`formats`) to read it as, instead of looking at the content.
         report: Told of progress; its False stops the reading, and what has been read is kept.
         stream: What to read instead of the file.
+        kept: What was read of files before, which is used and added to; None: nothing is.
 
     Raises:
         ProftuiError: The input cannot be opened or holds nothing that can be read.
@@ -97,9 +100,15 @@ def load_one(
     if path and stream is None and Path(path).is_dir():
         if named in (None, NSYS_FOLDER) and is_parquetdir(Path(path)):
             return NSYS_FOLDER.load_folder(Path(path), report)
-        return load_folder(path, partial(load_one, format_in=format_in, report=report), _is_profile)
-    source = Source.open(path, stream=stream, report=report)
-    return (named or _surest(source)).load(source, report)
+        return load_folder(path, partial(load_one, format_in=format_in, report=report, kept=kept), _is_profile)
+
+    def read() -> Profile:
+        source = Source.open(path, stream=stream, report=report)
+        return (named or _surest(source)).load(source, report)
+
+    return (
+        read() if kept is None or stream is not None or path == STANDARD_INPUT else kept.profile(path, format_in, read)
+    )
 
 
 def _named(format_in: str) -> Loader:

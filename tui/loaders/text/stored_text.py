@@ -9,10 +9,13 @@ import tempfile
 import weakref
 from dataclasses import dataclass
 from threading import Lock
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 SPOOL_LIMIT: Final = 2 << 30
 """At most this many bytes of a compressed input or a pipe are kept in a temporary file for the Log view.
@@ -25,7 +28,7 @@ LINE_LIMIT: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Stretch:
+class Stretch:
     """Some whole lines that lie in one piece in the file."""
 
     first_line: int
@@ -65,7 +68,8 @@ class StoredText:
             fd: The input, a file of plain UTF-8, which is now this object's to close; None to keep a copy.
             spool_limit: At most this many bytes are copied.
         """
-        self._name = name
+        self.name = name
+        """What messages call the input."""
         self._is_copy = fd is None
         self._spool_left = 0
         if fd is None:
@@ -75,13 +79,47 @@ class StoredText:
         self._fd = fd
         weakref.finalize(self, os.close, fd)
         self._lock = Lock()
-        self._stretches: list[_Stretch] = []
+        self._stretches: list[Stretch] = []
         self._line_count = 0
         self._end = 0
         self._stamp = None if self._is_copy else self._file_stamp()
         self._cached: tuple[int, bytes, npt.NDArray[np.int64]] | None = None
         self.not_kept = ""
         """Why the text has no copy of some lines, or empty."""
+
+    @classmethod
+    def again(cls, name: str, fd: int, stretches: Sequence[Stretch], *, is_copy: bool) -> StoredText:
+        """A text that was read before, from what was remembered of it.
+
+        Args:
+            name: What messages call the input.
+            fd: The input, unchanged, or the copy that was made of it; it is now this object's to close.
+            stretches: Those that it had.
+            is_copy: Which of both ``fd`` is.
+        """
+        text = cls(name, fd)
+        if is_copy:
+            text._is_copy, text._stamp = True, None
+        text._stretches = list(stretches)
+        text._line_count = sum(stretch.line_count for stretch in stretches)
+        return text
+
+    @property
+    def stretches(self) -> Sequence[Stretch]:
+        """Where the lines lie, in the input or in the copy (`copied`)."""
+        return tuple(self._stretches)
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether the lines lie in a copy."""
+        return self._is_copy
+
+    def copied(self) -> Iterator[bytes]:
+        """The copy, in pieces."""
+        offset = 0
+        while data := os.pread(self._fd, 1 << 20, offset):
+            yield data
+            offset += len(data)
 
     @property
     def line_count(self) -> int:
@@ -95,7 +133,7 @@ class StoredText:
             if not kept:
                 self._line_count += line_count
                 return
-        stretch = _Stretch(self._line_count + 1, line_count, offset, len(data), _edges(data))
+        stretch = Stretch(self._line_count + 1, line_count, offset, len(data), _edges(data))
         with self._lock:
             self._stretches.append(stretch)
             self._line_count += line_count
@@ -150,7 +188,7 @@ class StoredText:
         return stat.st_size, stat.st_mtime_ns
 
     def _instead(self, number: int, until: int, reason: str) -> list[str]:
-        return [f"({self._name} {reason})", *([""] * (until - number))]
+        return [f"({self.name} {reason})", *([""] * (until - number))]
 
     def _copy(self, data: bytes) -> bool:
         if self.not_kept:

@@ -1,0 +1,136 @@
+"""What the program asks: the profile of a file, read or as it was kept, and to keep what was read."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.cache.entry import can_keep, read, write
+from tui.cache.files import StoppedError
+from tui.cache.identity import identity_of, name_of
+from tui.cache.place import opened_folder
+from tui.cache.room import limit, make_room
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tui.cache.identity import Identity
+    from tui.model.profile import Profile
+
+LEAST_BYTES: Final = 8 << 20
+"""Smaller files are read quickly enough."""
+
+LEAST_SECONDS: Final = 0.5
+"""So are those that take no longer."""
+
+_SETTLED_NS: Final = 2 * 10**9
+"""A file that changed so shortly before it was read may change again without showing it: clocks of disks are coarse."""
+
+_FROM_ELSEWHERE: Final = ("nsys-report",)
+"""Formats whose content is read from another file than the one that is opened."""
+
+_NICE: Final = 10
+_PATIENCE_SECONDS: Final = 1.0
+"""So long the end of the program waits for a file that is being written."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A file that was read and is worth keeping."""
+
+    name: str
+    path: str
+    identity: Identity
+    profile: Profile
+
+
+class Cache:
+    """The cache as one opening of files uses it.
+
+    Args:
+        renew: Believe nothing that is kept, and replace it.
+        least_bytes: Smaller files are not kept.
+        least_seconds: Nor are those that are read sooner.
+    """
+
+    def __init__(
+        self, *, renew: bool = False, least_bytes: int = LEAST_BYTES, least_seconds: float = LEAST_SECONDS
+    ) -> None:
+        self._renew = renew
+        self._least_bytes = least_bytes
+        self._least_seconds = least_seconds
+        self._read: list[_Read] = []
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self.used: list[str] = []
+        """The paths, as given, of which what was kept is used."""
+
+    def profile(self, path: str, format_in: str | None, load: Callable[[], Profile]) -> Profile:
+        """The profile of a file: what was kept of it, where that is believed; else as it is loaded.
+
+        Args:
+            path: The file.
+            format_in: The format that it is read as, where that is not to be recognised.
+            load: Reads it; what it raises is raised.
+        """
+        before = identity_of(path)
+        if before is None or before.size < self._least_bytes:
+            return load()
+        name = name_of(path, format_in)
+        if not self._renew and (kept := read(name, path, before)) is not None:
+            self.used.append(path)
+            return kept
+        began, began_ns = time.monotonic(), time.time_ns()
+        profile = load()
+        is_slow = time.monotonic() - began >= self._least_seconds
+        is_settled = began_ns - max(before.modified_ns, before.changed_ns) > _SETTLED_NS
+        if is_slow and is_settled and _is_whole(profile) and identity_of(path) == before:
+            self._read.append(_Read(name, path, before, profile))
+        return profile
+
+    def write(self) -> None:
+        """Keep what was read; nothing comes of what cannot be kept."""
+        while self._read and not self._stop.is_set():
+            one = self._read.pop(0)
+            with suppress(OSError, StoppedError, pl.exceptions.PolarsError):
+                with opened_folder(make=True):
+                    most = limit()
+                size = sum(int(data.estimated_size()) for data in one.profile.frames.values())
+                if size <= most:
+                    # Before, too: else the disk would have to hold both.
+                    make_room(most=most - size)
+                    write(one.name, one.path, one.identity, one.profile, self._stop.is_set)
+                    make_room(most=most, keep=one.name)
+
+    def write_behind(self) -> None:
+        """The same in a thread that stands back for others."""
+        if self._read:
+            self._thread = threading.Thread(target=self._write_quietly, name="cache", daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        """Write no more; what is half written goes."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(_PATIENCE_SECONDS)
+
+    def _write_quietly(self) -> None:
+        if sys.platform == "linux":
+            with suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
+        self.write()
+
+
+def _is_whole(profile: Profile) -> bool:
+    """Whether reading the file again would give the same."""
+    formats = set(profile["sessions"]["format"].to_list())
+    return (
+        can_keep(profile) and not formats & set(_FROM_ELSEWHERE) and "error" not in set(profile["issues"]["severity"])
+    )

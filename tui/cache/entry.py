@@ -1,0 +1,191 @@
+"""An entry: what was read of one file, in a folder of its own, and the proof of it."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import polars as pl
+import xxhash
+
+from tui.cache.files import DamagedError, File, Frame, StoppedError, checked, content, seal
+from tui.cache.identity import Identity, identity_of_open, program
+from tui.cache.place import PART, new_file, opened_entry, opened_file, opened_folder, remove
+from tui.cache.reading import Reader
+from tui.cache.writing import Writer
+from tui.loaders.text.stored_text import StoredText, Stretch
+from tui.model.profile import Profile
+from tui.model.schema import FRAMES, empty
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LAYOUT: Final = 1
+"""Another for entries that are laid out otherwise."""
+
+MANIFEST: Final = "entry.json"
+_MOST_BYTES: Final = 64 << 20
+"""A larger manifest was not written by this program."""
+
+
+class Text(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where the lines of a text lie."""
+
+    name: str
+    stretches: tuple[Stretch, ...]
+    copy: File | None
+    """The copy that was made of the text; None where they lie in the input itself."""
+
+
+class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What an entry holds, and of what."""
+
+    layout: int
+    program: str
+    identity: Identity
+    source: str
+    frames: dict[str, Frame]
+    names: File | None
+    text: Text | None
+    bytes: int
+    """Of all its files but this."""
+
+
+def write(name: str, path: str, identity: Identity, profile: Profile, stopped: Callable[[], bool]) -> int:
+    """Write an entry: all of it or nothing.
+
+    Args:
+        name: What it is called; another of that name is replaced.
+        path: The file, as it was given.
+        identity: The file as it was before it was read.
+        profile: What was read.
+        stopped: Whether to stop.
+
+    Returns:
+        Its bytes.
+
+    Raises:
+        OSError: It cannot be written.
+        StoppedError: It was stopped.
+        polars.exceptions.PolarsError: It cannot be written.
+    """
+    with opened_folder(make=True) as folder:
+        making = f"{name}.{os.getpid()}.{os.urandom(4).hex()}{PART}"
+        os.mkdir(making, 0o700, dir_fd=folder)
+        try:
+            with opened_entry(folder, making) as entry:
+                size = _write(entry, path, identity, profile, stopped)
+            remove(folder, name)
+            os.rename(making, name, src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            remove(folder, making)
+            raise
+        return size
+
+
+def _write(entry: int, path: str, identity: Identity, profile: Profile, stopped: Callable[[], bool]) -> int:
+    writer = Writer(entry, stopped)
+    frames = {name: writer.frame(name, data) for name, data in profile.frames.items() if data.height}
+    names = writer.names()
+    text = next((_kept_text(entry, text, stopped) for text in profile.texts.values()), None)
+    files = [file for frame in frames.values() for file in (frame.read, *(piece.file for piece in frame.mapped))]
+    files += [names, text.copy if text else None]
+    size = sum(file.size for file in files if file is not None)
+    manifest = Manifest(LAYOUT, program(), identity, path, frames, names, text, size)
+    body = msgspec.json.encode(manifest)
+    with os.fdopen(new_file(entry, MANIFEST), "wb") as file:
+        file.write(xxhash.xxh3_128(body).hexdigest().encode() + b"\n" + body)
+    return size + len(body)
+
+
+def _kept_text(entry: int, text: object, stopped: Callable[[], bool]) -> Text:
+    assert isinstance(text, StoredText), "can_keep has seen to it"
+    copy = None
+    if text.is_copy:
+        with os.fdopen(new_file(entry, "text"), "wb") as file:
+            for piece in text.copied():
+                if stopped():
+                    raise StoppedError
+                file.write(piece)
+        copy = seal(entry, "text", stopped)
+    return Text(text.name, tuple(text.stretches), copy)
+
+
+def can_keep(profile: Profile) -> bool:
+    """Whether an entry can hold all of what was read."""
+    texts = list(profile.texts.values())
+    return (
+        len(profile.sources) == 1
+        and not profile.partial
+        and len(texts) <= 1
+        and all(isinstance(text, StoredText) and not text.not_kept for text in texts)
+    )
+
+
+def read(name: str, path: str, identity: Identity) -> Profile | None:
+    """What was read of a file; None where there is no entry of it, or one that cannot be believed.
+
+    Args:
+        name: What the entry is called.
+        path: The file, as it is given.
+        identity: The file as it is now.
+    """
+    try:
+        with opened_folder() as folder, opened_entry(folder, name) as entry:
+            manifest = manifest_of(entry)
+            if manifest.layout != LAYOUT or manifest.program != program() or manifest.source != path:
+                return None
+            if manifest.identity != identity:
+                return None
+            profile = _profile(entry, manifest)
+            with suppress(OSError):
+                # The last use, which decides what goes first.
+                os.utime(MANIFEST, dir_fd=entry, follow_symlinks=False)
+            return profile
+    except (OSError, DamagedError, ValueError, msgspec.MsgspecError, pl.exceptions.PolarsError):
+        return None
+    except pl.exceptions.PanicException:
+        return None
+
+
+def manifest_of(entry: int) -> Manifest:
+    """What an entry says that it holds.
+
+    Raises:
+        DamagedError: It is not what was written.
+        OSError: It cannot be read, or somebody else could have written it.
+        msgspec.MsgspecError: It is none.
+    """
+    with opened_file(entry, MANIFEST) as descriptor:
+        if os.fstat(descriptor).st_size > _MOST_BYTES:
+            raise DamagedError("the manifest is too large")
+        digest, _, body = content(descriptor).partition(b"\n")
+    if digest != xxhash.xxh3_128(body).hexdigest().encode():
+        raise DamagedError("the manifest is not what was written")
+    return msgspec.json.decode(body, type=Manifest)
+
+
+def _profile(entry: int, manifest: Manifest) -> Profile:
+    if not set(manifest.frames) <= set(FRAMES):
+        raise DamagedError("a frame that the model lacks")
+    reader = Reader(entry, manifest.names)
+    frames = {
+        name: reader.frame(manifest.frames[name], schema) if name in manifest.frames else empty(name)
+        for name, schema in FRAMES.items()
+    }
+    texts = {} if manifest.text is None else {manifest.source: _text(entry, manifest, manifest.text)}
+    return Profile(frames, (manifest.source,), texts)
+
+
+def _text(entry: int, manifest: Manifest, kept: Text) -> StoredText:
+    if kept.copy is not None:
+        with checked(entry, kept.copy) as descriptor:
+            return StoredText.again(kept.name, os.dup(descriptor), kept.stretches, is_copy=True)
+    real = os.fsdecode(bytes.fromhex(manifest.identity.path))
+    descriptor = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if identity_of_open(real, descriptor) != manifest.identity:
+        os.close(descriptor)
+        raise DamagedError("the file has changed just now")
+    return StoredText.again(kept.name, descriptor, kept.stretches, is_copy=False)

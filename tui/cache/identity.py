@@ -1,0 +1,102 @@
+"""What tells a file, and the program that reads it, from any other."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import polars as pl
+
+import tui
+
+EDGE: Final = 1 << 16
+"""Bytes at the beginning and at the end that are looked at."""
+
+_READERS: Final = ("cache", "data", "loaders", "model")
+"""Packages whose change can change what is read."""
+
+_BESIDE: Final = ("-wal", "-journal")
+"""Files that hold a part of a database that lies beside them."""
+
+
+class Identity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A file as it was at a moment; any change of it changes this."""
+
+    path: str
+    device: int
+    inode: int
+    size: int
+    modified_ns: int
+    changed_ns: int
+    """When its content, name or permissions changed, which no program can set."""
+    edges: str
+    """A digest of its first and last 64 KiB."""
+
+
+def identity_of(path: str) -> Identity | None:
+    """What a path leads to now; None of what is no plain file, cannot be read or has a part of it elsewhere."""
+    real = os.path.realpath(path)
+    if any(os.path.exists(real + ending) for ending in _BESIDE):  # noqa: PTH110 (a name that is no text stays as it is)
+        return None
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError):
+        return None
+    try:
+        return identity_of_open(real, descriptor)
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+
+
+def identity_of_open(real: str, descriptor: int) -> Identity | None:
+    """The same of a file that is open.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        return None
+    edges = hashlib.sha256(os.pread(descriptor, EDGE, 0))
+    edges.update(os.pread(descriptor, EDGE, max(0, status.st_size - EDGE)))
+    return Identity(
+        # A name that is no text, as JSON can hold it.
+        os.fsencode(real).hex(),
+        status.st_dev,
+        status.st_ino,
+        status.st_size,
+        status.st_mtime_ns,
+        status.st_ctime_ns,
+        edges.hexdigest(),
+    )
+
+
+def name_of(path: str, format_in: str | None) -> str:
+    """What the entry of a file is called: a digest of its path, of how it was given, and of the options."""
+    digest = hashlib.sha256()
+    for part in (os.fsencode(os.path.realpath(path)), os.fsencode(path), (format_in or "").encode()):
+        digest.update(f"{len(part)}:".encode() + part)
+    return digest.hexdigest()[:32]
+
+
+@cache
+def program() -> str:
+    """A digest of what reads files: another version, or a file of it that was touched, gives another."""
+    digest = hashlib.sha256(f"{tui.__version__} {pl.__version__} {sys.byteorder}".encode())
+    root = Path(tui.__file__).parent
+    for package in _READERS:
+        for folder, folders, names in os.walk(root / package):
+            folders.sort()
+            for name in sorted(names):
+                if not name.endswith(".pyc"):
+                    status = os.stat(os.path.join(folder, name))  # noqa: PTH116, PTH118
+                    digest.update(f"{folder}/{name} {status.st_size} {status.st_mtime_ns}\n".encode(errors="replace"))
+    return digest.hexdigest()
