@@ -8,6 +8,7 @@ import pytest
 from textual.command import CommandPalette
 
 from tests.screens.opening import app_of, opened, press, settled, until
+from tests.snapshots import screen_text
 from tui.screens.linked import LinkedTablesScreen
 from tui.screens.menu import MenuScreen
 from tui.screens.timeline import TimelineScreen
@@ -156,3 +157,14 @@ async def test_the_palette_finds_views_and_actions() -> None:
         await press(pilot, "enter")
         await until(pilot, lambda: view(pilot) == "timeline", "the view")
         assert isinstance(screen_of(pilot), TimelineScreen)
+
+
+async def test_the_menu_shows_its_last_line_and_every_reason_whole() -> None:
+    async with opened(LOG, size=(80, 24)) as pilot:
+        await press(pilot, "m", "G")
+        text = " ".join(screen_text(pilot.app).replace("│", " ").split())
+        assert "Compare two profiles, ranks or iterations side by side" in text
+        for name in ("ranges", "summaries", "layers", "tool-report"):
+            assert app_of(pilot).availability[name] in text
+        await press(pilot, "enter")
+        assert view(pilot) == "compare"

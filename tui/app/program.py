@@ -69,7 +69,7 @@ class ProftuiApp(ComparingApp):
             if name:
                 self.go(name)
 
-        self.push_screen(views_menu(self.availability, screen.VIEW), chosen)
+        self.push_screen(views_menu(self.availability, screen.VIEW, width=self.size.width), chosen)
 
     def action_sessions_menu(self) -> None:
         """Choose the session that the views show."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.containers import Vertical
 from textual.content import Content
@@ -15,6 +15,19 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
     from textual.binding import BindingType
+
+
+WIDEST: Final = 100
+"""Cells that a menu takes at most."""
+
+
+def menu_width(screen: int) -> int:
+    """Cells that a menu takes on a screen of so many.
+
+    >>> menu_width(80), menu_width(200)
+    (76, 100)
+    """
+    return min(WIDEST, screen * 96 // 100)
 
 
 class MenuScreen(ModalScreen[str | None]):
@@ -42,7 +55,7 @@ class MenuScreen(ModalScreen[str | None]):
             width: 96%; max-width: 100; height: auto; max-height: 100%;
             background: $surface; border: round $primary;
         }
-        #menu-title { padding: 0 1; text-style: bold; color: $accent; }
+        #menu-title { dock: top; padding: 0 1; text-style: bold; color: $accent; }
         OptionList {
             height: auto; max-height: 100%; border: none; background: $surface; padding: 0;
             text-wrap: nowrap; text-overflow: ellipsis;
