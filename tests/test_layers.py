@@ -110,6 +110,36 @@ def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
     loaded = run_python(
         "import sys\nfrom tui.cli.main import main\n"
         f"try: main({arguments!r})\nexcept SystemExit as end: assert not end.code\n"
-        "print(sorted({'textual', 'rich', 'polars', 'numpy'} & set(sys.modules)), file=sys.stdout)"
+        "print(sorted({'textual', 'rich', 'polars', 'numpy', 'msgspec', 'lark'} & set(sys.modules)))"
     )
     assert loaded.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("option", ["--help", "--version"])
+def test_what_is_asked_most_loads_no_command(option: str) -> None:
+    loaded = run_python(
+        f"import sys\nfrom tui.cli.main import main\ntry: main([{option!r}])\nexcept SystemExit: pass\n"
+        "print(sorted({'dataclasses', 'inspect', 'pathlib', 'tui.cli.app', 'tui.cli.headless'} & set(sys.modules)))"
+    )
+    assert loaded.splitlines()[-1] == "[]"
+
+
+def test_the_shell_is_drawn_before_anything_heavy_is_imported() -> None:
+    loaded = run_python(
+        "import asyncio, sys\n"
+        "import tui.cli.app\n"
+        "from tui.app import ProftuiApp\n"
+        "from tui.options import OpenOptions\n"
+        "from tui.screens.loading import LoadingScreen\n"
+        "async def draw():\n"
+        "    app = ProftuiApp(OpenOptions(paths=('run.log',)))\n"
+        "    app.load = lambda: None\n"
+        "    async with app.run_test(size=(120, 40)) as pilot:\n"
+        "        await pilot.press('j', 'question_mark', 'colon')\n"
+        "        assert isinstance(app.screen, LoadingScreen), app.screen\n"
+        "asyncio.run(draw())\n"
+        "heavy = ('polars', 'numpy', 'msgspec', 'lark', 'tree_sitter', 'tui.loaders',\n"
+        "         'tui.analysis', 'tui.query', 'tui.output', 'tui.state', 'tui.screens.base')\n"
+        "print(sorted(name for name in heavy if name in sys.modules))"
+    )
+    assert loaded == "[]\n"

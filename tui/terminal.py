@@ -5,9 +5,10 @@ Pure functions: the environment and what is a terminal are given, nothing is rea
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 COLORS: Final = ("auto", "always", "16", "never")
 """The choices of ``--color``."""
@@ -27,8 +28,7 @@ SSH_FRAMES_PER_SECOND: Final = "30"
 """Half of Textual's own rate: what a screen sends over a network is then bounded, and no eye sees the difference."""
 
 
-@dataclass(frozen=True, slots=True)
-class Terminal:
+class Terminal(NamedTuple):
     """What is known of the terminal."""
 
     obstacle: str

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 from textual import work
 from textual.worker import get_current_worker
 
+from tui.app.navigation import screen_class
 from tui.app.noting import NotingApp
 from tui.model.aggregation import Aggregation
 from tui.model.errors import ProftuiError
-from tui.opening import Opened, open_profiles
 from tui.screens.loading import LoadingScreen
 from tui.screens.too_small import TooSmallScreen
 
@@ -23,8 +23,11 @@ if TYPE_CHECKING:
 
     from tui.cache.cache import Cache
     from tui.loaders.base import LoadProgress
+    from tui.opening import Opened
     from tui.options import OpenOptions
 
+FIRST_VIEW: Final = "dashboard"
+"""What is shown once the files are read."""
 MIN_WIDTH: Final = 60
 MIN_HEIGHT: Final = 15
 """Below this size nothing but a request for more room is drawn."""
@@ -53,6 +56,10 @@ class LoadingApp(NotingApp):
     @work(thread=True, exclusive=True, group="load")
     def load(self) -> None:
         """Read the files in a thread; the outcome comes back to `_loaded`."""
+        from tui.opening import open_profiles
+
+        # Switched off for the start: see `tui.cli.app.open_app`.
+        gc.enable()
         worker = get_current_worker()
 
         def report(progress: LoadProgress) -> bool:
@@ -68,6 +75,8 @@ class LoadingApp(NotingApp):
             renew=not first_time,
         )
         if opened.profile is not None:
+            # Imported here, where the loading screen still answers.
+            screen_class(FIRST_VIEW)
             # A long list of objects that stay would be looked through at every collection: keys would lag.
             gc.collect()
             gc.freeze()
@@ -123,7 +132,7 @@ class LoadingApp(NotingApp):
             self.aggregation = Aggregation()
         self.look_at_files()
         if first_time:
-            self.go("dashboard")
+            self.go(FIRST_VIEW)
             self._ask_for_room(self.size)
             self.offer_to_resume()
         else:

@@ -17,6 +17,13 @@ if TYPE_CHECKING:
     from tui.screens.base import ViewScreen
 
 
+def screen_class(name: str) -> type[ViewScreen]:
+    """The class of a view's screen; its module is imported when it is first asked for."""
+    module, _, class_name = view(name).screen.partition(":")
+    found: type[ViewScreen] = getattr(importlib.import_module(module), class_name)
+    return found
+
+
 class NavigatingApp(TablesApp):
     """Moves between views, and knows where the user has been."""
 
@@ -31,6 +38,9 @@ class NavigatingApp(TablesApp):
     @property
     def view_screen(self) -> ViewScreen | None:
         """The screen of the view that is shown, below any dialog."""
+        if not self._screens:
+            # While the files are read, no key is to wait for the import of what it cannot find.
+            return None
         from tui.screens.base import ViewScreen
 
         return next((screen for screen in reversed(self.screen_stack) if isinstance(screen, ViewScreen)), None)
@@ -58,9 +68,7 @@ class NavigatingApp(TablesApp):
     def _show(self, name: str) -> ViewScreen:
         """Put a view's screen on top; it is made on first use and kept."""
         if name not in self._screens:
-            module, _, class_name = view(name).screen.partition(":")
-            screen_class = getattr(importlib.import_module(module), class_name)
-            self._screens[name] = screen_class()
+            self._screens[name] = screen_class(name)()
             self.install_screen(self._screens[name], name)
         screen = self._screens[name]
         if self.screen is not screen:

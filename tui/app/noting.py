@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final
 
-from textual import on, work
+from textual import work
 
-from tui.analysis.notes import note_title, written_at
 from tui.app.remembering import NO_FILE, RememberingApp
 from tui.model.history import Place
-from tui.screens.linked import LinkedTablesScreen
-from tui.state.notes import Notes, RowPlace
 from tui.text import plain
-from tui.widgets.note_dialog import NoteDialog
-from tui.widgets.table_pane import TablePane
 
 if TYPE_CHECKING:
     from tui.options import OpenOptions
     from tui.screens.base import ViewScreen
-    from tui.state.notes import Note
+    from tui.state.notes import Note, Notes, RowPlace
+    from tui.widgets.table_pane import TablePane
     from tui.widgets.table_rows import Key
     from tui.widgets.table_view import Row
 
@@ -41,9 +37,15 @@ class NotingApp(RememberingApp):
 
     def __init__(self, options: OpenOptions) -> None:
         super().__init__(options)
-        self.notes = Notes(self.files)
         self._is_warned = False
         """Whether it was said how many notes `:forget` deletes."""
+
+    @cached_property
+    def notes(self) -> Notes:
+        """The notes on what is open."""
+        from tui.state.notes import Notes
+
+        return Notes(self.files)
 
     def look_at_files(self) -> None:
         """The files were read: notes from now on are on what they hold now."""
@@ -67,6 +69,8 @@ class NotingApp(RememberingApp):
 
     def note_place(self, pane: TablePane, row: Row) -> RowPlace | None:
         """Where a row is, as a note is kept by it; None where it cannot be told from others."""
+        from tui.state.notes import RowPlace
+
         above = self._above(pane)
         screen, key = self.view_screen, pane.row_key(row)
         if above is None or screen is None or not key:
@@ -77,6 +81,8 @@ class NotingApp(RememberingApp):
     @staticmethod
     def _above(pane: TablePane) -> Trail | None:
         """The rows that decide what a table shows; None where one of them is not known yet."""
+        from tui.screens.linked import LinkedTablesScreen
+
         screen = pane.screen
         names = [level.name for level in screen.levels] if isinstance(screen, LinkedTablesScreen) else []
         if not isinstance(screen, LinkedTablesScreen) or pane.id not in names:
@@ -98,8 +104,10 @@ class NotingApp(RememberingApp):
 
     # --- writing -----------------------------------------------------------------------------------------------------
 
-    @on(TablePane.NoteRequested)
-    def _ask_for_note(self, event: TablePane.NoteRequested) -> None:
+    def on_table_pane_note_requested(self, event: TablePane.NoteRequested) -> None:
+        """Ask for the text of a note."""
+        from tui.widgets.note_dialog import NoteDialog
+
         screen = self.view_screen
         if screen is None:
             return
@@ -123,10 +131,15 @@ class NotingApp(RememberingApp):
 
     def note_origin(self, note: Note) -> str:
         """When a note was written, and whether of what the file holds now."""
+        from tui.analysis.notes import written_at
+
         is_old = self.files is None or note.stamp != self.files.stamp
         return f"{written_at(note)}{', before the file changed' if is_old else ''}"
 
     def _row_in_words(self, screen: ViewScreen, pane: TablePane, row: Row) -> str:
+        from tui.analysis.notes import note_title
+        from tui.screens.linked import LinkedTablesScreen
+
         several = self.whole_profile is not None and self.whole_profile["sessions"].height > 1
         above = []
         if isinstance(screen, LinkedTablesScreen) and pane.id in [level.name for level in screen.levels]:
@@ -161,7 +174,7 @@ class NotingApp(RememberingApp):
             if screen.VIEW == "notes":
                 screen.profile_changed()
                 continue
-            for pane in screen.query(TablePane):
+            for pane in screen.panes:
                 pane.show_notes()
         if self.view_screen is not None:
             self.view_screen.show_details_again()
@@ -204,7 +217,7 @@ class NotingApp(RememberingApp):
         if self.view_screen is not screen:
             return
         pane_id, table, key = place.trail[step]
-        pane = next((pane for pane in screen.query(TablePane) if pane.id == pane_id), None)
+        pane = next((pane for pane in screen.panes if pane.id == pane_id), None)
         is_ready = pane is not None and not pane.is_pending and pane.spec.name == table
         if pane is not None and is_ready and self._above(pane) == place.trail[:step]:
             reached = pane.reach(key)

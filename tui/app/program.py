@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.binding import Binding
 from textual.scrollbar import ScrollBar
-from textual.widgets import Input, TextArea
 
 from tui.app.comparing import ComparingApp
 from tui.commands import CommandError, ProftuiProvider, run_command
@@ -55,7 +54,11 @@ class ProftuiApp(ComparingApp):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """While something is typed, the footer leaves out the keys that would only be typed."""
-        return not (isinstance(self.focused, (Input, TextArea)) and action in TYPED_INSTEAD)
+        if self.focused is None or action not in TYPED_INSTEAD:
+            return True
+        from textual.widgets import Input, TextArea
+
+        return not isinstance(self.focused, (Input, TextArea))
 
     def action_views_menu(self) -> None:
         """Menu of all views."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final
 
 from textual import events, work
@@ -11,15 +11,12 @@ from tui.app.navigation import NavigatingApp
 from tui.commands import CommandError
 from tui.model.aggregation import Aggregation
 from tui.model.history import Place
-from tui.state import left_off
-from tui.state.files import files
 from tui.views import VIEWS, view
-from tui.widgets.offer_line import OfferLine
-from tui.widgets.table_pane import TablePane
 
 if TYPE_CHECKING:
     from tui.options import OpenOptions
     from tui.screens.base import ViewScreen
+    from tui.state.files import Files
     from tui.state.left_off import KeptPlace, LeftOff
 
 KEPT_EVERY: Final = 20.0
@@ -35,8 +32,6 @@ class RememberingApp(NavigatingApp):
 
     def __init__(self, options: OpenOptions) -> None:
         super().__init__(options)
-        self.files = files(options.paths)
-        """What is open, as it is known again; None where it cannot be opened again."""
         self.left: LeftOff | None = None
         """Where the user left off before."""
         self._kept: LeftOff | None = None
@@ -45,14 +40,25 @@ class RememberingApp(NavigatingApp):
         self._restoring: dict[str, KeptPlace] = {}
         """Views that are to be shown as they were left, once they are gone to."""
 
+    @cached_property
+    def files(self) -> Files | None:
+        """What is open, as it is known again; None where it cannot be opened again."""
+        from tui.state.files import files
+
+        return files(self.options.paths)
+
     def look_at_files(self) -> None:
         """The files were read: what they hold may be something else than before."""
+        from tui.state.files import files
+
         self.files = files(self.options.paths)
 
     # --- offering ----------------------------------------------------------------------------------------------------
 
     def offer_to_resume(self) -> None:
         """The files are open for the first time: go back to where the user left off, or offer to."""
+        from tui.state import left_off
+
         if self.files is None:
             if self.options.resume:
                 self.say(NO_FILE, severity="warning")
@@ -65,12 +71,16 @@ class RememberingApp(NavigatingApp):
         elif self.left is not None and self.view_screen is not None:
             changed = f"{CHANGED} since; " if self.left.stamp != self.files.stamp else ""
             offer = f"{changed}where you left off: {self._in_words(self.left)}"
+            from tui.widgets.offer_line import OfferLine
+
             self.view_screen.mount(OfferLine(offer, "press ' or :resume"))
         self.set_interval(KEPT_EVERY, self._keep_now_and_then)
 
     async def on_event(self, event: events.Event) -> None:
         """The next key takes the offer away, whatever else it does."""
         if isinstance(event, (events.Key, events.MouseDown)) and self.view_screen is not None:
+            from tui.widgets.offer_line import OfferLine
+
             for offer in self.view_screen.query(OfferLine):
                 offer.display = False
                 offer.remove()
@@ -156,9 +166,7 @@ class RememberingApp(NavigatingApp):
         # A level above decides what its tables are: they are arranged once it is chosen.
         screen.restore(Place(kept.view, kept.level, line=kept.line, spot=self._spot(kept)))
         tables = {table.pane: table for table in kept.tables}
-        states = tuple(
-            (pane.id, tables[pane.id].on(pane.state)) for pane in screen.query(TablePane) if pane.id in tables
-        )
+        states = tuple((pane.id, tables[pane.id].on(pane.state)) for pane in screen.panes if pane.id in tables)
         screen.restore(Place(kept.view, kept.level, states))
         self.history.keep(screen.place())
         self.set_timer(CHECKED_AFTER, partial(self._tell_of_lost_rows, screen, kept))
@@ -171,7 +179,7 @@ class RememberingApp(NavigatingApp):
     def _tell_of_lost_rows(self, screen: ViewScreen, kept: KeptPlace) -> None:
         tables = {table.pane: table for table in kept.tables}
         lost = []
-        for pane in screen.query(TablePane):
+        for pane in screen.panes:
             if pane.id in tables and pane.display and pane.frame.height:
                 cursor, marks = pane.missing_of(tables[pane.id].on(pane.state))
                 lost += ["the row under the cursor"] if cursor else []
@@ -185,6 +193,8 @@ class RememberingApp(NavigatingApp):
         """Remember where the user is, then leave."""
         where = self._where()
         if where is not None and self.files is not None and where != self._kept:
+            from tui.state import left_off
+
             left_off.keep(self.files, where)
         super().exit(*arguments, **named)  # type: ignore[arg-type]
 
@@ -198,6 +208,8 @@ class RememberingApp(NavigatingApp):
     def _keep(self, where: LeftOff) -> None:
         # A home directory can lie on a slow network: no key waits for it.
         if self.files is not None:
+            from tui.state import left_off
+
             left_off.keep(self.files, where)
 
     def _where(self) -> LeftOff | None:
@@ -210,6 +222,8 @@ class RememberingApp(NavigatingApp):
         chosen = (self.session, self.aggregation, self.carried)
         if here is None or (not places and chosen == (self.options.session, self.options.aggregation, "")):
             return None
+        from tui.state import left_off
+
         where = left_off.left_off(
             self.files,
             [*places.values(), here],
@@ -223,6 +237,8 @@ class RememberingApp(NavigatingApp):
 
     def forget_place(self) -> str:
         """Remember nothing of where the user is and was in these files; what is told in return says why not."""
+        from tui.state import left_off
+
         self._is_forgotten, self.left = True, None
         self._restoring.clear()
         return left_off.forget(self.files) if self.files is not None else ""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tui.app.choice import ChoosingApp
-from tui.state.arrangements import Arrangements
 
 if TYPE_CHECKING:
     from tui.options import OpenOptions
+    from tui.state.arrangements import Arrangements
 
 
 class TablesApp(ChoosingApp):
@@ -18,8 +19,13 @@ class TablesApp(ChoosingApp):
         super().__init__(options)
         self.carried = ""
         """The filter that the user carries from view to view."""
-        self.arrangements = Arrangements()
+
+    @cached_property
+    def arrangements(self) -> Arrangements:
         """How tables were arranged, in this run and before."""
+        from tui.state.arrangements import Arrangements
+
+        return Arrangements()
 
     @property
     def profile_name(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -43,23 +44,29 @@ def open_app(options: argparse.Namespace) -> int:
             os.environ.pop(name, None)
         else:
             os.environ[name] = value
-    from tui.app import run_app
+    # Of what is imported and made until the first picture nothing is garbage.
+    gc.disable()
+    try:
+        from tui.app import run_app
 
-    return run_app(
-        OpenOptions(
-            paths=tuple(options.files),
-            format_in=options.format_in,
-            session=options.session,
-            aggregation=aggregation(options.iterations, options.key),
-            gpu=options.gpu,
-            theme=options.theme,
-            color=known.color,
-            ascii_only=options.ascii or not known.utf8,
-            resume=options.resume,
-            cache=not options.no_cache,
-            mouse=not options.no_mouse,
+        return run_app(
+            OpenOptions(
+                paths=tuple(options.files),
+                format_in=options.format_in,
+                session=options.session,
+                aggregation=aggregation(options.iterations, options.key),
+                gpu=options.gpu,
+                theme=options.theme,
+                color=known.color,
+                ascii_only=options.ascii or not known.utf8,
+                resume=options.resume,
+                cache=not options.no_cache,
+                mouse=not options.no_mouse,
+            )
         )
-    )
+    finally:
+        # Long switched on where something was read: see `LoadingApp.load`.
+        gc.enable()
 
 
 def _take_keys_from_terminal() -> None:

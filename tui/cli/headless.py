@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tui.cli.arguments import BINARY_FORMATS, COMMANDS
-from tui.cli.saying import complain, say, tell, terminal_of, width, write_data
+from tui.cli.saying import BAD_INPUT, complain, say, tell, terminal_of, width, write_data
 from tui.model.aggregation import aggregation
 from tui.model.errors import ProftuiError
 from tui.terminal import NO_COLOR
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 
 FOUND: Final = 1
 """The exit status of `check` where it found what it is to fail on."""
-
-BAD_INPUT: Final = 2
-"""The exit status where an input cannot be read."""
 
 
 def check_input(files: Sequence[str]) -> None:

@@ -13,26 +13,14 @@ import os
 import sys
 from typing import TYPE_CHECKING, Final
 
-from tui.cli.app import open_app
 from tui.cli.arguments import COMMANDS, command_parser, open_parser, without_separator
-from tui.cli.headless import BAD_INPUT, check, diff, export, inspect, report, sql
-from tui.cli.saying import complain, say, width
+from tui.cli.saying import BAD_INPUT, complain, say, width
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
-    import argparse
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Sequence
 
 INTERRUPTED: Final = 130
-
-_HEADLESS: Final[Mapping[str, Callable[[argparse.Namespace], int]]] = {
-    "report": report,
-    "export": export,
-    "check": check,
-    "inspect": inspect,
-    "sql": sql,
-    "diff": diff,
-}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -72,7 +60,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(arguments: list[str]) -> int:
     command = arguments[0] if arguments and arguments[0] in COMMANDS else None
     if command is None:
-        return open_app(open_parser().parse_intermixed_args(arguments))
+        options = open_parser().parse_intermixed_args(arguments)
+        from tui.cli.app import open_app
+
+        return open_app(options)
     options = command_parser(command).parse_intermixed_args(arguments[1:])
     if command == "formats":
         from tui.loaders.registry import formats
@@ -84,4 +75,14 @@ def _run(arguments: list[str]) -> int:
         from tui.cli.caching import cache
 
         return cache(options)
-    return _HEADLESS[command](options)
+    from tui.cli import headless
+
+    run = {
+        "report": headless.report,
+        "export": headless.export,
+        "check": headless.check,
+        "inspect": headless.inspect,
+        "sql": headless.sql,
+        "diff": headless.diff,
+    }
+    return run[command](options)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from typing import TYPE_CHECKING, Final
 
-from tui.terminal import Terminal, terminal
-
 if TYPE_CHECKING:
     from tui.model.errors import ProftuiError
+    from tui.terminal import Terminal
+
+BAD_INPUT: Final = 2
+"""The exit status where an input cannot be read."""
 
 PIPE_WIDTH: Final = 100
 """Columns of a text report where no terminal says how wide it is."""
@@ -18,11 +19,15 @@ PIPE_WIDTH: Final = 100
 
 def terminal_of(color: str) -> Terminal:
     """What the terminal can show, given what the user says of ``color``."""
+    from tui.terminal import terminal
+
     return terminal(os.environ, stdout_is_tty=sys.stdout.isatty(), color=color)
 
 
 def width() -> int:
     """Columns for text on standard output."""
+    import shutil
+
     return shutil.get_terminal_size((PIPE_WIDTH, 24)).columns if sys.stdout.isatty() else _columns_or(PIPE_WIDTH)
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from textual.app import ComposeResult
+    from textual.css.query import DOMQuery
     from textual.dom import DOMNode
     from textual.widget import Widget
 
@@ -103,7 +104,7 @@ class ViewScreen(Screen[None]):
     def carried_changed(self) -> None:
         """Another filter is carried from view to view, or none."""
         if self.is_attached:
-            for pane in self.query(TablePane):
+            for pane in self.panes:
                 pane.apply_again()
             self.show_crumbs()
 
@@ -151,7 +152,7 @@ class ViewScreen(Screen[None]):
 
     def place(self) -> Place:
         """Where the user is in this view, to be returned to."""
-        return Place(self.VIEW, states=tuple((pane.id or "", pane.state) for pane in self.query(TablePane)))
+        return Place(self.VIEW, states=tuple((pane.id or "", pane.state) for pane in self.panes))
 
     def restore(self, place: Place) -> None:
         """Return to a place as it was left."""
@@ -185,6 +186,11 @@ class ViewScreen(Screen[None]):
     # --- tables ------------------------------------------------------------------------------------------------------
 
     @property
+    def panes(self) -> DOMQuery[TablePane]:
+        """Its tables, shown or not."""
+        return self.query(TablePane)
+
+    @property
     def table(self) -> TablePane | None:
         """The table that keys and commands are for: the focused one, or the first that is shown."""
         focused: DOMNode | None = self.focused
@@ -192,7 +198,7 @@ class ViewScreen(Screen[None]):
             if isinstance(focused, TablePane):
                 return focused
             focused = focused.parent
-        return next((pane for pane in self.query(TablePane) if pane.display), None)
+        return next((pane for pane in self.panes if pane.display), None)
 
     def chosen_iterations(self) -> list[int]:
         """The iterations of the marked rows, where the table is of iterations."""
@@ -237,7 +243,7 @@ class ViewScreen(Screen[None]):
     @property
     def first_table(self) -> TablePane | None:
         """The first table that is shown: unlike `table`, also where the focus is still on its way to it."""
-        return next((pane for pane in self.query(TablePane) if pane.display), None)
+        return next((pane for pane in self.panes if pane.display), None)
 
     def choose_grouping(self, text: str) -> None:
         """Group the first table by what a person names."""
