@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from tui.cache.cache import Cache
     from tui.loaders.base import Report
     from tui.model.aggregation import Aggregation
@@ -29,6 +31,8 @@ class Opened:
     """What to show of it: the session and the iterations asked for."""
     cache: Cache | None = None
     """What is to be kept of it, once nobody waits any more (`Cache.write_behind`)."""
+    later: Sequence[Callable[[], object]] = ()
+    """What views ask for sooner or later, to be worked out when nobody waits any more."""
 
 
 def open_profiles(
@@ -52,15 +56,19 @@ def open_profiles(
     from tui.analysis.inputs.capabilities import views
     from tui.analysis.iterations.aggregation import aggregated
     from tui.analysis.iterations.tables import with_iterations
+    from tui.analysis.kept import KEPT, kept_results, later, take_iterations, take_ops
     from tui.analysis.ops.recorded import recorded_ops
     from tui.cache.cache import Cache
     from tui.loaders import registry
 
-    cache = Cache(renew=renew) if options.cache else None
+    cache = Cache(KEPT, renew=renew) if options.cache else None
     profile, errors = registry.load(options.paths, format_in=options.format_in, report=report, kept=cache)
     if profile is None:
         return Opened(None, tuple(errors))
-    profile = replace(profile, gpu=options.gpu)
+    found = cache.used.get(profile.sources[0]) if cache is not None and len(profile.sources) == 1 else None
+    as_read = profile = replace(profile, gpu=options.gpu)
+    if found is not None:
+        take_iterations(profile, found.results)
     try:
         _check(profile)
         # Found here, where the screen does not wait for it.
@@ -69,10 +77,13 @@ def open_profiles(
         shown = shown if aggregation is None else aggregated(shown, aggregation)
     except ProftuiError as error:
         return Opened(None, (error,))
-    if shown["ops"].height:
+    taken = found is not None and shown is profile and take_ops(shown, found.results)
+    if shown["ops"].height and not taken:
         # Takes seconds of a large input: done here, where the screen does not wait for it, the views find it done.
         recorded_ops(shown)
-    return Opened(profile, tuple(errors), views(profile), shown, cache)
+    if cache is not None and cache.waits_for(profile.sources):
+        cache.add(profile.sources[0], kept_results(as_read, shown if shown is profile else None))
+    return Opened(profile, tuple(errors), views(profile), shown, cache, later(shown) if taken else ())
 
 
 def _check(profile: Profile) -> None:

@@ -7,7 +7,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 if TYPE_CHECKING:
     import polars as pl
@@ -18,6 +18,14 @@ KEPT: Final = 8
 """So many results of each function are kept: some profiles and their single sessions."""
 
 Result = TypeVar("Result")
+
+
+_PUTTING: Final[dict[Any, Callable[[Profile, Any], None]]] = {}
+
+
+def remember(function: Callable[[Profile], Result], profile: Profile, result: Result) -> None:
+    """Let a function that remembers its results know one, so that it need not be worked out."""
+    _PUTTING[function](profile, result)
 
 
 def once_per_profile(*frames: str) -> Callable[[Callable[[Profile], Result]], Callable[[Profile], Result]]:
@@ -50,12 +58,19 @@ def once_per_profile(*frames: str) -> Callable[[Callable[[Profile], Result]], Ca
                     kept.move_to_end(key)
                     return held[1]
                 result = function(profile)
+                put(profile, result)
+                return result
+
+        def put(profile: Profile, result: Result) -> None:
+            read = tuple(profile[frame] for frame in frames)
+            key = (profile.gpu, tuple(map(id, read)))
+            with lock:
                 kept[key] = (tuple(map(weakref.ref, read)), result)
                 kept.move_to_end(key)
                 while len(kept) > KEPT:
                     kept.popitem(last=False)
-                return result
 
+        _PUTTING[remembered] = put
         return remembered
 
     return remembering

@@ -7,21 +7,21 @@ import sys
 import threading
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.cache.entry import can_keep, read, write
+from tui.cache.entry import Content, can_keep, read, write
 from tui.cache.files import StoppedError
 from tui.cache.identity import identity_of, name_of
 from tui.cache.place import opened_folder
 from tui.cache.room import limit, make_room
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
-    from tui.cache.identity import Identity
     from tui.model.profile import Profile
 
 LEAST_BYTES: Final = 8 << 20
@@ -41,36 +41,33 @@ _PATIENCE_SECONDS: Final = 1.0
 """So long the end of the program waits for a file that is being written."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """A file that was read and is worth keeping."""
-
-    name: str
-    path: str
-    identity: Identity
-    profile: Profile
-
-
 class Cache:
     """The cache as one opening of files uses it.
 
     Args:
+        results: The frames that can be worked out of a profile and kept with it.
         renew: Believe nothing that is kept, and replace it.
         least_bytes: Smaller files are not kept.
         least_seconds: Nor are those that are read sooner.
     """
 
     def __init__(
-        self, *, renew: bool = False, least_bytes: int = LEAST_BYTES, least_seconds: float = LEAST_SECONDS
+        self,
+        results: Mapping[str, pl.Schema] = MappingProxyType({}),
+        *,
+        renew: bool = False,
+        least_bytes: int = LEAST_BYTES,
+        least_seconds: float = LEAST_SECONDS,
     ) -> None:
+        self._results = results
         self._renew = renew
         self._least_bytes = least_bytes
         self._least_seconds = least_seconds
-        self._read: list[_Read] = []
+        self._read: dict[str, Content] = {}
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
-        self.used: list[str] = []
-        """The paths, as given, of which what was kept is used."""
+        self.used: dict[str, Content] = {}
+        """What was kept and is used, by the path as given."""
 
     def profile(self, path: str, format_in: str | None, load: Callable[[], Profile]) -> Profile:
         """The profile of a file: what was kept of it, where that is believed; else as it is loaded.
@@ -84,21 +81,31 @@ class Cache:
         if before is None or before.size < self._least_bytes:
             return load()
         name = name_of(path, format_in)
-        if not self._renew and (kept := read(name, path, before)) is not None:
-            self.used.append(path)
-            return kept
+        if not self._renew and (kept := read(name, path, before, self._results)) is not None:
+            self.used[path] = kept
+            return kept.profile
         began, began_ns = time.monotonic(), time.time_ns()
         profile = load()
         is_slow = time.monotonic() - began >= self._least_seconds
         is_settled = began_ns - max(before.modified_ns, before.changed_ns) > _SETTLED_NS
         if is_slow and is_settled and _is_whole(profile) and identity_of(path) == before:
-            self._read.append(_Read(name, path, before, profile))
+            self._read[name] = Content(path, before, profile, {})
         return profile
+
+    def waits_for(self, sources: Sequence[str]) -> bool:
+        """Whether a profile of these sources is that of one file, which is to be kept."""
+        return [one.path for one in self._read.values()] == list(sources)
+
+    def add(self, path: str, results: Mapping[str, pl.DataFrame]) -> None:
+        """Keep also what was worked out of a file that was read."""
+        self._read = {
+            name: replace(one, results=results) if one.path == path else one for name, one in self._read.items()
+        }
 
     def write(self) -> None:
         """Keep what was read; nothing comes of what cannot be kept."""
         while self._read and not self._stop.is_set():
-            one = self._read.pop(0)
+            name, one = self._read.popitem()
             with suppress(OSError, StoppedError, pl.exceptions.PolarsError):
                 with opened_folder(make=True):
                     most = limit()
@@ -106,13 +113,17 @@ class Cache:
                 if size <= most:
                     # Before, too: else the disk would have to hold both.
                     make_room(most=most - size)
-                    write(one.name, one.path, one.identity, one.profile, self._stop.is_set)
-                    make_room(most=most, keep=one.name)
+                    write(name, one, self._stop.is_set)
+                    make_room(most=most, keep=name)
 
-    def write_behind(self) -> None:
-        """The same in a thread that stands back for others."""
-        if self._read:
-            self._thread = threading.Thread(target=self._write_quietly, name="cache", daemon=True)
+    def write_behind(self, *before: Callable[[], object]) -> None:
+        """The same in a thread that stands back for others.
+
+        Args:
+            before: What the thread does first, one after the other.
+        """
+        if self._read or before:
+            self._thread = threading.Thread(target=self._write_quietly, args=before, name="cache", daemon=True)
             self._thread.start()
 
     def stop(self) -> None:
@@ -121,10 +132,13 @@ class Cache:
         if self._thread is not None:
             self._thread.join(_PATIENCE_SECONDS)
 
-    def _write_quietly(self) -> None:
+    def _write_quietly(self, *before: Callable[[], object]) -> None:
         if sys.platform == "linux":
             with suppress(OSError):
                 os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
+        for do in before:
+            if not self._stop.is_set():
+                do()
         self.write()
 
 

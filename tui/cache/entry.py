@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 import polars as pl
 import xxhash
 
-from tui.cache.files import DamagedError, File, Frame, StoppedError, checked, content, seal
+from tui.cache.files import DamagedError, File, Frame, StoppedError, checked, seal, whole
 from tui.cache.identity import Identity, identity_of_open, program
 from tui.cache.place import PART, new_file, opened_entry, opened_file, opened_folder, remove
 from tui.cache.reading import Reader
@@ -20,7 +21,7 @@ from tui.model.profile import Profile
 from tui.model.schema import FRAMES, empty
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 LAYOUT: Final = 1
 """Another for entries that are laid out otherwise."""
@@ -47,20 +48,33 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     identity: Identity
     source: str
     frames: dict[str, Frame]
+    results: dict[str, File]
+    """What was worked out of it, as frames of the caller's."""
     names: File | None
     text: Text | None
     bytes: int
     """Of all its files but this."""
 
 
-def write(name: str, path: str, identity: Identity, profile: Profile, stopped: Callable[[], bool]) -> int:
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What an entry is of, and what it holds."""
+
+    path: str
+    """The file, as it was given."""
+    identity: Identity
+    """The file as it was before it was read."""
+    profile: Profile
+    results: Mapping[str, pl.DataFrame]
+    """What was worked out of it."""
+
+
+def write(name: str, content: Content, stopped: Callable[[], bool]) -> int:
     """Write an entry: all of it or nothing.
 
     Args:
         name: What it is called; another of that name is replaced.
-        path: The file, as it was given.
-        identity: The file as it was before it was read.
-        profile: What was read.
+        content: What it is to hold.
         stopped: Whether to stop.
 
     Returns:
@@ -76,7 +90,7 @@ def write(name: str, path: str, identity: Identity, profile: Profile, stopped: C
         os.mkdir(making, 0o700, dir_fd=folder)
         try:
             with opened_entry(folder, making) as entry:
-                size = _write(entry, path, identity, profile, stopped)
+                size = _write(entry, content, stopped)
             remove(folder, name)
             os.rename(making, name, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
@@ -85,15 +99,16 @@ def write(name: str, path: str, identity: Identity, profile: Profile, stopped: C
         return size
 
 
-def _write(entry: int, path: str, identity: Identity, profile: Profile, stopped: Callable[[], bool]) -> int:
-    writer = Writer(entry, stopped)
+def _write(entry: int, content: Content, stopped: Callable[[], bool]) -> int:
+    writer, profile = Writer(entry, stopped), content.profile
     frames = {name: writer.frame(name, data) for name, data in profile.frames.items() if data.height}
+    results = {name: writer.whole(f"results.{name}", data) for name, data in content.results.items()}
     names = writer.names()
     text = next((_kept_text(entry, text, stopped) for text in profile.texts.values()), None)
     files = [file for frame in frames.values() for file in (frame.read, *(piece.file for piece in frame.mapped))]
-    files += [names, text.copy if text else None]
+    files += [*results.values(), names, text.copy if text else None]
     size = sum(file.size for file in files if file is not None)
-    manifest = Manifest(LAYOUT, program(), identity, path, frames, names, text, size)
+    manifest = Manifest(LAYOUT, program(), content.identity, content.path, frames, results, names, text, size)
     body = msgspec.json.encode(manifest)
     with os.fdopen(new_file(entry, MANIFEST), "wb") as file:
         file.write(xxhash.xxh3_128(body).hexdigest().encode() + b"\n" + body)
@@ -124,13 +139,14 @@ def can_keep(profile: Profile) -> bool:
     )
 
 
-def read(name: str, path: str, identity: Identity) -> Profile | None:
-    """What was read of a file; None where there is no entry of it, or one that cannot be believed.
+def read(name: str, path: str, identity: Identity, results: Mapping[str, pl.Schema]) -> Content | None:
+    """What was read of a file and worked out of it; None where there is no entry of it, or one that cannot be believed.
 
     Args:
         name: What the entry is called.
         path: The file, as it is given.
         identity: The file as it is now.
+        results: The frames that can have been worked out of it.
     """
     try:
         with opened_folder() as folder, opened_entry(folder, name) as entry:
@@ -139,11 +155,11 @@ def read(name: str, path: str, identity: Identity) -> Profile | None:
                 return None
             if manifest.identity != identity:
                 return None
-            profile = _profile(entry, manifest)
+            found = _content(entry, manifest, results)
             with suppress(OSError):
                 # The last use, which decides what goes first.
                 os.utime(MANIFEST, dir_fd=entry, follow_symlinks=False)
-            return profile
+            return found
     except (OSError, DamagedError, ValueError, msgspec.MsgspecError, pl.exceptions.PolarsError):
         return None
     except pl.exceptions.PanicException:
@@ -161,13 +177,13 @@ def manifest_of(entry: int) -> Manifest:
     with opened_file(entry, MANIFEST) as descriptor:
         if os.fstat(descriptor).st_size > _MOST_BYTES:
             raise DamagedError("the manifest is too large")
-        digest, _, body = content(descriptor).partition(b"\n")
+        digest, _, body = whole(descriptor).partition(b"\n")
     if digest != xxhash.xxh3_128(body).hexdigest().encode():
         raise DamagedError("the manifest is not what was written")
     return msgspec.json.decode(body, type=Manifest)
 
 
-def _profile(entry: int, manifest: Manifest) -> Profile:
+def _content(entry: int, manifest: Manifest, results: Mapping[str, pl.Schema]) -> Content:
     if not set(manifest.frames) <= set(FRAMES):
         raise DamagedError("a frame that the model lacks")
     reader = Reader(entry, manifest.names)
@@ -176,7 +192,8 @@ def _profile(entry: int, manifest: Manifest) -> Profile:
         for name, schema in FRAMES.items()
     }
     texts = {} if manifest.text is None else {manifest.source: _text(entry, manifest, manifest.text)}
-    return Profile(frames, (manifest.source,), texts)
+    found = {name: reader.whole(file, results[name]) for name, file in manifest.results.items() if name in results}
+    return Content(manifest.source, manifest.identity, Profile(frames, (manifest.source,), texts), found)
 
 
 def _text(entry: int, manifest: Manifest, kept: Text) -> StoredText:

@@ -98,7 +98,7 @@ def mapped(descriptor: int) -> mmap.mmap:
     return mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
 
 
-def content(descriptor: int) -> bytes:
+def whole(descriptor: int) -> bytes:
     """A file's bytes, read."""
     parts: list[bytes] = []
     offset = 0

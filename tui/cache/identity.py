@@ -18,8 +18,8 @@ import tui
 EDGE: Final = 1 << 16
 """Bytes at the beginning and at the end that are looked at."""
 
-_READERS: Final = ("cache", "data", "loaders", "model")
-"""Packages whose change can change what is read."""
+_READERS: Final = ("analysis", "cache", "data", "loaders", "model")
+"""Packages whose change can change what is read, or worked out of it."""
 
 _BESIDE: Final = ("-wal", "-journal")
 """Files that hold a part of a database that lies beside them."""

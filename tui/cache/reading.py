@@ -8,7 +8,7 @@ import nanoarrow  # type: ignore[import-untyped]
 import numpy as np
 import polars as pl
 
-from tui.cache.files import Column, DamagedError, File, Frame, Mapped, checked, content, mapped
+from tui.cache.files import Column, DamagedError, File, Frame, Mapped, checked, mapped, whole
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Reader:
     def whole(self, file: File, schema: pl.Schema) -> pl.DataFrame:
         """A frame that is read whole, of exactly this schema."""
         with checked(self._entry, file) as descriptor:
-            data = pl.read_ipc(content(descriptor)).rechunk()
+            data = pl.read_ipc(whole(descriptor)).rechunk()
         if data.schema != schema:
             raise DamagedError(f"{file.name} has other columns")
         return data
@@ -61,7 +61,7 @@ class Reader:
         if kept.read is not None:
             others = {column.name for piece in kept.mapped for column in piece.columns}
             with checked(self._entry, kept.read) as descriptor:
-                columns |= {s.name: s for s in pl.read_ipc(content(descriptor)).rechunk()}
+                columns |= {s.name: s for s in pl.read_ipc(whole(descriptor)).rechunk()}
             if others & set(columns):
                 raise DamagedError("a column is there twice")
         for piece in kept.mapped:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -17,7 +18,7 @@ from tui.analysis.iterations.by_key import Key, find_key, key_cut
 from tui.analysis.iterations.cutting import NO_PIECE, rows_of, table_of
 from tui.analysis.iterations.found import found_cut
 from tui.analysis.iterations.recorded import OUTSIDE_WORDS, recorded_iterations
-from tui.analysis.memo import once_per_profile
+from tui.analysis.memo import once_per_profile, remember
 from tui.model.columns import ColumnKind, columns
 from tui.model.schema import NAME
 from tui.model.view import TableSpec
@@ -93,6 +94,17 @@ _TABLE: Final = pl.Schema(
         "source": pl.String,
     }
 )
+
+
+KEPT: Final[Mapping[str, pl.Schema]] = MappingProxyType(
+    {
+        "steps": pl.Schema([*_TABLE.items(), ("busy_ns", pl.Int64), ("idle_ns", pl.Int64), ("busy_pct", pl.Float64)]),
+        "told": pl.Schema({"session": pl.UInt32, "words": pl.String}),
+        "iteration": pl.Schema({"iteration": pl.Int32}),
+    }
+)
+"""The frames that hold what is found of the iterations: `Profile.steps`, how they were found in each session, and the
+iteration of each activity where the profile does not say it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +241,21 @@ def _cut_all(profile: Profile, key: Key | None) -> Iterations:
         if own:
             filled = pl.select(pl.coalesce(pl.Series(filled), profile["activities"]["iteration"])).to_series()
     return Iterations(_with_busy(profile, table.sort("session", maintain_order=True)), filled, told)
+
+
+def kept_iterations(profile: Profile) -> dict[str, pl.DataFrame]:
+    """What was found of the iterations of a profile as it was read, as frames of `KEPT`."""
+    known = _all(profile)
+    told = pl.DataFrame({"session": list(known.sources), "words": list(known.sources.values())}, schema=KEPT["told"])
+    filled = {} if known.numbers is None else {"iteration": known.numbers.to_frame("iteration")}
+    return {"steps": known.table.select(*KEPT["steps"]), "told": told, **filled}
+
+
+def take_iterations(profile: Profile, kept: Mapping[str, pl.DataFrame]) -> None:
+    """Take what `kept_iterations` gave of the same profile, instead of finding it again."""
+    numbers = kept["iteration"].to_series() if "iteration" in kept else None
+    if numbers is None or len(numbers) == profile["activities"].height:
+        remember(_all, profile, Iterations(kept["steps"], numbers, dict(kept["told"].iter_rows())))
 
 
 def _with_iteration(ops: pl.DataFrame, known: Iterations) -> pl.DataFrame:
