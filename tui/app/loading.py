@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from textual import work
@@ -116,7 +117,7 @@ class LoadingApp(NotingApp):
             self.say(f"{_lines(errors)}\nwhat was read before stays", severity="error")
             return
         self.load_errors = errors
-        self._keep_read(opened.cache)
+        self._work_behind(opened)
         first_time = self.whole_profile is None
         self.whole_profile = profile
         self.availability = opened.availability
@@ -146,13 +147,13 @@ class LoadingApp(NotingApp):
             severity = "error" if errors else "warning" if profile.partial else "information"
             self.say("\n".join(news), severity=severity)
 
-    def _keep_read(self, cache: Cache | None) -> None:
+    def _work_behind(self, opened: Opened) -> None:
         """Keep what was read for the next time, once the screen shows it."""
         if self._cache is not None:
             self._cache.stop()
-        self._cache = cache
+        self._cache = cache = opened.cache
         if cache is not None:
-            self.set_timer(KEEP_AFTER, cache.write_behind)
+            self.set_timer(KEEP_AFTER, partial(cache.write_behind, *opened.later))
 
     def on_unmount(self) -> None:
         """Leave nothing half written."""
