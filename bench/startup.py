@@ -65,7 +65,7 @@ async def main():
         step("import the dashboard")
         app._loaded(opened)
         await pilot.pause()
-        step("draw the dashboard")
+        step("draw the dashboard, up to rest")
 asyncio.run(main())
 print(json.dumps(steps))
 """
