@@ -68,7 +68,9 @@ def readout(rows: pl.DataFrame, bar: Bar, times: Mapping[str, Any] | None, *, as
         parts.append(f"longest of {numbers[0]} to {numbers[-1]}, mean {mean}")
     if row["duration_ns"] and row[USES[0]] is not None:
         shares = [(words, 100 * (row[use] or 0) / row["duration_ns"]) for use, words in _SHORT.items()]
-        parts.append(" ".join(f"{words} {_about(share)}" for words, share in shares if share))
+        # Where there is little room, the last pieces are left out.
+        shares.sort(key=lambda share: -share[1])
+        parts += [f"{words} {_about(share)}" for words, share in shares if share]
     kernels = row["kernels_launched"]
     parts.append(f"{count(kernels)} kernel{'s' if kernels != 1 else ''}" if kernels is not None else "")
     return "  ".join(part for part in parts if part)
