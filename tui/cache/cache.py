@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 LEAST_BYTES: Final = 8 << 20
 """Smaller files are read quickly enough."""
 
-LEAST_SECONDS: Final = 0.5
+LEAST_SECONDS: Final = 0.25
 """So are those that take no longer."""
 
 _SETTLED_NS: Final = 2 * 10**9

@@ -1,0 +1,295 @@
+"""How much is kept, who writes it, and what comes of writing that ends early."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.cache.keeping import a_cache, again, entries, keep, only_entry, same
+from tui.cache import cache as caching
+from tui.cache import place, room, writing
+from tui.cache.cache import Cache
+from tui.cli.main import main
+from tui.loaders.registry import load_one
+from tui.model.errors import ProftuiError
+
+ROOT = Path(__file__).parents[2]
+
+
+def copies(log: str, count: int) -> list[str]:
+    """Further logs, each on its own."""
+    paths = [Path(log).with_name(f"{at}.log") for at in range(count)]
+    for path in paths:
+        path.write_bytes(Path(log).read_bytes())
+    return [str(path) for path in paths]
+
+
+def kept_of(path: str) -> bool:
+    return again(path)[1]
+
+
+def test_folders_and_files_are_the_users_alone(log: str) -> None:
+    keep(log)
+    assert place.folder().stat().st_mode & 0o777 == 0o700
+    assert only_entry().stat().st_mode & 0o777 == 0o700
+    assert {file.stat().st_mode & 0o777 for file in only_entry().iterdir()} == {0o600}
+
+
+def test_small_and_quick_files_are_not_kept(log: str) -> None:
+    for cache in (Cache(least_seconds=0), Cache(least_bytes=0, least_seconds=1e6)):
+        load_one(log, kept=cache)
+        cache.write()
+    assert not entries()
+
+
+def test_a_file_that_changed_just_now_is_not_kept(log: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(caching, "_SETTLED_NS", 2 * 10**9)
+    Path(log).touch()
+    keep(log)
+    assert not entries()
+
+
+def test_what_was_read_in_part_is_not_kept(log: str) -> None:
+    stopped = a_cache()
+
+    def stop(_: object) -> bool:
+        return False
+
+    from tui.loaders import source
+
+    before, source._REPORT_EVERY = source._REPORT_EVERY, 0.0  # type: ignore[misc]
+    try:
+        assert load_one(log, kept=stopped, report=stop).partial
+    except ProftuiError:
+        pass
+    finally:
+        source._REPORT_EVERY = before  # type: ignore[misc]
+    stopped.write()
+    assert not entries()
+
+
+def test_a_file_that_changes_while_it_is_read_is_not_kept(log: str) -> None:
+    cache = a_cache()
+
+    def load() -> object:
+        profile = load_one(log)
+        with Path(log).open("a") as file:
+            file.write("x\n")
+        return profile
+
+    cache.profile(log, None, load)  # type: ignore[arg-type]
+    cache.write()
+    assert not entries()
+
+
+def test_a_database_with_a_part_beside_it_is_not_kept(log: str) -> None:
+    Path(f"{log}-wal").touch()
+    keep(log)
+    assert not entries()
+
+
+def test_standard_input_is_not_kept(monkeypatch: pytest.MonkeyPatch, log: str) -> None:
+    with Path(log).open("rb") as stream:
+        load_one("-", stream=stream, kept=a_cache())
+    assert not entries()
+
+
+def test_what_was_not_used_for_longest_goes_first(log: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = copies(log, 4)
+    for at, path in enumerate(paths[:3]):
+        keep(path)
+        newest = max(entries(), key=lambda entry: (entry / "entry.json").stat().st_mtime)
+        os.utime(newest / "entry.json", (1_000 + at, 1_000 + at))
+    size = room.entries()[0].bytes
+    assert kept_of(paths[0])
+    monkeypatch.setattr(room, "MOST_BYTES", int(3.5 * size))
+    keep(paths[3])
+    assert [kept_of(path) for path in paths] == [True, False, True, True]
+    assert sum(kept.bytes for kept in room.entries()) <= 3.5 * size
+
+
+def test_what_is_larger_than_all_room_is_not_written(log: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "MOST_BYTES", 1000)
+    keep(log)
+    assert not entries()
+
+
+def test_a_tenth_of_what_is_free_is_the_most(log: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    keep(log)
+    (kept,) = room.entries()
+    disk = os.statvfs(log)
+    full = os.statvfs_result((1, 1, 1000, 1000, 1000, *disk[5:10]))
+    monkeypatch.setattr(room.os, "fstatvfs", lambda _: full)
+    assert room.limit() == (1000 + kept.bytes) // 10
+
+
+@pytest.mark.parametrize("after", range(0, 12, 2))
+def test_a_full_disk_is_a_quiet_no(log: str, after: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, made = place.new_file, []
+
+    def new_file(entry: int, name: str) -> int:
+        made.append(name)
+        if len(made) > after:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(entry, name)
+
+    for module in ("tui.cache.writing", "tui.cache.entry"):
+        monkeypatch.setattr(f"{module}.new_file", new_file)
+    fresh = keep(log)
+    assert (entries() == []) == (len(made) > after)
+    same(fresh, load_one(log))
+
+
+def test_what_polars_cannot_write_is_a_quiet_no(log: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(pl.DataFrame, "write_ipc", fail)
+    keep(log)
+    assert not entries()
+
+
+def test_writing_that_is_stopped_leaves_nothing(log: str) -> None:
+    cache = a_cache()
+    load_one(log, kept=cache)
+    cache.stop()
+    cache.write()
+    assert not entries()
+    cache = a_cache()
+    load_one(log, kept=cache)
+    looked = iter([False, True])
+    cache._stop.is_set = lambda: next(looked, True)  # type: ignore[method-assign]
+    cache.write()
+    assert not entries()
+
+
+def test_many_write_and_read_at_once(log: str) -> None:
+    fresh = load_one(log)
+    wrong: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            for _ in range(4):
+                keep(log, renew=True)
+                same(again(log)[0], fresh)
+        except BaseException as error:
+            wrong.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    assert len([entry for entry in entries() if not entry.name.endswith(place.PART)]) == 1
+    assert kept_of(log)
+
+
+_WITH_LITTLE_ROOM = """
+import resource, sys
+from tui.cache import cache, writing
+from tui.loaders.registry import load_one
+cache._SETTLED_NS = -(10**12)
+writing.MAPPED_ROWS = 1
+one = cache.Cache(least_bytes=0, least_seconds=0)
+load_one(sys.argv[1], kept=one)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), int(sys.argv[2])))
+one.write()
+"""
+
+
+@pytest.mark.parametrize("most", [0, 500, 3000, 10_000])
+def test_files_that_cannot_grow_are_a_quiet_no(log: str, most: int) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _WITH_LITTLE_ROOM, log, str(most)], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert (done.stdout, done.stderr) == ("", "")
+    assert not entries()
+
+
+_WRITE_FOR_EVER = """
+import sys
+from tui.cache import cache, writing
+from tui.loaders.registry import load_one
+cache._SETTLED_NS = -(10**12)
+writing.MAPPED_ROWS, writing.PIECE_BYTES = 1, 10_000
+print("ready", flush=True)
+while True:
+    one = cache.Cache(renew=True, least_bytes=0, least_seconds=0)
+    load_one(sys.argv[1], kept=one)
+    one.write()
+"""
+
+
+@pytest.mark.parametrize("after_s", [0.15, 0.31, 0.47])
+def test_what_a_killed_writer_leaves_is_not_believed_or_is_whole(log: str, after_s: float) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", _WRITE_FOR_EVER, log], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as writer:
+        assert writer.stdout is not None
+        writer.stdout.readline()
+        time.sleep(after_s)
+        writer.send_signal(signal.SIGKILL)
+    profile, _ = again(log)
+    same(profile, load_one(log))
+    for entry in entries():
+        if entry.name.endswith(place.PART):
+            os.utime(entry, (1, 1))
+    keep(log)
+    assert kept_of(log)
+    room.make_room(most=1 << 40)
+    assert not [entry for entry in entries() if entry.name.endswith(place.PART)]
+
+
+def test_list_and_clear(log: str, capfd: pytest.CaptureFixture[str]) -> None:
+    keep(log)
+    assert main(["cache", "list"]) == 0
+    shown = capfd.readouterr()
+    assert log in shown.out
+    assert "good" in shown.out
+    assert str(place.folder()) in shown.err
+    Path(log).touch()
+    assert main(["cache", "list", "--format", "json"]) == 0
+    assert '"state": "stale"' in capfd.readouterr().out
+    (only_entry() / "entry.json").write_bytes(b"x")
+    main(["cache", "list"])
+    assert "damaged" in capfd.readouterr().out
+    assert main(["cache", "clear"]) == 0
+    assert "cleared 1 file " in capfd.readouterr().err
+    assert not entries()
+    assert main(["cache", "clear"]) == 0
+    assert main(["cache", "list"]) == 0
+
+
+def test_a_report_is_the_same_from_what_is_kept_and_without(
+    log: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Cache.__init__, "__kwdefaults__", {"renew": False, "least_bytes": 0, "least_seconds": 0})
+    monkeypatch.setattr(writing, "MAPPED_ROWS", 1)
+    keep(log)
+    said = []
+    for more in ([], ["--no-cache"]):
+        for view in ("dashboard", "kernels", "iterations", "ops", "findings"):
+            assert main(["report", log, "--view", view, *more]) == 0
+        assert main(["export", log, "--frame", "activities", *more]) == 0
+        said.append(capfd.readouterr().out)
+    assert said[0] == said[1]
+
+
+def test_no_cache_reads_the_file(log: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise AssertionError("the cache was asked")
+
+    monkeypatch.setattr(Cache, "profile", fail)
+    assert main(["report", log, "--no-cache"]) == 0
+    with pytest.raises(AssertionError):
+        main(["report", log])

@@ -1,0 +1,140 @@
+"""What is kept comes back as it was read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.cache.keeping import again, entries, keep, same, sample_paths
+from tests.screens.opening import SAMPLES, opened, until
+from tui.analysis.iterations.aggregation import aggregated
+from tui.app import loading
+from tui.cache import writing
+from tui.cache.arrow_file import buffers
+from tui.cache.cache import Cache
+from tui.cache.place import PART
+from tui.loaders.registry import load, load_one
+from tui.model.aggregation import Aggregation
+from tui.opening import open_profiles
+from tui.options import OpenOptions
+
+
+@pytest.mark.parametrize("mapped_rows", [1, 20_000])
+@pytest.mark.parametrize("path", sample_paths(), ids=lambda path: Path(path).name)
+def test_every_sample_comes_back_as_it_was_read(path: str, mapped_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writing, "MAPPED_ROWS", mapped_rows)
+    monkeypatch.setattr(writing, "PIECE_BYTES", 50_000)
+    keep(path)
+    if not entries():
+        # What has an error in it is read again each time.
+        assert "error" in set(load_one(path)["issues"]["severity"])
+        return
+    profile, was_kept = again(path)
+    assert was_kept
+    same(profile, load_one(path))
+
+
+def test_frames_of_mapped_columns_can_be_worked_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writing, "MAPPED_ROWS", 1)
+    path = str(SAMPLES / "resnet50_training.nvprof.log")
+    keep(path)
+    profile, was_kept = again(path)
+    assert was_kept
+    fresh = load_one(path)
+    for one in ("name", "start_ns", "size_bytes"):
+        assert profile["activities"].sort(one).equals(fresh["activities"].sort(one))
+    grouped = [p["activities"].group_by("name").agg(pl.col("duration_ns").sum()).sort("name") for p in (profile, fresh)]
+    assert grouped[0].equals(grouped[1])
+    shown = [aggregated(p, Aggregation(1, 2)) for p in (profile, fresh)]
+    assert shown[0]["activities"].equals(shown[1]["activities"])
+
+
+def test_files_of_a_folder_are_kept_each_on_its_own() -> None:
+    folder = str(SAMPLES / "ddp_ranks")
+    fresh = load_one(folder)
+    keep(folder)
+    assert len(entries()) == fresh["sessions"].height
+    profile, was_kept = again(folder)
+    assert was_kept
+    same(profile, fresh)
+
+
+def test_several_files_are_joined_as_if_they_were_read() -> None:
+    paths = [str(SAMPLES / name) for name in ("resnet50_training.nvprof.log", "resnet50_training.pt.trace.json.gz")]
+    keep(paths[0])
+    kept = Cache(least_bytes=0, least_seconds=0)
+    mixed, _ = load(paths, kept=kept)
+    fresh, _ = load(paths)
+    assert list(kept.used) == paths[:1]
+    assert mixed is not None
+    assert fresh is not None
+    same(mixed, fresh)
+
+
+@pytest.mark.parametrize(
+    "name", ["resnet50_training.nvprof.log", "resnet50_training.pt.trace.json.gz", "gpt_cudagraph.nsys.sqlite.gz"]
+)
+def test_opening_again_gives_what_opening_gave(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tui.analysis.ops.recorded import recorded_ops
+    from tui.cache import cache
+
+    monkeypatch.setattr(cache, "LEAST_BYTES", 0)
+    small = {"least_bytes": 0, "least_seconds": 0}
+    monkeypatch.setattr(Cache.__init__, "__kwdefaults__", {"renew": False, **small})
+    options = OpenOptions(paths=(str(SAMPLES / name),))
+    first = open_profiles(options, lambda _: True, session=None, aggregation=Aggregation())
+    assert first.cache is not None
+    first.cache.write()
+    second = open_profiles(options, lambda _: True, session=None, aggregation=Aggregation())
+    assert second.cache is not None
+    assert second.cache.used
+    assert {"steps", "told"} <= set(second.cache.used[options.paths[0]].results)
+    assert first.shown is not None
+    assert second.shown is not None
+    assert first.availability == second.availability
+    for frame, data in first.shown.frames.items():
+        assert data.equals(second.shown[frame], null_equal=True), frame
+    assert first.shown.steps is not None
+    assert first.shown.steps.equals(second.shown.steps)
+    assert recorded_ops(first.shown).equals(recorded_ops(second.shown))
+    for do in second.later:
+        do()
+
+
+@given(st.lists(st.one_of(st.none(), st.integers(-(2**62), 2**62)), min_size=1, max_size=200), st.integers(1, 4))
+def test_the_places_of_columns_are_where_their_values_are(values: list[int | None], columns: int) -> None:
+    data = pl.DataFrame({f"c{at}": pl.Series(values, dtype=pl.Int64) for at in range(columns)})
+    content = data.write_ipc(None, compression="uncompressed", record_batch_size=data.height).getvalue()
+    for valid, numbers in buffers(memoryview(content)):
+        found = np.frombuffer(content, np.int64, data.height, numbers[0])
+        bits = np.unpackbits(np.frombuffer(content, np.uint8, valid[1], valid[0]), bitorder="little")
+        known = bits[: data.height].astype(bool) if None in values else np.ones(data.height, bool)
+        assert [int(v) if k else None for v, k in zip(found, known, strict=True)] == values
+
+
+async def test_the_app_opens_what_was_kept_and_reads_again_on_reload(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Cache.__init__, "__kwdefaults__", {"renew": False, "least_bytes": 0, "least_seconds": 0})
+    monkeypatch.setattr(loading, "KEEP_AFTER", 0.01)
+    path = str(SAMPLES / "resnet50_training.nvprof.log")
+    async with opened(path) as pilot:
+        assert not pilot.app._cache.used  # type: ignore[attr-defined]
+        await until(pilot, lambda: len(list_of_kept()) == 1, "an entry")
+    async with opened(path) as pilot:
+        app = pilot.app
+        assert list(app._cache.used) == [path]  # type: ignore[attr-defined]
+        before = list_of_kept()
+        await pilot.press("r")
+        await until(pilot, lambda: not app._cache.used, "what was read again")  # type: ignore[attr-defined]
+        await until(pilot, lambda: list_of_kept() not in ([], before), "a new entry")
+    async with opened(path, cache=False) as pilot:
+        assert pilot.app._cache is None  # type: ignore[attr-defined]
+
+
+def list_of_kept() -> list[int]:
+    """The inodes of what is kept whole."""
+    return [entry.stat().st_ino for entry in entries() if not entry.name.endswith(PART)]
