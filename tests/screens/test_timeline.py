@@ -16,7 +16,7 @@ from tui.analysis.timeline.under import name_of
 from tui.opening import open_profiles
 from tui.options import OpenOptions
 from tui.output.report import Style, as_text
-from tui.screens import timeline as timeline_screen
+from tui.screens import timeline_base
 from tui.screens.timeline import TimelineScreen
 from tui.widgets.detail_pane import DetailPane
 
@@ -252,7 +252,7 @@ async def test_a_launch_of_a_session_that_is_not_shown_brings_that_session() -> 
 
 
 async def test_many_launches_are_put_in_order_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timeline_screen, "AT_ONCE", 0)
+    monkeypatch.setattr(timeline_base, "AT_ONCE", 0)
     async with opened_profile(loop()) as pilot:
         await press(pilot, "colon", *"kernels relu", "enter", "enter", "j", "T")
         await until(pilot, lambda: view_of(pilot).shown is not None, "the lanes")

@@ -1,4 +1,4 @@
-"""The menu of the longest gaps of a lane."""
+"""Gaps in the lanes of a timeline: from one to the next, and the longest in a menu."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from textual.content import Content
 
 from tui.analysis.timeline.ruler import exactly
 from tui.analysis.timeline.shown import title
-from tui.analysis.timeline.under import name_of
+from tui.analysis.timeline.under import gap_at, longest_gaps, name_of, next_gap
 from tui.fitting import clip_middle
 from tui.fmt import duration
 from tui.screens.menu import MenuScreen
+from tui.screens.timeline_base import TimelineBase
 from tui.text import plain
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from tui.widgets.timeline_view import TimelineView
 
 NAME_CELLS: Final = 28
+GAPS_LISTED: Final = 100
+GAP_SHARE: Final = 0.4
+"""Of the screen, that a gap takes when it is gone to from the list."""
 
 
 def gaps_menu(profile: Profile, view: TimelineView, gaps: Sequence[Stretch]) -> MenuScreen:
@@ -47,3 +51,43 @@ def gaps_menu(profile: Profile, view: TimelineView, gaps: Sequence[Stretch]) -> 
             )
         )
     return MenuScreen(f"Longest gaps in {plain(title(lane))}", lines)
+
+
+class TimelineGaps(TimelineBase):
+    """The keys that go from gap to gap."""
+
+    def action_next_gap(self, step: int) -> None:
+        """The next gap of a cell or more, or the one before."""
+        view = self.lanes
+        if view.shown is None or view.window is None or not view.shown.lanes:
+            return
+        lane, shift = view.shown.lanes[view.lane], view.shift(view.lane)
+        at = view.cursor_ns - shift
+        here = gap_at(lane, at)
+        gap = next_gap(lane, here.start_ns if here is not None else at, step, least_ns=view.window.cell_ns)
+        if gap is None:
+            self.program.say("no more gaps of a cell or longer this way: + shows shorter ones, I lists the longest")
+            return
+        view.put_cursor(min(gap.start_ns + view.window.cell_ns, (gap.start_ns + gap.end_ns) // 2) + shift)
+
+    def action_list_gaps(self) -> None:
+        """The longest gaps of the lane."""
+        view = self.lanes
+        if view.shown is None or not view.shown.lanes:
+            return
+        found = longest_gaps(view.shown.lanes[view.lane], GAPS_LISTED)
+        if not found:
+            self.program.say("no gap in this lane is long enough to be told")
+            return
+
+        def chosen(place: str | None) -> None:
+            if place is not None:
+                self._go_to_gap(found[int(place)])
+
+        self.app.push_screen(gaps_menu(self.profile, view, found), chosen)
+
+    def _go_to_gap(self, gap: Stretch) -> None:
+        view = self.lanes
+        shift = view.shift(view.lane)
+        view.zoom_to(gap.start_ns + shift, gap.end_ns + shift, GAP_SHARE)
+        view.put_cursor((gap.start_ns + gap.end_ns) // 2 + shift)

@@ -7,47 +7,29 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import numpy as np
 from rich.segment import Segment
 from rich.style import Style
-from textual.geometry import Region
 from textual.strip import Strip
-from textual.widget import Widget
 
 from tui.analysis.timeline.bins import NOTHING
-from tui.analysis.timeline.drawing import LaneCells, lane_cells, legend, whole_percent
+from tui.analysis.timeline.drawing import LaneCells, legend, whole_percent
 from tui.analysis.timeline.looks import Look
 from tui.analysis.timeline.ruler import exactly, labelled, ruler
-from tui.analysis.timeline.shown import Shown, fitting_lanes, label
-from tui.analysis.timeline.under import name_of
-from tui.analysis.timeline.window import Window, whole_window
-from tui.fitting import cell_width, clip, pad
-from tui.text import plain
+from tui.fitting import clip, pad
+from tui.widgets.timeline_lanes import HEAD, LEGEND_FROM, SHARE_CELLS, TimelineLanes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     import numpy.typing as npt
 
-    from tui.analysis.timeline.find import Hits
-    from tui.model.profile import Profile
-
-HEAD: Final = 2
-"""Lines above the lanes: the ruler and the iterations."""
-LABEL_MOST: Final = 0.3
-"""Share of the width that the labels take at most."""
-SHARE_CELLS: Final = 5
-"""Cells of ``<1%`` and ``100%``, with a blank."""
-LEGEND_FROM: Final = 12
-"""With so many lines the last one tells what the glyphs mean."""
+    from tui.analysis.timeline.window import Window
 
 _SOLID, _HIT, _LINK, _CURSOR, _MARK = (1 << bit for bit in range(5, 10))
 """What a cell is drawn as besides its look; a look takes the bits below."""
 
 _REVERSED: Final = Style(reverse=True)
 
-Marks = tuple[tuple[int, str], ...]
-"""Moments by the ruler, and what stands there."""
 
-
-class TimelineCanvas(Widget, can_focus=True):
+class TimelineCanvas(TimelineLanes):
     """Lanes over time. Only the lines on the screen are worked out, each from sums that are there already."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -87,106 +69,14 @@ class TimelineCanvas(Widget, can_focus=True):
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
-        self.profile: Profile | None = None
-        self.shown: Shown | None = None
-        self.window: Window | None = None
-        self.iterations: Mapping[int, Marks] = {}
-        """For each session where its iterations begin, and their numbers."""
-        self.message = ""
-        """What stands in place of the lanes."""
-        self.lane = 0
-        """The lane of the cursor, as its place in `shown`."""
-        self.cursor_ns = 0
-        """Where the cursor is, by the ruler."""
-        self.mark_ns: int | None = None
-        """From where time is measured."""
-        self.hits: Hits | None = None
-        self.links: tuple[tuple[int, int], ...] = ()
-        """What the item under the cursor launched, or what launched it: lanes and items."""
-        self.all_depths = False
-        """Ranges and ops of every depth have a lane, if there is room or not."""
-        self._top = 0
-        self._drawn: dict[int, tuple[LaneCells, int]] = {}
         self._strips: dict[int, Strip] = {}
         self._styles: dict[int, Style] = {}
         self._named: dict[str, Style] = {}
-        self._reachable: list[int] | None = None
-        self._label_cells: int | None = None
-
-    # --- what is where -----------------------------------------------------------------------------------------------
-
-    @property
-    def ascii_only(self) -> bool:
-        """Whether the terminal can show ASCII characters alone."""
-        return bool(getattr(self.app, "ascii_only", False))
-
-    @property
-    def label_cells(self) -> int:
-        """Cells before the lanes: their names and how busy they are."""
-        if self.shown is None:
-            return 0
-        if self._label_cells is None:
-            places = range(len(self.shown.lanes))
-            labels = (self._label(place, place - 1 if place else None) for place in places)
-            longest = max(map(cell_width, labels), default=0)
-            self._label_cells = min(longest + SHARE_CELLS + 3, max(16, int(self.size.width * LABEL_MOST)))
-        return self._label_cells
-
-    @property
-    def room(self) -> int:
-        """Lines for lanes."""
-        legend = self.size.height >= LEGEND_FROM
-        return max(1, self.size.height - HEAD - legend)
-
-    def reachable(self) -> list[int]:
-        """The lanes that can be gone to, as places in `shown`; more than there is room for where they do not fit."""
-        if self._reachable is None:
-            found = self.shown.lanes if self.shown is not None else ()
-            self._reachable = list(range(len(found))) if self.all_depths else fitting_lanes(found, self.room)
-        return self._reachable
-
-    @property
-    def hidden_lanes(self) -> int:
-        """How many lanes are left out because they lie deep."""
-        return (len(self.shown.lanes) if self.shown is not None else 0) - len(self.reachable())
-
-    def shift(self, lane: int) -> int:
-        """How much later the zero of a lane's clock is than that of the ruler."""
-        assert self.shown is not None, "there are lanes"
-        return self.shown.shifts[self.shown.lanes[lane].session]
-
-    # --- changing ----------------------------------------------------------------------------------------------------
-
-    def redraw(self) -> None:
-        """Everything is worked out anew."""
-        self._drawn.clear()
-        self._reachable = None
-        self.redraw_looks()
 
     def redraw_looks(self) -> None:
         """What is known of the lanes is drawn anew."""
         self._strips.clear()
-        self.refresh()
-
-    def fit_width(self) -> None:
-        """Take over the width of the screen; the place stays, or all of the time where all was to be seen."""
-        if self.shown is None or not self.shown.lanes:
-            return
-        self._label_cells = None
-        cells = max(1, self.size.width - self.label_cells)
-        new = whole_window(self.shown.begin_ns, self.shown.end_ns, cells, least_ns=self.shown.resolution_ns)
-        old = self.window
-        if old is not None and old.cell_ns < old.fit_ns:
-            new = Window(new.begin_ns, new.end_ns, new.least_ns, cells, old.cell_ns, old.first_ns)
-            new = new.zoomed(old.cell_ns, old.first_ns).moved_to(old.first_ns).showing(self.cursor_ns)
-        self.window = new
-        self.redraw()
-
-    def on_resize(self) -> None:
-        """Fit the cells to the new width."""
-        self._reachable = None
-        self.fit_width()
-        self.keep_lane_in_view()
+        super().redraw_looks()
 
     def notify_style_update(self) -> None:
         """Look the styles up again after a change of theme."""
@@ -194,30 +84,6 @@ class TimelineCanvas(Widget, can_focus=True):
         self._strips.clear()
         self._styles.clear()
         self._named.clear()
-
-    def keep_lane_in_view(self) -> None:
-        """Scroll so that the cursor's lane is on the screen."""
-        visible = self.reachable()
-        if not visible:
-            return
-        if self.lane not in visible:
-            self.lane = min(visible, key=lambda place: (abs(place - self.lane), place))
-        place = visible.index(self.lane)
-        top = min(max(self._top, place - self.room + 1), place, max(0, len(visible) - self.room))
-        if top != self._top:
-            self._top = top
-            self.refresh()
-
-    def refresh_lane(self, lane: int) -> None:
-        """Draw a lane and the ruler anew: the cursor moved in it."""
-        visible = self.reachable()
-        if lane in visible:
-            line = visible.index(lane) - self._top + HEAD
-            if HEAD <= line < HEAD + self.room:
-                self.refresh(Region(0, line, self.size.width, 1))
-        self.refresh(Region(0, 0, self.size.width, HEAD))
-
-    # --- drawing -----------------------------------------------------------------------------------------------------
 
     def render_line(self, y: int) -> Strip:
         """Draw one line of the screen."""
@@ -235,20 +101,6 @@ class TimelineCanvas(Widget, can_focus=True):
         if y == self.size.height - 1 and self.size.height >= LEGEND_FROM:
             return self._legend_line()
         return Strip.blank(width, self._look_of(""))
-
-    def drawn(self, place: int) -> tuple[LaneCells, int]:
-        """A lane's cells, and how long it was busy on the screen."""
-        found = self._drawn.get(place)
-        if found is None:
-            assert self.shown is not None
-            assert self.window is not None
-            assert self.profile is not None
-            lane, profile = self.shown.lanes[place], self.profile
-            edges = self.window.edges() - self.shift(place)
-            cells = lane_cells(lane, edges, lambda item: name_of(profile, lane, item), ascii_only=self.ascii_only)
-            busy = lane.segments.until(edges[[0, -1]]).sum(axis=1)
-            found = self._drawn[place] = cells, int(busy[1] - busy[0])
-        return found
 
     def _lane_line(self, visible: Sequence[int], line: int) -> Strip:
         place = visible[line]
@@ -321,20 +173,13 @@ class TimelineCanvas(Widget, can_focus=True):
     def _component(self, name: str) -> Style:
         return self.get_component_rich_style(f"timeline--{name}", partial=True)
 
-    def _label(self, place: int, above: int | None) -> str:
-        assert self.shown is not None, "there are lanes"
-        lanes = self.shown.lanes
-        words = label(lanes[place], None if above is None else lanes[above])
-        several = len(self.shown.shifts) > 1 and not words.startswith(" ")
-        return plain(f"{lanes[place].session}: {words}" if several else words, ascii_only=self.ascii_only)
-
     def _label_segment(self, place: int, above: int | None, busy_ns: int, *, has_cursor: bool) -> Segment:
         assert self.window is not None, "there are lanes"
         span = min(self.window.last_ns, self.window.end_ns) - max(self.window.first_ns, self.window.begin_ns)
         share = f"{whole_percent(busy_ns, span)} "
         room = self.label_cells - SHARE_CELLS - 1
         mark = ">" if has_cursor else " "
-        text = mark + pad(clip(self._label(place, above), room - 1, ascii_only=self.ascii_only), room - 1)
+        text = mark + pad(clip(self.label_of(place, above), room - 1, ascii_only=self.ascii_only), room - 1)
         style = self._look_of("label-cursor" if has_cursor and self.has_focus else "label")
         return Segment(text + pad(share, SHARE_CELLS + 1, right=True), style)
 

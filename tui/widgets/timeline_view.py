@@ -8,7 +8,8 @@ from textual.message import Message
 
 from tui.analysis.timeline.under import main_item
 from tui.keys import Scope, actions_of, bindings_for
-from tui.widgets.timeline_canvas import HEAD, TimelineCanvas
+from tui.widgets.timeline_canvas import TimelineCanvas
+from tui.widgets.timeline_lanes import HEAD
 
 if TYPE_CHECKING:
     from textual import events

@@ -1,0 +1,167 @@
+"""The lanes of a timeline: how they come to the screen, and what is said of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from textual import on, work
+from textual.content import Content
+from textual.widgets import Static
+
+from tui.analysis.inputs.capabilities import why_none
+from tui.analysis.inputs.needs import START_TIMES
+from tui.analysis.timeline.marks import iteration_marks
+from tui.analysis.timeline.shown import Shown, shown_lanes
+from tui.analysis.timeline.under import linked_rows, places_of
+from tui.fmt import count
+from tui.screens.base import ViewScreen
+from tui.screens.timeline_item import details_of_item
+from tui.text import plain
+from tui.widgets import table_view
+from tui.widgets.ascii_text import in_ascii
+from tui.widgets.detail_pane import DetailPane
+from tui.widgets.find_bar import FindBar
+from tui.widgets.timeline_view import TimelineView
+from tui.widgets.timeline_words import on_screen, under_cursor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from textual.timer import Timer
+    from textual.widget import Widget
+
+    from tui.model.profile import Profile
+
+AT_ONCE: Final = 100_000
+"""Up to so many launches and calls the lanes are made before the next key is looked at; more go to a thread."""
+
+
+class TimelineBase(ViewScreen):
+    """Lanes over time, and two lines on what is under the cursor and what is on the screen."""
+
+    VIEW = "timeline"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._session: int | None = None
+        """The session that is looked at, where they do not go together."""
+        self._needle = ""
+        self._found_at: int | None = None
+        self._then: Callable[[], None] | None = None
+        """What is to be done as soon as the lanes are there."""
+        self._settling: Timer | None = None
+
+    def compose_body(self) -> Iterable[Widget]:
+        """The lanes, two lines below them, and a bar to find names."""
+        yield TimelineView(id="lanes")
+        yield Static(id="timeline-item")
+        yield Static(id="timeline-place")
+        yield FindBar(id="find-bar")
+
+    @property
+    def lanes(self) -> TimelineView:
+        """The lanes."""
+        return self.query_one(TimelineView)
+
+    def focus_table(self) -> None:
+        """The lanes take the keys."""
+        self.lanes.focus()
+
+    def path(self) -> list[str]:
+        """Which session is shown, where they do not go together."""
+        shown = self.lanes.shown if self.is_mounted else None
+        if shown is None or len(shown.sessions) < 2 or len(shown.shifts) > 1:
+            return []
+        return [f"session {shown.lanes[0].session}, by its own clock"]
+
+    # --- filling -----------------------------------------------------------------------------------------------------
+
+    def populate(self) -> None:
+        """Show the lanes of the profile; many launches are put in order in a thread."""
+        self.lanes.focus()
+        rows = self.profile["activities"].height + self.profile["api_calls"].height
+        if rows <= AT_ONCE:
+            self._take(self.profile, shown_lanes(self.profile, self._session))
+            return
+        self.lanes.shown = None
+        self.lanes.message = f"putting {count(rows)} launches and calls in order…"
+        self.lanes.redraw()
+        self._make_lanes(self.profile, self._session)
+
+    @work(thread=True, exclusive=True, group="lanes")
+    def _make_lanes(self, profile: Profile, session: int | None) -> None:
+        shown = shown_lanes(profile, session)
+        self.app.call_from_thread(self._take_if_wanted, profile, shown)
+
+    def _take_if_wanted(self, profile: Profile, shown: Shown) -> None:
+        # Another session or other iterations may have been chosen meanwhile.
+        if profile is self.profile:
+            self._take(profile, shown)
+
+    def _take(self, profile: Profile, shown: Shown) -> None:
+        view = self.lanes
+        view.profile, view.shown = profile, shown
+        view.iterations = {session: iteration_marks(profile, session, shift) for session, shift in shown.shifts.items()}
+        view.message = "" if shown.lanes else why_none(profile, START_TIMES)
+        view.window, view.hits, view.links, view.mark_ns, self._needle = None, None, (), None, ""
+        view.lane = 0
+        view.fit_width()
+        if shown.lanes:
+            view.put_on_item(0, 0)
+        self._show_status()
+        self.show_crumbs()
+        then, self._then = self._then, None
+        if then is not None:
+            then()
+
+    def _when_there(self, do: Callable[[], None]) -> None:
+        """Do something now, or as soon as the lanes are there."""
+        if self.lanes.window is not None and self.lanes.shown is not None:
+            do()
+        else:
+            self._then = do
+
+    def _look_at_session(self, session: int) -> None:
+        """Show the lanes of a session, if they are not there."""
+        shown = self.lanes.shown
+        if shown is not None and session not in shown.shifts and session in shown.sessions:
+            self._session = session
+            self._take(self.profile, shown_lanes(self.profile, session))
+
+    # --- what is said ------------------------------------------------------------------------------------------------
+
+    def _show_status(self) -> None:
+        width = max(20, self.size.width - 2)
+        for name, text in (
+            ("item", under_cursor(self.lanes, width)),
+            ("place", on_screen(self.lanes, self._needle, self._found_at, width)),
+        ):
+            content = Content(plain(text))
+            self.query_one(f"#timeline-{name}", Static).update(
+                in_ascii(content) if self.program.ascii_only else content
+            )
+
+    @on(TimelineView.Moved)
+    def _moved(self) -> None:
+        self._show_status()
+        if self._settling is not None:
+            self._settling.stop()
+        self._settling = self.set_timer(table_view.SETTLED_AFTER, self._settled)
+
+    def _settled(self) -> None:
+        """The cursor rests: what belongs to what is under it, and its details."""
+        self._settling = None
+        self._find_links()
+        detail = self.query_one(DetailPane)
+        if detail.is_open:
+            detail.show(details_of_item(self, self.lanes))
+
+    def _find_links(self) -> None:
+        view = self.lanes
+        links: list[tuple[int, int]] = []
+        if view.shown is not None and view.item is not None:
+            frame, rows = linked_rows(self.profile, view.shown.lanes[view.lane], view.item)
+            links = places_of(self.profile, view.shown.lanes, frame, rows) if rows else []
+        if tuple(links) != view.links:
+            view.links = tuple(links)
+            view.redraw_looks()

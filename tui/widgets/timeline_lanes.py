@@ -1,0 +1,187 @@
+"""Lanes over time: which of them and what part of the time is on the screen, and where in it the cursor is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from textual.geometry import Region
+from textual.widget import Widget
+
+from tui.analysis.timeline.drawing import LaneCells, lane_cells
+from tui.analysis.timeline.shown import Shown, fitting_lanes, label
+from tui.analysis.timeline.under import name_of
+from tui.analysis.timeline.window import Window, whole_window
+from tui.fitting import cell_width
+from tui.text import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tui.analysis.timeline.find import Hits
+    from tui.model.profile import Profile
+
+HEAD: Final = 2
+"""Lines above the lanes: the ruler and the iterations."""
+LABEL_MOST: Final = 0.3
+"""Share of the width that the labels take at most."""
+SHARE_CELLS: Final = 5
+"""Cells of ``<1%`` and ``100%``, with a blank."""
+LEGEND_FROM: Final = 12
+"""With so many lines the last one tells what the glyphs mean."""
+
+Marks = tuple[tuple[int, str], ...]
+"""Moments by the ruler, and what stands there."""
+
+
+class TimelineLanes(Widget, can_focus=True):
+    """What is looked at; how it is drawn is in `tui.widgets.timeline_canvas`."""
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self.profile: Profile | None = None
+        self.shown: Shown | None = None
+        self.window: Window | None = None
+        self.iterations: Mapping[int, Marks] = {}
+        """For each session where its iterations begin, and their numbers."""
+        self.message = ""
+        """What stands in place of the lanes."""
+        self.lane = 0
+        """The lane of the cursor, as its place in `shown`."""
+        self.cursor_ns = 0
+        """Where the cursor is, by the ruler."""
+        self.mark_ns: int | None = None
+        """From where time is measured."""
+        self.hits: Hits | None = None
+        self.links: tuple[tuple[int, int], ...] = ()
+        """What the item under the cursor launched, or what launched it: lanes and items."""
+        self.all_depths = False
+        """Ranges and ops of every depth have a lane, if there is room or not."""
+        self._top = 0
+        self._drawn: dict[int, tuple[LaneCells, int]] = {}
+        self._reachable: list[int] | None = None
+        self._label_cells: int | None = None
+
+    # --- what is where -----------------------------------------------------------------------------------------------
+
+    @property
+    def ascii_only(self) -> bool:
+        """Whether the terminal can show ASCII characters alone."""
+        return bool(getattr(self.app, "ascii_only", False))
+
+    @property
+    def label_cells(self) -> int:
+        """Cells before the lanes: their names and how busy they are."""
+        if self.shown is None:
+            return 0
+        if self._label_cells is None:
+            places = range(len(self.shown.lanes))
+            labels = (self.label_of(place, place - 1 if place else None) for place in places)
+            longest = max(map(cell_width, labels), default=0)
+            self._label_cells = min(longest + SHARE_CELLS + 3, max(16, int(self.size.width * LABEL_MOST)))
+        return self._label_cells
+
+    @property
+    def room(self) -> int:
+        """Lines for lanes."""
+        legend = self.size.height >= LEGEND_FROM
+        return max(1, self.size.height - HEAD - legend)
+
+    def reachable(self) -> list[int]:
+        """The lanes that can be gone to, as places in `shown`; more than there is room for where they do not fit."""
+        if self._reachable is None:
+            found = self.shown.lanes if self.shown is not None else ()
+            self._reachable = list(range(len(found))) if self.all_depths else fitting_lanes(found, self.room)
+        return self._reachable
+
+    @property
+    def hidden_lanes(self) -> int:
+        """How many lanes are left out because they lie deep."""
+        return (len(self.shown.lanes) if self.shown is not None else 0) - len(self.reachable())
+
+    def shift(self, lane: int) -> int:
+        """How much later the zero of a lane's clock is than that of the ruler."""
+        assert self.shown is not None, "there are lanes"
+        return self.shown.shifts[self.shown.lanes[lane].session]
+
+    # --- changing ----------------------------------------------------------------------------------------------------
+
+    def redraw(self) -> None:
+        """Everything is worked out anew."""
+        self._drawn.clear()
+        self._reachable = None
+        self.redraw_looks()
+
+    def redraw_looks(self) -> None:
+        """What is known of the lanes is drawn anew."""
+        self.refresh()
+
+    def fit_width(self) -> None:
+        """Take over the width of the screen; the place stays, or all of the time where all was to be seen."""
+        if self.shown is None or not self.shown.lanes:
+            return
+        self._label_cells = None
+        cells = max(1, self.size.width - self.label_cells)
+        new = whole_window(self.shown.begin_ns, self.shown.end_ns, cells, least_ns=self.shown.resolution_ns)
+        old = self.window
+        if old is not None and old.cell_ns < old.fit_ns:
+            new = Window(new.begin_ns, new.end_ns, new.least_ns, cells, old.cell_ns, old.first_ns)
+            new = new.zoomed(old.cell_ns, old.first_ns).moved_to(old.first_ns).showing(self.cursor_ns)
+        self.window = new
+        self.redraw()
+
+    def on_resize(self) -> None:
+        """Fit the cells to the new width."""
+        self._reachable = None
+        self.fit_width()
+        self.keep_lane_in_view()
+
+    def keep_lane_in_view(self) -> None:
+        """Scroll so that the cursor's lane is on the screen."""
+        visible = self.reachable()
+        if not visible:
+            return
+        if self.lane not in visible:
+            self.lane = min(visible, key=lambda place: (abs(place - self.lane), place))
+        place = visible.index(self.lane)
+        top = min(max(self._top, place - self.room + 1), place, max(0, len(visible) - self.room))
+        if top != self._top:
+            self._top = top
+            self.refresh()
+
+    def refresh_lane(self, lane: int) -> None:
+        """Draw a lane and the ruler anew: the cursor moved in it."""
+        visible = self.reachable()
+        if lane in visible:
+            line = visible.index(lane) - self._top + HEAD
+            if HEAD <= line < HEAD + self.room:
+                self.refresh(Region(0, line, self.size.width, 1))
+        self.refresh(Region(0, 0, self.size.width, HEAD))
+
+    # --- what is worked out ------------------------------------------------------------------------------------------
+
+    def drawn(self, place: int) -> tuple[LaneCells, int]:
+        """A lane's cells, and how long it was busy on the screen."""
+        found = self._drawn.get(place)
+        if found is None:
+            assert self.shown is not None
+            assert self.window is not None
+            assert self.profile is not None
+            lane, profile = self.shown.lanes[place], self.profile
+            edges = self.window.edges() - self.shift(place)
+            cells = lane_cells(lane, edges, lambda item: name_of(profile, lane, item), ascii_only=self.ascii_only)
+            busy = lane.segments.until(edges[[0, -1]]).sum(axis=1)
+            found = self._drawn[place] = cells, int(busy[1] - busy[0])
+        return found
+
+    def label_of(self, place: int, above: int | None) -> str:
+        """The words before a lane.
+
+        Args:
+            place: Which lane.
+            above: The lane that is drawn above it, if one is.
+        """
+        assert self.shown is not None, "there are lanes"
+        lanes = self.shown.lanes
+        words = label(lanes[place], None if above is None else lanes[above])
+        several = len(self.shown.shifts) > 1 and not words.startswith(" ")
+        return plain(f"{lanes[place].session}: {words}" if several else words, ascii_only=self.ascii_only)
