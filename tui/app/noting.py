@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from tui.screens.base import ViewScreen
     from tui.state.notes import Note, Notes, RowPlace
     from tui.widgets.table_pane import TablePane
-    from tui.widgets.table_rows import Key
-    from tui.widgets.table_view import Row
+    from tui.widgets.table_rows import Key, Row
 
 WITHOUT_NOTES: Final = {
     "sql": "the rows of a query are none of the file's: there are no notes on them",

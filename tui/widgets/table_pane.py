@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-    from tui.widgets.table_rows import Key
-    from tui.widgets.table_view import Row
+    from tui.widgets.table_rows import Key, Row
 
 
 class TablePane(TableArranging):

@@ -12,6 +12,7 @@ PAGE: Final = 128
 PAGES_KEPT: Final = 16
 
 Key = tuple[object, ...]
+Row = dict[str, object]
 
 
 class TableRows:

@@ -1,30 +1,30 @@
-"""A table whose arrangement is a value: filter, search, order, cursor and marks, kept by key when the frame changes."""
+"""A table filtered, searched and sorted as its state says, and the line that says so."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-import polars as pl
 from textual import on, work
-from textual.containers import Vertical
 from textual.worker import Worker, WorkerState
 
 from tui.fmt import count
-from tui.model.view import Sort, TableSpec, TableState
 from tui.query.apply import Applied, apply
 from tui.text import plain
 from tui.widgets.cells import units_of
 from tui.widgets.frame_table import FrameTable
-from tui.widgets.status_line import StatusLine, TableStatus
-from tui.widgets.table_rows import Key, TableRows
+from tui.widgets.status_line import TableStatus
+from tui.widgets.table_rows import TableRows
+from tui.widgets.table_state import ArrangedTable
 from tui.widgets.table_words import marks_in_words, small_in_words, sorted_by, weight_title
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
 
-    from textual.app import ComposeResult
+    import polars as pl
     from textual.timer import Timer
+
+    from tui.model.view import TableSpec, TableState
 
 SETTLED_AFTER: Final = 0.05
 """Seconds that the cursor rests before others are told of the row: holding a key down must not cost a query a row."""
@@ -35,17 +35,11 @@ ROWS_AT_ONCE: Final = 50_000
 
 APPLY: Final = "apply"
 """The group of the threads that filter and sort."""
-APPLIED: Final = frozenset(
-    {"filter", "find", "sort", "most_rows", "hides_small", "as_share", "share_of_shown", "hidden"}
-)
-"""The parts of the state that decide which rows are shown, in which order, and what shares are taken of."""
 NO_MATCH: Final = "No row matches the filter. esc takes it away."
 
-Row = dict[str, object]
 
-
-class TableView(Vertical):
-    """A table, its status line, and the state that decides what they show.
+class TableView(ArrangedTable):
+    """A table that shows the rows of its state: of many rows they are found and sorted in a thread.
 
     Args:
         spec: What the table shows.
@@ -58,15 +52,7 @@ class TableView(Vertical):
     """
 
     def __init__(self, spec: TableSpec, *, id: str | None = None, title: str = "") -> None:  # noqa: A002
-        super().__init__(id=id)
-        self.spec = spec
-        self.frame = pl.DataFrame()
-        self.apart: Collection[int] = ()
-        """Sessions whose times are added to those of no other."""
-        self.table = FrameTable(spec)
-        """The table itself: what gets the focus."""
-        self.status_line = StatusLine()
-        self._state = TableState()
+        super().__init__(spec, id=id)
         self.applied: Applied | None = None
         """What came of the latest filter, search and order."""
         self.is_pending = False
@@ -77,175 +63,11 @@ class TableView(Vertical):
         self._marks_said: tuple[set[int], pl.DataFrame, tuple[str, str]] | None = None
         self._good_filter = ""
         """The latest filter that could be understood."""
-        self._wanted_cursor: Key | None = None
-        """The key of a row to return to, until there is a frame that has it."""
-        self._wanted_marks: frozenset[Key] = frozenset()
-        self._empty = ""
         self._request = 0
         self._busy = ""
         self._busy_timer: Timer | None = None
         self._settle_timer: Timer | None = None
         self._title = title
-
-    def compose(self) -> ComposeResult:
-        """Table above status line."""
-        yield self.table
-        yield self.status_line
-
-    def focus_table(self) -> None:
-        """Give the focus to the table."""
-        self.table.focus()
-
-    # --- rows --------------------------------------------------------------------------------------------------------
-
-    def show(self, frame: pl.DataFrame, *, empty: str = "", spec: TableSpec | None = None) -> None:
-        """Show a frame; filter, order, columns, marks and the place of the cursor stay.
-
-        Args:
-            frame: The rows, with the columns of the spec and those of its key.
-            empty: What stands in place of the rows when there are none: why, and what to record.
-            spec: How it is to be shown from now on; None: as before.
-        """
-        if spec is not None:
-            self.spec = self.table.spec = spec
-        self._state = self.arranged(self._state)
-        cursor, marks = self._cursor_key() or self._wanted_cursor, self._mark_keys() or self._wanted_marks
-        self.frame = frame
-        self._empty = plain(empty)
-        self._place(cursor, marks)
-        self.show_notes()
-        self._apply()
-
-    @property
-    def current_row(self) -> Row | None:
-        """The row under the cursor."""
-        rows = self.table.rows
-        return rows.record(self.table.cursor_row) if len(rows) else None
-
-    def shown_frame(self, *, all_columns: bool = True) -> pl.DataFrame:
-        """The rows as they are shown: filtered and in order.
-
-        Args:
-            all_columns: All columns of the frame, or only those that the user has not hidden, in the user's order.
-        """
-        return self._with_columns(self.table.rows.shown(), all_columns=all_columns)
-
-    def marked_rows(self, *, all_columns: bool = True) -> pl.DataFrame:
-        """The marked rows, in the order of the frame."""
-        picked = pl.Series(sorted(self.table.marks), dtype=pl.UInt32)
-        return self._with_columns(self.frame[picked], all_columns=all_columns)
-
-    def _with_columns(self, frame: pl.DataFrame, *, all_columns: bool) -> pl.DataFrame:
-        return frame if all_columns else frame.select(column.name for column in self.table.columns())
-
-    # --- state -------------------------------------------------------------------------------------------------------
-
-    @property
-    def state(self) -> TableState:
-        """How the user has arranged the table; setting it restores all of it."""
-        return replace(
-            self._state,
-            cursor_key=self._cursor_key() or self._wanted_cursor,
-            cursor_column=self.table.cursor_column,
-            marks=self._mark_keys() or self._wanted_marks,
-        )
-
-    @state.setter
-    def state(self, state: TableState) -> None:
-        self._state = state
-        if state.cursor_column:
-            self.table.cursor_column = state.cursor_column
-        self._place(state.cursor_key, state.marks)
-        self.table.arrange_columns(state)
-        self._apply()
-
-    def change(self, *, keep_row: bool = False, **changes: object) -> None:
-        """Change some of the state, by the names of `TableState`.
-
-        Args:
-            keep_row: Where the row under the cursor goes away, stay at the same height of the table.
-            **changes: The new values.
-        """
-        self._state = replace(self._state, **changes)  # type: ignore[arg-type]
-        if changes.keys() & APPLIED:
-            self._apply(keep_row=keep_row)
-        else:
-            self.table.arrange_columns(self._state)
-            self.show_status()
-        self.state_changed()
-
-    def set_sort(self, by: Sort | None) -> None:
-        """Sort by these columns; None restores the order that the table comes in."""
-        self.change(sort=by)
-
-    def state_changed(self) -> None:
-        """Called when the user has changed the state."""
-
-    def arranged(self, state: TableState) -> TableState:
-        """Called before rows are shown: the state as it is to be from now on."""
-        return state
-
-    def noted_keys(self) -> Collection[Key]:
-        """Called when rows are shown: the keys of those that have notes."""
-        return ()
-
-    def show_notes(self) -> None:
-        """Put signs before the rows that have notes."""
-        keys = self.noted_keys()
-        rows = TableRows(self.frame).find_keys(keys, self._key_columns()) if keys else ()
-        self.table.note(rows)
-
-    def missing_of(self, state: TableState) -> tuple[bool, int]:
-        """Whether the row of the cursor, and how many marked ones, of a state are not in the frame."""
-        cursor = [state.cursor_key] if state.cursor_key is not None else []
-        rows, columns = TableRows(self.frame), self._key_columns()
-        return (
-            len(rows.find_keys(cursor, columns)) < len(cursor),
-            len(state.marks) - len(rows.find_keys(state.marks, columns)),
-        )
-
-    def reach(self, key: Key) -> bool | None:
-        """Put the cursor on the row of a key; False where it is not in the frame, None where it is left out."""
-        found = TableRows(self.frame).find_keys([key], self._key_columns())
-        if not found:
-            return False
-        place = self.table.rows.shown_row(found[0]) if self.table.rows.frame is self.frame else None
-        if place is None:
-            return None
-        self.table.move_to(place)
-        return True
-
-    def _cursor_key(self) -> Key | None:
-        anchor = self.table.kept_row
-        if anchor is None or anchor >= self.frame.height:
-            return None
-        return TableRows(self.frame).key(anchor, self._key_columns())
-
-    def _mark_keys(self) -> frozenset[Key]:
-        return TableRows(self.frame).keys(self.table.marks, self._key_columns()) if self.table.marks else frozenset()
-
-    def _key_columns(self) -> tuple[str, ...]:
-        return tuple(column for column in self.spec.key if column in self.frame.columns)
-
-    def _place(self, cursor: Key | None, marks: frozenset[Key]) -> None:
-        """Find cursor and marks in the frame; what it does not hold is kept for one that does."""
-        rows = TableRows(self.frame)
-        columns = self._key_columns()
-        places = rows.find_keys([cursor], columns) if cursor is not None else []
-        self.table.kept_row = places[0] if places else None
-        self._wanted_cursor = None if places else cursor
-        marked = rows.find_keys(marks, columns)
-        self.table.mark(marked)
-        self._wanted_marks = frozenset() if marked else marks
-
-    @property
-    def carried(self) -> str:
-        """The filter that the user carries from view to view."""
-        return str(getattr(self.app, "carried", ""))
-
-    def apply_again(self) -> None:
-        """What is carried has changed: filter anew."""
-        self._apply()
 
     # --- applying filter, search and order ---------------------------------------------------------------------------
 
@@ -253,7 +75,8 @@ class TableView(Vertical):
         """For each column of times the unit that it is shown in: a bare number in a filter is read in it."""
         return units_of(self.spec.columns, self.frame, self._state)
 
-    def _apply(self, *, keep_row: bool = False) -> None:
+    def apply_state(self, *, keep_row: bool = False) -> None:
+        """Filter, search and order; of many rows in a thread."""
         self._request += 1
         self.is_pending = True
         state, carried = self._state, self.carried

@@ -117,7 +117,7 @@ class TreePane(TablePane):
             above = int(self.tree_table.forest.parent[row])
             row = above if above != NONE else None
         self.table.kept_row = row
-        self._apply(keep_row=True)
+        self.apply_state(keep_row=True)
         self.state_changed()
 
     def action_fold(self) -> None:
