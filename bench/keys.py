@@ -189,14 +189,16 @@ def tables(run: Run) -> None:
         for text in (b"duration>30u", b"duration<4u"):
             run.app.press(b"f")
             run.app.press(text)
-            run.key("launches: filter", b"s", goal=FILTER, shows=FILTERED, floor=b"s", probe=True)
+            run.key("launches: filter", b"s", goal=FILTER, shows=FILTERED, floor=b"s")
             run.app.press(b"\x1b")
     run.app.press(b"^")
     for _ in range(6):
         run.app.press(RIGHT)
-        run.key("launches: sort", b"s", goal=SORT, shows=SORTED, floor=b"s", probe=True)
+        run.key("launches: sort", b"s", goal=SORT, shows=SORTED, floor=b"s")
         run.app.press(RIGHT)
-        run.key("launches: sort by a second", b";", goal=SORT, shows=SORTED, floor=b"s", probe=True)
+        run.key("launches: sort by a second", b";", goal=SORT, shows=SORTED, floor=b"s")
+    run.app.press(b"h")
+    run.key("launches: a picture while sorting", b"s", goal=FILTER, floor=b"s", probe=True)
     run.app.press(b"g")
     run.moves("launches, sorted: page down", PAGE)
     for _ in range(2):
@@ -224,7 +226,7 @@ def again(run: Run) -> None:
     """Views that have been looked at before."""
     for _ in range(2):
         for name in VIEWS:
-            run.key("another view, seen before", run.type(name), goal=OPEN, floor=b"2", probe=True)
+            run.key(f"again: {name}", run.type(name), goal=OPEN, floor=b"2", probe=True)
             run.bare.press(b"1")
 
 

@@ -28,6 +28,9 @@ PROBE_AFTER_S = 0.04
 PROBE = b"\x0c"
 """``ctrl+l``, which draws the screen anew and changes nothing."""
 
+BUSY = "working on"
+"""Stands beside what was shown before."""
+
 _ASKED = b"\x1b[?2026$p"
 _SAID = b"\x1b[?2026;2$y"
 _END = b"\x1b[?2026l"
@@ -58,8 +61,11 @@ class Answer:
     """Seconds up to rest."""
 
     def first(self, shows: re.Pattern[str] | None = None) -> Picture | None:
-        """The first picture that shows something; None where none does."""
-        return next((one for one in self.pictures if shows is None or shows.search(one.text)), None)
+        """The first picture that shows something, and not that it is being worked on; None where none does."""
+        for picture in self.pictures:
+            if shows is None or (shows.search(picture.text) and BUSY not in picture.text):
+                return picture
+        return None
 
 
 class Terminal:

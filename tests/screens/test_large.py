@@ -1,0 +1,93 @@
+"""Inputs of many launches: rows are made in a thread, and the views show what those of few launches show."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.screens.opening import opened, settled, until
+from tui.screens import linked
+from tui.screens.linked import LinkedTablesScreen
+
+if TYPE_CHECKING:
+    import polars as pl
+    from textual.pilot import Pilot
+
+LOG = "resnet50_training.nvprof.log"
+
+
+@pytest.fixture
+def large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(linked, "ROWS_AT_ONCE", 0)
+
+
+def tables(pilot: Pilot[None]) -> LinkedTablesScreen:
+    screen = pilot.app.screen
+    assert isinstance(screen, LinkedTablesScreen)
+    return screen
+
+
+async def rows_of(view: str) -> list[pl.DataFrame]:
+    async with opened(LOG) as pilot:
+        pilot.app.go(view)  # type: ignore[attr-defined]
+        await settled(pilot)
+        screen = tables(pilot)
+        await until(pilot, lambda: all(screen.pane(index).frame.height for index in range(len(screen.levels))), "rows")
+        return [screen.pane(index).frame for index in range(len(screen.levels))]
+
+
+@pytest.mark.parametrize("view", ["kernels", "ops-and-kernels", "kernels-by-iteration", "kernels-by-op", "memory"])
+async def test_rows_are_the_same(view: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    at_once = await rows_of(view)
+    monkeypatch.setattr(linked, "ROWS_AT_ONCE", 0)
+    made = await rows_of(view)
+    assert all(one.equals(other) for one, other in zip(at_once, made, strict=True))
+
+
+def held(screen: LinkedTablesScreen, monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Hold up the making of launches: the event lets it go on."""
+    go_on = threading.Event()
+    launches = screen.levels[1].rows
+
+    def slow(*given: object) -> pl.DataFrame:
+        go_on.wait(10)
+        return launches(*given)  # type: ignore[arg-type]
+
+    levels = (screen.levels[0], linked.replace(screen.levels[1], rows=slow))
+    monkeypatch.setattr(type(screen), "LEVELS", levels)
+    return go_on
+
+
+@pytest.mark.usefixtures("large")
+async def test_rows_of_what_was_selected_before_are_neither_gone_into_nor_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(LOG) as pilot:
+        pilot.app.go("kernels")  # type: ignore[attr-defined]
+        await settled(pilot)
+        screen = tables(pilot)
+        before = screen.pane(1).frame
+        assert before.height
+        go_on = held(screen, monkeypatch)
+        await pilot.press("j")
+        await until(pilot, lambda: not screen.pane(1).frame.height, "old rows are gone")
+        # The screen answers meanwhile.
+        assert screen.pane(0).table.cursor_row == 1
+        await pilot.press("k", "j", "j")
+        assert screen.pane(0).table.cursor_row == 2
+        go_on.set()
+        await settled(pilot)
+        chosen = screen.pane(0).current_row
+        assert chosen is not None
+        assert screen.pane(1).frame["name"].cast(str).unique().to_list() == [chosen["name"]]
+        assert screen.pane(1).frame.height == chosen["calls"]
+
+
+@pytest.mark.usefixtures("large")
+async def test_an_iteration_is_opened_once_its_row_is_there() -> None:
+    async with opened(LOG) as pilot:
+        pilot.app.go("kernels-by-iteration", lambda screen: screen.open_iteration(0, 1))  # type: ignore[attr-defined]
+        await settled(pilot)
+        screen = tables(pilot)
+        await until(pilot, lambda: "iteration 1" in screen.path(), "opened")
+        assert screen.pane(1).frame["iteration"].unique().to_list() == [1]
