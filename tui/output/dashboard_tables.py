@@ -50,8 +50,8 @@ DEVICES: Final = TableSpec(
     (
         *columns("session", "device", "compute_capability", "sm_count"),
         Column("busy_ns", "Busy", ColumnKind.DURATION, "Time in which the GPU had any work.", 2),
-        Column("idle_ns", "Idle", ColumnKind.DURATION, "Time of the span in which it had none.", 3),
-        Column("busy_pct", "Busy%", ColumnKind.PERCENT, "Busy time as a share of the span.", 2),
+        Column("idle_ns", "Idle", ColumnKind.DURATION, "Wall time in which it had none.", 3),
+        Column("busy_pct", "Busy%", ColumnKind.PERCENT, "Busy time as a share of the wall time.", 2),
         *columns("name"),
     ),
     key=("session", "device"),

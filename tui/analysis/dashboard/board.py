@@ -13,7 +13,7 @@ from tui.analysis.dashboard.performance import performance
 from tui.analysis.dashboard.sums import copies_over_sessions, ops_over_sessions, over_sessions, split
 from tui.analysis.dashboard.system import system
 from tui.analysis.dashboard.uses import gpu_uses_of
-from tui.analysis.gpu_time.intervals import busy_time
+from tui.analysis.gpu_time.utilisation import utilisation
 from tui.analysis.inputs.capabilities import to_ask_for
 from tui.analysis.inputs.devices import device_facts
 from tui.analysis.inputs.replayed import replayed_sessions, why_left_out, without_sessions
@@ -139,7 +139,7 @@ def dashboard(profile: Profile, *, gpu: str | None = None) -> Dashboard:
     """
     whole, replayed = profile, replayed_sessions(profile)
     profile = without_sessions(profile, replayed)
-    rows, calls, busy = kernels(profile), api(profile), busy_time(profile)
+    rows, calls, busy = kernels(profile), api(profile), utilisation(profile)
     use = tensor_core_use(tensor_core_time(profile))
     return Dashboard(
         performance=performance(profile, rows, calls, busy, use),

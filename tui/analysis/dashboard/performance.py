@@ -54,7 +54,7 @@ def performance(
         profile: What was read, without the sessions that are left out.
         rows: Its `tui.analysis.kernels.kernels`.
         calls: Its `tui.analysis.api.api`.
-        busy: Its `tui.analysis.gpu_time.intervals.busy_time`.
+        busy: Its `tui.analysis.gpu_time.utilisation.utilisation`.
         use: What its kernels use of tensor cores.
     """
     tools = tools_of(profile)
@@ -95,7 +95,8 @@ def _wall_fact(profile: Profile, need: Need) -> Fact:
 def _time_facts(busy: pl.DataFrame, need: Need, *, sessions: int) -> tuple[Fact, ...]:
     """Utilisation, span, busy and idle time; unknown where not every session with GPU work has start times.
 
-    Busy and idle time add up over GPUs, spans of sessions do not: they can have run at once.
+    Utilisation and idle time are of the wall time, as DLProf's. Busy and idle time add up over GPUs, spans of sessions
+    do not: they can have run at once.
     """
     timed = busy["session"].n_unique()
     partly = 0 < timed < sessions
@@ -103,7 +104,7 @@ def _time_facts(busy: pl.DataFrame, need: Need, *, sessions: int) -> tuple[Fact,
     if busy.is_empty() or partly:
         values: tuple[Value, ...] = (None, None, None)
     else:
-        available, working = int(busy["span_ns"].sum()), int(busy["busy_ns"].sum())
+        available, working = int(busy["wall_ns"].sum()), int(busy["busy_ns"].sum())
         mean = busy["busy_pct"].mean()
         values = (mean if isinstance(mean, float) else None, working, available - working)
         span = int(busy["span_ns"][0]) if timed == 1 else None

@@ -15,6 +15,7 @@ from tui.analysis.dashboard.times import idle_gaps, iteration_courses, wall_time
 from tui.analysis.definitions import definition
 from tui.analysis.gpu_time.busy_over_time import busy_over_time, busy_stretches
 from tui.analysis.gpu_time.intervals import busy_time
+from tui.analysis.gpu_time.utilisation import utilisation
 from tui.model.errors import ProftuiError
 from tui.screens.base import ViewScreen
 from tui.screens.dashboard import input_entries as of_input
@@ -193,6 +194,7 @@ class DashboardScreen(ViewScreen):
             chart.show_lanes([], 0)
             return
         first, last = int(busy["first_ns"].min()), int(busy["last_ns"].max())  # type: ignore[arg-type]
+        busy = busy.update(utilisation(profile), on=["session", "device"])
 
         def lane(row: dict[str, Any]) -> BusyLane:
             def shares(bins: int) -> list[float]:
