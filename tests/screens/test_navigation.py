@@ -2,6 +2,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from textual import events
+from textual.widgets import Input
+
 from tests.screens.opening import app_of, opened, press, settled, until
 from tests.snapshots import screen_text
 from tui.screens.help import HelpScreen
@@ -250,3 +253,25 @@ async def test_narrow_screens_show_one_level_at_a_time() -> None:
         await pilot.resize_terminal(120, 40)
         await settled(pilot)
         assert all(pane.display for pane in linked(pilot).query(TablePane))
+
+
+async def test_what_is_typed_ahead_goes_to_the_command_line() -> None:
+    async with opened(CAFFE) as pilot:
+        await press(pilot, "4")
+        for key, character in (("colon", ":"), *((letter, letter) for letter in "memory"), ("enter", "\r")):
+            pilot.app.post_message(events.Key(key, character))
+        await settled(pilot)
+        assert view(pilot) == "memory"
+
+
+async def test_digits_and_the_colon_are_typed_where_something_is_typed_and_no_keys_of_dialogs() -> None:
+    async with opened(CAFFE) as pilot:
+        await press(pilot, "4", "f", "1", "colon")
+        assert view(pilot) == "ops-and-kernels"
+        bar = app_of(pilot).focused
+        assert isinstance(bar, Input)
+        assert bar.value == "1:"
+        await press(pilot, "escape", "m", "1", "colon")
+        assert isinstance(pilot.app.screen, MenuScreen)
+        await press(pilot, "escape")
+        assert view(pilot) == "ops-and-kernels"

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 TYPED_INSTEAD: Final = frozenset({"help", "views_menu", "leave"})
 """Actions of printable keys in the footer."""
+AT_ONCE: Final = frozenset({"go", "command_line"})
+"""Actions that are carried out before the next key is looked at: what is typed ahead belongs to where they lead."""
 
 
 class ProftuiApp(ComparingApp):
@@ -36,7 +38,11 @@ class ProftuiApp(ComparingApp):
     COMMANDS: ClassVar = {ProftuiProvider}
     BINDINGS: ClassVar = [
         *bindings_for(Scope.APP),
-        *(Binding(v.key, f"go('{v.name}')", v.title, show=False, id=f"view.{v.name}") for v in VIEWS if v.key),
+        *(
+            Binding(v.key, f"go('{v.name}')", v.title, show=False, id=f"view.{v.name}", priority=True)
+            for v in VIEWS
+            if v.key
+        ),
     ]
 
     def __init__(self, options: OpenOptions) -> None:
@@ -53,8 +59,13 @@ class ProftuiApp(ComparingApp):
         self.say("Q quits, q goes back")
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """While something is typed, the footer leaves out the keys that would only be typed."""
-        if self.focused is None or action not in TYPED_INSTEAD:
+        """While something is typed, the footer leaves out the keys that would only be typed.
+
+        Keys that act before the focused widget sees them are for views alone, not for dialogs over them.
+        """
+        if action in AT_ONCE and self.screen is not self.view_screen:
+            return False
+        if self.focused is None or action not in TYPED_INSTEAD | AT_ONCE:
             return True
         from textual.widgets import Input, TextArea
 

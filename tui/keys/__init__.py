@@ -66,6 +66,7 @@ def bindings_for(scope: Scope) -> list[BindingType]:
             action.method,
             action.label,
             show=bool(action.footer),
+            priority=action.at_once,
             key_display=(action.shown_keys or action.keys.replace(",", " ")).split(" ")[0],
             tooltip=action.help,
             id=action.id,

@@ -43,6 +43,8 @@ class Action:
     """The heading of the README table it stands under."""
     footer: int = 0
     """Its place among the keys of the footer: 1 for what is always there, larger where it gives way; 0: not there."""
+    at_once: bool = False
+    """It acts before the next key is looked at, and before the focused widget sees it."""
     shown_keys: str = ""
     """How the keys are written for people, where Textual's names would not do."""
 

@@ -119,6 +119,7 @@ EVERYWHERE: Final = (
         "Command line, as :kernels gemm total>1ms.",
         A,
         WORK,
+        at_once=True,
         shown_keys=":",
     ),
     Action("app.palette", "ctrl+p", "command_palette", "palette", "Find any action by name.", A, WORK),
