@@ -71,7 +71,7 @@ def claimed_words(profile: Profile) -> str:
 
     said = []
     if parts.recorded_ns or parts.no_op_ns:
-        said.append(f"ops recorded; {share(parts.no_op_ns)} was launched by none" if parts.no_op_ns else "ops recorded")
+        said.append(f"ops recorded; {share(parts.no_op_ns)} belongs to no op" if parts.no_op_ns else "ops recorded")
     if parts.inferred_ns or parts.unknown_ns:
         rest = f"no rule knows {share(parts.unknown_ns)}" if parts.unknown_ns else "rules know all of them"
         said.append(f"ops inferred from the names of kernels; {rest}")

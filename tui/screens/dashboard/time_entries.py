@@ -203,6 +203,8 @@ def iteration_note(courses: Sequence[IterationCourse]) -> str:
         return ""
     spread = courses[0].spread
     how = {"recorded": "", "found": ", found", "key": ", by key"}.get(courses[0].source, "")
+    if spread["iterations"] == 1:
+        return f"only {spread['first']}{how}"
     return f"{spread['iterations']}: {spread['first']} to {spread['last']}{how}"
 
 
