@@ -270,6 +270,24 @@ def test_list_and_clear(log: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["cache", "list"]) == 0
 
 
+def test_a_folder_that_others_can_write_to_is_told_of(log: str, capfd: pytest.CaptureFixture[str]) -> None:
+    keep(log)
+    place.folder().chmod(0o777)
+    for action in ("list", "clear"):
+        assert main(["cache", action]) == 2
+        assert "others can write there" in capfd.readouterr().err
+
+
+def test_what_is_open_stays_when_the_cache_is_cleared(log: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writing, "MAPPED_ROWS", 1)
+    keep(log)
+    profile, was_kept = again(log)
+    assert was_kept
+    assert main(["cache", "clear"]) == 0
+    assert not entries()
+    same(profile, load_one(log))
+
+
 def test_a_report_is_the_same_from_what_is_kept_and_without(
     log: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

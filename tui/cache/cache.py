@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 import sys
 import threading
 import time
@@ -18,6 +19,7 @@ from tui.cache.files import StoppedError
 from tui.cache.identity import identity_of, name_of
 from tui.cache.place import opened_folder
 from tui.cache.room import limit, make_room
+from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -106,7 +108,7 @@ class Cache:
         """Keep what was read; nothing comes of what cannot be kept."""
         while self._read and not self._stop.is_set():
             name, one = self._read.popitem()
-            with suppress(OSError, StoppedError, pl.exceptions.PolarsError):
+            with suppress(OSError, StoppedError, pl.exceptions.PolarsError, ValueError, struct.error, MemoryError):
                 with opened_folder(make=True):
                     most = limit()
                 size = sum(int(data.estimated_size()) for data in one.profile.frames.values())
@@ -137,8 +139,10 @@ class Cache:
             with suppress(OSError):
                 os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
         for do in before:
-            if not self._stop.is_set():
-                do()
+            # What cannot be worked out is told by the view that asks for it.
+            with suppress(ProftuiError):
+                if not self._stop.is_set():
+                    do()
         self.write()
 
 

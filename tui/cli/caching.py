@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from tui.cli.saying import say, tell, write_data
+from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
     import argparse
@@ -16,10 +18,15 @@ if TYPE_CHECKING:
 
 def cache(options: argparse.Namespace) -> int:
     """List or clear what is kept."""
-    from tui.cache.place import folder
+    from tui.cache.place import NotOursError, folder, opened_folder
     from tui.cache.room import clear, entries
     from tui.loaders.source import size_in_words
 
+    try:
+        with suppress(FileNotFoundError), opened_folder():
+            pass
+    except NotOursError as error:
+        raise ProftuiError(f"{folder()}: others can write there, so nothing in it is used", "remove it") from error
     if options.action == "clear":
         number, left = clear()
         words = f"cleared {number} file{'' if number == 1 else 's'} from {folder()}"
