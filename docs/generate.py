@@ -37,7 +37,10 @@ async def picture() -> str:
     async with app.run_test(size=SIZE) as pilot:
         while not isinstance(app.screen, DashboardScreen):
             await pilot.pause(0.05)
-        await pilot.pause(0.5)
+        # What one thread has worked out another one waits for.
+        for _ in range(10):
+            await app.workers.wait_for_complete()
+            await pilot.pause(0.2)
         return re.sub(r"terminal-\d+-", "terminal-", app.export_screenshot(title="proftui run.nvprof.log"))
 
 
