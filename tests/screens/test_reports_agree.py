@@ -10,7 +10,8 @@ import pytest
 from tests.screens.opening import app_of, opened, press, sample, settled
 from tui.opening import open_profiles
 from tui.options import OpenOptions
-from tui.output.report import VIEWS, as_json
+from tui.output.report import as_json
+from tui.output.report_views import VIEWS
 
 if TYPE_CHECKING:
     from textual.pilot import Pilot
