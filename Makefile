@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Tests of screens wait about as much as they work.
+WORKERS = $(shell $(PYTHON) -c 'import os; print(2 * (os.cpu_count() or 1))')
 
 .PHONY: demo test lint snapshots docs bench clean
 
@@ -19,7 +21,7 @@ demo: $(VENV)/.installed
 	$(BIN)/proftui sample_logs/resnet50_training.nvprof.log
 
 test: $(VENV)/.installed
-	$(BIN)/python -m pytest -q -n auto
+	$(BIN)/python -m pytest -q -n $(WORKERS)
 
 lint: $(VENV)/.linters
 	$(BIN)/ruff format --check .
@@ -28,7 +30,7 @@ lint: $(VENV)/.linters
 
 # Look at every changed snapshot before you commit it.
 snapshots: $(VENV)/.installed
-	$(BIN)/python -m pytest -q -n auto tests/screens tests/cli --snapshot-update
+	$(BIN)/python -m pytest -q -n $(WORKERS) tests/screens tests/cli --snapshot-update
 
 docs: $(VENV)/.installed
 	$(BIN)/python docs/generate.py

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.snapshots import screen_text
+from tui import opening
 from tui.app import ProftuiApp
 from tui.options import OpenOptions
 from tui.widgets import table_view
@@ -17,12 +19,33 @@ if TYPE_CHECKING:
 
     from textual.pilot import Pilot
 
+    from tui.loaders.base import Report
+    from tui.model.aggregation import Aggregation
+
 SETTLED_AFTER = 0.002
 """Seconds that the cursor rests before others are told of the row, in tests."""
 
 table_view.SETTLED_AFTER = SETTLED_AFTER  # type: ignore[misc]
 
 SAMPLES = Path(__file__).parents[2] / "sample_logs"
+
+_read = opening.open_profiles
+
+
+@lru_cache(maxsize=12)
+def _sample_as_read(options: OpenOptions, session: int | None, aggregation: Aggregation | None) -> opening.Opened:
+    return _read(options, lambda _progress: True, session=session, aggregation=aggregation)
+
+
+def _open_profiles(options: OpenOptions, report: Report, **how: Any) -> opening.Opened:
+    """A sample is read once for all tests, and what was worked out of it is kept: nothing ever changes it."""
+    if how.get("renew") or not all(Path(path).is_relative_to(SAMPLES) for path in options.paths):
+        return _read(options, report, **how)
+    plain = OpenOptions(paths=options.paths, format_in=options.format_in, gpu=options.gpu, cache=options.cache)
+    return _sample_as_read(plain, how.get("session"), how.get("aggregation"))
+
+
+opening.open_profiles = _open_profiles  # type: ignore[assignment]
 
 
 def sample(name: str) -> str:
