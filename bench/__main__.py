@@ -15,7 +15,16 @@ import polars
 import tui
 from bench.measure import Result, measure
 
-BENCHMARKS = ("nvprof_trace", "nsys_database", "kineto_trace", "analysis", "timeline", "keys", "startup", "second_opening")
+BENCHMARKS = (
+    "nvprof_trace",
+    "nsys_database",
+    "kineto_trace",
+    "analysis",
+    "timeline",
+    "keys",
+    "startup",
+    "second_opening",
+)
 """Modules of this package; each has TITLE, NOTE and cases(rows), and may say that it GROWS, or has run(rows, runs)."""
 
 

@@ -41,7 +41,9 @@ class Tmux:
 
     def __call__(self, *arguments: str) -> str:
         """Run a command of tmux."""
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("TMUX")}
+        environment = {
+            name: value for name, value in os.environ.items() if not name.startswith(("TMUX", "COLUMNS", "LINES"))
+        }
         done = subprocess.run(
             ["tmux", "-S", self._socket, *arguments], capture_output=True, text=True, check=False, env=environment
         )

@@ -121,17 +121,17 @@ async def test_the_app_opens_what_was_kept_and_reads_again_on_reload(monkeypatch
     monkeypatch.setattr(Cache.__init__, "__kwdefaults__", {"renew": False, "least_bytes": 0, "least_seconds": 0})
     monkeypatch.setattr(loading, "KEEP_AFTER", 0.01)
     path = str(SAMPLES / "resnet50_training.nvprof.log")
-    async with opened(path) as pilot:
+    async with opened(path, anew=True) as pilot:
         assert not pilot.app._cache.used  # type: ignore[attr-defined]
         await until(pilot, lambda: len(list_of_kept()) == 1, "an entry")
-    async with opened(path) as pilot:
+    async with opened(path, anew=True) as pilot:
         app = pilot.app
         assert list(app._cache.used) == [path]  # type: ignore[attr-defined]
         before = list_of_kept()
         await pilot.press("r")
         await until(pilot, lambda: not app._cache.used, "what was read again")  # type: ignore[attr-defined]
         await until(pilot, lambda: list_of_kept() not in ([], before), "a new entry")
-    async with opened(path, cache=False) as pilot:
+    async with opened(path, anew=True, cache=False) as pilot:
         assert pilot.app._cache is None  # type: ignore[attr-defined]
 
 

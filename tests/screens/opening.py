@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 from tests.snapshots import screen_text
 from tui import opening
@@ -45,9 +46,6 @@ def _open_profiles(options: OpenOptions, report: Report, **how: Any) -> opening.
     return _sample_as_read(plain, how.get("session"), how.get("aggregation"))
 
 
-opening.open_profiles = _open_profiles  # type: ignore[assignment]
-
-
 def sample(name: str) -> str:
     """The path of a sample log."""
     return str(SAMPLES / name)
@@ -66,15 +64,17 @@ async def until(pilot: Pilot[None], condition: Callable[[], bool], what: str) ->
 
 @asynccontextmanager
 async def opened(
-    *paths: str, size: tuple[int, int] = (120, 40), notifications: bool = False, **options: Any
+    *paths: str, size: tuple[int, int] = (120, 40), notifications: bool = False, anew: bool = False, **options: Any
 ) -> AsyncIterator[Pilot[None]]:
-    """The explorer with files (sample names, or paths) open at its first view."""
+    """The explorer with files (sample names, or paths) open at its first view; ``anew``: read for this test alone."""
     given = tuple(path if "/" in path else sample(path) for path in paths)
     app = ProftuiApp(OpenOptions(paths=given, **options))
-    async with app.run_test(size=size, notifications=notifications) as pilot:
-        await until(pilot, lambda: app.view_screen is not None and app.view_screen.is_mounted, "a view")
-        await settled(pilot)
-        yield pilot
+    read = _read if anew else _open_profiles
+    with patch.object(opening, "open_profiles", read):
+        async with app.run_test(size=size, notifications=notifications) as pilot:
+            await until(pilot, lambda: app.view_screen is not None and app.view_screen.is_mounted, "a view")
+            await settled(pilot)
+            yield pilot
 
 
 async def settled(pilot: Pilot[None]) -> None:

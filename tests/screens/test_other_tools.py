@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import polars as pl
 import pytest
 
 from tests.screens.made_profiles import STEPS, dlprof, opened_profile, training
-from tests.screens.opening import app_of, opened, press
+from tests.screens.opening import app_of, opened, press, settled
 from tests.snapshots import assert_screen, screen_text
 from tui.analysis.iterations.tables import reasons
 from tui.widgets.table_pane import TablePane
@@ -82,14 +83,21 @@ async def test_iterations_that_are_found_say_how_and_can_be_chosen() -> None:
         assert words.partition(",")[0] in screen_text(app).splitlines()[0]
         last = whole["iteration"].drop_nulls().to_list()[-1]
         app.run_line(f"aggregate {last}")
-        await pilot.pause()
-        assert table(pilot).frame["iteration"].to_list() == [last]
+        await settled(pilot)
+
+        def chosen() -> list[int]:
+            """The iterations that other views show; this view shows them among all."""
+            assert table(pilot).frame.height == whole.height
+            found: list[int] = table(pilot).frame.filter(pl.col("aggregated"))["iteration"].to_list()
+            return found
+
+        assert chosen() == [last]
         assert f"iteration {last}" in screen_text(app).splitlines()[0]
         app.run_line("aggregate 999:")
-        await pilot.pause()
-        assert table(pilot).frame["iteration"].to_list() == [last]
+        await settled(pilot)
+        assert chosen() == [last]
         app.run_line("aggregate all")
-        await pilot.pause()
+        await settled(pilot)
         assert table(pilot).frame.equals(whole)
 
 

@@ -41,9 +41,7 @@ def test_gpu_work_without_ops_needs_no_excuse() -> None:
 
 def test_memory_events_that_tell_no_size_are_counted() -> None:
     memory = {"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", "pid": 1, "tid": 1, "ts": 1, "args": {}}
-    assert reasons([kernel(1, 0), memory, memory]) == [
-        ("warning", "2 memory events are left out: no size is told")
-    ]
+    assert reasons([kernel(1, 0), memory, memory]) == [("warning", "2 memory events are left out: no size is told")]
 
 
 def test_the_work_of_the_profiler_itself_is_one_of_its_figures() -> None:

@@ -68,9 +68,9 @@ def grouped_by(single: pl.DataFrame, printed: pl.DataFrame) -> WorkGroups:
 def factorised(rows: pl.DataFrame) -> tuple[Ints, Ints]:
     """The first of each kind of equal rows, and for each row which kind it is of; unknown values are equal.
 
-    >>> first, kind = factorised(pl.DataFrame({"a": [7, 7, None], "b": ["x", "y", "x"]}))
-    >>> first.tolist(), kind.tolist()
-    ([0, 2, 1], [0, 2, 1])
+    >>> first, kind = factorised(pl.DataFrame({"a": [7, 7, None, 7], "b": ["x", "y", "x", "x"]}))
+    >>> sorted(first.tolist()), bool(kind[0] == kind[3])
+    ([0, 1, 2], True)
     """
     kinds = np.zeros(rows.height, np.int64)
     for column in rows:

@@ -45,7 +45,7 @@ _TOKENS: Final = re.compile(
 def tokens(text: str) -> Iterator[Token]:
     r"""The pieces of an SQL text, without white space and comments.
 
-    >>> [str(token.text) for token in tokens("select 'a -- b' -- a word\\nfrom \\"x\\"")]
+    >>> [str(token.text) for token in tokens("select 'a -- b' -- a word\nfrom \"x\"")]
     ['select', "'a -- b'", 'from', 'x']
     """
     for found in _TOKENS.finditer(text):
