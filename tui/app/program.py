@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.binding import Binding
-from textual.scrollbar import ScrollBar
+from textual.scrollbar import ScrollBar, ScrollBarRender
 
 from tui.app.comparing import ComparingApp
 from tui.commands import CommandError, ProftuiProvider, run_command
@@ -50,8 +50,8 @@ class ProftuiApp(ComparingApp):
         self.register_theme(DARK)
         self.register_theme(LIGHT)
         self.theme = theme_name(options.theme, options.color)
+        ScrollBar.renderer = AsciiScrollBarRender if self.ascii_only else ScrollBarRender
         if self.ascii_only:
-            ScrollBar.renderer = AsciiScrollBarRender
             self.add_class("-ascii")
 
     def action_help_quit(self) -> None:
