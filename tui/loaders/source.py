@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import select
 import stat
@@ -18,6 +17,7 @@ from typing import BinaryIO, Final
 
 from tui.loaders.base import LoadProgress, Report, keep_going
 from tui.loaders.decompress import DamagedStreamError, compression_of, decompressed
+from tui.loaders.descriptors import number_of, opened, unreadable
 from tui.loaders.file_kinds import why_empty
 from tui.loaders.text.block import Block as Block
 from tui.loaders.text.cleaning import clean_line
@@ -143,7 +143,7 @@ class Source:
                     "standard input is a terminal: it holds no profile",
                     "pipe a log into it: nvprof --print-gpu-trace ./app 2>&1 | proftui -",
                 )
-        fd = _opened(path) if stream is None else _number_of(stream)
+        fd = opened(path) if stream is None else number_of(stream)
         if fd is None:
             assert stream is not None
             return cls(path, getattr(stream, "read1", stream.read), report=report)
@@ -288,7 +288,7 @@ class Source:
             while len(sniffed) < _SNIFF_SIZE and (data := self.read(_READ_SIZE)):
                 sniffed += data
         except OSError as error:
-            raise _unreadable(self.called, error) from error
+            raise unreadable(self.called, error) from error
         if not sniffed:
             raise ProftuiError(
                 f"{self.called}: {'stopped before it said anything' if self.stopped else 'is empty'}",
@@ -389,27 +389,3 @@ def size_in_words(size: int) -> str:
     while value >= 1024 and unit < 4:
         value, unit = value / 1024, unit + 1
     return f"{value:.1f}".removesuffix(".0") + f" {' KMGT'[unit]}B"
-
-
-def _opened(path: str) -> int:
-    try:
-        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError as error:
-        raise ProftuiError(f"{path}: no such file") from error
-    except PermissionError as error:
-        raise ProftuiError(f"{path}: may not be read (permission denied)", f"try: ls -l {path}") from error
-    except (OSError, ValueError) as error:
-        raise _unreadable(path, error) from error
-
-
-def _number_of(stream: BinaryIO) -> int | None:
-    """A file descriptor of its own for a stream that has one, so that nobody else's use of it matters."""
-    try:
-        return os.dup(stream.fileno())
-    except (io.UnsupportedOperation, AttributeError):
-        return None
-
-
-def _unreadable(name: str, error: OSError | ValueError) -> ProftuiError:
-    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return ProftuiError(f"{name}: cannot be read ({reason.lower()})")
