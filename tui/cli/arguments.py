@@ -49,6 +49,7 @@ COMMANDS: Final = {
     "sql": "ask with SQL: SELECT over the frames and what is computed from them; SHOW TABLES lists them",
     "diff": "compare two profiles: what changed most, what is new or gone; 1 where slower than --fail-on-regression",
     "check": "look for what costs time, with the exit status for CI: 1 where it is as grave as --fail-on",
+    "convert": "write a Parquet dataset, which opens like a file, larger than memory too: FILE... -o DIR",
     "inspect": "tell what a file holds, which views it feeds, and why it cannot feed the others",
     "cache": "list what is kept of large files so that they open at once, or clear it",
     "formats": "list what can be opened, how it is recognised and how to record it",
@@ -114,6 +115,9 @@ def command_parser(command: str) -> argparse.ArgumentParser:
         _diff(parser)
         return parser
     _files(parser)
+    if command == "convert":
+        _convert(parser)
+        return parser
     if command == "report":
         parser.add_argument("--view", choices=VIEWS, default="dashboard")
         parser.add_argument("--format", choices=("text", "markdown", "json"), default="text")
@@ -136,6 +140,12 @@ def command_parser(command: str) -> argparse.ArgumentParser:
         _output(parser)
     _common(parser)
     return parser
+
+
+def _convert(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-o", "--output", required=True, metavar="DIR", help="the folder of the dataset")
+    parser.add_argument("--overwrite", action="store_true", help="replace a dataset of other files")
+    parser.add_argument("--format-in", metavar="NAME", help="read them as this format, without recognising it")
 
 
 def _diff(parser: argparse.ArgumentParser) -> None:

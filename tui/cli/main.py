@@ -75,6 +75,10 @@ def _run(arguments: list[str]) -> int:
         from tui.cli.caching import cache
 
         return cache(options)
+    if command == "convert":
+        from tui.cli.converting import convert
+
+        return convert(options)
     from tui.cli import headless
 
     run = {

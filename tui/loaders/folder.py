@@ -41,7 +41,7 @@ def load_folder(path: str, load_file: Callable[[str], Profile], is_profile: Call
     profiles: list[Profile] = []
     errors: list[ProftuiError] = []
     passed_over: list[str] = []
-    for file in _files(path):
+    for file in profile_files(path):
         try:
             if is_profile(file):
                 profiles.append(load_file(file))
@@ -77,7 +77,12 @@ def _files_in_words(count: int) -> str:
     return "1 file holds" if count == 1 else f"{count} files hold"
 
 
-def _files(path: str) -> list[str]:
+def profile_files(path: str) -> list[str]:
+    """The files of a folder in the order of their names, less the reports whose exports lie beside them.
+
+    Raises:
+        ProftuiError: It cannot be listed, or it has none or too many.
+    """
     try:
         found = [entry for entry in Path(path).iterdir() if entry.is_file() and not entry.name.startswith(".")]
     except OSError as error:

@@ -11,7 +11,7 @@ from tui.loaders.base import Format, Kept, Loader, Report, keep_going
 from tui.loaders.caffe import CAFFE
 from tui.loaders.dlprof import DLPROF_CSV, DLPROF_DATABASE
 from tui.loaders.file_kinds import file_kind
-from tui.loaders.folder import load_folder
+from tui.loaders.folder import load_folder, profile_files
 from tui.loaders.kineto.loader import KinetoLoader
 from tui.loaders.ncu import NCU_CSV
 from tui.loaders.nsys import NSYS_DATABASE, NSYS_FOLDER, NSYS_REPORT, is_parquetdir
@@ -109,6 +109,20 @@ def load_one(
     return (
         read() if kept is None or stream is not None or path == STANDARD_INPUT else kept.profile(path, format_in, read)
     )
+
+
+def inputs(path: str) -> list[str]:
+    """What is read one by one where a path is given: of a folder the profiles in it, else the path itself.
+
+    Raises:
+        ProftuiError: A folder cannot be listed, or holds no profile.
+    """
+    if not Path(path).is_dir() or is_parquetdir(Path(path)):
+        return [path]
+    found = [file for file in profile_files(path) if _is_profile(file)]
+    if not found:
+        raise ProftuiError(f"{path}: no profile found", "proftui formats lists what opens")
+    return found
 
 
 def _named(format_in: str) -> Loader:

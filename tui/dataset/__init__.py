@@ -1,0 +1,1 @@
+"""Writing Parquet datasets of profiles; `tui.loaders.dataset` opens them."""

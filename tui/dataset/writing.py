@@ -1,0 +1,273 @@
+"""Writing a dataset: one part after the other, each whole or not at all, the manifest last.
+
+`prepare` looks at the folder, `write_part` reads one input and writes its part, `finish` writes the manifest. Parts can
+be written in any order and by several processes or machines at once; one that is there and of the same, unchanged input
+is not written again, so what was interrupted at any moment is completed by doing all of it again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import polars as pl
+import xxhash
+
+import tui
+from tui.dataset.folder import remove_all, remove_others
+from tui.loaders.dataset.manifest import (
+    LAYOUT,
+    MANIFEST,
+    PARTS,
+    ROW_GROUP_ROWS,
+    Manifest,
+    Part,
+    PartFile,
+    faults,
+    path_of,
+)
+from tui.loaders.registry import load_one
+from tui.loaders.source import STANDARD_INPUT
+from tui.model.errors import ProftuiError
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+MAKING: Final = ".making"
+"""The ending of what is being written."""
+
+_EDGE: Final = 1 << 16
+_BLOCK: Final = 1 << 20
+
+
+def prepare(out_dir: str, inputs: Sequence[str], *, format_in: str | None = None, overwrite: bool = False) -> None:
+    """Make the folder ready for parts; its manifest goes where a part will be written anew.
+
+    Args:
+        out_dir: The folder, which is made where it is missing.
+        inputs: All inputs of the dataset.
+        format_in: The format that they are to be read as.
+        overwrite: Take away a dataset of other inputs.
+
+    Raises:
+        ProftuiError: It holds something else, or a dataset of other inputs.
+        OSError: It cannot be made or written to.
+    """
+    folder = Path(out_dir)
+    folder.mkdir(parents=True, exist_ok=True)
+    has_manifest = (folder / MANIFEST).exists()
+    if not has_manifest and not (folder / PARTS).is_dir() and any(folder.iterdir()):
+        raise ProftuiError(f"{out_dir}: holds other files", "name a folder that is empty or not there yet")
+    if has_manifest:
+        parts = {path.stem for path in (folder / PARTS).glob("*.json")}
+        if not parts <= {part_name(path) for path in inputs}:
+            if not overwrite:
+                raise ProftuiError(f"{out_dir}: holds a dataset of other files", "--overwrite replaces it")
+            remove_all(folder)
+        elif any(_current(folder, path, format_in) is None for path in inputs):
+            (folder / MANIFEST).unlink()
+    (folder / PARTS).mkdir(exist_ok=True)
+
+
+def write_part(path: str, out_dir: str, *, format_in: str | None = None) -> Part:
+    """Read an input and write what came of it; the same again replaces it.
+
+    The frames are sorted by session and time and split by rank (`tui.loaders.dataset.manifest`); lines of a text are
+    not kept.
+
+    Args:
+        path: A file, a folder that is one profile, or ``-``.
+        out_dir: The folder of the dataset.
+        format_in: The format to read it as, instead of looking at the content.
+
+    Returns:
+        The part, which `finish` needs.
+
+    Raises:
+        ProftuiError: The input cannot be read.
+        OSError: The part cannot be written.
+    """
+    folder = Path(out_dir)
+    if (there := _current(folder, path, format_in)) is not None:
+        return there
+    before = _identity(path)
+    profile = load_one(path, format_in=format_in)
+    size, modified_ns, digest = before if before == _identity(path) else (None, None, None)
+    name = part_name(path)
+    (folder / PARTS).mkdir(parents=True, exist_ok=True)
+    files = tuple(_write_frames(folder, name, profile))
+    part = Part(
+        name=name,
+        source=path,
+        size=size,
+        modified_ns=modified_ns,
+        digest=digest,
+        format_in=format_in,
+        program=tui.__version__,
+        formats=tuple(profile["sessions"]["format"].unique(maintain_order=True)),
+        sessions=profile["sessions"].height,
+        rows={name: data.height for name, data in profile.frames.items() if data.height},
+        has_text=bool(profile.texts),
+        files=files,
+    )
+    _replace(folder / PARTS / f"{name}.json", msgspec.json.encode(part))
+    return part
+
+
+def finish(out_dir: str, parts: Sequence[Part]) -> Manifest:
+    """Write the manifest, and take away what does not belong to the dataset.
+
+    Args:
+        out_dir: The folder of the dataset.
+        parts: Its parts, in the order in which their sessions are to be numbered.
+
+    Raises:
+        ProftuiError: There are none.
+        OSError: It cannot be written.
+    """
+    if not parts:
+        raise ProftuiError(f"{out_dir}: no file could be read, so there is no dataset")
+    folder = Path(out_dir)
+    rows: dict[str, int] = {}
+    for part in parts:
+        for name, count in part.rows.items():
+            rows[name] = rows.get(name, 0) + count
+    manifest = Manifest(
+        layout=LAYOUT,
+        program=tui.__version__,
+        sessions=sum(part.sessions for part in parts),
+        formats=tuple(dict.fromkeys(name for part in parts for name in part.formats)),
+        rows=rows,
+        parts=tuple(parts),
+    )
+    _replace(folder / MANIFEST, msgspec.json.encode(manifest) + b"\n")
+    remove_others(folder, parts)
+    return manifest
+
+
+def part_name(path: str) -> str:
+    """What the part of an input is called: the same for the same path.
+
+    >>> part_name("/runs/rank 0.nsys-rep")
+    'rank_0.nsys-rep-502fb6692c73'
+    """
+    real = path if path == STANDARD_INPUT or "://" in path else os.path.realpath(path)
+    last = "stdin" if path == STANDARD_INPUT else os.path.basename(real)  # noqa: PTH119 (a name may be no text)
+    readable = re.sub(r"[^A-Za-z0-9_.-]", "_", last)[:60].lstrip(".-") or "part"
+    return f"{readable}-{hashlib.sha256(os.fsencode(real)).hexdigest()[:12]}"
+
+
+def _current(folder: Path, path: str, format_in: str | None) -> Part | None:
+    """The part of an input, where it is there, whole, and of the input as it is now."""
+    size, modified_ns, digest = _identity(path)
+    if digest is None:
+        return None
+    name = part_name(path)
+    try:
+        part = msgspec.json.decode((folder / PARTS / f"{name}.json").read_bytes(), type=Part)
+        if part.name != name or faults(part):
+            return None
+        same = (part.size, part.modified_ns, part.digest) == (size, modified_ns, digest)
+        whole = all((folder / path_of(part, file)).stat().st_size == file.size for file in part.files)
+    except (OSError, msgspec.MsgspecError):
+        return None
+    return part if same and whole and (part.format_in, part.program) == (format_in, tui.__version__) else None
+
+
+def _identity(path: str) -> tuple[int | None, int | None, str | None]:
+    """Size, time of the last change and a digest of an input; None of what has none.
+
+    Of a database that is being written to (it has a journal beside it) nothing is known for sure.
+    """
+    if path == STANDARD_INPUT or any(os.path.exists(path + ending) for ending in ("-wal", "-journal")):  # noqa: PTH110
+        return None, None, None
+    try:
+        status = os.stat(path)  # noqa: PTH116 (a name may be no text)
+        if stat.S_ISDIR(status.st_mode):
+            files = sorted((entry.name, entry.stat()) for entry in os.scandir(path) if entry.is_file())
+            told = [(name, one.st_size, one.st_mtime_ns) for name, one in files]
+            size, modified = sum(size for _, size, _ in told), max((at for _, _, at in told), default=0)
+            return size, modified, hashlib.sha256(repr(told).encode(errors="replace")).hexdigest()
+        if not stat.S_ISREG(status.st_mode):
+            return None, None, None
+        with open(path, "rb") as file:  # noqa: PTH123
+            digest = hashlib.sha256(file.read(_EDGE))
+            file.seek(max(0, status.st_size - _EDGE))
+            digest.update(file.read(_EDGE))
+        return status.st_size, status.st_mtime_ns, digest.hexdigest()
+    except (OSError, ValueError):
+        return None, None, None
+
+
+def _write_frames(folder: Path, name: str, profile: Profile) -> list[PartFile]:
+    ranks = profile["sessions"].select("session", run=pl.col("rank").rle_id(), rank="rank")
+    runs = ranks.group_by("run", maintain_order=True).agg(pl.col("rank").first(), last=pl.col("session").max()).rows()
+    written: list[PartFile] = []
+    for frame, data in profile.frames.items():
+        if not data.height:
+            continue
+        data = _in_order(frame, data)
+        # Rows of no session (issues) come last.
+        ends = [*(int((data["session"] <= last).sum()) for _, _, last in runs[:-1]), data.height]
+        for (run, rank, _), first, end in zip(runs, [0, *ends[:-1]], ends, strict=True):
+            if end > first:
+                written.append(_write_file(folder, name, frame, run, rank, data.slice(first, end - first)))
+    return written
+
+
+def _write_file(folder: Path, name: str, frame: str, run: int, rank: int | None, data: pl.DataFrame) -> PartFile:
+    def file_of(size: int, digest: str) -> PartFile:
+        return PartFile(frame, rank, run, data.height, size, digest)
+
+    empty = Part(name, "", None, None, None, None, "", (), 0, {}, False, ())
+    path = folder / path_of(empty, file_of(0, ""))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    making = _beside(path)
+    try:
+        data.write_parquet(making, compression="zstd", statistics=True, row_group_size=ROW_GROUP_ROWS)
+        digest = xxhash.xxh3_128()
+        with making.open("rb") as file:
+            while block := file.read(_BLOCK):
+                digest.update(block)
+            size = file.tell()
+            os.fsync(file.fileno())
+        making.replace(path)
+    except BaseException:
+        making.unlink(missing_ok=True)
+        raise
+    return file_of(size, digest.hexdigest())
+
+
+def _in_order(frame: str, data: pl.DataFrame) -> pl.DataFrame:
+    """Rows by session and, where they have one, by start; the rest of their order stays."""
+    # Activities and ops have their time's order already: their numbers say so.
+    is_timed = "start_ns" in data.columns and frame not in ("activities", "ops")
+    if not is_timed and data["session"].is_sorted(nulls_last=True):
+        return data
+    return data.sort(["session", "start_ns"] if is_timed else "session", nulls_last=True, maintain_order=True)
+
+
+def _beside(path: Path) -> Path:
+    return path.with_name(f"{path.name}.{os.getpid()}.{os.urandom(4).hex()}{MAKING}")
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write a file whole or not at all."""
+    making = _beside(path)
+    try:
+        with making.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        making.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            making.unlink(missing_ok=True)
+        raise

@@ -1,0 +1,1 @@
+"""Opening Parquet datasets of profiles, as ``proftui convert`` writes them."""
