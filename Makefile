@@ -35,8 +35,10 @@ snapshots: $(VENV)/.installed
 docs: $(VENV)/.installed
 	$(BIN)/python docs/generate.py
 
+# With the readers that ours are compared with.
 bench: $(VENV)/.installed
-	$(BIN)/python -m bench
+	$(BIN)/pip install --quiet --group bench
+	$(BIN)/python -m bench --json build/bench.json
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache

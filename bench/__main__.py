@@ -1,65 +1,82 @@
-"""Runs the benchmarks: ``python -m bench [NAME ...] [--rows N] [--runs N]``."""
+"""Runs the benchmarks: ``python -m bench [NAME ...] [--rows N] [--runs N] [--json PATH]``."""
 
 from __future__ import annotations
 
 import argparse
 import importlib
-import os
-import platform
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 
-import numpy
-import polars
-
-import tui
+from bench.figures import Figure, in_words, machine, print_figures, write_figures
 from bench.measure import Result, measure
 
 BENCHMARKS = (
+    "startup",
     "nvprof_trace",
-    "nsys_database",
     "kineto_trace",
+    "nsys_database",
+    "second_opening",
     "analysis",
     "timeline",
     "keys",
-    "startup",
-    "second_opening",
 )
-"""Modules of this package; each has TITLE, NOTE and cases(rows), and may say that it GROWS, or has run(rows, runs)."""
+"""Modules of this package.
+
+Each has TITLE, NOTE, its usual ROWS and RUNS; and ``cases(rows)`` with ``figures(group, results, tenth)``, and may
+say that it GROWS, or ``run(rows, runs)``, which prints its own table and returns the figures that have goals.
+"""
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> list[Figure]:
+    """Run what is asked for; the figures that have goals."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument(
         "names", nargs="*", metavar="NAME", help=f"which to run: {', '.join(BENCHMARKS)} (default: all)"
     )
-    parser.add_argument("--rows", type=int, default=1_000_000, help="rows of each file (default: %(default)s)")
-    parser.add_argument("--runs", type=int, default=5, help="runs of each case, of which the median counts")
-    chosen = parser.parse_args()
+    parser.add_argument("--rows", type=int, help="rows of each file (default: as each benchmark has it)")
+    parser.add_argument("--runs", type=int, help="runs of each case, of which the median counts (default: the same)")
+    parser.add_argument("--json", type=Path, metavar="PATH", help="write the figures there as well")
+    chosen = parser.parse_args(arguments)
     unknown = set(chosen.names) - set(BENCHMARKS)
     if unknown:
         parser.error(f"no benchmark is called {', '.join(sorted(unknown))}")
-    print(_machine())
+    print(in_words(machine()))
+    figures: list[Figure] = []
+    began = time.monotonic()
     for name in chosen.names or BENCHMARKS:
         benchmark = importlib.import_module(f"bench.{name}")
-        if hasattr(benchmark, "run"):
-            print(f"\n{benchmark.TITLE}: {chosen.rows:,} rows\n({benchmark.NOTE})\n", flush=True)
-            benchmark.run(chosen.rows, chosen.runs)
-            continue
-        grows = getattr(benchmark, "GROWS", False)
-        print(f"\n{benchmark.TITLE}: {chosen.rows:,} rows, median of {chosen.runs} runs, each a fresh process")
-        print(f"({benchmark.NOTE})\n")
-        print(
-            f"{'':<42}{'rows':>11}{'seconds':>9}{'fastest':>9}{'ratio':>7}{'file MB':>9}{'peak MB':>9}{'peak/file':>11}"
-            + (f"{'growth':>9}" if grows else "")
-        )
-        tenth: dict[str, float] = {}
-        if grows:
-            for _, cases in benchmark.cases(chosen.rows // 10):
-                tenth |= {result.case.title: result.fastest for result in measure(cases, chosen.runs)}
-        for title, cases in benchmark.cases(chosen.rows):
-            print(title, flush=True)
-            _print_group(measure(cases, chosen.runs), tenth)
+        rows, runs = chosen.rows or benchmark.ROWS, chosen.runs or benchmark.RUNS
+        print(f"\n{benchmark.TITLE}: {rows:,} rows, {runs} runs\n({benchmark.NOTE})\n", flush=True)
+        found = benchmark.run(rows, runs) if hasattr(benchmark, "run") else _run_cases(benchmark, rows, runs)
+        figures += [figure.repeated(f"python -m bench {name} --rows {rows} --runs {runs}") for figure in found]
+    if figures:
+        print(f"\nGoals ({time.monotonic() - began:.0f} s in all)\n")
+        print_figures(figures)
+    if chosen.json is not None:
+        write_figures(chosen.json, figures)
+    return figures
+
+
+def _run_cases(benchmark: ModuleType, rows: int, runs: int) -> list[Figure]:
+    """Measure each group of cases in turns."""
+    grows = getattr(benchmark, "GROWS", False)
+    print(
+        f"{'':<42}{'rows':>11}{'seconds':>9}{'fastest':>9}{'ratio':>7}{'file MB':>9}{'peak MB':>9}{'peak/file':>11}"
+        + (f"{'growth':>9}" if grows else "")
+    )
+    tenth: dict[str, float] = {}
+    if grows:
+        for _, cases in benchmark.cases(rows // 10):
+            tenth |= {result.case.title: result.fastest for result in measure(cases, runs)}
+    figures: list[Figure] = []
+    for title, cases in benchmark.cases(rows):
+        print(title, flush=True)
+        results = {result.case.title: result for result in measure(cases, runs)}
+        _print_group(list(results.values()), tenth)
+        figures += benchmark.figures(title, results, tenth)
+    return figures
 
 
 def _print_group(results: Sequence[Result], tenth: Mapping[str, float]) -> None:
@@ -73,20 +90,6 @@ def _print_group(results: Sequence[Result], tenth: Mapping[str, float]) -> None:
             + (f"{result.fastest / tenth[result.case.title]:>8.1f}x" if tenth else ""),
             flush=True,
         )
-
-
-def _machine() -> str:
-    processor = platform.processor() or platform.machine()
-    for line in Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []:
-        if line.startswith("model name"):
-            processor = line.split(":", 1)[1].strip()
-            break
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    return (
-        f"{processor}, {len(os.sched_getaffinity(0))} cores, {memory:.0f} GiB, {platform.system()}; "
-        f"proftui {tui.__version__}, Python {platform.python_version()}, polars {polars.__version__}, "
-        f"numpy {numpy.__version__}"
-    )
 
 
 if __name__ == "__main__":

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from bench.figures import Figure
 from bench.grow_profile import stored_frames
-from bench.measure import Case
+from bench.measure import Case, Result
 
 TITLE = "Analyses"
 NOTE = (
@@ -15,6 +16,11 @@ NOTE = (
 )
 GROWS = True
 """A tenth of the rows is measured as well, so that what is not linear is seen."""
+ROWS, RUNS = 5_000_000, 1
+
+SECONDS_GOAL, GROWTH_GOAL = 2.0, 12.0
+NEEDED = ("the Dashboard", "the time figures of the Dashboard together", "all rules, after the Dashboard")
+"""What the Dashboard shows, one after the other."""
 
 WORK = {
     "group_by of kind and name": "group_by",
@@ -48,3 +54,24 @@ def cases(rows: int) -> Iterator[tuple[str, list[Case]]]:
             for title, function in WORK.items()
         ],
     )
+
+
+def figures(_group: str, results: Mapping[str, Result], tenth: Mapping[str, float]) -> list[Figure]:
+    """Seconds up to each part of the Dashboard, and what grows most."""
+    floor = next(result for result in results.values() if result.case.is_floor)
+    needed = [results[title] for title in NEEDED]
+    found = [
+        Figure(
+            f"analysis: {result.case.title}",
+            result.seconds,
+            SECONDS_GOAL,
+            "s",
+            floor.case.title,
+            floor.seconds,
+            result.seconds,
+            result.peak_bytes,
+        )
+        for result in needed
+    ]
+    growth, steepest = max((result.fastest / tenth[title], title) for title, result in results.items())
+    return [*found, Figure(f"analysis: ten times the launches ({steepest})", growth, GROWTH_GOAL, "x")]

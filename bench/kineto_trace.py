@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from bench.figures import Figure, ratio
 from bench.grow_kineto import kineto_trace
-from bench.measure import Case
+from bench.measure import Case, Result
 
 TITLE = "PyTorch (Kineto) traces"
 NOTE = (
@@ -14,6 +15,9 @@ NOTE = (
     "names, shapes, launch configurations and durations repeat"
 )
 BYTES_PER_ROW = 1000
+ROWS, RUNS = 256_000, 1
+
+OURS, GOAL, MEMORY_GOAL = "proftui", 0.25, 1.0
 
 
 def cases(rows: int) -> Iterator[tuple[str, list[Case]]]:
@@ -27,6 +31,24 @@ def cases(rows: int) -> Iterator[tuple[str, list[Case]]]:
             Case("read the bytes", "bench.work:read_bytes", path),
             Case(f"{parser}.loads of the same bytes", f"bench.work:parse_with_{parser}", path, is_floor=True),
             Case("its events alone, as columns", "bench.work:read_trace_events", path),
-            Case("proftui", "bench.work:load_profile", path),
+            Case(OURS, "bench.work:load_profile", path),
         ],
     )
+
+
+def figures(_group: str, results: Mapping[str, Result], _tenth: Mapping[str, float]) -> list[Figure]:
+    """Time against the parser, and memory against the size of the file."""
+    ours = results[OURS]
+    floor = next(result for result in results.values() if result.case.is_floor)
+    size = ours.case.path.stat().st_size
+    return [
+        ratio("PyTorch trace: reading", ours, floor, GOAL),
+        Figure(
+            "PyTorch trace: peak memory",
+            ours.peak_bytes / size,
+            MEMORY_GOAL,
+            "x",
+            "size of the file, unpacked",
+            peak_bytes=ours.peak_bytes,
+        ),
+    ]

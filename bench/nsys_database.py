@@ -5,21 +5,26 @@ from __future__ import annotations
 import importlib.util
 import random
 import sqlite3
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import polars as pl
 
-from bench.measure import Case
+from bench.figures import Figure, ratio
+from bench.grow_trace import DATA
+from bench.measure import Case, Result
 from tui.loaders.sqlite.database import Database
 
 TITLE = "Nsight Systems databases"
 NOTE = (
     "generated: 800 kernels with names and launch configurations of a training run, one launch each; "
-    "the floor needs connectorx and pyarrow (uv sync --group bench), else it is ADBC"
+    "the floor needs connectorx and pyarrow (the dependency group bench), else it is ADBC"
 )
+
+ROWS, RUNS = 5_000_000, 1
+GOAL = 1.2
+OURS = "proftui, the same columns"
 
 TABLE = "CUPTI_ACTIVITY_KIND_KERNEL"
 READ = (
@@ -85,12 +90,18 @@ def cases(rows: int) -> Iterator[tuple[str, list[Case]]]:
     has_connectorx = all(importlib.util.find_spec(name) for name in ("connectorx", "pyarrow"))
     columns = [
         Case("ADBC, 2 ranges of row ids in threads", "bench.nsys_database:with_adbc", path, not has_connectorx),
-        Case("proftui, the same columns", "bench.nsys_database:with_proftui", path),
+        Case(OURS, "bench.nsys_database:with_proftui", path),
     ]
     if has_connectorx:
         columns.insert(0, Case("connectorx, 4 ranges of row ids", "bench.nsys_database:with_connectorx", path, True))
     columns.append(Case("proftui, the whole database", "bench.work:load_profile", path))
     yield "the columns of the kernel table; an API call for each kernel", columns
+
+
+def figures(_group: str, results: Mapping[str, Result], _tenth: Mapping[str, float]) -> list[Figure]:
+    """Time against the fastest reader that is installed."""
+    floor = next(result for result in results.values() if result.case.is_floor)
+    return [ratio("Nsight Systems database: reading kernels", results[OURS], floor, GOAL)]
 
 
 def with_connectorx(path: str) -> int:
@@ -128,10 +139,11 @@ def with_proftui(path: str) -> int:
 
 
 def database(rows: int) -> Path:
-    """A database of so many kernels; kept in the temporary folder for the next run."""
-    path = Path(tempfile.gettempdir()) / f"proftui-bench-nsys-{rows}.sqlite"
+    """A database of so many kernels; kept for the next run."""
+    path = DATA / f"nsys-{rows}.sqlite"
     if path.exists():
         return path
+    DATA.mkdir(exist_ok=True)
     made = path.with_suffix(".partial")
     made.unlink(missing_ok=True)
     connection = sqlite3.connect(made)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from bench.figures import Figure, ratio
 from bench.grow_trace import csv_log, text_log
-from bench.measure import Case
+from bench.measure import Case, Result
 
 TITLE = "nvprof traces"
 NOTE = "grown from a recording: starts, durations, sizes and ids vary; names and launch configurations repeat"
+ROWS, RUNS = 1_000_000, 3
+
+FLOOR, OURS = "pl.read_csv of the same rows", "proftui"
+GOALS = {"GPU trace, text": 1.0, "GPU and API trace, text": 1.0}
 
 
 def cases(rows: int) -> Iterator[tuple[str, list[Case]]]:
@@ -20,9 +25,14 @@ def cases(rows: int) -> Iterator[tuple[str, list[Case]]]:
     yield "GPU trace, text, every launch distinct", _group(*text_log(rows, distinct=True))
 
 
+def figures(group: str, results: Mapping[str, Result], _tenth: Mapping[str, float]) -> list[Figure]:
+    """How many times as long as reading clean CSV; nothing is asked of rows that never repeat, nor of quoted ones."""
+    return [ratio(f"nvprof {group}: reading", results[OURS], results[FLOOR], GOALS.get(group))]
+
+
 def _group(log: Path, clean: Path) -> list[Case]:
     return [
         Case("read the bytes", "bench.work:read_bytes", log),
-        Case("pl.read_csv of the same rows", "bench.work:read_csv", clean, is_floor=True),
-        Case("proftui", "bench.work:load_profile", log),
+        Case(FLOOR, "bench.work:read_csv", clean, is_floor=True),
+        Case(OURS, "bench.work:load_profile", log),
     ]

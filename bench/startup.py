@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bench.figures import Figure
 from bench.terminal import COLUMNS, LINES, Terminal
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ NOTE = (
     "what its main thread had of the processor until then, however busy the machine is; medians of programs started in "
     "turns, compiled by a first run that does not count; modules: what Python holds at the end, or at that text"
 )
+ROWS, RUNS = 1, 3
 RUNS_EACH = 4
 """Starts for each run that is asked for: they take a fraction of a second, and vary by more than what is measured."""
 
@@ -127,8 +129,8 @@ def starts() -> list[Start]:
     ]
 
 
-def run(_rows: int, runs: int) -> None:
-    """Measure and print the tables."""
+def run(_rows: int, runs: int) -> list[Figure]:
+    """Measure and print the tables; the figures that have goals."""
     programs = starts()
     with tempfile.TemporaryDirectory() as state:
         homes = dict.fromkeys(("XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"), state)
@@ -143,6 +145,20 @@ def run(_rows: int, runs: int) -> None:
                 program.worked.append(worked)
         _print_starts(programs, environment)
         _print_steps(environment)
+    known = {program.title: program for program in programs}
+    return [
+        Figure(
+            f"start: {program.title}",
+            program.ms / known[program.floor].ms,
+            program.goal,
+            "x",
+            program.floor,
+            known[program.floor].ms / 1000,
+            program.ms / 1000,
+        )
+        for program in programs
+        if program.goal is not None
+    ]
 
 
 def _ended(command: Sequence[str], environment: Mapping[str, str]) -> tuple[float, float]:

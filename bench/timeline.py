@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from bench.figures import Figure
 from bench.grow_profile import stored_frames
-from bench.measure import Case
+from bench.measure import Case, Result
 
 TITLE = "Timeline"
 NOTE = (
     "a paint draws every lane in 170 cells; seconds are of one paint, the mean of a hundred that pan; making the lanes "
     "is done once, in a thread; the floor adds up busy time in as many cells with reduceat; peak is with the frames"
 )
+ROWS, RUNS = 5_000_000, 1
+
+PAINT_GOAL_MS = 16.0
+"""A key that moves is answered so soon."""
 
 WORK = {
     "one numpy pass: busy time in 170 cells": "numpy_pass",
@@ -35,3 +40,22 @@ def cases(rows: int) -> Iterator[tuple[str, list[Case]]]:
             for title, name in WORK.items()
         ],
     )
+
+
+def figures(_group: str, results: Mapping[str, Result], _tenth: Mapping[str, float]) -> list[Figure]:
+    """Milliseconds of each paint."""
+    floor = next(result for result in results.values() if result.case.is_floor)
+    return [
+        Figure(
+            f"timeline: {title}",
+            1000 * result.seconds,
+            PAINT_GOAL_MS,
+            "ms",
+            floor.case.title,
+            floor.seconds,
+            result.seconds,
+            result.peak_bytes,
+        )
+        for title, result in results.items()
+        if title.startswith("a paint")
+    ]

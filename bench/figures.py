@@ -1,0 +1,130 @@
+"""What a benchmark found: one line of the table of goals, and of the JSON file."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy
+import polars
+import textual
+
+import tui
+
+if TYPE_CHECKING:
+    from bench.measure import Result
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A measured figure with its goal."""
+
+    what: str
+    measured: float | None
+    """None where it could not be measured."""
+    goal: float | None
+    """The most that it may be; None where nothing is asked for."""
+    unit: str
+    """``x`` for a multiple of the floor, else ``ms``, ``s`` or ``B``."""
+    floor: str = ""
+    """What it is compared with."""
+    floor_seconds: float | None = None
+    seconds: float | None = None
+    peak_bytes: int | None = None
+    """Most memory that the processes had in use."""
+    repeat_with: str = ""
+    """The command that measures it again."""
+
+    def repeated(self, command: str) -> Figure:
+        """With the command that measures it again."""
+        return replace(self, repeat_with=command)
+
+    @property
+    def verdict(self) -> str:
+        """Whether it meets its goal, in a word."""
+        if self.goal is None:
+            return ""
+        if self.measured is None:
+            return "not measured"
+        return "met" if self.measured <= self.goal else f"above by {self.measured / self.goal - 1:.0%}"
+
+
+def ratio(what: str, result: Result, floor: Result, goal: float | None) -> Figure:
+    """How a case compares with the floor of its group."""
+    return Figure(
+        what,
+        result.seconds / floor.seconds,
+        goal,
+        "x",
+        floor.case.title,
+        floor.seconds,
+        result.seconds,
+        result.peak_bytes,
+    )
+
+
+def machine() -> dict[str, str | int]:
+    """Where this runs, and with which versions."""
+    processor = platform.processor() or platform.machine()
+    for line in Path("/proc/cpuinfo").read_text().splitlines() if Path("/proc/cpuinfo").exists() else []:
+        if line.startswith("model name"):
+            processor = line.split(":", 1)[1].strip()
+            break
+    return {
+        "processor": processor,
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "system": platform.system(),
+        "proftui": tui.__version__,
+        "python": platform.python_version(),
+        "polars": polars.__version__,
+        "numpy": numpy.__version__,
+        "textual": textual.__version__,
+    }
+
+
+def in_words(here: dict[str, str | int]) -> str:
+    """The machine in one line."""
+    versions = ", ".join(f"{name} {here[name]}" for name in ("proftui", "python", "polars", "numpy", "textual"))
+    memory = int(here["memory_bytes"]) / 2**30
+    return f"{here['processor']}, {here['cores']} cores, {memory:.0f} GiB, {here['system']}; {versions}"
+
+
+def print_figures(figures: Sequence[Figure]) -> None:
+    """The table of all benchmarks."""
+    width = max(len(figure.what) for figure in figures)
+    print(f"{'':<{width}}{'goal':>10}{'measured':>11}{'seconds':>9}{'floor':>9}{'peak MB':>9}")
+    for figure in figures:
+        print(
+            f"{figure.what:<{width}}{value(figure.goal, figure.unit):>10}{value(figure.measured, figure.unit):>11}"
+            f"{_number(figure.seconds):>9}{_number(figure.floor_seconds):>9}"
+            f"{'' if figure.peak_bytes is None else f'{figure.peak_bytes / 1e6:.0f}':>9}  {figure.verdict}"
+        )
+
+
+def value(number: float | None, unit: str) -> str:
+    """A number with its unit.
+
+    >>> value(0.0224, "x"), value(15.6, "ms"), value(2.04, "s"), value(143.2, "B"), value(None, "x")
+    ('0.022 x', '15.6 ms', '2.04 s', '143 B', '')
+    """
+    if number is None:
+        return ""
+    digits = {"ms": 1, "B": 0}.get(unit, 3 if number < 0.1 else 2)
+    return f"{number:.{digits}f} {unit}"
+
+
+def write_figures(path: Path, figures: Sequence[Figure]) -> None:
+    """All of it as JSON."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    content = {"machine": machine(), "figures": [asdict(figure) | {"verdict": figure.verdict} for figure in figures]}
+    path.write_text(json.dumps(content, indent=1) + "\n")
+
+
+def _number(seconds: float | None) -> str:
+    return "" if seconds is None else f"{seconds:.3f}"

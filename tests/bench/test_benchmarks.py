@@ -1,0 +1,39 @@
+"""Every benchmark runs, on little, and gives the figures that the table of goals needs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from bench import figures, grow_kineto, grow_nsys, grow_profile, grow_trace, nsys_database
+from bench.__main__ import BENCHMARKS, main
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+IN_TESTS_OF_THEIR_OWN = ("keys",)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+@pytest.mark.parametrize("name", [name for name in BENCHMARKS if name not in IN_TESTS_OF_THEIR_OWN])
+def test_a_benchmark_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (grow_kineto, grow_nsys, grow_profile, grow_trace, nsys_database):
+        monkeypatch.setattr(module, "DATA", tmp_path)
+    out = tmp_path / "figures.json"
+    found = main([name, "--rows", "5000", "--runs", "1", "--json", str(out)])
+    assert found or name == "second_opening", "files this small are not kept"
+    assert all(figure.measured is not None and figure.measured > 0 for figure in found)
+    assert all(figure.repeat_with.startswith(f"python -m bench {name} ") for figure in found)
+    written = json.loads(out.read_text())
+    assert [figure["what"] for figure in written["figures"]] == [figure.what for figure in found]
+    assert written["machine"]["cores"] > 0
+
+
+def test_verdicts() -> None:
+    assert figures.Figure("a", 0.9, 1.0, "x").verdict == "met"
+    assert figures.Figure("a", 1.5, 1.0, "x").verdict == "above by 50%"
+    assert figures.Figure("a", None, 1.0, "x").verdict == "not measured"
+    assert figures.Figure("a", 1.5, None, "x").verdict == ""
