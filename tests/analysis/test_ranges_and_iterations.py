@@ -10,6 +10,7 @@ from tests.analysis.frames import copy, kernel, printed, profile
 from tui.analysis.gpus import gpus
 from tui.analysis.iterations.tables import OUTSIDE, iterations
 from tui.analysis.kernels import kernels
+from tui.analysis.range_depths import ranges_by_depth, work_in_range
 from tui.analysis.ranges import instances_of, range_instances, ranges_by_name
 
 
@@ -31,16 +32,16 @@ def named(name: str, start_ns: int, duration_ns: int | None, tid: int | None = 1
     return {"name": name, "start_ns": start_ns, "duration_ns": duration_ns, "pid": 7, "tid": tid, **more}
 
 
-TWO_THREADS = profile(
-    api_calls=[call(10, 1), call(30, 2), call(35, 3, tid=2), call(60, 4)],
-    activities=[
+FRAMES: dict[str, list[dict[str, Any]]] = {
+    "api_calls": [call(10, 1), call(30, 2), call(35, 3, tid=2), call(60, 4)],
+    "activities": [
         kernel("a", 100, start_ns=50, correlation=1),
         kernel("b", 10, start_ns=160, correlation=2),
         kernel("c", 1000, start_ns=170, correlation=3),
         copy("HtoD", 5, start_ns=1200, correlation=4),
         kernel("never launched in this file", 3, start_ns=1300),
     ],
-    ranges=[
+    "ranges": [
         named("step", 0, 40),
         named("inner", 25, 10),
         named("step", 50, 20),
@@ -48,7 +49,8 @@ TWO_THREADS = profile(
         named("open", 5, None),
         named("nobody's", 5, 100, tid=None),
     ],
-)
+}
+TWO_THREADS = profile(**FRAMES)
 
 
 def test_gpu_work_belongs_to_the_ranges_that_its_own_thread_had_open_at_the_launch() -> None:
@@ -68,6 +70,74 @@ def test_gpu_work_belongs_to_the_ranges_that_its_own_thread_had_open_at_the_laun
         (0, 0, 110, 2),
         (2, 50, 5, 0),
     ]
+
+
+def test_work_of_other_threads_in_the_time_of_a_range_is_a_figure_of_its_own() -> None:
+    columns = ("range_gpu_ns", "range_kernels", "meanwhile_gpu_ns", "meanwhile_kernels")
+    found = {(row["domain"], row["name"]): row for row in ranges_by_name(TWO_THREADS).iter_rows(named=True)}
+    assert {key: tuple(row[column] for column in columns) for key, row in found.items()} == {
+        (None, "step"): (115, 2, 1000, 1),
+        (None, "inner"): (10, 1, 1000, 1),
+        ("NCCL", "inner"): (1000, 1, 10, 1),
+        (None, "open"): (None, None, None, None),
+        (None, "nobody's"): (None, None, None, None),
+    }
+    first = range_instances(TWO_THREADS).row(0, named=True)
+    assert [
+        work_in_range(TWO_THREADS, first, meanwhile=meanwhile)["name"].to_list() for meanwhile in (False, True)
+    ] == [
+        ["a", "b"],
+        ["c"],
+    ]
+    # At one depth each launch is counted once, though ranges of two threads are open at it: as what is launched within.
+    depths = ranges_by_depth(profile(**{**FRAMES, "ranges": [{**row, "depth": 0} for row in FRAMES["ranges"]]}))
+    assert depths.select(columns).rows() == [(1115, 3, 0, 0)]
+
+
+def test_another_process_is_not_another_thread() -> None:
+    made = profile(
+        api_calls=[call(10, 1, pid=8, tid=2)],
+        activities=[kernel("a", 100, start_ns=50, correlation=1)],
+        ranges=[named("r", 0, 40)],
+    )
+    assert ranges_by_name(made).select("range_gpu_ns", "meanwhile_gpu_ns").row(0) == (0, 0)
+
+
+def test_a_range_is_of_the_iteration_that_it_lies_in_by_time() -> None:
+    made = profile(
+        ranges=[
+            named("step 4", 100, 100, iteration=4),
+            named("step 5", 200, 100, iteration=5),
+            named("backward", 150, 50),
+            named("backward", 210, 20, tid=2),
+            named("epoch", 100, 200),
+            named("before", 10, 20),
+            named("open", 150, None),
+        ],
+    )
+    rows = range_instances(made)
+    assert rows["iteration"].to_list() == [4, 5, 4, 5, None, None, None]
+    assert rows["iteration_by"].to_list() == ["recorded", "recorded", "time", "time", None, None, None]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 60), st.integers(1, 3)), max_size=20),
+    st.lists(st.tuples(st.integers(0, 50), st.integers(0, 20), st.integers(1, 3), st.sampled_from("ab")), max_size=8),
+)
+def test_both_figures_of_a_name_are_all_that_its_process_launched_while_it_was_open(
+    calls: list[tuple[int, int]], ranges: list[tuple[int, int, int, str]]
+) -> None:
+    made = profile(
+        api_calls=[call(at, number, tid=tid) for number, (at, tid) in enumerate(calls)],
+        activities=[kernel("a", 1 << number, start_ns=99, correlation=number) for number in range(len(calls))],
+        ranges=[named(name, start, length, tid=tid) for start, length, tid, name in ranges],
+    )
+    for row in ranges_by_name(made).iter_rows(named=True):
+        of_name = [(start, start + length, tid) for start, length, tid, name in ranges if name == row["name"]]
+        own = {n for n, (at, tid) in enumerate(calls) if any(a <= at <= b and tid == t for a, b, t in of_name)}
+        open_then = {n for n, (at, _) in enumerate(calls) if any(a <= at <= b for a, b, _ in of_name)}
+        expected = (sum(1 << n for n in own), sum(1 << n for n in open_then - own)) if calls else (None, None)
+        assert (row["range_gpu_ns"], row["meanwhile_gpu_ns"]) == expected
 
 
 def test_a_name_within_itself_counts_its_work_once() -> None:

@@ -9,7 +9,8 @@ import polars as pl
 from tui.analysis.durations import figures, total
 from tui.analysis.gpu_work import gpu_work, work_of_calls
 from tui.analysis.memo import once_per_profile
-from tui.analysis.ranges import RANGES, range_instances
+from tui.analysis.range_work import WORK, work_while_open
+from tui.analysis.ranges import OF_A_NAME, RANGES
 from tui.model.columns import columns
 from tui.model.view import TableSpec
 
@@ -21,9 +22,7 @@ if TYPE_CHECKING:
 RANGE_DEPTHS: Final = TableSpec(
     "range_depths",
     "Ranges by depth",
-    columns(
-        "depth", "calls", "names", "total_ns", "self_ns", "avg_ns", "max_ns", "range_gpu_ns", "range_kernels", "session"
-    ),
+    columns("depth", "calls", "names", "total_ns", "self_ns", "avg_ns", "max_ns", *WORK, "session"),
     key=("session", "depth"),
     pinned="depth",
     pinned_least=6,
@@ -43,11 +42,11 @@ def ranges_by_depth(profile: Profile) -> pl.DataFrame:
     """One row per session and depth (ranges of the same thread around a range): outermost first.
 
     Columns: session, depth (null: not known), calls (ranges), names (distinct), total_ns, self_ns (total less that of
-    the next depth: time in which no range lies within), avg_ns, max_ns, range_gpu_ns and range_kernels (GPU work that
-    was launched within). Ranges of one depth do not overlap on a thread, so their times add up; over several depths
-    they do not, but all self times add up to the total of the outermost depth.
+    the next depth: time in which no range lies within), avg_ns, max_ns, and the GPU work of
+    `tui.analysis.range_work.work_while_open`. Ranges of one depth do not overlap on a thread, so their times add up;
+    over several depths they do not, but all self times add up to the total of the outermost depth.
     """
-    rows = range_instances(profile)
+    rows = profile["ranges"]
     deeper = (
         rows.drop_nulls("depth")
         .group_by("session", (pl.col("depth") - 1).alias("depth"))
@@ -61,10 +60,11 @@ def ranges_by_depth(profile: Profile) -> pl.DataFrame:
             total().alias("total_ns"),
             pl.col("duration_ns").mean().round().cast(pl.Int64).alias("avg_ns"),
             pl.col("duration_ns").max().alias("max_ns"),
-            total("range_gpu_ns").alias("range_gpu_ns"),
-            total("range_kernels").alias("range_kernels"),
         )
         .join(deeper, on=["session", "depth"], how="left")
+        .join(
+            work_while_open(rows, ("session", "depth"), profile), on=["session", "depth"], how="left", nulls_equal=True
+        )
         .with_columns(
             # Ranges that are not nested have no time of their own that could be told.
             pl.when(pl.col("depth").is_not_null() & (pl.col("total_ns") >= pl.col("inside_ns").fill_null(0)))
@@ -83,28 +83,30 @@ def at_depth(depth: int | None) -> pl.Expr:
 
 def names_at_depth(profile: Profile, *, session: int, depth: int | None) -> pl.DataFrame:
     """The ranges of one depth by name, most time first: columns as `tui.analysis.ranges.ranges_by_name`, less line."""
+    rows = profile["ranges"].filter(pl.col("session") == session, at_depth(depth))
     return (
-        range_instances(profile)
-        .filter(pl.col("session") == session, at_depth(depth))
-        .group_by("session", "domain", "name", maintain_order=True)
-        .agg(*figures(), total("range_gpu_ns").alias("range_gpu_ns"), total("range_kernels").alias("range_kernels"))
+        rows.group_by(OF_A_NAME, maintain_order=True)
+        .agg(*figures())
+        .join(work_while_open(rows, OF_A_NAME, profile), on=OF_A_NAME, how="left", nulls_equal=True)
         .sort("total_ns", "name", descending=[True, False], nulls_last=True)
     )
 
 
-def work_in_range(profile: Profile, row: Mapping[str, Any]) -> pl.DataFrame:
+def work_in_range(profile: Profile, row: Mapping[str, Any], *, meanwhile: bool = False) -> pl.DataFrame:
     """The GPU work that the thread of a range launched between its start and its end, whenever it ran.
 
     Args:
         profile: Where to look.
         row: Of `tui.analysis.ranges.range_instances`.
+        meanwhile: What the other threads of its process launched in that time instead.
     """
     if any(row[name] is None for name in ("pid", "tid", "start_ns", "duration_ns")):
         return gpu_work(profile)
+    own = pl.col("tid") == row["tid"]
     calls = profile["api_calls"].filter(
         pl.col("session") == row["session"],
         pl.col("pid") == row["pid"],
-        pl.col("tid") == row["tid"],
+        ~own if meanwhile else own,
         pl.col("start_ns").is_between(row["start_ns"], row["start_ns"] + row["duration_ns"]),
     )
     numbers = calls["correlation"].drop_nulls().unique().to_list()

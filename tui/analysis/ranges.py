@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.durations import FIGURES, figures, merged_figures, total
-from tui.analysis.launches.times import launched, with_launched_within
+from tui.analysis.durations import FIGURES, figures, merged_figures
+from tui.analysis.iterations.at import iteration_between
+from tui.analysis.iterations.tables import with_iterations
 from tui.analysis.memo import once_per_profile
+from tui.analysis.range_work import WORK, with_work, work_while_open
 from tui.model.columns import ColumnKind, columns
 from tui.model.view import TableSpec
 
@@ -24,9 +26,7 @@ RANGES: Final = TableSpec(
     "Ranges",
     (
         _NAME,
-        *columns(
-            "session", "total_ns", "calls", "avg_ns", "range_gpu_ns", "range_kernels", "min_ns", "max_ns", "domain"
-        ),
+        *columns("session", "total_ns", "calls", "avg_ns", *WORK, "min_ns", "max_ns", "domain"),
         *columns("median_ns", "p90_ns", "std_ns", "line"),
     ),
     key=("session", "domain", "name"),
@@ -39,9 +39,9 @@ RANGE_INSTANCES: Final = TableSpec(
     columns(
         "start_ns",
         "duration_ns",
-        "range_gpu_ns",
-        "range_kernels",
+        *WORK,
         "iteration",
+        "iteration_by",
         "depth",
         "pid",
         "tid",
@@ -52,7 +52,8 @@ RANGE_INSTANCES: Final = TableSpec(
     pinned="start_ns",
 )
 
-_OF_A_NAME: Final = ("session", "domain", "name")
+OF_A_NAME: Final = ("session", "domain", "name")
+"""Columns that tell the names of ranges apart."""
 
 
 @once_per_profile("ranges", "summary", "activities", "api_calls")
@@ -61,33 +62,16 @@ def ranges_by_name(profile: Profile) -> pl.DataFrame:
 
     Columns: session, domain, name, calls, total_ns, avg_ns, min_ns, max_ns, median_ns, p90_ns, p99_ns, std_ns,
     range_gpu_ns (summed durations of the GPU work launched while a range of the name was open on the launching
-    thread, each launch once however the ranges are nested), range_kernels (how many kernels that were), line. Both are
-    null where the input does not tell which thread launched what. Times of nested ranges overlap: they are not to be
-    added up. A session that holds its ranges as totals alone has the rows of its own table.
+    thread, each launch once however the ranges are nested), range_kernels (how many kernels that were),
+    meanwhile_gpu_ns and meanwhile_kernels (the same of what was launched while one was open on another thread of the
+    process alone), line. The four are null where the input does not tell which thread launched what. Times of nested
+    ranges overlap: they are not to be added up. A session that holds its ranges as totals alone has the rows of its own
+    table.
     """
     ranges = profile["ranges"]
-    by_name = ranges.group_by(_OF_A_NAME, maintain_order=True).agg(*figures(), pl.col("line").min())
-    open_ns = (
-        ranges.select(*_OF_A_NAME, "pid", "tid", "start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
-        .drop_nulls("end_ns")
-        .sort("start_ns")
-        .with_columns(pl.col("end_ns").cum_max().over(*_OF_A_NAME, "pid", "tid").alias("reached"))
-        .with_columns(
-            (pl.col("start_ns") > pl.col("reached").shift(1).over(*_OF_A_NAME, "pid", "tid"))
-            .fill_null(True)
-            .cum_sum()
-            .over(*_OF_A_NAME, "pid", "tid")
-            .alias("stretch")
-        )
-        .group_by(*_OF_A_NAME, "pid", "tid", "stretch")
-        .agg(pl.col("start_ns").min(), (pl.col("end_ns").max() - pl.col("start_ns").min()).alias("duration_ns"))
-    )
-    within = (
-        with_launched_within(open_ns, launched(profile))
-        .group_by(_OF_A_NAME)
-        .agg(total("gpu_ns").alias("range_gpu_ns"), total("kernels").alias("range_kernels"))
-    )
-    single = by_name.join(within, on=_OF_A_NAME, how="left", nulls_equal=True, maintain_order="left")
+    by_name = ranges.group_by(OF_A_NAME, maintain_order=True).agg(*figures(), pl.col("line").min())
+    within = work_while_open(ranges, OF_A_NAME, profile)
+    single = by_name.join(within, on=OF_A_NAME, how="left", nulls_equal=True, maintain_order="left")
     return pl.concat([single, _printed(profile)], how="diagonal_relaxed").sort(
         "total_ns", "name", descending=[True, False], nulls_last=True
     )
@@ -107,15 +91,24 @@ def _printed(profile: Profile) -> pl.DataFrame:
     )
 
 
-@once_per_profile("ranges", "activities", "api_calls")
+@once_per_profile("sessions", "ranges", "activities", "ops", "api_calls")
 def range_instances(profile: Profile) -> pl.DataFrame:
-    """Every range with ``number`` (its row), ``range_gpu_ns`` and ``range_kernels``: the GPU work launched within it.
+    """Every range with ``number`` (its row), the GPU work of `range_work.WORK`, and the iteration that it lies in.
 
-    That is what was launched on its own thread between its start and its end, so the work of ranges inside it counts
-    for it as well.
+    What was launched on its own thread between its start and its end counts for it, so the work of ranges inside it
+    does as well. ``iteration`` is the one that it marks (``iteration_by``: recorded), else the one between whose start
+    and end it lies, on whatever thread (time); null where it lies in none or in several.
     """
-    rows = profile["ranges"].with_row_index("number")
-    return with_launched_within(rows, launched(profile)).rename({"gpu_ns": "range_gpu_ns", "kernels": "range_kernels"})
+    rows = with_work(profile["ranges"].with_row_index("number"), profile)
+    steps = with_iterations(profile).steps
+    assert steps is not None
+    end_ns = rows["start_ns"] + rows["duration_ns"]
+    around = pl.lit(iteration_between(steps, rows["session"], rows["start_ns"], end_ns))
+    recorded, by_time = pl.col("iteration").is_not_null(), around.is_not_null()
+    return rows.with_columns(
+        pl.coalesce("iteration", around).alias("iteration"),
+        pl.when(recorded).then(pl.lit("recorded")).when(by_time).then(pl.lit("time")).alias("iteration_by"),
+    )
 
 
 def instances_of(profile: Profile, *, session: int, domain: str | None, name: str) -> pl.DataFrame:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.iterations.tables import iteration_at, with_iterations
+from tui.analysis.iterations.at import iteration_at
+from tui.analysis.iterations.tables import with_iterations
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile

@@ -14,6 +14,7 @@ import polars as pl
 from tui.analysis.durations import share
 from tui.analysis.gpu_time.interval_sets import union_of
 from tui.analysis.gpu_time.timelines import timelines
+from tui.analysis.iterations.at import iteration_at
 from tui.analysis.iterations.by_key import Key, find_key, key_cut
 from tui.analysis.iterations.cutting import NO_PIECE, rows_of, table_of
 from tui.analysis.iterations.found import found_cut
@@ -269,33 +270,6 @@ def _with_iteration(ops: pl.DataFrame, known: Iterations) -> pl.DataFrame:
         .otherwise("iteration")
         .alias("iteration")
     )
-
-
-def iteration_at(table: pl.DataFrame, session: pl.Series, at_ns: pl.Series) -> pl.Series:
-    """The iteration in which something began on the CPU; null where it is in none.
-
-    Args:
-        table: As `Profile.steps`.
-        session: Of each thing.
-        at_ns: When it began.
-    """
-    found = np.full(len(session), NO_PIECE, np.int64)
-    sessions, moments = session.to_numpy(), at_ns.fill_null(np.iinfo(np.int64).min).to_numpy()
-    unknown = at_ns.is_null().to_numpy()
-    low, high = np.iinfo(np.int64).min, np.iinfo(np.int64).max
-    for (number,), rows in table.group_by("session", maintain_order=True):
-        # Without a time of their own only the first and the last piece reach to the ends.
-        spans = rows.filter(pl.col("cpu_start_ns").is_not_null() | pl.col("cpu_end_ns").is_not_null() | (pl.len() == 1))
-        spans = spans.with_columns(pl.col("cpu_start_ns").fill_null(low), pl.col("cpu_end_ns").fill_null(high))
-        spans = spans.sort("cpu_start_ns", maintain_order=True)
-        if spans.is_empty():
-            continue
-        here = np.flatnonzero((sessions == number) & ~unknown)
-        place = np.searchsorted(spans["cpu_start_ns"].to_numpy(), moments[here], side="right") - 1
-        inside = (place >= 0) & (moments[here] < spans["cpu_end_ns"].to_numpy()[place])
-        found[here] = np.where(inside, spans["iteration"].fill_null(NO_PIECE).to_numpy()[place], NO_PIECE)
-    numbers = pl.Series("iteration", found, dtype=pl.Int32)
-    return numbers.set(numbers == NO_PIECE, None)
 
 
 def _with_busy(profile: Profile, rows: pl.DataFrame) -> pl.DataFrame:

@@ -11,6 +11,8 @@ from tui.analysis.memo import once_per_profile
 from tui.loaders.linking.launches import with_launch
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
 
     from tui.model.profile import Profile
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
 THREAD: Final = ("session", "pid", "tid")
 """Columns that tell threads apart."""
+PROCESS: Final = ("session", "pid")
+"""Columns that tell processes apart."""
 
 _SCHEMA: Final = pl.Schema(
     {
@@ -57,27 +61,30 @@ def launched(profile: Profile) -> pl.DataFrame:
     )
 
 
-def with_launched_within(stretches: pl.DataFrame, work: pl.DataFrame) -> pl.DataFrame:
+@once_per_profile("activities", "api_calls")
+def launched_by_process(profile: Profile) -> pl.DataFrame:
+    """`launched`, by process and time of the call."""
+    return launched(profile).sort(*PROCESS, "launch_ns")
+
+
+def with_launched_within(stretches: pl.DataFrame, work: pl.DataFrame, of: Sequence[str] = THREAD) -> pl.DataFrame:
     """Add ``gpu_ns`` and ``kernels``: the GPU work that was launched in each stretch of time, on its own thread.
 
     Both are null where the thread or the times of a stretch are not known, and in sessions of which no launch is.
 
     Args:
-        stretches: With the columns of `THREAD`, start_ns and duration_ns.
-        work: `launched` of the same profile.
+        stretches: With the columns ``of``, start_ns and duration_ns.
+        work: `launched` of the same profile, or `launched_by_process`.
+        of: `THREAD`, or `PROCESS` for what any thread of the process launched.
     """
-    threads = work.select(THREAD).unique(maintain_order=True).with_row_index("thread")
-    code = stretches.select(THREAD).join(threads, on=THREAD, how="left", maintain_order="left")["thread"]
+    threads = work.select(of).unique(maintain_order=True).with_row_index("thread")
+    code = stretches.select(of).join(threads, on=of, how="left", maintain_order="left")["thread"]
     start = stretches["start_ns"].fill_null(0).to_numpy()
     end = start + stretches["duration_ns"].fill_null(0).to_numpy()
-    own = work.select(THREAD).join(threads, on=THREAD, how="left", maintain_order="left")["thread"]
+    own = work.select(of).join(threads, on=of, how="left", maintain_order="left")["thread"]
     first, last = _places(own, work["launch_ns"].to_numpy(), code.fill_null(0), start, end)
-    known = (
-        pl.col("pid").is_not_null()
-        & pl.col("tid").is_not_null()
-        & pl.col("start_ns").is_not_null()
-        & pl.col("duration_ns").is_not_null()
-        & pl.col("session").is_in(work["session"].unique().implode())
+    known = pl.all_horizontal(pl.col(*of, "start_ns", "duration_ns").is_not_null()) & pl.col("session").is_in(
+        work["session"].unique().implode()
     )
     launches_nothing = code.is_null().to_numpy()
 
