@@ -38,7 +38,7 @@ docs: $(VENV)/.installed
 # With the readers that ours are compared with.
 bench: $(VENV)/.installed
 	$(BIN)/pip install --quiet --group bench
-	$(BIN)/python -m bench --json build/bench.json
+	$(BIN)/python -m bench --json build/bench.json --page docs/performance.md
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache

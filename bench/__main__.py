@@ -1,4 +1,4 @@
-"""Runs the benchmarks: ``python -m bench [NAME ...] [--rows N] [--runs N] [--json PATH]``."""
+"""Runs the benchmarks: ``python -m bench [NAME ...] [--rows N] [--runs N] [--json PATH] [--page PATH]``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 
-from bench.figures import Figure, in_words, machine, print_figures, write_figures
+from bench.figures import Figure, in_words, machine, print_figures, write_figures, write_page
 from bench.measure import Result, measure
 
 BENCHMARKS = (
@@ -38,6 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> list[Figure]:
     parser.add_argument("--rows", type=int, help="rows of each file (default: as each benchmark has it)")
     parser.add_argument("--runs", type=int, help="runs of each case, of which the median counts (default: the same)")
     parser.add_argument("--json", type=Path, metavar="PATH", help="write the figures there as well")
+    parser.add_argument("--page", type=Path, metavar="PATH", help="put the table into this page of Markdown")
     chosen = parser.parse_args(arguments)
     unknown = set(chosen.names) - set(BENCHMARKS)
     if unknown:
@@ -56,6 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> list[Figure]:
         print_figures(figures)
     if chosen.json is not None:
         write_figures(chosen.json, figures)
+    if chosen.page is not None:
+        write_page(chosen.page, figures)
     return figures
 
 

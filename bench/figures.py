@@ -1,4 +1,4 @@
-"""What a benchmark found: one line of the table of goals, and of the JSON file."""
+"""What a benchmark found: one line of the table of goals, of the JSON file and of the page."""
 
 from __future__ import annotations
 
@@ -124,6 +124,42 @@ def write_figures(path: Path, figures: Sequence[Figure]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     content = {"machine": machine(), "figures": [asdict(figure) | {"verdict": figure.verdict} for figure in figures]}
     path.write_text(json.dumps(content, indent=1) + "\n")
+
+
+BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
+
+
+def write_page(page: Path, figures: Sequence[Figure]) -> None:
+    """Put the table into a page of Markdown, between two marks that it has.
+
+    Raises:
+        ValueError: It has no such marks.
+    """
+    before, begin, rest = page.read_text().partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"{page}: {BEGIN} and {END} must be in it")
+    lines = [
+        f"{in_words(machine())}.",
+        "",
+        "| What | Goal | Measured | | Seconds | Compared with | Its seconds | Peak memory | Repeat with |",
+        "| --- | ---: | ---: | --- | ---: | --- | ---: | ---: | --- |",
+    ]
+    for figure in figures:
+        peak = "" if figure.peak_bytes is None else f"{figure.peak_bytes / 1e6:,.0f} MB"
+        cells = [
+            figure.what,
+            value(figure.goal, figure.unit),
+            f"**{value(figure.measured, figure.unit)}**",
+            figure.verdict,
+            _number(figure.seconds),
+            figure.floor,
+            _number(figure.floor_seconds),
+            peak,
+            f"`{figure.repeat_with}`",
+        ]
+        lines.append(f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |")
+    page.write_text(f"{before}{BEGIN}\n{chr(10).join(lines)}\n{END}{after}")
 
 
 def _number(seconds: float | None) -> str:

@@ -32,6 +32,23 @@ def test_a_benchmark_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert written["machine"]["cores"] > 0
 
 
+def test_the_page_holds_the_table_between_its_marks(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"# Before\n\n{figures.BEGIN}\nold\n{figures.END}\n\nAfter.\n")
+    found = [figures.Figure("reading", 0.5, 1.0, "x", "the floor", 2.0, 1.0, 30_000_000, "python -m bench a")]
+    figures.write_page(page, found)
+    figures.write_page(page, found)
+    text = page.read_text()
+    assert text.startswith("# Before\n\n")
+    assert text.endswith("\n\nAfter.\n")
+    assert "old" not in text
+    row = "| reading | 1.00 x | **0.50 x** | met | 1.000 | the floor | 2.000 | 30 MB | `python -m bench a` |"
+    assert text.count(row) == 1
+    page.write_text("no marks")
+    with pytest.raises(ValueError, match="must be in it"):
+        figures.write_page(page, found)
+
+
 def test_verdicts() -> None:
     assert figures.Figure("a", 0.9, 1.0, "x").verdict == "met"
     assert figures.Figure("a", 1.5, 1.0, "x").verdict == "above by 50%"
