@@ -145,6 +145,9 @@ def command_parser(command: str) -> argparse.ArgumentParser:
 def _convert(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", required=True, metavar="DIR", help="the folder of the dataset")
     parser.add_argument("--overwrite", action="store_true", help="replace a dataset of other files")
+    parser.add_argument(
+        "--scheduler", metavar="ADDRESS", help="convert on the Dask cluster of this scheduler, as tcp://HOST:8786"
+    )
     parser.add_argument("--format-in", metavar="NAME", help="read them as this format, without recognising it")
 
 

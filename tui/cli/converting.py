@@ -21,6 +21,10 @@ def convert(options: argparse.Namespace) -> int:
 
     check_input(options.files)
     files = [file for path in options.files for file in inputs(path)]
+    if options.scheduler is not None:
+        from tui.cli.on_cluster import convert_on_cluster
+
+        return convert_on_cluster(options, files)
     prepare(options.output, files, format_in=options.format_in, overwrite=options.overwrite)
     parts: list[Part] = []
     errors: list[ProftuiError] = []

@@ -1,0 +1,215 @@
+"""Converting many files on a cluster: each once and only once, whatever dies meanwhile.
+
+A file is a task. Few are under way at a time, so thousands are no burden to the scheduler; a task that fails is given
+out again; a worker that dies has its tasks given to others by the scheduler. A part has its name from its input and is
+put in place whole (`tui.dataset.writing`), so doing a task twice leaves it there once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any, Final
+
+from tui.dataset.on_worker import Converted, LeftOut, UnableError, Versions, versions
+from tui.model.errors import ProftuiError
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+    from tui.loaders.dataset.manifest import Part
+
+PER_THREAD: Final = 4
+"""Files under way for each thread of the cluster: none waits for this machine, and few are lost with it."""
+
+RETRIES: Final = 2
+"""How often a file is tried again."""
+
+_LOOK_EVERY_S: Final = 0.5
+_HOPELESS: Final = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+"""Errors of the place where the dataset is written, which every other file would meet as well."""
+
+
+@dataclass(slots=True)
+class Standing:
+    """How far the conversion has come."""
+
+    files: int
+    parts: dict[str, Part] = field(default_factory=dict)
+    """By file."""
+    left_out: dict[str, str] = field(default_factory=dict)
+    """By file, with the reason."""
+    were_there: int = 0
+    """Of the parts, those that had been converted before."""
+    retried: set[str] = field(default_factory=set)
+    """Files that were tried more than once, by the end or not."""
+    workers: int = 0
+
+    @property
+    def done(self) -> int:
+        """Files that need no more work."""
+        return len(self.parts) + len(self.left_out)
+
+
+class SchedulerLostError(Exception):
+    """The scheduler went away."""
+
+
+class Spread:
+    """The conversion of some files."""
+
+    def __init__(self, client: Client, files: Sequence[str], out_dir: str, format_in: str | None) -> None:
+        """Prepare it.
+
+        Args:
+            client: Of the cluster.
+            files: Their whole paths, each once.
+            out_dir: The whole path of the dataset's folder.
+            format_in: As for `tui.dataset.writing.write_part`.
+        """
+        self.standing = Standing(len(files))
+        self._client = client
+        self._given = (out_dir, format_in, versions())
+        self._waiting = deque(files)
+        self._run = secrets.token_hex(4)
+        self._tries: dict[str, int] = {}
+        self._running: dict[str, tuple[Future[Any], str]] = {}
+        self._ended: SimpleQueue[Future[Any]] = SimpleQueue()
+        self._threads, self._looked_s = 0, 0.0
+
+    def run(self, told: Callable[[Standing], None], left_out: Callable[[str, str], None]) -> None:
+        """Do all of it; `standing` tells what came of it, also after an exception.
+
+        Args:
+            told: Called a few times a second.
+            left_out: Called with each file that is left out, and the reason.
+
+        Raises:
+            SchedulerLostError: The scheduler went away.
+            ProftuiError: Nothing can be written to the dataset.
+        """
+        with self._moved():
+            try:
+                while self._waiting or self._running:
+                    self._look()
+                    while self._waiting and len(self._running) < PER_THREAD * max(1, self._threads):
+                        self._submit(self._waiting.popleft())
+                    told(self.standing)
+                    with contextlib.suppress(Empty):
+                        future = self._ended.get(timeout=_LOOK_EVERY_S)
+                        self._take(future, left_out)
+                        while True:
+                            self._take(self._ended.get_nowait(), left_out)
+                told(self.standing)
+            finally:
+                with contextlib.suppress(Exception):
+                    self._client.cancel([future for future, _ in self._running.values()])
+
+    def _look(self) -> None:
+        """See whether the scheduler is there, and how many workers are."""
+        if self._client.status != "running":
+            raise SchedulerLostError
+        if time.monotonic() - self._looked_s < _LOOK_EVERY_S:
+            return
+        try:
+            there = self._client.nthreads()
+        except (OSError, TimeoutError) as error:
+            raise SchedulerLostError from error
+        self._threads, self.standing.workers = sum(there.values()), len(there)
+        self._looked_s = time.monotonic()
+
+    def _submit(self, file: str) -> None:
+        tries = self._tries[file] = self._tries.get(file, 0) + 1
+        number = len(self._tries)
+        key = f"proftui-convert-{self._run}-{number}-{tries}"
+        # The tries are counted here, so that the end can be told with its reason; Dask counts them for itself alone.
+        future = self._client.submit(_task(), file, *self._given, key=key, pure=False, retries=0)
+        self._running[key] = future, file
+        future.add_done_callback(self._ended.put)
+
+    def _take(self, future: Future[Any], left_out: Callable[[str, str], None]) -> None:
+        """See what came of a file."""
+        if future.key not in self._running:
+            return
+        try:
+            error = future.exception()
+            answer = future.result() if error is None else None
+        except CancelledError as lost:
+            raise SchedulerLostError from lost
+        _, file = self._running.pop(future.key)
+        if error is None:
+            if isinstance(answer, Converted):
+                self.standing.parts[file] = answer.part
+                self.standing.were_there += answer.was_there and file not in self.standing.retried
+                return
+            assert isinstance(answer, LeftOut)
+            reason = answer.reason
+        else:
+            if isinstance(error, OSError) and error.errno in _HOPELESS:
+                raise ProftuiError(f"the dataset cannot be written: {error.strerror}") from error
+            from distributed import KilledWorker
+
+            if not isinstance(error, KilledWorker) and self._tries[file] <= RETRIES:
+                self.standing.retried.add(file)
+                self._waiting.append(file)
+                return
+            reason = f"{file}: {_in_words(error)}"
+        self.standing.left_out[file] = reason
+        left_out(file, reason)
+
+    @contextlib.contextmanager
+    def _moved(self) -> Iterator[None]:
+        """Learn of files whose worker died, which the scheduler gives to another one."""
+
+        def heard(event: tuple[float, Any]) -> None:
+            message = event[1]
+            if isinstance(message, dict) and message.get("action") == "remove-worker":
+                keys = {*message.get("processing-tasks", ()), *message.get("lost-computed-tasks", ())}
+                self.standing.retried.update(file for key, (_, file) in list(self._running.items()) if key in keys)
+
+        self._client.subscribe_topic("all", heard)
+        try:
+            yield
+        finally:
+            with contextlib.suppress(Exception):
+                self._client.unsubscribe_topic("all")
+
+
+def _task() -> Callable[[str, str, str | None, Versions], Converted | LeftOut]:
+    """What a worker is given to do.
+
+    A function within a function is sent as its code. One that is sent by its name would leave a worker without proftui
+    (a cluster can get others at any time) trying to read the message for ever.
+    """
+
+    def convert(file: str, out_dir: str, format_in: str | None, wanted: Versions) -> Converted | LeftOut:
+        from tui.dataset.on_worker import convert_one
+
+        return convert_one(file, out_dir, format_in, wanted)
+
+    return convert
+
+
+def _in_words(error: BaseException) -> str:
+    """Why a file could not be converted in all its tries."""
+    from distributed import KilledWorker
+
+    if isinstance(error, KilledWorker):
+        return (
+            f"{error.allowed_failures + 1} workers died of it, one after the other; "
+            "the usual reason is memory: workers with more of it, or with fewer threads"
+        )
+    if isinstance(error, UnableError):
+        return str(error)
+    if isinstance(error, ModuleNotFoundError) and (error.name or "").split(".")[0] == "tui":
+        return "a worker has no proftui, or another version of it"
+    first = str(error).strip().split(os.linesep)[0]
+    return f"{type(error).__name__}: {first}" if first else type(error).__name__
