@@ -20,10 +20,12 @@ SIZES = ((80, 24), (120, 40), (200, 50))
 TORCH, PALEO, METRICS = "resnet50_training.pt.trace.json.gz", "paleo_vgg16.txt", "metrics_and_events.nvprof.log"
 NEXT = "full_stop"
 RANGES, LAYERS, METRIC = (("colon", *name, "enter") for name in ("ranges", "layers", "metrics"))
+MOST_MEANWHILE = ("backward", 5, 2_175)
 STATES = {
     "calls-of-a-function": (TORCH, ("0", "enter", "i")),
     "threads": (TORCH, ("0", NEXT)),
     "ranges-by-depth": (TORCH, (*RANGES, NEXT)),
+    "ranges-by-other-threads": (TORCH, (*RANGES, NEXT, NEXT, "enter")),
     "totals-of-layers": (PALEO, (*LAYERS, NEXT)),
     "details-of-a-metric": (METRICS, (*METRIC, "i")),
 }
@@ -93,6 +95,24 @@ async def test_from_a_range_to_what_was_launched_in_it() -> None:
         work = table_of(pilot, "range_work").frame
         assert work["duration_ns"].sum() == row["range_gpu_ns"]
         assert work.filter(kind="kernel").height == row["range_kernels"]
+
+
+async def test_what_other_threads_launched_in_the_time_of_a_range_stands_apart() -> None:
+    async with opened(TORCH, size=(200, 50)) as pilot:
+        await press(pilot, *RANGES, NEXT, NEXT)
+        most = table_of(pilot, "meanwhile_ranges").current_row
+        assert most is not None
+        assert (most["name"], most["range_kernels"], most["meanwhile_kernels"]) == MOST_MEANWHILE
+        await press(pilot, "enter")
+        row = table_of(pilot, "meanwhile_instances").current_row
+        assert row is not None
+        work = table_of(pilot, "meanwhile_work").frame
+        assert (work["duration_ns"].sum(), work.filter(kind="kernel").height) == (
+            row["meanwhile_gpu_ns"],
+            row["meanwhile_kernels"],
+        )
+        await press(pilot, "i")
+        assert "told by time" in screen_text(pilot.app)
 
 
 async def test_self_times_of_all_depths_add_up_to_the_outermost_total() -> None:

@@ -52,6 +52,23 @@ RANGE_INSTANCES: Final = TableSpec(
     pinned="start_ns",
 )
 
+RANGES_MEANWHILE: Final = TableSpec(
+    "ranges_meanwhile",
+    "Ranges by work of other threads",
+    (
+        _NAME,
+        *columns("session", "meanwhile_gpu_ns", "meanwhile_kernels", "total_ns", "calls", "avg_ns", "domain", "line"),
+    ),
+    key=RANGES.key,
+    sort=(("meanwhile_gpu_ns", True),),
+)
+
+INSTANCES_MEANWHILE: Final = replace(
+    RANGE_INSTANCES,
+    name="instances_meanwhile",
+    columns=tuple(column for column in RANGE_INSTANCES.columns if not column.name.startswith("range_")),
+)
+
 OF_A_NAME: Final = ("session", "domain", "name")
 """Columns that tell the names of ranges apart."""
 
@@ -109,6 +126,11 @@ def range_instances(profile: Profile) -> pl.DataFrame:
         pl.coalesce("iteration", around).alias("iteration"),
         pl.when(recorded).then(pl.lit("recorded")).when(by_time).then(pl.lit("time")).alias("iteration_by"),
     )
+
+
+def ranges_by_other_threads(profile: Profile) -> pl.DataFrame:
+    """`ranges_by_name`, most GPU work of other threads meanwhile first."""
+    return ranges_by_name(profile).sort("meanwhile_gpu_ns", descending=True, nulls_last=True, maintain_order=True)
 
 
 def instances_of(profile: Profile, *, session: int, domain: str | None, name: str) -> pl.DataFrame:

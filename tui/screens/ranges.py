@@ -19,7 +19,15 @@ from tui.analysis.range_depths import (
     ranges_by_depth,
     work_in_range,
 )
-from tui.analysis.ranges import RANGE_INSTANCES, RANGES, instances_of, ranges_by_name
+from tui.analysis.ranges import (
+    INSTANCES_MEANWHILE,
+    RANGE_INSTANCES,
+    RANGES,
+    RANGES_MEANWHILE,
+    instances_of,
+    ranges_by_name,
+    ranges_by_other_threads,
+)
 from tui.fitting import clip_middle
 from tui.fmt import count, duration
 from tui.model.names import short_name
@@ -41,12 +49,16 @@ CRUMB_CELLS: Final = 32
 """Cells of a range's name in the path."""
 
 
-def instances_of_selected(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
-    """The ranges of the selected name; none where none is selected."""
-    row = above.get("ranges")
-    if row is None:
-        return instances_of(profile, session=-1, domain=None, name="")
-    return instances_of(profile, session=row["session"], domain=row["domain"], name=row["name"])
+def instances_of_selected(level: str) -> Callable[[Profile, Mapping[str, Row]], pl.DataFrame]:
+    """The ranges of the name that is selected in a level; none where none is."""
+
+    def instances(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+        row = above.get(level)
+        if row is None:
+            return instances_of(profile, session=-1, domain=None, name="")
+        return instances_of(profile, session=row["session"], domain=row["domain"], name=row["name"])
+
+    return instances
 
 
 def no_ranges(profile: Profile) -> str:
@@ -83,12 +95,12 @@ def instances_at_depth(profile: Profile, above: Mapping[str, Row]) -> pl.DataFra
     return found.filter(at_depth(depth["depth"]))
 
 
-def launched_in(level: str) -> Callable[[Profile, Mapping[str, Row]], pl.DataFrame]:
-    """The GPU work that was launched in the selected range of a level."""
+def launched_in(level: str, *, meanwhile: bool = False) -> Callable[[Profile, Mapping[str, Row]], pl.DataFrame]:
+    """The GPU work launched in the selected range of a level: by its own thread, or by the others meanwhile."""
 
     def work(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
         row = above.get(level)
-        return gpu_work(profile) if row is None else work_in_range(profile, row)
+        return gpu_work(profile) if row is None else work_in_range(profile, row, meanwhile=meanwhile)
 
     return work
 
@@ -103,6 +115,13 @@ def no_work(profile: Profile) -> str:
     if profile["api_calls"].is_empty():
         return f"this input does not tell which thread launched what: {how_to_record(profile, API_TRACE)}"
     return "nothing was launched in this range"
+
+
+def no_work_meanwhile(profile: Profile) -> str:
+    """Why other threads launched no GPU work in the time of a range."""
+    if profile["api_calls"].is_empty():
+        return no_work(profile)
+    return "no other thread of the process launched anything in the time of this range"
 
 
 def number(row: Row) -> str:
@@ -120,7 +139,7 @@ class RangesScreen(PartsScreen):
             "By name",
             (
                 Level("ranges", RANGES, lambda profile, _above: ranges_by_name(profile), crumb, no_ranges, 3),
-                Level("instances", RANGE_INSTANCES, instances_of_selected, number, no_instances, 2),
+                Level("instances", RANGE_INSTANCES, instances_of_selected("ranges"), number, no_instances, 2),
                 Level("range_work", GPU_WORK, launched_in("instances"), launch_crumb, no_work, 2),
             ),
         ),
@@ -142,34 +161,76 @@ class RangesScreen(PartsScreen):
             ),
             lacks_single,
         ),
+        Part(
+            "meanwhile",
+            "By other threads",
+            (
+                Level(
+                    "meanwhile_ranges",
+                    RANGES_MEANWHILE,
+                    lambda profile, _above: ranges_by_other_threads(profile),
+                    crumb,
+                    no_instances,
+                    3,
+                ),
+                Level(
+                    "meanwhile_instances",
+                    INSTANCES_MEANWHILE,
+                    instances_of_selected("meanwhile_ranges"),
+                    number,
+                    no_instances,
+                    2,
+                ),
+                Level(
+                    "meanwhile_work",
+                    GPU_WORK,
+                    launched_in("meanwhile_instances", meanwhile=True),
+                    launch_crumb,
+                    no_work_meanwhile,
+                    2,
+                ),
+            ),
+            lacks_single,
+        ),
     )
     HELP: ClassVar = (
         "NVTX ranges and annotations by name, each of them, and what was launched in one; . goes to them by depth.\n"
-        "GPU time is of the work that the range's own thread launched between its start and its end, whenever it ran.\n"
+        "GPU time is of the work that the range's own thread launched between its start and its end, whenever it ran;\n"
+        "GPU meanwhile of what other threads of its process launched in that time, as PyTorch's autograd thread does.\n"
         "Ranges lie within ranges: neither their times nor their GPU times are to be added up over names."
     )
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
         """Of a single range what it lies in, and what was launched in it by name."""
         first = super().details(pane, row)
-        if pane.spec is not RANGE_INSTANCES:
+        if pane.spec not in (RANGE_INSTANCES, INSTANCES_MEANWHILE):
             return first
         around: list[Line] = [
             (f"depth {outer['depth']}", str(outer["name"]), duration(outer["duration_ns"]))
             for outer in ranges_around(self.profile, row).iter_rows(named=True)
         ]
-        by_name = (
-            work_in_range(self.profile, row)
-            .group_by("name")
-            .agg(pl.len().alias("calls"), pl.col("duration_ns").sum())
-            .sort("duration_ns", "name", descending=[True, False])
-        )
-        launched: list[Line] = [
-            (duration(total), short_name(str(name)), f"{count(calls)} times" if calls > 1 else "once")
-            for name, calls, total in by_name.head(NAMES_SHOWN).iter_rows()
-        ]
-        if by_name.height > NAMES_SHOWN:
-            launched.append(("", f"and {count(by_name.height - NAMES_SHOWN)} more", ""))
+        own, others = (work_in_range(self.profile, row, meanwhile=meanwhile) for meanwhile in (False, True))
         return below(
-            first, [("Lies in", around), ("Launched in it", launched or [("nothing", "", no_work(self.profile))])]
+            first,
+            [
+                ("Lies in", around),
+                ("Launched in it", by_name(own) or [("nothing", "", no_work(self.profile))]),
+                ("Launched meanwhile by other threads, told by time", by_name(others)),
+            ],
         )
+
+
+def by_name(work: pl.DataFrame) -> list[Line]:
+    """GPU work by name, most time first."""
+    sums = (
+        work.group_by("name")
+        .agg(pl.len().alias("calls"), pl.col("duration_ns").sum())
+        .sort("duration_ns", "name", descending=[True, False])
+    )
+    lines: list[Line] = [
+        (duration(total), short_name(str(name)), f"{count(calls)} times" if calls > 1 else "once")
+        for name, calls, total in sums.head(NAMES_SHOWN).iter_rows()
+    ]
+    if sums.height > NAMES_SHOWN:
+        lines.append(("", f"and {count(sums.height - NAMES_SHOWN)} more", ""))
+    return lines
