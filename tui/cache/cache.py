@@ -14,17 +14,19 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.cache.entry import Content, can_keep, read, write
-from tui.cache.files import StoppedError
-from tui.cache.identity import identity_of, name_of
-from tui.cache.place import opened_folder
+from tui.cache.entry import Content, add_results, can_keep, read, sign, write
+from tui.cache.files import DamagedError, File, Frame, StoppedError
+from tui.cache.identity import Identity, identity_of, name_of
+from tui.cache.place import opened_folder, remove
 from tui.cache.room import limit, make_room
+from tui.cache.spool import spooled
 from tui.model.errors import ProftuiError
+from tui.model.profile import Profile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tui.model.profile import Profile
+    from tui.cache.spool import Spool
 
 LEAST_BYTES: Final = 8 << 20
 """Smaller files are read quickly enough."""
@@ -66,6 +68,7 @@ class Cache:
         self._least_bytes = least_bytes
         self._least_seconds = least_seconds
         self._read: dict[str, Content] = {}
+        self._spooled: dict[str, Content] = {}
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self.used: dict[str, Content] = {}
@@ -94,18 +97,58 @@ class Cache:
             self._read[name] = Content(path, before, profile, {})
         return profile
 
+    def large(
+        self, path: str, identity: Identity, rows: Mapping[str, int], fill: Callable[[Spool], bool]
+    ) -> Mapping[str, pl.DataFrame]:
+        """The frames of an input that memory may not hold: as they were kept, else as they are filled now, and kept.
+
+        Args:
+            path: The input, as it was given.
+            identity: What tells its content from any other.
+            rows: How many rows each frame will have at most.
+            fill: Adds the rows; what it raises is raised. It returns whether what it added is all of the input.
+
+        Raises:
+            OSError: There is no room for them, kept or not.
+        """
+        name = name_of(path, None)
+        if not self._renew and (kept := read(name, path, identity, self._results)) is not None:
+            self.used[path] = kept
+            return kept.profile.frames
+        is_kept = False
+
+        def keep(folder: int, making: str, entry: int, frames: dict[str, Frame], names: File | None) -> None:
+            nonlocal is_kept
+            with suppress(OSError):
+                size = sign(entry, path, identity, frames, names)
+                if size <= (most := limit()):
+                    make_room(most=most - size)
+                    remove(folder, name)
+                    os.rename(making, name, src_dir_fd=folder, dst_dir_fd=folder)
+                    is_kept = True
+
+        frames = spooled(rows, fill, keep)
+        if is_kept:
+            self._spooled[name] = Content(path, identity, Profile(frames, (path,)), {})
+        return frames
+
     def waits_for(self, sources: Sequence[str]) -> bool:
         """Whether a profile of these sources is that of one file, which is to be kept."""
-        return [one.path for one in self._read.values()] == list(sources)
+        return [one.path for one in (*self._read.values(), *self._spooled.values())] == list(sources)
 
     def add(self, path: str, results: Mapping[str, pl.DataFrame]) -> None:
         """Keep also what was worked out of a file that was read."""
-        self._read = {
-            name: replace(one, results=results) if one.path == path else one for name, one in self._read.items()
-        }
+        for waiting in (self._read, self._spooled):
+            for name, one in waiting.items():
+                if one.path == path:
+                    waiting[name] = replace(one, results=results)
 
     def write(self) -> None:
         """Keep what was read; nothing comes of what cannot be kept."""
+        while self._spooled and not self._stop.is_set():
+            name, one = self._spooled.popitem()
+            with suppress(OSError, StoppedError, DamagedError, pl.exceptions.PolarsError, ValueError, MemoryError):
+                add_results(name, one.results, self._stop.is_set)
         while self._read and not self._stop.is_set():
             name, one = self._read.popitem()
             with suppress(OSError, StoppedError, pl.exceptions.PolarsError, ValueError, struct.error, MemoryError):
@@ -124,7 +167,7 @@ class Cache:
         Args:
             before: What the thread does first, one after the other.
         """
-        if self._read or before:
+        if self._read or self._spooled or before:
             self._thread = threading.Thread(target=self._write_quietly, args=before, name="cache", daemon=True)
             self._thread.start()
 

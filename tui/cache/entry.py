@@ -108,11 +108,51 @@ def _write(entry: int, content: Content, stopped: Callable[[], bool]) -> int:
     files = [file for frame in frames.values() for file in (frame.read, *(piece.file for piece in frame.mapped))]
     files += [*results.values(), names, text.copy if text else None]
     size = sum(file.size for file in files if file is not None)
-    manifest = Manifest(LAYOUT, program(), content.identity, content.path, frames, results, names, text, size)
+    return size + _sign(
+        entry, Manifest(LAYOUT, program(), content.identity, content.path, frames, results, names, text, size)
+    )
+
+
+def _sign(entry: int, manifest: Manifest) -> int:
+    """Write the manifest, the last file of an entry; its bytes."""
     body = msgspec.json.encode(manifest)
-    with os.fdopen(new_file(entry, MANIFEST), "wb") as file:
+    making = f"{MANIFEST}.{os.getpid()}.{os.urandom(4).hex()}{PART}"
+    with os.fdopen(new_file(entry, making), "wb") as file:
         file.write(xxhash.xxh3_128(body).hexdigest().encode() + b"\n" + body)
-    return size + len(body)
+    os.rename(making, MANIFEST, src_dir_fd=entry, dst_dir_fd=entry)
+    return len(body)
+
+
+def sign(entry: int, path: str, identity: Identity, frames: dict[str, Frame], names: File | None) -> int:
+    """Make an entry of files that are in its folder already.
+
+    Returns:
+        Its bytes.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    files = [names, *(frame.read for frame in frames.values())]
+    files += [piece.file for frame in frames.values() for piece in frame.mapped]
+    size = sum(file.size for file in files if file is not None)
+    return size + _sign(entry, Manifest(LAYOUT, program(), identity, path, frames, {}, names, None, size))
+
+
+def add_results(name: str, results: Mapping[str, pl.DataFrame], stopped: Callable[[], bool]) -> None:
+    """Keep also what was worked out of what an entry holds.
+
+    Raises:
+        OSError: It cannot be written.
+        DamagedError: There is no entry that could be believed.
+        StoppedError: It was stopped.
+    """
+    with opened_folder() as folder, opened_entry(folder, name) as entry:
+        manifest, writer = manifest_of(entry), Writer(entry, stopped)
+        # What another process began and did not end would be in the way.
+        own = f"{os.getpid()}.{os.urandom(4).hex()}"
+        files = {result: writer.whole(f"results.{result}.{own}", data) for result, data in results.items()}
+        size = manifest.bytes + sum(file.size for file in files.values())
+        _sign(entry, msgspec.structs.replace(manifest, results=files, bytes=size))
 
 
 def _kept_text(entry: int, text: object, stopped: Callable[[], bool]) -> Text:

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Final
 
-import nanoarrow  # type: ignore[import-untyped]
 import numpy as np
 import polars as pl
 
+from tui.cache.columns import column, nothing, renumbered
 from tui.cache.files import Column, DamagedError, File, Frame, Mapped, checked, mapped, whole
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
     import mmap
-    from collections.abc import Mapping
+    from collections.abc import Callable
 
-_NUMBERS: Final[Mapping[Any, tuple[Any, Any]]] = {
-    pl.UInt32: (np.uint32, nanoarrow.uint32()),
-    pl.Int32: (np.int32, nanoarrow.int32()),
-    pl.Int64: (np.int64, nanoarrow.int64()),
-    pl.Float64: (np.float64, nanoarrow.float64()),
-}
-"""What the values of a type are to numpy and to Arrow."""
+_MANY: Final = 1 << 20
+"""Columns of so many rows are not held in memory where that can be helped."""
 
 
 class Reader:
@@ -30,14 +26,18 @@ class Reader:
     Args:
         entry: The folder, as a descriptor.
         names: The table of names.
+        opened: Opens a file; one that proves that it is what was written, unless nobody else can have had it.
 
     Raises:
         DamagedError: A file is not what was written.
         OSError: A file cannot be read, or somebody else could have written it.
     """
 
-    def __init__(self, entry: int, names: File | None) -> None:
+    def __init__(
+        self, entry: int, names: File | None, opened: Callable[[int, File], AbstractContextManager[int]] = checked
+    ) -> None:
         self._entry = entry
+        self._opened = opened
         self._names = pl.Series("names", [], NAME)
         if names is not None:
             # First of all, so that in a fresh process the names get the numbers that they have in the files.
@@ -47,7 +47,7 @@ class Reader:
 
     def whole(self, file: File, schema: pl.Schema) -> pl.DataFrame:
         """A frame that is read whole, of exactly this schema."""
-        with checked(self._entry, file) as descriptor:
+        with self._opened(self._entry, file) as descriptor:
             data = pl.read_ipc(whole(descriptor)).rechunk()
         if data.schema != schema:
             raise DamagedError(f"{file.name} has other columns")
@@ -60,7 +60,7 @@ class Reader:
         columns: dict[str, pl.Series] = {}
         if kept.read is not None:
             others = {column.name for piece in kept.mapped for column in piece.columns}
-            with checked(self._entry, kept.read) as descriptor:
+            with self._opened(self._entry, kept.read) as descriptor:
                 columns |= {s.name: s for s in pl.read_ipc(whole(descriptor)).rechunk()}
             if others & set(columns):
                 raise DamagedError("a column is there twice")
@@ -69,30 +69,29 @@ class Reader:
         if not set(columns) <= set(schema):
             raise DamagedError("a column that no such frame has")
         missing = {name: dtype for name, dtype in schema.items() if name not in columns}
-        columns |= {name: pl.repeat(None, kept.rows, dtype=dtype, eager=True) for name, dtype in missing.items()}
+        columns |= {name: nothing(name, kept.rows, dtype) for name, dtype in missing.items()}
         if any(len(columns[name]) != kept.rows or columns[name].dtype != dtype for name, dtype in schema.items()):
             raise DamagedError("a column of another type or length")
         return pl.DataFrame([columns[name].alias(name) for name in schema])
 
     def _columns(self, piece: Mapped, rows: int, schema: pl.Schema) -> dict[str, pl.Series]:
-        with checked(self._entry, piece.file) as descriptor:
+        with self._opened(self._entry, piece.file) as descriptor:
             data = mapped(descriptor)
         return {column.name: self._column(data, column, rows, schema.get(column.name)) for column in piece.columns}
 
     def _column(self, data: mmap.mmap, kept: Column, rows: int, dtype: pl.DataType | None) -> pl.Series:
-        is_name = dtype == NAME
-        try:
-            number, arrow = _NUMBERS[pl.UInt32 if is_name else type(dtype)]
-            values = np.frombuffer(data, number, rows, kept.values)
-            valid = None if kept.valid is None else np.frombuffer(data, np.uint8, (rows + 7) // 8, kept.valid)
-            array = nanoarrow.c_array_from_buffers(arrow, rows, [valid, values], null_count=kept.nulls)
-        except (KeyError, ValueError, OverflowError, RuntimeError) as error:
-            raise DamagedError(f"no column {kept.name}") from error
-        series = pl.Series(kept.name, array)
-        if not is_name:
+        if dtype is None:
+            raise DamagedError("a column that no such frame has")
+        series = column(data, kept, rows, dtype)
+        if dtype != NAME:
             return series
-        if not series.fill_null(0).lt(max(1, len(self._names))).all():
+        largest = series.max()
+        if isinstance(largest, int) and largest >= len(self._names):
             raise DamagedError("a name that the table lacks")
-        if self._as_stored and hasattr(series.cat, "to"):
-            return series.cat.to(NAME)
-        return self._names.gather(series).alias(kept.name)
+        if not hasattr(series.cat, "to"):
+            return self._names.gather(series).alias(kept.name)
+        if not self._as_stored:
+            if rows < _MANY:
+                return self._names.gather(series).alias(kept.name)
+            series = renumbered(series, self._codes, rows)
+        return series.cat.to(NAME)

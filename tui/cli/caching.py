@@ -58,6 +58,8 @@ def _told(one: Kept) -> dict[str, object]:
     elif one.manifest.program != program():
         state = "old"
     else:
-        state = "good" if identity_of(path) == one.manifest.identity else "stale"
+        # What has no inode is an address of an object store, which is not asked.
+        is_same = not one.manifest.identity.inode or identity_of(path) == one.manifest.identity
+        state = "good" if is_same else "stale"
     used = datetime.fromtimestamp(one.used_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
     return {"file": path and plain(path), "bytes": one.bytes, "used": used, "state": state}

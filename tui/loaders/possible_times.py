@@ -20,7 +20,7 @@ _WORDS: Final = {
     "summary": "rows of the summary",
 }
 _TIMED: Final = ("activities", "api_calls", "ops", "ranges")
-_DURATIONS: Final = {
+DURATIONS: Final = {
     **dict.fromkeys(_TIMED, ("duration_ns",)),
     "summary": ("total_ns", "avg_ns", "min_ns", "max_ns", "median_ns", "std_ns"),
 }
@@ -39,7 +39,7 @@ def leave_out_impossible(frames: dict[str, pl.DataFrame], tell: Tell) -> None:
         frames: Of the model, by name; changed in place.
         tell: Told of each session and frame with such times.
     """
-    for name, columns in _DURATIONS.items():
+    for name, columns in DURATIONS.items():
         longest = LONGEST_SUM_NS if name == "summary" else LONGEST_NS
         possible = {column: pl.col(column).is_between(0, longest) for column in columns}
         bad = ~pl.all_horizontal(one.fill_null(True) for one in possible.values())
