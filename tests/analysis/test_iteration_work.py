@@ -55,6 +55,21 @@ def test_kernels_of_each_iteration_with_shares_of_its_time() -> None:
     assert rows["tc_pct"].to_list() == [pytest.approx(25.0), None, 0.0, None]
 
 
+def test_shares_of_an_iteration_are_of_time_and_never_above_it() -> None:
+    rows = iteration_work(
+        profile(
+            ranges=[{"name": f"step {at}", "start_ns": 100 * at, "duration_ns": 100, "iteration": at} for at in (0, 1)],
+            activities=[
+                kernel("gemm", 90, start_ns=10, iteration=0, stream=1, uses_tensor_core=True),
+                kernel("relu", 80, start_ns=20, iteration=0, stream=2, uses_tensor_core=False),
+                # It runs on into the next iteration, and counts for each by its time there.
+                kernel("relu", 20, start_ns=90, iteration=0, stream=3, uses_tensor_core=False),
+            ],
+        )
+    )
+    assert rows.select("kernel_ns", "kernel_pct", "tc_pct").rows() == [(190, 90.0, 90.0), (0, 10.0, 0.0)]
+
+
 def test_without_gpu_work_there_are_no_figures_of_it() -> None:
     rows = iteration_work(profile(ranges=[{"name": "s", "start_ns": 0, "duration_ns": 5, "iteration": 0}]))
     assert rows.select("iteration", "kernels_launched", "kernel_ns", "kernel_pct").rows() == [(0, None, None, None)]

@@ -9,6 +9,8 @@ import polars as pl
 
 from tui.analysis.durations import total
 from tui.analysis.gpu_time.gpu_uses import GpuUse, gpu_uses
+from tui.analysis.gpu_time.interval_sets import union_of
+from tui.analysis.gpu_time.timelines import timelines
 from tui.analysis.iterations.tables import iterations, sources
 from tui.analysis.kernels import LAUNCHES
 from tui.analysis.launches.origin import with_launched_by
@@ -20,7 +22,10 @@ from tui.model.columns import COLUMNS, columns
 from tui.model.view import TableSpec
 
 if TYPE_CHECKING:
+    from tui.analysis.gpu_time.timelines import Timeline
     from tui.model.profile import Profile
+
+_SHARES: Final = {"kernel_pct": pl.Float64, "tc_pct": pl.Float64}
 
 ITERATION_WORK: Final = TableSpec(
     "iteration_work",
@@ -98,9 +103,9 @@ def iteration_work(profile: Profile) -> pl.DataFrame:
     Columns: session, rank, iteration (null outside), start_ns, duration_ns (as in `iterations`; outside: null),
     kernels_launched, tc_kernels (those that use tensor cores, as far as that is known; null where it is known of none),
     tc_unknown (kernels of which it is not), kernel_ns (summed durations of its kernels and CUDA graphs, whenever they
-    ran), kernel_pct (the mean of that over the GPUs of the session that had work, as a share of duration_ns: over 100
-    where kernels overlap or ran after the iteration's end), tc_ns and tc_pct (the same of those that use tensor cores),
-    gpu_ns (with copies and sets). Where a session records no GPU work they are null.
+    ran), kernel_pct (share of duration_ns in which a kernel ran, whichever iteration launched it: the mean over the
+    GPUs of the session that had work), tc_ns and tc_pct (the same of those that use tensor cores), gpu_ns (with copies
+    and sets). Where a session records no GPU work they are null.
     """
     use = pl.Series("use", gpu_uses(profile), dtype=pl.Int8)
     keys = ["session", "iteration"]
@@ -128,31 +133,52 @@ def iteration_work(profile: Profile) -> pl.DataFrame:
         pl.when(pl.col("ns").count() > 0).then(pl.col("ns").sum()).alias("gpu_ns"),
     )
     counted = ("kernels_launched", "tc_kernels", "tc_unknown", "kernel_ns", "tc_ns", "gpu_ns")
-    gpus = profile["activities"].group_by("session").agg(pl.col("device").n_unique().alias("gpus"))
+    with_work = profile["activities"]["session"].unique().implode()
     numbered = iterations(profile).filter(pl.col("iteration").is_not_null())
     outside = sums.filter(pl.col("iteration").is_null()).select(keys)
     ranks = profile["sessions"].select("session", "rank")
     return (
         pl.concat([numbered.select(*keys, "start_ns", "duration_ns"), outside], how="diagonal")
         .join(sums, on=keys, how="left", nulls_equal=True)
-        .join(gpus, on="session", how="left")
+        .join(_shares(profile, use), on=keys, how="left", maintain_order="left")
         .join(ranks, on="session", how="left")
         .with_columns(
-            pl.when(pl.col("gpus").is_not_null() & pl.col("kernels_launched").is_null())
+            pl.when(pl.col("session").is_in(with_work) & pl.col("kernels_launched").is_null())
             .then(pl.lit(0, pl.Int64))
             .otherwise(name)
             .alias(name)
             for name in counted
         )
-        .with_columns(
-            pl.when(pl.col("duration_ns") > 0)
-            .then(100 * pl.col(f"{name}_ns") / pl.col("gpus") / pl.col("duration_ns"))
-            .alias(f"{name}_pct")
-            for name in ("kernel", "tc")
-        )
+        .with_columns(pl.when(pl.col("tc_ns").is_not_null()).then("tc_pct").alias("tc_pct"))
         .sort(*keys, nulls_last=True)
         .select("session", "rank", "iteration", "start_ns", "duration_ns", *counted, "kernel_pct", "tc_pct")
     )
+
+
+def _shares(profile: Profile, use: pl.Series) -> pl.DataFrame:
+    """Shares of each numbered iteration's time in which a kernel, and one that uses tensor cores, ran on a GPU."""
+    lines: dict[int, list[Timeline]] = {}
+    for line in timelines(profile):
+        lines.setdefault(line.session, []).append(line)
+    uses = use.to_numpy()
+    rows = iterations(profile).select("session", "iteration", "start_ns", "duration_ns").drop_nulls()
+    parts = [pl.DataFrame(schema={**rows.select("session", "iteration").schema, **_SHARES})]
+    for (session,), part in rows.filter(pl.col("duration_ns") > 0).group_by("session", maintain_order=True):
+        own = lines.get(int(session), [])
+        if not own:
+            continue
+        starts = part["start_ns"].to_numpy()
+        lengths = part["duration_ns"].to_numpy()
+        found = part.select("session", "iteration")
+        for name, of_use in (("kernel_pct", GpuUse.UNKNOWN), ("tc_pct", GpuUse.YES)):
+            on = [line.of(uses) <= of_use for line in own]
+            ran = sum(
+                union_of(line.starts[rows_on], line.ends[rows_on]).within(starts, starts + lengths)
+                for line, rows_on in zip(own, on, strict=True)
+            )
+            found = found.with_columns(pl.Series(name, 100 * ran / lengths / len(own), dtype=pl.Float64))
+        parts.append(found)
+    return pl.concat(parts)
 
 
 def slowest_iteration(profile: Profile) -> tuple[int, int] | None:
