@@ -35,18 +35,23 @@ class Block:
     def of(cls, data: bytes, first_line: int) -> Block:
         """Make a block of whole lines, as they stand in the input, each with its newline."""
         array = np.frombuffer(data, np.uint8)
-        is_ascii = int(array.max(initial=0)) < 128
-        # One pass finds the lines and, on the way, that there is hardly ever anything to clean.
-        controls = np.flatnonzero(array < 32)
-        codes = array[controls]
+        # One pass finds the lines and, on the way, that there is hardly ever anything to clean, and that all is ASCII:
+        # as signed numbers, the bytes of other characters are below 32, too.
+        places = np.flatnonzero(array.view(np.int8) < 32)
+        codes = array[places]
         ends = codes == 10
+        is_ascii = True
         if not ends.all():
-            if ((codes != 10) & (codes != 9)).any():
+            is_ascii = int(codes.max()) < 128
+            if ((codes != 10) & (codes != 9) & (codes < 128)).any():
                 data = clean_bytes(data)
-                controls = np.flatnonzero(np.frombuffer(data, np.uint8) == 10)
+                places = np.flatnonzero(np.frombuffer(data, np.uint8) == 10)
             else:
-                controls = controls[ends]
-        block = cls(data, first_line, np.concatenate((np.zeros(1, np.int64), controls + 1)))
+                places = places[ends]
+        starts = np.empty(len(places) + 1, np.int64)
+        starts[0] = 0
+        np.add(places, 1, out=starts[1:])
+        block = cls(data, first_line, starts)
         block.is_ascii = is_ascii
         return block
 

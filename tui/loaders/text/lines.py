@@ -46,7 +46,7 @@ def whole_lines(chunks: Iterable[bytes], *, piece_size: int, line_limit: int) ->
         yield from _with_lines_cut(data, line_limit)
         if len(rest) > line_limit:
             beginning, passed, rest = _beginning(rest, line_limit), len(rest), b""
-        pending, held = [rest], len(rest)
+        pending, held = [rest] if rest else [], len(rest)
     if beginning:
         yield Piece(beginning + b"\n", passed, passed)
         return
@@ -60,7 +60,7 @@ def whole_lines(chunks: Iterable[bytes], *, piece_size: int, line_limit: int) ->
 
 
 def _split(parts: list[bytes]) -> tuple[bytes, bytes]:
-    """The whole lines in some parts, copied once, and what is left after the last newline."""
+    """The whole lines in some parts, and what is left behind them; one part of whole lines is not even copied."""
     end = parts[-1].rfind(b"\n") + 1
     if end:
         # Joining nothing but bytes lets other threads run meanwhile; joining a view would not.
