@@ -28,7 +28,7 @@ def stored_frames(launches: int) -> Path:
     if not folder.exists():
         making = folder.with_suffix(".part")
         making.mkdir(parents=True, exist_ok=True)
-        for name, data in _frames(launches).items():
+        for name, data in frames_of(launches).items():
             data.write_ipc(making / f"{name}.arrow")
         making.rename(folder)
     return folder
@@ -40,8 +40,9 @@ def read_frames(folder: Path) -> Profile:
     return profile_of(frames, source=str(folder))
 
 
-def _frames(n: int) -> dict[str, pl.DataFrame]:
-    draw = np.random.default_rng(0)
+def frames_of(n: int, seed: int = 0) -> dict[str, pl.DataFrame]:
+    """The frames of so many activities of one process."""
+    draw = np.random.default_rng(seed)
     kinds, names, grids, blocks = (np.resize(column, n) for column in _step(draw))
     duration = draw.integers(500, 20_000, n)
     start = np.cumsum(duration + np.where(draw.random(n) < 0.3, 0, draw.integers(0, 3000, n))) - duration

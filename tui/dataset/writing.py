@@ -100,25 +100,43 @@ def write_part(path: str, out_dir: str, *, format_in: str | None = None) -> Part
     before = _identity(path)
     profile = load_one(path, format_in=format_in)
     size, modified_ns, digest = before if before == _identity(path) else (None, None, None)
-    name = part_name(path)
+    part = msgspec.structs.replace(
+        written(profile, path, out_dir), size=size, modified_ns=modified_ns, digest=digest, format_in=format_in
+    )
+    _replace(folder / PARTS / f"{part.name}.json", msgspec.json.encode(part))
+    return part
+
+
+def written(profile: Profile, path: str, out_dir: str) -> Part:
+    """Write the frames of a profile.
+
+    Args:
+        profile: What was read.
+        path: What it was read from.
+        out_dir: The folder of the dataset.
+
+    Returns:
+        The part, of an input that is not known again.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    folder, name = Path(out_dir), part_name(path)
     (folder / PARTS).mkdir(parents=True, exist_ok=True)
-    files = tuple(_write_frames(folder, name, profile))
-    part = Part(
+    return Part(
         name=name,
         source=path,
-        size=size,
-        modified_ns=modified_ns,
-        digest=digest,
-        format_in=format_in,
+        size=None,
+        modified_ns=None,
+        digest=None,
+        format_in=None,
         program=tui.__version__,
         formats=tuple(profile["sessions"]["format"].unique(maintain_order=True)),
         sessions=profile["sessions"].height,
         rows={name: data.height for name, data in profile.frames.items() if data.height},
         has_text=bool(profile.texts),
-        files=files,
+        files=tuple(_write_frames(folder, name, profile)),
     )
-    _replace(folder / PARTS / f"{name}.json", msgspec.json.encode(part))
-    return part
 
 
 def finish(out_dir: str, parts: Sequence[Part]) -> Manifest:
