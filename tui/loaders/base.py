@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    import polars as pl
+
+    from tui.cache.identity import Identity
+    from tui.cache.spool import Spool
+    from tui.loaders.preview import SoFar
     from tui.loaders.source import Source
     from tui.model.profile import Profile
 
@@ -31,6 +36,27 @@ class Format:
     """A command that records it."""
 
 
+WAITING, READING, DONE, LEFT_OUT, STOPPED = "waiting", "reading", "done", "left out", "not read"
+"""How far one of several files can be: left out are those that cannot be read and those that hold no profile, not read
+those that were waiting when the reading was stopped."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileProgress:
+    """How far one of several files has come."""
+
+    path: str
+    bytes_total: int
+    """As it lies on the disk."""
+    state: str = WAITING
+    """One of the five above."""
+    bytes_read: int = 0
+    rank: int | None = None
+    """Of what was read of it, once that is known."""
+    why: str = ""
+    """Why it is left out."""
+
+
 @dataclass(frozen=True, slots=True)
 class LoadProgress:
     """How far a loader has come."""
@@ -43,6 +69,10 @@ class LoadProgress:
     """Size of the file; None where there is none (a pipe)."""
     rows: int
     """How many have been read, over all frames."""
+    so_far: SoFar | None = None
+    """What they hold, where the loader can tell before it has come to the end."""
+    files: Sequence[FileProgress] = ()
+    """Each of several files, in the order in which they are shown; the figures above are then of all together."""
 
 
 Report = Callable[[LoadProgress], bool]
@@ -64,6 +94,18 @@ class Kept(Protocol):
             path: The file.
             format_in: The name of the format to read it as, where that is not to be recognised.
             load: Reads it; what it raises is raised.
+        """
+
+    def large(
+        self, path: str, identity: Identity, rows: Mapping[str, int], fill: Callable[[Spool], bool]
+    ) -> Mapping[str, pl.DataFrame]:
+        """The frames of an input that memory may not hold, as they were kept or as they are filled now.
+
+        Args:
+            path: The input.
+            identity: What tells its content from any other.
+            rows: How many rows each frame will have at most.
+            fill: Adds the rows; what it raises is raised. It returns whether what it added is all of the input.
         """
 
 

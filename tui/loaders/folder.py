@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
@@ -13,8 +12,16 @@ from tui.model.errors import ProftuiError
 from tui.model.profile import Profile, joined
 from tui.model.schema import conform
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tui.loaders.many.reading import Outcome
+
 MOST_FILES: Final = 1000
 """A folder with more files is not one of profiles: nobody wants all of it read."""
+
+LEFT_OUT: Final = "left out: "
+"""How the reason of an issue begins that is of a file which could not be read."""
 
 _NUMBER: Final = re.compile(r"(\d+)")
 _PARTS: Final = ("nsys-stats", "rocprofv3-csv", "rocprof-csv", "dlprof-csv")
@@ -24,31 +31,26 @@ _REPORTS: Final = (".nsys-rep", ".qdrep")
 """Reports of Nsight Systems, which are left alone where their export lies beside them."""
 
 
-def load_folder(path: str, load_file: Callable[[str], Profile], is_profile: Callable[[str], bool]) -> Profile:
-    """Read the profiles of a folder, without those of the folders in it, in the order of their ranks and names.
+def assembled(path: str, outcomes: Mapping[str, Outcome]) -> Profile:
+    """The profiles of a folder, in the order of their ranks and names.
 
     Args:
         path: The folder.
-        load_file: Reads one file.
-        is_profile: Whether the beginning of a file is that of a profile.
+        outcomes: What came of each of its files.
 
     Returns:
         Their sessions. Files that could not be read, and how many hold no profile, are issues.
 
     Raises:
-        ProftuiError: It cannot be listed, or no file of it can be read.
+        ProftuiError: No file of it can be read.
     """
-    profiles: list[Profile] = []
-    errors: list[ProftuiError] = []
-    passed_over: list[str] = []
-    for file in profile_files(path):
-        try:
-            if is_profile(file):
-                profiles.append(load_file(file))
-            else:
-                passed_over.append(Path(file).name)
-        except ProftuiError as error:
-            errors.append(error)
+    profiles = [one.profile for one in outcomes.values() if one.profile is not None]
+    errors = [one.error for one in outcomes.values() if one.error is not None]
+    passed_over = [
+        Path(file).name
+        for file, one in outcomes.items()
+        if one.profile is None and one.error is None and not one.was_stopped
+    ]
     if not profiles:
         if errors:
             raise errors[0]
@@ -56,7 +58,7 @@ def load_folder(path: str, load_file: Callable[[str], Profile], is_profile: Call
             f"{path}: no profile found: {_files_in_words(len(passed_over))} none", "proftui formats lists what opens"
         )
     profile = joined(sorted(profiles, key=_rank))
-    issues = [{"severity": "error", "text": "", "reason": f"left out: {error}"} for error in errors]
+    issues = [{"severity": "error", "text": "", "reason": f"{LEFT_OUT}{error}"} for error in errors]
     if passed_over:
         names = ", ".join(passed_over[:5]) + (", ..." if len(passed_over) > 5 else "")
         issues.append({"severity": "info", "text": names, "reason": f"{_files_in_words(len(passed_over))} no profile"})
@@ -67,9 +69,15 @@ def load_folder(path: str, load_file: Callable[[str], Profile], is_profile: Call
             "sessions count a run as often as it has tables; put those of one run into one file: cat *.csv > run.csv"
         )
         issues.append({"severity": "warning", "text": "", "reason": reason})
+    return with_issues(profile, issues)
+
+
+def with_issues(profile: Profile, issues: Sequence[Mapping[str, str]]) -> Profile:
+    """The same with further issues, which belong to no session."""
     if not issues:
         return profile
-    frames = {**profile.frames, "issues": pl.concat([profile["issues"], conform("issues", pl.DataFrame(issues))])}
+    more = conform("issues", pl.DataFrame(issues))
+    frames = {**profile.frames, "issues": pl.concat([profile["issues"], more])}
     return Profile(frames, profile.sources, profile.texts, profile.partial)
 
 
@@ -78,10 +86,10 @@ def _files_in_words(count: int) -> str:
 
 
 def profile_files(path: str) -> list[str]:
-    """The files of a folder in the order of their names, less the reports whose exports lie beside them.
+    """The files of a folder that may be profiles, without those of the folders in it, in the order of their numbers.
 
     Raises:
-        ProftuiError: It cannot be listed, or it has none or too many.
+        ProftuiError: It cannot be listed, or has no files or too many.
     """
     try:
         found = [entry for entry in Path(path).iterdir() if entry.is_file() and not entry.name.startswith(".")]

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 from tui.loaders.base import Format, Kept, Loader, Report, keep_going
 from tui.loaders.caffe import CAFFE
+from tui.loaders.dataset.loader import DATASET
+from tui.loaders.dataset.store import is_address, is_dataset
 from tui.loaders.dlprof import DLPROF_CSV, DLPROF_DATABASE
 from tui.loaders.file_kinds import file_kind
-from tui.loaders.folder import load_folder, profile_files
+from tui.loaders.folder import profile_files
 from tui.loaders.kineto.loader import KinetoLoader
+from tui.loaders.many.loading import load_together
 from tui.loaders.ncu import NCU_CSV
 from tui.loaders.nsys import NSYS_DATABASE, NSYS_FOLDER, NSYS_REPORT, is_parquetdir
 from tui.loaders.nsys_stats import NSYS_STATS
@@ -27,7 +30,10 @@ from tui.loaders.text.text_log import TextLogLoader
 from tui.loaders.tf_timeline import TfTimelineLoader
 from tui.loaders.xla.loader import XlaTraceLoader
 from tui.model.errors import ProftuiError
-from tui.model.profile import Profile, joined
+
+if TYPE_CHECKING:
+    from tui.loaders.many.reading import Wanted
+    from tui.model.profile import Profile
 
 _TEXT_FORMATS: Final = (NVPROF, NSYS_STATS, NCU_CSV, ROCPROFV3_CSV, ROCPROF_CSV, DLPROF_CSV, CAFFE, PALEO)
 
@@ -38,6 +44,7 @@ LOADERS: Final[tuple[Loader, ...]] = (
     DatabaseLoader(_DATABASE_FORMATS),
     NSYS_REPORT,
     NSYS_FOLDER,
+    DATASET,
     KinetoLoader(),
     XlaTraceLoader(),
     TfTimelineLoader(),
@@ -66,14 +73,14 @@ def load(
     Returns:
         What was read, or None where nothing could be; and for each input that could not be read, why.
     """
-    profiles: list[Profile] = []
-    errors: list[ProftuiError] = []
-    for path in paths:
-        try:
-            profiles.append(load_one(path, format_in=format_in, report=report, kept=kept))
-        except ProftuiError as error:
-            errors.append(error)
-    return joined(profiles) if profiles else None, errors
+    return load_together(
+        paths,
+        _is_folder,
+        partial(_read_here, format_in=format_in, kept=kept),
+        format_in=format_in,
+        report=report,
+        kept=kept,
+    )
 
 
 def load_one(
@@ -97,10 +104,15 @@ def load_one(
         ProftuiError: The input cannot be opened or holds nothing that can be read.
     """
     named = None if format_in is None else _named(format_in)
+    if stream is None and named in (None, DATASET) and (is_address(path) or is_dataset(Path(path))):
+        return DATASET.load_folder(path, report, kept)
     if path and stream is None and Path(path).is_dir():
         if named in (None, NSYS_FOLDER) and is_parquetdir(Path(path)):
             return NSYS_FOLDER.load_folder(Path(path), report)
-        return load_folder(path, partial(load_one, format_in=format_in, report=report, kept=kept), _is_profile)
+        profile, errors = load((path,), format_in=format_in, report=report, kept=kept)
+        if profile is None:
+            raise errors[0]
+        return profile
 
     def read() -> Profile:
         source = Source.open(path, stream=stream, report=report)
@@ -117,9 +129,9 @@ def inputs(path: str) -> list[str]:
     Raises:
         ProftuiError: A folder cannot be listed, or holds no profile.
     """
-    if not Path(path).is_dir() or is_parquetdir(Path(path)):
+    if not _is_folder(path):
         return [path]
-    found = [file for file in profile_files(path) if _is_profile(file)]
+    found = [file for file in profile_files(path) if is_profile(file)]
     if not found:
         raise ProftuiError(f"{path}: no profile found", "proftui formats lists what opens")
     return found
@@ -136,7 +148,20 @@ def _named(format_in: str) -> Loader:
     raise ProftuiError(f"no format is called {format_in}", f"there are {', '.join(one.name for one in formats())}")
 
 
-def _is_profile(path: str) -> bool:
+def _is_folder(path: str) -> bool:
+    """Whether a path is that of a folder of profiles, not of a profile that is a folder."""
+    return bool(path) and Path(path).is_dir() and not (is_parquetdir(Path(path)) or is_dataset(Path(path)))
+
+
+def _read_here(wanted: Wanted, report: Report, *, format_in: str | None, kept: Kept | None) -> Profile | None:
+    if wanted.may_be_none and not is_profile(wanted.path):
+        return None
+    # Files are kept by who asks for them; a dataset knows itself what of it is to be kept.
+    is_whole_file = not (is_address(wanted.path) or is_dataset(Path(wanted.path)))
+    return load_one(wanted.path, format_in=format_in, report=report, kept=None if is_whole_file else kept)
+
+
+def is_profile(path: str) -> bool:
     """Whether the beginning of a file is a profile's; of a text, whose profile may come later, it must be there."""
     source = Source.open(path)
     return file_kind(source.head) is None and max(_chances(source))[0] >= _CLEAR

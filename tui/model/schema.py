@@ -25,6 +25,7 @@ SESSIONS: Final = pl.Schema(
         "command": pl.String,
         "pid": pl.Int64,
         "rank": pl.Int32,
+        "rank_source": pl.String,
         "host": pl.String,
         "framework": pl.String,
         "cuda_version": pl.String,
@@ -42,7 +43,8 @@ SESSIONS: Final = pl.Schema(
 """One row per profiled process or rank. ``start_resolution_ns`` is the coarsest step of its start times.
 
 ``origin_ns`` is the Unix time of its ``start_ns`` 0, null where the input does not tell it. ``world_size`` is the
-number of ranks. ``iteration_source`` says in words where iterations are from (``PyTorch's ProfilerStep``, ``NVTX range
+number of ranks. ``rank_source`` says in words where the rank is from, null where the input itself tells it.
+``iteration_source`` says in words where iterations are from (``PyTorch's ProfilerStep``, ``NVTX range
 iteration #``), null where there are none.
 """
 

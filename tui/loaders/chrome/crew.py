@@ -185,7 +185,21 @@ class Crew:
             worker.close()
 
 
+_SHARE: Final[list[int]] = []
+"""How many cores this process may use, where it was told."""
+
+
+def share_cores(cores: int) -> None:
+    """Let this process use so many cores alone: others read other files at the same time."""
+    _SHARE[:] = [cores]
+
+
 def most_workers() -> int:
-    """Processes that leave the screen room on a machine of many cores, and use both of one that has two."""
+    """Processes that leave the screen room on a machine of many cores, and use both of one that has two.
+
+    None where others read other files at the same time and there is one core for this one.
+    """
+    if _SHARE:
+        return min(_SHARE[0], _MOST_WORKERS) if _SHARE[0] > 1 else 0
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(cores, _MOST_WORKERS))

@@ -153,7 +153,7 @@ class _Reading:
         waiting: deque[tuple[Block, Future[Piece | None] | None]] = deque()
         try:
             while self._source.keep_going(self._assembly.rows):
-                if crew is None and self._given == _BLOCKS_HERE and self._make_crew is not None:
+                if crew is None and self._given == _BLOCKS_HERE and self._make_crew is not None and most_workers():
                     crew = self._make_crew(self._args, most_workers())
                     blocks.are_for_others(_BLOCK)
                 while len(waiting) < (1 if crew is None else crew.size + 2) and (block := blocks.next()):

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
+from tui.loaders.many.ranks import FROM_NAME, ranks_in_names
+
 if TYPE_CHECKING:
     from tui.loaders.collector import Value
     from tui.loaders.kineto.events import Events
@@ -15,7 +17,6 @@ if TYPE_CHECKING:
 FORMAT_NAME: Final = "pytorch-trace"
 TOOL: Final = "PyTorch profiler"
 
-_RANK_IN_NAME: Final = re.compile(r"rank[-_]?(\d{1,6})", re.IGNORECASE)
 _HOST_IN_NAME: Final = re.compile(r"([\w.-]+?)_(\d+)\.(?:\d+\.)?pt\.trace\.json")
 _INT32: Final = range(1 << 31)
 _INT64: Final = range(1 << 63)
@@ -57,10 +58,13 @@ def session_facts(metadata: Mapping[str, Any], *, name: str, pid: int | None, be
     distributed = distributed if isinstance(distributed, Mapping) else {}
     file_name = name.rpartition("/")[2]
     version = _text(metadata.get("torch_version")) or _text(metadata.get("pytorch_version"))
+    rank = _whole(distributed.get("rank"), _INT32)
+    in_name = ranks_in_names([file_name])[0] if rank is None else None
     return {
         "tool": TOOL,
         "framework": f"PyTorch {version}" if version else "PyTorch",
-        "rank": _rank(distributed.get("rank"), file_name),
+        "rank": rank if in_name is None else in_name,
+        "rank_source": None if in_name is None else FROM_NAME,
         "world_size": _whole(distributed.get("world_size"), _INT32),
         "host": _text(metadata.get("host_name")) or _text(metadata.get("hostname")) or _host(file_name, pid),
         "cuda_version": _cuda_version(metadata.get("cuda_runtime_version")),
@@ -111,13 +115,6 @@ def _whole(value: object, allowed: range) -> int | None:
 
 def _text(value: object) -> str | None:
     return value.strip()[:_TEXT_LIMIT] or None if isinstance(value, str) else None
-
-
-def _rank(told: object, file_name: str) -> int | None:
-    rank = _whole(told, _INT32)
-    if rank is None and (in_name := _RANK_IN_NAME.search(file_name)):
-        return int(in_name[1])
-    return rank
 
 
 def _host(file_name: str, pid: int | None) -> str | None:

@@ -1,0 +1,1 @@
+"""Several files at once: each read by a process of its own where that is quicker, as the ranks of a job are."""

@@ -1,0 +1,320 @@
+"""Reads several files at the same time, as many as there are cores and memory for."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.cache.files import DamagedError
+from tui.loaders.base import DONE, LEFT_OUT, READING, STOPPED, WAITING, FileProgress, LoadProgress
+from tui.loaders.many.costs import cores, costs, room
+from tui.loaders.many.parcel import unpack
+from tui.loaders.many.process import Worker, WorkerLostError
+from tui.loaders.many.worker import Done, Failed
+from tui.loaders.source import STANDARD_INPUT
+from tui.model.errors import ProftuiError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tui.loaders.base import Kept, Report
+    from tui.loaders.many.costs import Cost
+    from tui.loaders.many.worker import Progress
+    from tui.model.profile import Profile
+
+PAYS_BYTES: Final = 48 << 20
+"""So much text, unpacked, has to be left for a process that begins to be worth its start."""
+
+PATIENCE_S: Final = 20.0
+"""So long after it was told to stop a process may take to hand over what it has."""
+
+_LOOK_EVERY_S: Final = 0.05
+_MOST_PROCESSES: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A file to read."""
+
+    path: str
+    may_be_none: bool = False
+    """Whether it is passed over where it does not begin as a profile does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a file: a profile, an error, or neither where it holds none or was not read any more."""
+
+    profile: Profile | None = None
+    error: ProftuiError | None = None
+    was_stopped: bool = False
+    """It was waiting when the reading was stopped."""
+
+
+class _NoProfileError(Exception):
+    """The file is passed over."""
+
+
+def read_all(
+    wanted: Sequence[Wanted],
+    read_here: Callable[[Wanted, Report], Profile | None],
+    *,
+    format_in: str | None,
+    report: Report,
+    kept: Kept | None,
+) -> list[Outcome]:
+    """Read files, in processes of their own where that is quicker.
+
+    Args:
+        wanted: The files.
+        read_here: Reads one in this process; None where it is passed over.
+        format_in: The name of the format to read them as, where that is not to be recognised.
+        report: Told of the progress of each; its False stops the reading, and what has been read is kept.
+        kept: What was read of files before.
+
+    Returns:
+        What came of each, in their order.
+    """
+    if len(wanted) == 1:
+        return [_outcome(wanted[0].path, lambda: read_here(wanted[0], report), format_in, kept)]
+    return _Reading(wanted, read_here, format_in, report, kept).outcomes()
+
+
+def _outcome(path: str, load: Callable[[], Profile | None], format_in: str | None, kept: Kept | None) -> Outcome:
+    """What comes of a file, read or as it was kept."""
+
+    def profile() -> Profile:
+        found = load()
+        if found is None:
+            raise _NoProfileError
+        return found
+
+    try:
+        if kept is None or path == STANDARD_INPUT:
+            return Outcome(profile())
+        return Outcome(kept.profile(path, format_in, profile))
+    except ProftuiError as error:
+        return Outcome(error=error)
+    except _NoProfileError:
+        return Outcome()
+
+
+@dataclass(slots=True)
+class _State:
+    """Where the reading is; used under the lock."""
+
+    files: list[FileProgress]
+    outcomes: list[Outcome | None]
+    rows: list[int]
+    under_way: int = 0
+    """Bytes of memory that the files under way may take."""
+    reading: int = 0
+    next: int = 0
+    stopped: bool = False
+    workers: set[Worker] = field(default_factory=set)
+
+
+class _Reading:
+    def __init__(
+        self,
+        wanted: Sequence[Wanted],
+        read_here: Callable[[Wanted, Report], Profile | None],
+        format_in: str | None,
+        report: Report,
+        kept: Kept | None,
+    ) -> None:
+        self._wanted, self._read_here, self._format_in, self._kept = wanted, read_here, format_in, kept
+        self._report = report
+        self._costs: list[Cost] = [costs(one.path) for one in wanted]
+        self._room = room()
+        self._threads = min(cores(), len(wanted), _MOST_PROCESSES)
+        files = [FileProgress(one.path, cost.size) for one, cost in zip(wanted, self._costs, strict=True)]
+        self._state = _State(files, [None] * len(files), [0] * len(files))
+        self._changed = threading.Condition()
+        self._here = threading.Lock()
+        """Two files at once in one process take longer than one after the other."""
+        self._unpacking = threading.Lock()
+
+    def outcomes(self) -> list[Outcome]:
+        """Read them all."""
+        threads = [threading.Thread(target=self._work, name="read", daemon=True) for _ in range(self._threads)]
+        for thread in threads:
+            thread.start()
+        stop_at: float | None = None
+        try:
+            while any(thread.is_alive() for thread in threads):
+                if not self._tell() and stop_at is None:
+                    stop_at = time.monotonic() + PATIENCE_S
+                    self._stop()
+                if stop_at is not None and time.monotonic() > stop_at:
+                    self._kill()
+                with self._changed:
+                    self._changed.wait(_LOOK_EVERY_S)
+        except BaseException:
+            self._stop()
+            self._kill()
+            raise
+        self._tell()
+        return [one if one is not None else Outcome(was_stopped=True) for one in self._state.outcomes]
+
+    # --- what the caller's thread does -------------------------------------------------------------------------------
+
+    def _tell(self) -> bool:
+        with self._changed:
+            files, rows = tuple(self._state.files), sum(self._state.rows)
+        done = sum(one.bytes_total if one.state in (DONE, LEFT_OUT) else one.bytes_read for one in files)
+        under_way = next((one.path for one in files if one.state == READING), files[-1].path)
+        return self._report(LoadProgress(under_way, done, sum(one.bytes_total for one in files), rows, files=files))
+
+    def _stop(self) -> None:
+        with self._changed:
+            self._state.stopped = True
+            self._state.files = [
+                replace(one, state=STOPPED) if one.state == WAITING else one for one in self._state.files
+            ]
+            workers = tuple(self._state.workers)
+            self._changed.notify_all()
+        for worker in workers:
+            worker.stop()
+
+    def _kill(self) -> None:
+        with self._changed:
+            workers = tuple(self._state.workers)
+        for worker in workers:
+            worker.kill()
+
+    # --- what the threads do, each with at most one process ----------------------------------------------------------
+
+    def _work(self) -> None:
+        used: list[Worker | None] = [None]
+        try:
+            while (at := self._take()) is not None:
+                path = self._wanted[at].path
+                try:
+                    outcome = _outcome(path, partial(self._loaded, at, used), self._format_in, self._kept)
+                except Exception as error:  # no file may keep the others away
+                    outcome = Outcome(error=ProftuiError(f"{path}: cannot be read ({error!r})"))
+                self._give(at, outcome)
+        finally:
+            if used[0] is not None:
+                self._part_from(used[0])
+
+    def _take(self) -> int | None:
+        """The next file that there is memory for; None where no more is to be read."""
+        with self._changed:
+            while True:
+                state = self._state
+                if state.stopped or state.next == len(self._wanted):
+                    return None
+                memory = self._costs[state.next].memory
+                if not state.reading or state.under_way + memory <= self._room:
+                    break
+                self._changed.wait()
+            at = state.next
+            state.next += 1
+            state.reading += 1
+            state.under_way += memory
+            state.files[at] = replace(state.files[at], state=READING)
+            return at
+
+    def _give(self, at: int, outcome: Outcome) -> None:
+        profile = outcome.profile
+        rank = None if profile is None else profile["sessions"]["rank"].max()
+        why = "holds no profile" if profile is None else ""
+        with self._changed:
+            state = self._state
+            state.outcomes[at] = outcome
+            state.reading -= 1
+            state.under_way -= self._costs[at].memory
+            state.files[at] = replace(
+                state.files[at],
+                state=DONE if profile is not None else LEFT_OUT,
+                bytes_read=state.files[at].bytes_total if profile is not None and not profile.partial
+                else state.files[at].bytes_read,
+                rank=rank if isinstance(rank, int) else None,
+                why=why if outcome.error is None else str(outcome.error),
+            )  # fmt: skip
+            self._changed.notify_all()
+
+    def _loaded(self, at: int, used: list[Worker | None]) -> Profile | None:
+        """Read a file by a process, or here where that is as quick.
+
+        Args:
+            at: Which.
+            used: The thread's process, if it has one; it is put or taken away here.
+        """
+        one = self._wanted[at]
+        if not self._costs[at].is_file:
+            return self._loaded_here(at)
+        if used[0] is None and self._pays():
+            used[0] = self._started()
+        worker = used[0]
+        if worker is None:
+            return self._loaded_here(at)
+        try:
+            answer, folder = worker.read(
+                one.path, self._format_in, may_be_none=one.may_be_none, report=lambda told: self._progress(at, told)
+            )
+        except WorkerLostError as error:
+            self._part_from(worker)
+            used[0] = None
+            words = "not handed over in time after the reading was stopped" if self._state.stopped else str(error)
+            raise ProftuiError(f"{one.path}: {words}") from error
+        if isinstance(answer, Failed):
+            raise ProftuiError(answer.message, answer.hint)
+        if not isinstance(answer, Done):
+            return None
+        try:
+            # Polars puts the names of all profiles into one table.
+            with self._unpacking:
+                return unpack(answer.parcel, folder)
+        except (OSError, DamagedError, ValueError, pl.exceptions.PolarsError):
+            return self._loaded_here(at)
+
+    def _loaded_here(self, at: int) -> Profile | None:
+        with self._here:
+            return self._read_here(
+                self._wanted[at], lambda progress: self._note(at, progress.bytes_read, progress.rows)
+            )
+
+    def _pays(self) -> bool:
+        """Whether so much is left to read that another process is worth its start."""
+        if self._threads == 1:
+            return False
+        with self._changed:
+            left = [
+                cost.unpacked
+                for cost, one in zip(self._costs, self._state.files, strict=True)
+                if one.state in (WAITING, READING)
+            ]
+        return len(left) > 1 and sum(left) >= PAYS_BYTES
+
+    def _started(self) -> Worker | None:
+        try:
+            worker = Worker(max(1, cores() // self._threads))
+        except OSError:  # no more processes, or no room for a folder: the work is done here
+            return None
+        with self._changed:
+            self._state.workers.add(worker)
+            if self._state.stopped:
+                worker.stop()
+        return worker
+
+    def _part_from(self, worker: Worker) -> None:
+        with self._changed:
+            self._state.workers.discard(worker)
+        worker.close()
+
+    def _progress(self, at: int, told: Progress) -> None:
+        self._note(at, told.bytes_read, told.rows)
+
+    def _note(self, at: int, bytes_read: int, rows: int) -> bool:
+        with self._changed:
+            self._state.files[at] = replace(self._state.files[at], bytes_read=bytes_read)
+            self._state.rows[at] = rows
+            return not self._state.stopped
