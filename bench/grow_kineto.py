@@ -18,14 +18,36 @@ _TIME = re.compile(rb'"ts": (\d+)\.(\d{3})')
 _COUNTED = re.compile(
     rb'"(correlation|External id|external id|Sequence number|Ev Idx|id|Record function id)": ([1-9]\d*)'
 )
+_DISTRIBUTED = re.compile(rb'"rank": \d+, "world_size": \d+')
 
 
 def kineto_trace(size: int) -> Path:
     """A trace of at least so many bytes, in whole repetitions of the recording."""
     path = DATA / f"trace_{size >> 20}.pt.trace.json"
-    if path.exists():
-        return path
-    content = _recording()
+    if not path.exists():
+        _grow(_recording(), size, path)
+    return path
+
+
+def ranks_folder(ranks: int, size: int, *, packed: bool = False) -> Path:
+    """A folder with a trace of at least so many bytes for each rank of a job: those of two ranks, in turns."""
+    folder = DATA / f"ranks_{ranks}_{size >> 20}{'_gz' if packed else ''}"
+    folder.mkdir(parents=True, exist_ok=True)
+    pair = [gzip.decompress(path.read_bytes()) for path in sorted((ROOT / "sample_logs/ddp_ranks").glob("*.gz"))]
+    for rank in range(ranks):
+        path = folder / f"rank{rank}.pt.trace.json"
+        whole = path.with_suffix(".json.gz") if packed else path
+        if whole.exists():
+            continue
+        said = b'"rank": %d, "world_size": %d' % (rank, ranks)
+        _grow(_DISTRIBUTED.sub(said, pair[rank % len(pair)], count=1), size, path)
+        if packed:
+            whole.write_bytes(gzip.compress(path.read_bytes(), 6))
+            path.unlink()
+    return folder
+
+
+def _grow(content: bytes, size: int, path: Path) -> None:
     begin = content.index(b"[", content.index(b'"traceEvents"')) + 1
     end = content.rindex(b"}", 0, content.rindex(b"]")) + 1
     events = content[begin:end]
@@ -44,7 +66,6 @@ def kineto_trace(size: int) -> Path:
             turn += 1
         file.write(content[end:])
     part.rename(path)
-    return path
 
 
 def _later(events: bytes, shift_ns: int, count_on: int) -> bytes:

@@ -10,8 +10,9 @@ import polars as pl
 
 from tui.loaders.chrome.reader import read_trace
 from tui.loaders.kineto.args import WANTED
-from tui.loaders.registry import load_one
+from tui.loaders.registry import load, load_one
 from tui.loaders.source import Source
+from tui.model.profile import joined
 
 
 def read_bytes(path: str) -> int:
@@ -54,3 +55,17 @@ def parse_with_json(path: str) -> tuple[int, float]:
     began = time.perf_counter()
     document = json.loads(data)
     return len(document["traceEvents"]), time.perf_counter() - began
+
+
+def load_together(path: str) -> int:
+    """Open a folder of ranks as proftui does."""
+    profile, errors = load([path])
+    assert profile is not None
+    assert not errors
+    return profile["activities"].height + profile["api_calls"].height
+
+
+def load_one_by_one(path: str) -> int:
+    """The same files, one after the other."""
+    profile = joined([load_one(str(file)) for file in sorted(Path(path).iterdir())])
+    return profile["activities"].height + profile["api_calls"].height
