@@ -65,14 +65,21 @@ class Profile:
             raise ProftuiError(
                 f"there is no session {session}", f"sessions: 0 to {last}" if last else "the only one is 0"
             )
-        kept = {
-            name: data.filter(
-                pl.col("session").eq(session) | (pl.col("session").is_null() if name == "issues" else False)
-            )
-            for name, data in self.frames.items()
-        }
+        kept = {name: _rows_of(name, data, session) for name, data in self.frames.items()}
         steps = None if self.steps is None else self.steps.filter(pl.col("session") == session)
         return replace(self, frames=kept, steps=steps)
+
+
+def _rows_of(frame: str, data: pl.DataFrame, session: int) -> pl.DataFrame:
+    """The rows of a session: where they lie, without a copy, if those of each session lie together."""
+    if frame == "issues":
+        return data.filter(pl.col("session").eq(session) | pl.col("session").is_null())
+    sessions = data["session"]
+    if not sessions.is_sorted():
+        return data.filter(pl.col("session") == session)
+    # Of a sorted column, the first and the last place are looked for, not every row.
+    first, end = (sessions.set_sorted().search_sorted(session, side) for side in ("left", "right"))
+    return data if end - first == data.height else data.slice(first, end - first)
 
 
 def profile_of(
