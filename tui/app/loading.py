@@ -88,6 +88,9 @@ class LoadingApp(NotingApp):
     def stop_loading(self) -> None:
         """Keep what has been read so far."""
         self._stop_requested = True
+        for screen in self.screen_stack:
+            if isinstance(screen, LoadingScreen):
+                screen.show_stopping()
 
     def _show_progress(self, progress: LoadProgress) -> None:
         for screen in self.screen_stack:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.loaders.possible_times import leave_out_impossible
+from tui.loaders.preview import Preview
 from tui.model.profile import Profile, profile_of
 from tui.model.schema import FRAMES, OP_COLUMNS, SEVERITIES, conform
 
@@ -78,9 +79,11 @@ class Collector:
     Both get the number of the current session.
     """
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, preview: Preview | None = None) -> None:
         self.source = source
         """The path as given."""
+        self.preview = preview or Preview()
+        """Told of rows while they are read."""
         self.sessions: list[Session] = []
         """In the order in which they began."""
         self.devices: dict[tuple[int, int], str] = {}

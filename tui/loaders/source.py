@@ -19,6 +19,7 @@ from tui.loaders.base import LoadProgress, Report, keep_going
 from tui.loaders.decompress import DamagedStreamError, compression_of, decompressed
 from tui.loaders.descriptors import number_of, opened, unreadable
 from tui.loaders.file_kinds import why_empty
+from tui.loaders.preview import Preview
 from tui.loaders.text.block import Block as Block
 from tui.loaders.text.cleaning import clean_line
 from tui.loaders.text.encoding import Encoding, as_utf8, encoding_of
@@ -101,8 +102,10 @@ class Source:
         self.notes = []
         self.cut_short = ""
         self.stopped = False
-        self._report = report
+        self.preview = Preview()
+        self.report_to(report)
         self._reported = time.monotonic()
+        self._rows = 0
         self._read = read
         self._fd = fd
         self._pipe: select.poll | None = None
@@ -157,14 +160,26 @@ class Source:
     def report_to(self, report: Report) -> None:
         """Tell another of progress from now on."""
         self._report = report
+        self.preview.is_wanted = report is not keep_going
 
     def keep_going(self, rows: int = 0) -> bool:
-        """Report progress, at most ten times a second; False once a report has asked to stop."""
-        now = time.monotonic()
-        if not self.stopped and now - self._reported >= _REPORT_EVERY:
-            self._reported = now
-            self.stopped = not self._report(LoadProgress(self.name, self.bytes_read, self.size, rows))
+        """Report progress, at most ten times a second; False once a report has asked to stop.
+
+        It is called by who makes rows of the input, and looks at them (`Preview`).
+        """
+        self._rows = rows
+        if self._is_to_report():
+            self.preview.look()
+            self._tell()
         return not self.stopped
+
+    def _is_to_report(self) -> bool:
+        return not self.stopped and time.monotonic() - self._reported >= _REPORT_EVERY
+
+    def _tell(self) -> None:
+        self._reported = time.monotonic()
+        progress = LoadProgress(self.name, self.bytes_read, self.size, self._rows, self.preview.latest)
+        self.stopped = not self._report(progress)
 
     def give_up(self) -> None:
         """Wait for no more input: nobody wants it."""
@@ -177,7 +192,10 @@ class Source:
             data, self._pushed_back = self._pushed_back[:size], self._pushed_back[size:]
             return data
         while self._pipe is not None and not self._pipe.poll(1000 * _REPORT_EVERY):
-            if not self.keep_going():
+            # Another thread may be making rows meanwhile: they are not looked at.
+            if self._is_to_report():
+                self._tell()
+            if self.stopped:
                 return b""
         data = self._read(size)
         self.bytes_read += len(data)

@@ -10,7 +10,9 @@ from textual.content import Content
 from textual.screen import Screen
 from textual.widgets import ProgressBar, Static
 
+from tui.fmt import size
 from tui.text import plain
+from tui.widgets.so_far import SoFarTable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,10 +23,20 @@ if TYPE_CHECKING:
 
 
 HOW: Final = "esc stops and keeps what is there   Q quits"
+STOPPING: Final = "stopping: what was read is put together   Q quits"
+AT_END: Final = "all is read and is put together"
+_EVERY_S: Final = 0.5
+"""After so long what is said is looked at again, also where nothing new comes."""
+_SILENT_S: Final = 1.0
+"""A loader that says nothing for so long is past the reading."""
+_SHOWN_AFTER_S: Final = 0.8
+"""What is read sooner than this is not worth a table that comes and goes."""
+_OTHER_LINES: Final = 10
+"""Of the screen: what stands around the table."""
 
 
 class LoadingScreen(Screen[None]):
-    """Says what is read, how far it has come, and how to stop.
+    """Says what is read, how far it has come, what it holds so far, and how to stop.
 
     Args:
         paths: The files, as they were given.
@@ -33,10 +45,11 @@ class LoadingScreen(Screen[None]):
     DEFAULT_CSS = """
     LoadingScreen {
         align: center middle;
-        #box { width: 100%; max-width: 76; height: auto; padding: 1 2; }
+        #box { width: 100%; max-width: 110; height: auto; padding: 1 2; }
         #what { text-style: bold; }
-        ProgressBar { margin: 1 0; }
-        #how { color: $text-muted; }
+        ProgressBar { margin: 1 0; width: 100%; }
+        ProgressBar Bar { width: 1fr; }
+        #how { color: $text-muted; margin-top: 1; }
     }
     """
 
@@ -44,13 +57,23 @@ class LoadingScreen(Screen[None]):
         super().__init__()
         self._paths = paths
         self._began = time.monotonic()
+        self._source_began = self._began
+        self._heard = self._began
+        self._progress: LoadProgress | None = None
+        self._is_stopping = False
 
     def compose(self) -> ComposeResult:
         """One box in the middle."""
         with Vertical(id="box"):
             yield Static(Content(f"Reading {self._shown(self._paths[0])}"), id="what")
             yield ProgressBar(total=None, show_eta=False)
+            yield Static(id="state")
+            yield SoFarTable()
             yield Static(Content(HOW), id="how")
+
+    def on_mount(self) -> None:
+        """Look again and again: a screen on which nothing moves looks dead."""
+        self.set_interval(_EVERY_S, self._show_state)
 
     @staticmethod
     def _shown(path: str) -> str:
@@ -58,11 +81,63 @@ class LoadingScreen(Screen[None]):
 
     def show_progress(self, progress: LoadProgress) -> None:
         """Show how far the loader has come."""
-        seconds = time.monotonic() - self._began
+        self._heard = time.monotonic()
+        if self._progress is None or progress.source != self._progress.source:
+            self._source_began = self._began if self._progress is None else self._heard
+        self._progress = progress
         self.query_one("#what", Static).update(Content(f"Reading {self._shown(progress.source)}"))
         self.query_one(ProgressBar).update(total=progress.bytes_total, progress=progress.bytes_read)
         self.query_one("#percentage").display = progress.bytes_total is not None
-        rows = f"{progress.rows:,} rows   " if progress.rows else ""
-        self.query_one("#how", Static).update(
-            Content(f"{progress.bytes_read / 2**20:,.0f} MiB   {rows}{seconds:.0f} s   {HOW}")
-        )
+        self._show_state()
+        table = self.query_one(SoFarTable)
+        if progress.so_far is None:
+            table.display = False
+        elif self._heard - self._source_began >= _SHOWN_AFTER_S:
+            width = self.query_one("#state").size.width
+            table.show(progress.so_far, _share(progress), width, self.size.height - _OTHER_LINES)
+
+    def show_stopping(self) -> None:
+        """Say that no more is read."""
+        self._is_stopping = True
+        self.query_one("#how", Static).update(Content(STOPPING))
+
+    def _show_state(self) -> None:
+        progress, now = self._progress, time.monotonic()
+        if progress is None:
+            return
+        seconds = now - self._source_began
+        is_past = not self._is_stopping and now - self._heard > _SILENT_S
+        rows = [f"{progress.rows:,} rows"] if progress.rows and progress.so_far is None else []
+        parts = [*_amount(progress), *_speed(progress, self._heard - self._source_began), *rows, f"{seconds:.0f} s"]
+        self.query_one("#state", Static).update(Content("   ".join(parts)))
+        if is_past:
+            self.query_one("#how", Static).update(Content(f"{AT_END}   Q quits"))
+        elif not self._is_stopping:
+            self.query_one("#how", Static).update(Content(HOW))
+
+
+def _share(progress: LoadProgress) -> float | None:
+    return min(1.0, progress.bytes_read / progress.bytes_total) if progress.bytes_total else None
+
+
+def _amount(progress: LoadProgress) -> list[str]:
+    read = size(progress.bytes_read)
+    return [read if progress.bytes_total is None else f"{read} of {size(progress.bytes_total)}"]
+
+
+def _speed(progress: LoadProgress, seconds: float) -> list[str]:
+    """Bytes a second, and the time that is left at that speed where it can be told."""
+    if seconds < 1 or not progress.bytes_read:
+        return []
+    speed = progress.bytes_read / seconds
+    left = (progress.bytes_total or 0) - progress.bytes_read
+    return [f"{size(speed)}/s", *([f"about {_in_words(left / speed)} left"] if left > 0 else [])]
+
+
+def _in_words(seconds: float) -> str:
+    """A time of waiting.
+
+    >>> _in_words(0.3), _in_words(59.7), _in_words(130)
+    ('1 s', '60 s', '2 min')
+    """
+    return f"{max(1, round(seconds))} s" if seconds < 100 else f"{round(seconds / 60)} min"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from tui.loaders.base import Format, Report, keep_going
@@ -11,9 +12,14 @@ from tui.loaders.collector import Collector
 from tui.loaders.kineto.args import WANTED
 from tui.loaders.kineto.convert import convert
 from tui.loaders.kineto.facts import FORMAT_NAME
-from tui.loaders.kineto.roles import Roles
+from tui.loaders.kineto.roles import GPU_ROLES, Roles
+from tui.loaders.preview import summed
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import polars as pl
+
     from tui.loaders.source import Source
     from tui.model.profile import Profile
 
@@ -30,6 +36,10 @@ _SURE: Final = re.compile(
     rb'|"cat"\s*:\s*"(?:cpu_op|user_annotation|python_function|cuda_runtime|gpu_memcpy|Operator|Runtime|Kernel)"'
     rb'|"pid"\s*:\s*"(?:CPU|CUDA) functions"'
 )
+
+
+_OTHERS: Final = MappingProxyType({"op": "CPU ops", "python": "Python functions", "call": "API calls"})
+"""What stands beside GPU work, mostly before it: what is told of it while the rest is read."""
 
 
 class KinetoLoader:
@@ -52,9 +62,18 @@ class KinetoLoader:
         Raises:
             ProftuiError: It holds nothing of PyTorch's profiler.
         """
-        source.report_to(report)
         roles = Roles()
-        trace = read_trace(source, WANTED, split=roles.split)
+
+        def split(events: pl.DataFrame) -> Mapping[str, pl.DataFrame]:
+            parts = roles.split(events)
+            if source.preview.is_wanted:
+                for role in GPU_ROLES:
+                    source.preview.add(summed(parts[role]))
+                for role, what in _OTHERS.items():
+                    source.preview.count(what, parts[role].height)
+            return parts
+
+        trace = read_trace(source, WANTED, report, split=split)
         collector = Collector(source.name)
         convert(trace, roles, collector, called=source.called)
         for note in (*source.notes, *trace.notes):

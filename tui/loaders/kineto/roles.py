@@ -51,6 +51,9 @@ _COLUMNS: Final = {
 }
 """What is needed of the events of each role: in a large trace every column counts."""
 
+GPU_ROLES: Final = ("kernel", "memcpy", "memset")
+"""The roles of GPU work."""
+
 ROLES: Final = tuple(_COLUMNS)
 """What events can be."""
 

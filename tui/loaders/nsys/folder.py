@@ -12,7 +12,7 @@ from tui.loaders.base import Format, LoadProgress, Report, keep_going
 from tui.loaders.collector import Collector
 from tui.loaders.nsys.database import FEEDS
 from tui.loaders.nsys.reader import read_export
-from tui.loaders.nsys.tables import CALLS, COPIES, KERNELS, RANGES, STRINGS, Types
+from tui.loaders.nsys.tables import CALLS, COPIES, KERNELS, RANGES, STRINGS, Seen, Types
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class ParquetTables:
             return 0
         return int(_scan(self._files[table]).select(pl.len()).collect().item())
 
-    def frame(self, table: str, schema: Types) -> pl.DataFrame:
+    def frame(self, table: str, schema: Types, seen: Seen | None = None) -> pl.DataFrame:
         """Columns of a table in the order of its rows; what is missing or of another type becomes null."""
         columns = [name for name in schema if name in self.tables.get(table, ())]
         if not columns or self._stopped:
@@ -91,6 +91,8 @@ class ParquetTables:
             return pl.DataFrame(schema=dict(schema))
         self.bytes_read += self._files[table].stat().st_size
         self.rows_read += data.height
+        if seen is not None:
+            seen(data)
         self._stopped = not self._tell(self.bytes_read, self.rows_read)
         return data.select(
             _as_type(data[name], dtype) if name in columns else pl.lit(None, dtype).alias(name)

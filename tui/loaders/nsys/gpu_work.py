@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
@@ -22,8 +22,12 @@ from tui.loaders.nsys.tables import (
     process_of,
     times,
 )
+from tui.loaders.preview import summed
 from tui.model.names import short_name
 from tui.model.schema import NAME
+
+if TYPE_CHECKING:
+    from tui.loaders.preview import Preview
 
 COPY_KINDS: Final[Mapping[int, str]] = MappingProxyType(
     {
@@ -83,13 +87,16 @@ _COMMON: Final = (
 _AXES: Final = ("X", "Y", "Z")
 
 
-def gpu_work(tables: Tables, strings: Strings) -> pl.DataFrame:
-    """All GPU work: columns of ``activities``, and ``process``; unsorted."""
-    parts = [
-        part
-        for read in (_kernels, _copies, _memsets, _graphs, _gpu_page_faults, _cpu_page_faults)
-        if (part := read(tables, strings)) is not None and part.height
-    ]
+def gpu_work(tables: Tables, strings: Strings, preview: Preview) -> pl.DataFrame:
+    """All GPU work: columns of ``activities``, and ``process``; unsorted. ``preview`` is told of it."""
+    kernels = _kernels(tables, strings, preview)
+    parts = [kernels] if kernels.height else []
+    for read in (_copies, _memsets, _graphs, _gpu_page_faults, _cpu_page_faults):
+        part = read(tables)
+        if part.height:
+            parts.append(part)
+            if preview.is_wanted:
+                preview.add(summed(part))
     if not parts:
         return _kernels_of(pl.DataFrame(schema={**_WHERE, **_LAUNCH}), strings)
     return pl.concat(parts, how="diagonal") if len(parts) > 1 else parts[0]
@@ -105,10 +112,17 @@ _LAUNCH: Final[Types] = {
 }
 
 
-def _kernels(tables: Tables, strings: Strings) -> pl.DataFrame | None:
+def _kernels(tables: Tables, strings: Strings, preview: Preview) -> pl.DataFrame:
     name = next((one for one in ("demangledName", "mangledName", "shortName") if tables.has(KERNELS, one)), None)
     launch = {one: dtype for one, dtype in _LAUNCH.items() if one != "demangledName"}
-    rows = tables.frame(KERNELS, {**_WHERE, **launch, **({name: pl.Int64} if name else {})})
+    columns = {**_WHERE, **launch, **({name: pl.Int64} if name else {})}
+
+    def seen(part: pl.DataFrame) -> None:
+        sums = summed(part.select(pl.col(name or "").alias("name"), *times()))
+        preview.add(sums.with_columns(strings.of(sums["name"]).alias("name")))
+
+    is_shown = preview.is_wanted and name is not None and tables.has(KERNELS, "start", "end")
+    rows = tables.frame(KERNELS, columns, seen if is_shown else None)
     if name is None:
         rows = rows.with_columns(pl.lit(None, pl.Int64).alias("demangledName"))
     elif name != "demangledName":
@@ -131,7 +145,7 @@ def _kernels_of(rows: pl.DataFrame, strings: Strings) -> pl.DataFrame:
     )
 
 
-def _copies(tables: Tables, _strings: Strings) -> pl.DataFrame | None:
+def _copies(tables: Tables) -> pl.DataFrame:
     rows = tables.frame(
         COPIES,
         {
@@ -162,7 +176,7 @@ def _copies(tables: Tables, _strings: Strings) -> pl.DataFrame | None:
     )
 
 
-def _memsets(tables: Tables, _strings: Strings) -> pl.DataFrame | None:
+def _memsets(tables: Tables) -> pl.DataFrame:
     rows = tables.frame(MEMSETS, {**_WHERE, "bytes": pl.Int64, "memKind": pl.Int64, "graphNodeId": pl.Int64})
     return _with_rate(
         rows.select(
@@ -175,7 +189,7 @@ def _memsets(tables: Tables, _strings: Strings) -> pl.DataFrame | None:
     )
 
 
-def _graphs(tables: Tables, _strings: Strings) -> pl.DataFrame | None:
+def _graphs(tables: Tables) -> pl.DataFrame:
     """Graphs that were traced as a whole: their kernels are not in the export."""
     rows = tables.frame(GRAPHS, {**_WHERE, "graphId": pl.Int64, "graphExecId": pl.Int64})
     number = pl.coalesce("graphId", "graphExecId").cast(pl.String)
@@ -183,11 +197,11 @@ def _graphs(tables: Tables, _strings: Strings) -> pl.DataFrame | None:
     return rows.select(pl.lit("graph").cast(NAME).alias("kind"), name.alias("name"), name.alias("short_name"), *_COMMON)
 
 
-def _gpu_page_faults(tables: Tables, _strings: Strings) -> pl.DataFrame | None:
+def _gpu_page_faults(tables: Tables) -> pl.DataFrame:
     return tables.frame(GPU_PAGE_FAULTS, _WHERE).select(*_all_named("um", "[Unified Memory GPU page faults]"), *_COMMON)
 
 
-def _cpu_page_faults(tables: Tables, _strings: Strings) -> pl.DataFrame | None:
+def _cpu_page_faults(tables: Tables) -> pl.DataFrame:
     """Moments, without a length."""
     rows = tables.frame(CPU_PAGE_FAULTS, {**_WHERE, "CpuInstruction": pl.Int64})
     return rows.select(*_all_named("um", "[Unified Memory CPU page faults]"), *_COMMON)
@@ -214,6 +228,3 @@ def _with_rate(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(
         pl.when(known).then(1e9 * pl.col("size_bytes") / pl.col("duration_ns")).alias("throughput")
     )
-
-
-Reader = Callable[[Tables, Strings], pl.DataFrame | None]

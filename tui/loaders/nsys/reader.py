@@ -86,7 +86,7 @@ def read_export(
     """
     facts = recording(tables)
     strings = Strings(tables)
-    rows = _Rows(gpu_work(tables, strings), api_calls(tables, strings), nvtx_ranges(tables, strings))
+    rows = _Rows(gpu_work(tables, strings, collector.preview), api_calls(tables, strings), nvtx_ranges(tables, strings))
     goes_on = keep_going(rows.work.height + rows.calls.height + rows.ranges.height)
     processes = _processes(rows)
     if not processes and not goes_on:

@@ -82,7 +82,7 @@ class NsysReportLoader:
             return self._read(exported(nsys, link, source, into=Path(folder)), source, notes)
 
     def _read(self, export: Path, source: Source, notes: list[Note]) -> Profile:
-        collector = Collector(source.name)
+        collector = Collector(source.name, source.preview)
         with Database(export, source.called, keep_going=source.keep_going) as database:
             again = export_command(source.called)
             read_export(database, collector, self.formats[0].name, source.keep_going, again=again)

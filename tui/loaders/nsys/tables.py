@@ -11,6 +11,9 @@ from tui.model.schema import NAME
 
 Types = Mapping[str, pl.DataType | type[pl.DataType]]
 
+Seen = Callable[[pl.DataFrame], None]
+"""Is given the columns of a table that are there, some rows at a time, while the others are read."""
+
 KERNELS: Final = "CUPTI_ACTIVITY_KIND_KERNEL"
 COPIES: Final = "CUPTI_ACTIVITY_KIND_MEMCPY"
 MEMSETS: Final = "CUPTI_ACTIVITY_KIND_MEMSET"
@@ -42,7 +45,7 @@ class Tables(Protocol):
     def count(self, table: str) -> int:
         """Rows of a table; 0 where there is no such table."""
 
-    def frame(self, table: str, schema: Types) -> pl.DataFrame:
+    def frame(self, table: str, schema: Types, seen: Seen | None = None) -> pl.DataFrame:
         """Columns of a table in the order of its rows; what is missing or of another type becomes null."""
 
 

@@ -14,6 +14,7 @@ from polars.exceptions import PolarsError
 from tui.loaders.nvprof.trace_cells import CELLS, MISSING, Cells
 from tui.loaders.nvprof.trace_finish import UNKNOWN, activities_of
 from tui.loaders.nvprof.trace_ranges import MARK, add_ranges
+from tui.loaders.preview import summed
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class RowStore:
     def __init__(self) -> None:
         self._parts: list[list[npt.NDArray[np.integer]]] = []
         self._waiting: list[tuple[int, int, int, int, int]] = []
+        self._looked_at = 0
         self.count = 0
 
     def add(self, line: int, start: int, duration: int | None, correlation: int | None, code: int) -> None:
@@ -65,6 +67,13 @@ class RowStore:
         self._waiting.clear()
         return _typed(columns)
 
+    def new_rows(self) -> list[list[npt.NDArray[np.integer]]]:
+        """The columns of the rows that came since the last call, in parts."""
+        if self._waiting:
+            self._parts.append(self._take_waiting())
+        new, self._looked_at = self._parts[self._looked_at :], len(self._parts)
+        return new
+
     def take_all(self) -> tuple[pl.DataFrame, Codes]:
         """All rows (line, start_ns, duration_ns, correlation) and their codes; the store is empty then."""
         self._parts.append(self._take_waiting())
@@ -72,7 +81,7 @@ class RowStore:
             np.concatenate([part[place] for part in self._parts]) for place in range(len(_ROW_TYPES))
         )
         self._parts.clear()
-        self.count = 0
+        self.count = self._looked_at = 0
         known = [pl.col(column) for column in ("duration_ns", "correlation")]
         rows = pl.DataFrame({"line": line, "start_ns": start, "duration_ns": duration, "correlation": correlation})
         return rows.with_columns(pl.when(column != UNKNOWN).then(column) for column in known), code.astype(np.int32)
@@ -99,6 +108,7 @@ class TraceTable:
         self._api_names: dict[str, int] = {}
         self._step_ns = Decimal(0)
         collector.before_profile(self.finish)
+        collector.preview.watch(self._show)
 
     def note_step(self, step_ns: Decimal) -> None:
         """Note how precisely a start time is known; the table keeps the coarsest step."""
@@ -149,6 +159,20 @@ class TraceTable:
         """Note a row that could not be read as it stood."""
         self._collector.issue("warning", line, text, reason)
 
+    def _show(self) -> None:
+        """Add the GPU rows that came since the last time to what is shown while the rest is read."""
+        self._collector.preview.count("API calls", sum(len(part[0]) for part in self.api.new_rows()))
+        new = self.gpu.new_rows()
+        if not new:
+            return
+        start, duration, code = (np.concatenate([part[place] for part in new]) for place in (1, 2, 4))
+        self._flush_cells()
+        self._flush_columns()
+        names = pl.concat([cells["name"] for cells in self._cells]).gather(code)
+        lengths = np.where(duration == UNKNOWN, 0, duration)
+        rows = pl.DataFrame({"name": names, "start_ns": start, "duration_ns": lengths})
+        self._collector.preview.add(summed(rows), clock=self.session.number)
+
     def finish(self) -> None:
         """Hand everything to the collector."""
         current, self._collector.session = self._collector.session, self.session
@@ -162,6 +186,8 @@ class TraceTable:
             self._collector.session = current
 
     def _hand_over(self) -> None:
+        if self._collector.preview.is_wanted:
+            self._show()
         if self._step_ns:
             self._collector.resolution(max(1, int(self._step_ns)))
         marks = []

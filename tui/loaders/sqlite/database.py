@@ -119,18 +119,23 @@ class Database:
         except DAMAGE:
             return sum(data.height for data in self._parts(table, {self.tables[table][0]: pl.Binary}))
 
-    def frame(self, table: str, schema: Types) -> pl.DataFrame:
+    def frame(self, table: str, schema: Types, seen: Callable[[pl.DataFrame], None] | None = None) -> pl.DataFrame:
         """Columns of a table in the order of its rows, with the types asked for.
 
         A column, or the whole table, that is missing gives nulls (no rows); a value of another type becomes null. Rows
-        that cannot be read for damage are left out. `notes` then tells of both.
+        that cannot be read for damage are left out. `notes` then tells of both. ``seen`` is given the columns that are
+        there, some rows at a time, while the others are read.
         """
         self._tell_of_views(table)
         columns = {name: dtype for name, dtype in schema.items() if name in self.tables.get(table, ())}
         if not columns:
             return pl.DataFrame(schema=dict(schema))
         self._unfit.clear()
-        parts = list(self._parts(table, columns))
+        parts = []
+        for part in self._parts(table, columns):
+            parts.append(part)
+            if seen is not None:
+                seen(part)
         self._tell_of_unfit(table)
         data = pl.concat(parts) if parts else pl.DataFrame(schema=columns)
         return data.select(

@@ -83,7 +83,7 @@ class DatabaseLoader:
                 raise ProftuiError(
                     f"{source.called}: no profile found: an SQLite database with {tables}; looked for {looked_for}"
                 )
-            collector = Collector(source.name)
+            collector = Collector(source.name, source.preview)
             chosen.read(database, collector, source)
         for note in (*source.notes, *database.notes):
             collector.issue(note.severity, note.line, note.text, note.reason)

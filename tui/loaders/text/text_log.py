@@ -65,7 +65,7 @@ class TextLogLoader:
             ProftuiError: No format found anything of its own in it.
         """
         source.report_to(report)
-        collector = Collector(source.name)
+        collector = Collector(source.name, source.preview)
         reading = _Reading(source, collector, [form.reader(collector) for form in self._text_formats], self._cues)
         for block in one_ahead(source.blocks(), source.give_up):
             if not reading.read(block):
