@@ -17,7 +17,7 @@ TOP: Final = 12
 """So many names are shown at most."""
 _EVERY_S: Final = 0.4
 """Between two looks: often enough to be seen to grow, seldom enough to cost nothing."""
-_NAME_LIMIT: Final = 1000
+_NAME_LIMIT: Final = 10_000
 """Characters of a name that are passed on: no screen is wider."""
 
 _SUMS: Final = pl.Schema({"name": pl.String, "calls": pl.Int64, "total_ns": pl.Float64})
