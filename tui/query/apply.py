@@ -15,6 +15,7 @@ import polars as pl
 from tui.query.carry import applied_here
 from tui.query.compile import Query, compile_query
 from tui.query.errors import QueryError
+from tui.query.order import in_order
 from tui.query.shares import shared_out, small_rows, sum_of, weight_pct
 
 if TYPE_CHECKING:
@@ -115,9 +116,11 @@ def apply(
     small = small_rows(frame, spec.weight, mask) if state.hides_small else None
     if small is not None:
         mask = ~small if mask is None else mask & ~small
-    rows = mask.arg_true() if mask is not None else None
     sort = tuple((name, descending) for name, descending in state.sort or () if name in frame.columns)
-    rows = _sorted(frame, rows, sort)
+    # numpy finds the rows of a mask three times as fast as Polars does.
+    passing = None if mask is None else np.flatnonzero(mask.to_numpy()).astype(np.uint32)
+    ordered = in_order(frame, sort, passing)
+    rows = None if ordered is None else pl.Series(ordered)
     if state.most_rows is not None and state.most_rows < (frame.height if rows is None else len(rows)):
         rows = (pl.arange(state.most_rows, dtype=pl.UInt32, eager=True) if rows is None else rows).head(state.most_rows)
         mask = _mask_of(rows, frame.height)
@@ -165,44 +168,6 @@ def _mask_of(rows: pl.Series, height: int) -> pl.Series:
     mask = np.zeros(height, dtype=bool)
     mask[rows.to_numpy()] = True
     return pl.Series(mask)
-
-
-def _sorted(frame: pl.DataFrame, rows: pl.Series | None, sort: Sort) -> pl.Series | None:
-    # Stable sorts from the least significant column to the most take half the time of one sort by all of them.
-    for name, descending in reversed(sort):
-        keys = _sort_keys(frame[name])
-        by = pl.DataFrame([key if rows is None else key.gather(rows) for key in keys])
-        order = by.select(
-            pl.arg_sort_by(by.columns, descending=[descending] * len(keys), nulls_last=True, maintain_order=True)
-        ).to_series()
-        rows = order if rows is None else rows.gather(order)
-    return rows
-
-
-def _sort_keys(values: pl.Series) -> list[pl.Series]:
-    """Values that sort as the column should: texts without regard to case, equal ones together; NaN as unknown."""
-    if isinstance(values.dtype, (pl.Categorical, pl.Enum)):
-        categories = values.unique().drop_nulls()
-        order = pl.DataFrame(_text_keys(categories.cast(pl.String))).select(pl.arg_sort_by("lower", "name")).to_series()
-        codes = categories.to_physical().to_numpy()
-        rank_by_code = np.zeros(int(codes.max(initial=0)) + 1, dtype=np.uint32)
-        rank_by_code[codes[order.to_numpy()]] = np.arange(len(order), dtype=np.uint32)
-        return [pl.Series("rank", rank_by_code).gather(values.to_physical().cast(pl.UInt32))]
-    if isinstance(values.dtype, pl.String):
-        # Many rows mostly have few texts: those are sorted, and the rows by their places among them.
-        texts = values.unique().rename("text")
-        if 2 * len(texts) > len(values):
-            return _text_keys(values)
-        texts = texts.drop_nulls()
-        order = pl.DataFrame(_text_keys(texts)).select(pl.arg_sort_by("lower", "name")).to_series()
-        places = pl.DataFrame({"text": texts.gather(order)}).with_row_index("place")
-        rows = pl.DataFrame({"text": values}).join(places, on="text", how="left", maintain_order="left")
-        return [rows["place"]]
-    return [values.fill_nan(None) if values.dtype.is_float() else values]
-
-
-def _text_keys(texts: pl.Series) -> list[pl.Series]:
-    return [texts.str.to_lowercase().alias("lower"), texts.alias("name")]
 
 
 def _matches(frame: pl.DataFrame, find: Query | None, rows: pl.Series | None) -> pl.Series:

@@ -45,12 +45,12 @@ class Interval:
         # The bounds are brought into the range of the type: then neither side of the comparison is converted.
         if low > high or low > largest or high < smallest:
             return pl.repeat(False, len(values), eager=True)
-        known = values.is_not_null()
+        known = values.is_not_null() if values.null_count() else None
         if low > smallest:
-            known &= values >= low
+            known = values >= low if known is None else known & (values >= low)
         if high < largest:
-            known &= values <= high
-        return known.fill_null(False)
+            known = values <= high if known is None else known & (values <= high)
+        return pl.repeat(True, len(values), eager=True) if known is None else known.fill_null(False)
 
     def _holds_floats(self, values: pl.Series) -> pl.Series:
         known = values.is_not_null() & ~values.is_nan()

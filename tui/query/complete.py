@@ -13,6 +13,7 @@ import polars as pl
 
 from tui.model.columns import Column, ColumnKind
 from tui.query.compile import find_column, spellings
+from tui.query.facts import ColumnFacts, facts_of
 from tui.query.parse import read, unquoted
 from tui.query.texts import is_text
 from tui.query.write import plain_or_quoted, quoted
@@ -172,7 +173,7 @@ def _words(prefix: str, end: int, columns: Sequence[Column], frame: pl.DataFrame
     """Values of the text columns that go on where a bare word stops."""
     for column in columns:
         if is_text(frame.schema[column.name]):
-            for value, count in _text_values(frame[column.name], prefix, anywhere=False):
+            for value, count in _text_values(facts_of(frame)[column.name], prefix, anywhere=False):
                 yield Completion(plain_or_quoted(value), end - len(prefix), end, Offer.VALUE, _rows(count))
 
 
@@ -187,7 +188,7 @@ def _values(
     values = frame[column.name]
     if is_text(values.dtype):
         prefix = unquoted(typed + '"') if typed.startswith('"') else typed
-        for value, count in _text_values(values, prefix, anywhere=True):
+        for value, count in _text_values(facts_of(frame)[column.name], prefix, anywhere=True):
             text = quoted(value) if typed.startswith('"') else plain_or_quoted(value)
             yield Completion(text, start, end, Offer.VALUE, _rows(count))
     elif values.dtype == pl.Boolean:
@@ -196,21 +197,20 @@ def _values(
         if typed[-1:].isdigit():
             yield from (Completion(typed + unit, start, end, Offer.VALUE) for unit in _UNITS[column.kind])
     else:
-        yield from _numbers(values, typed, start, end)
+        yield from _numbers(facts_of(frame)[column.name], typed, start, end)
 
 
-def _numbers(values: pl.Series, typed: str, start: int, end: int) -> Iterator[Completion]:
-    counts = values.drop_nulls().value_counts(sort=True, name="rows")
-    if counts.height <= _MOST_NUMBERS:
+def _numbers(facts: ColumnFacts, typed: str, start: int, end: int) -> Iterator[Completion]:
+    if facts.few(_MOST_NUMBERS) is not None:
+        counts = facts.values.drop_nulls().value_counts(sort=True, name="rows")
         for number, count in counts.iter_rows():
             if str(number).startswith(typed):
                 yield Completion(str(number), start, end, Offer.VALUE, _rows(count))
 
 
-def _text_values(values: pl.Series, prefix: str, *, anywhere: bool) -> Iterator[tuple[str, int]]:
+def _text_values(facts: ColumnFacts, prefix: str, *, anywhere: bool) -> Iterator[tuple[str, int]]:
     """Distinct values that begin with what is typed (then those that only contain it), the most frequent first."""
-    counted = values.alias("value").drop_nulls().value_counts(name="rows")
-    texts = counted.with_columns(pl.col("value").cast(pl.String)).filter(pl.col("value").str.len_chars() <= _LONGEST)
+    texts = facts.counts.filter(pl.col("value").str.len_chars() <= _LONGEST)
     lower, typed = pl.col("value").str.to_lowercase(), prefix.lower()
     begins = lower.str.starts_with(typed)
     fitting = texts.filter(lower.str.contains(typed, literal=True) if anywhere else begins)

@@ -107,13 +107,22 @@ def small_rows(frame: pl.DataFrame, weight: str, mask: pl.Series | None) -> pl.S
 
 def _least_that_matters(weights: pl.Series) -> int | float | None:
     """The smallest weight that, with all smaller ones, is more than `SMALL_PCT` of all; None where there is none."""
-    ascending = np.sort(weights.drop_nulls().to_numpy())
-    if not len(ascending):
+    known = weights.drop_nulls()
+    total = sum_of(known)
+    if not len(known) or total is None:
         return None
-    running = np.cumsum(ascending)
-    enough = running * 100 > SMALL_PCT * running[-1]
+    # The small ones are mostly few: of the smallest, at most twice as many are looked at as hold enough.
+    bound = total / len(known) / 32
+    smallest = known.filter(known <= bound)
+    while len(smallest) < len(known) and (sum_of(smallest) or 0) * 100 <= SMALL_PCT * total:
+        bound = 2 * bound if bound > 0 else float("inf")
+        smallest = known.filter(known <= bound)
+    ascending = np.sort(smallest.to_numpy())
+    enough = np.cumsum(ascending) * 100 > SMALL_PCT * total
+    if not enough.any():
+        return None
     least: int | float = ascending[np.argmax(enough)].item()
-    return least if enough.any() else None
+    return least
 
 
 def _counted(frame: pl.DataFrame, mask: pl.Series | None, apart: Collection[int]) -> pl.Series | bool | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from tui.query.facts import facts_of
+
 if TYPE_CHECKING:
     import polars as pl
 
@@ -27,10 +29,9 @@ def worth_showing(spec: TableSpec, rows: pl.DataFrame) -> tuple[list[Column], li
     """
     shown, unknown = [], []
     for column in spec.columns:
-        values = rows[column.name]
-        if column.name != spec.pinned and values.null_count() == rows.height:
+        if column.name != spec.pinned and rows[column.name].null_count() == rows.height:
             unknown.append(column)
-        elif column.name not in CONTEXT or values.n_unique() > 1:
+        elif column.name not in CONTEXT or facts_of(rows)[column.name].distinct_count > 1:
             shown.append(column)
     return shown, unknown
 

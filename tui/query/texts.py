@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from tui.query.errors import QueryError
+from tui.query.facts import facts_of
 
 if TYPE_CHECKING:
     from tui.query.nodes import Span
@@ -107,11 +108,11 @@ def _regex_error(text: str, span: Span) -> QueryError:
 
 
 class Rows:
-    """A frame that is being searched. It remembers the distinct texts of its columns."""
+    """A frame that is being searched."""
 
     def __init__(self, frame: pl.DataFrame) -> None:
         self.frame = frame
-        self._distinct: dict[str, tuple[pl.Series, pl.Series]] = {}
+        self._facts = facts_of(frame)
 
     def all(self, value: bool) -> pl.Series:
         """The same answer for every row."""
@@ -119,20 +120,15 @@ class Rows:
 
     def texts(self, column: str, test: TextTest) -> pl.Series:
         """Which rows pass the test in this column; unknown texts do not."""
-        values = self.frame[column]
-        if not isinstance(values.dtype, (pl.Categorical, pl.Enum)):
-            return test(values.cast(pl.String)).fill_null(False)
-        codes, categories = self.distinct(column)
+        found, coded = self._facts[column].texts, self._facts[column].coded
+        if found is None or coded is None:
+            return test(self.frame[column].cast(pl.String)).fill_null(False)
+        codes, categories = found
         hits = test(categories).to_numpy()
         if not hits.any():
             return self.all(False)
+        if hits.all():
+            return coded.is_not_null()
         by_code = np.zeros(int(codes.to_numpy().max()) + 1, dtype=np.bool_)
         by_code[codes.to_numpy()] = hits
-        return pl.Series(by_code).gather(values.to_physical().cast(pl.UInt32)).fill_null(False)
-
-    def distinct(self, column: str) -> tuple[pl.Series, pl.Series]:
-        """The codes of the categories that occur in a categorical column, and their texts."""
-        if column not in self._distinct:
-            categories = self.frame[column].unique().drop_nulls()
-            self._distinct[column] = categories.to_physical(), categories.cast(pl.String)
-        return self._distinct[column]
+        return pl.Series(by_code).gather(coded.to_physical().cast(pl.UInt32)).fill_null(False)

@@ -1,0 +1,123 @@
+"""Orders of rows are those that Polars makes by a stable sort, whichever way they come about."""
+
+from __future__ import annotations
+
+import gc
+import math
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tui.query import order
+from tui.query.order import in_order
+
+INT64 = st.integers(-(2**63), 2**63 - 1)
+COLUMNS = {
+    "small": (pl.Int64, st.integers(-3, 3)),
+    "wide": (pl.Int64, INT64),
+    "unsigned": (pl.UInt64, st.integers(0, 2**64 - 1)),
+    "float": (pl.Float64, st.floats(width=64)),
+    "flag": (pl.Boolean, st.booleans()),
+    "text": (pl.String, st.sampled_from(["a", "A", "b", "B", "ab", "aB", ""])),
+    "name": (pl.Categorical, st.sampled_from(["gemm", "GEMM", "memcpy", "Memset", ""])),
+}
+
+
+@st.composite
+def frames(draw: st.DrawFn) -> pl.DataFrame:
+    """Frames with unknown values in every column."""
+    height = draw(st.integers(0, 12))
+    columns = {
+        name: pl.Series(name, draw(st.lists(values | st.none(), min_size=height, max_size=height)), dtype=dtype)
+        for name, (dtype, values) in COLUMNS.items()
+    }
+    return pl.DataFrame(columns)
+
+
+def expected(frame: pl.DataFrame, sort: tuple[tuple[str, bool], ...]) -> list[int]:
+    """By comparing Python's values."""
+    rows = list(range(frame.height))
+    for name, descending in reversed(sort):
+        values = [None if isinstance(v, float) and math.isnan(v) else v for v in frame[name].to_list()]
+
+        def key(row: int, values: list[Any] = values) -> Any:
+            value = values[row]
+            return (value.lower(), value) if isinstance(value, str) else value
+
+        known = sorted((row for row in rows if values[row] is not None), key=key)
+        if descending:
+            # Turned round, rows of equal value would be too: they stay as they were.
+            backwards = sorted((row for row in reversed(rows) if values[row] is not None), key=key)
+            known = backwards[::-1]
+        rows = known + [row for row in rows if values[row] is None]
+    return rows
+
+
+@given(frames(), st.lists(st.tuples(st.sampled_from(sorted(COLUMNS)), st.booleans()), min_size=1, max_size=3))
+@settings(max_examples=300, deadline=None)
+def test_rows_are_in_the_order_of_their_values_and_otherwise_as_they_came(
+    frame: pl.DataFrame, sort: list[tuple[str, bool]]
+) -> None:
+    rows = in_order(frame, tuple(sort), None)
+    assert rows is not None
+    assert rows.tolist() == expected(frame, tuple(sort))
+
+
+def test_nothing_to_sort_by_leaves_the_rows() -> None:
+    rows = np.array([1], np.uint32)
+    assert in_order(pl.DataFrame({"a": [1, 2]}), (), None) is None
+    assert in_order(pl.DataFrame({"a": [1, 2]}), (), rows) is rows
+
+
+@pytest.mark.parametrize("step", [2, 30], ids=["most rows", "few rows"])
+def test_rows_that_a_filter_leaves_are_in_the_same_order(step: int) -> None:
+    draw = np.random.default_rng(1)
+    frame = pl.DataFrame({"a": draw.integers(0, 50, 30_000), "b": draw.integers(0, 10**12, 30_000)})
+    sort = (("a", True), ("b", False))
+    some = np.arange(0, 30_000, step, dtype=np.uint32)
+    alone = in_order(frame, sort, some)
+    whole = in_order(frame, sort, None)
+    again = in_order(frame, sort, some)
+    assert alone is not None
+    assert whole is not None
+    assert again is not None
+    assert alone.tolist() == again.tolist() == [row for row in whole.tolist() if row % step == 0]
+    assert whole.tolist() == expected(frame, sort)
+
+
+def test_an_order_is_made_once_and_goes_with_its_frame() -> None:
+    frame = pl.DataFrame({"a": np.random.default_rng(0).integers(0, 9, order.KEPT_FROM)})
+    first = in_order(frame, (("a", True),), None)
+    assert in_order(frame, (("a", True),), None) is first
+    held = len(order._KEPT)
+    del frame
+    gc.collect()
+    assert len(order._KEPT) < held
+
+
+def test_orders_that_were_not_asked_for_lately_are_given_up() -> None:
+    columns = {str(n): np.random.default_rng(n).integers(0, 9, order.KEPT_FROM) for n in range(order.ORDERS_KEPT + 1)}
+    frame = pl.DataFrame(columns)
+    first = in_order(frame, (("0", True),), None)
+    for name in columns:
+        in_order(frame, ((name, True),), None)
+    again = in_order(frame, (("0", True),), None)
+    assert again is not first
+    assert first is not None
+    assert again is not None
+    assert (again == first).all()
+
+
+def test_many_texts_sort_as_few_do() -> None:
+    words = ["b", "B", "a", "A", None] * 5_000
+    many = pl.DataFrame({"text": words})
+    few = pl.DataFrame({"text": words[:10]})
+    places = in_order(many, (("text", False),), None)
+    assert places is not None
+    by_few = in_order(few, (("text", False),), None)
+    assert by_few is not None
+    assert [many["text"][int(row)] for row in places[::5_000]] == [few["text"][int(row)] for row in by_few[::2]]

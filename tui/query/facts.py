@@ -1,0 +1,107 @@
+"""What is known of the columns of a frame: worked out once, however often a table is drawn, filtered or sorted."""
+
+from __future__ import annotations
+
+import weakref
+from functools import cached_property
+from typing import Final
+
+import polars as pl
+
+CODED_FROM: Final = 20_000
+"""Rows from which texts are searched and sorted by their distinct values, where most rows repeat one."""
+REPEATED: Final = 4
+"""How often a text occurs on average, at least, for that to pay."""
+
+
+class ColumnFacts:
+    """Facts of one column.
+
+    Args:
+        values: The column. Frames never change once they are made, so what is found stays true.
+    """
+
+    def __init__(self, values: pl.Series) -> None:
+        self.values = values
+
+    @cached_property
+    def extent(self) -> tuple[float | None, float | None]:
+        """The smallest and the largest number; nothing of what is no number, or unknown in every row."""
+        if not self.values.dtype.is_numeric():
+            return None, None
+        smallest, largest = self.values.min(), self.values.max()
+        if isinstance(smallest, (int, float)) and isinstance(largest, (int, float)):
+            return smallest, largest
+        return None, None
+
+    @cached_property
+    def distinct_count(self) -> int:
+        """How many different values there are, unknown ones counted as one."""
+        return self.values.n_unique()
+
+    @cached_property
+    def _distinct(self) -> pl.Series:
+        return (self.values if self.coded is None else self.coded).unique().drop_nulls()
+
+    def few(self, most: int) -> pl.Series | None:
+        """The different values that are known, texts as such; None where there are more than so many.
+
+        Args:
+            most: So many are asked for.
+        """
+        if self.values.dtype.is_integer() and len(self.values) > CODED_FROM:
+            smallest, largest = self.extent
+            # Of very many numbers the first ones tell that there are too many, mostly.
+            head = self.values.head(CODED_FROM)
+            if smallest != largest and head.n_unique() > most + 1:
+                return None
+        distinct = self._distinct
+        if len(distinct) > most:
+            return None
+        return distinct.cast(pl.String) if isinstance(distinct.dtype, (pl.Categorical, pl.Enum)) else distinct
+
+    @cached_property
+    def coded(self) -> pl.Series | None:
+        """The texts as codes of the different ones; None where there are few rows, or few that repeat another."""
+        values = self.values
+        if isinstance(values.dtype, (pl.Categorical, pl.Enum)):
+            return values
+        if values.dtype != pl.String or len(values) < CODED_FROM:
+            return None
+        different = values.alias("text").to_frame().select(pl.col("text").approx_n_unique()).item()
+        return values.cast(pl.Categorical) if different * REPEATED <= len(values) else None
+
+    @cached_property
+    def texts(self) -> tuple[pl.Series, pl.Series] | None:
+        """The codes that occur, and their texts; None where the column is not coded."""
+        if self.coded is None:
+            return None
+        distinct = self._distinct
+        return distinct.to_physical(), distinct.cast(pl.String)
+
+    @cached_property
+    def counts(self) -> pl.DataFrame:
+        """The different texts that are known (``value``) and in how many rows each is (``rows``)."""
+        values = self.values if self.coded is None else self.coded
+        counted = values.alias("value").drop_nulls().value_counts(name="rows")
+        return counted.with_columns(pl.col("value").cast(pl.String))
+
+
+_KEPT: Final[dict[int, tuple[weakref.ref[pl.DataFrame], dict[str, ColumnFacts]]]] = {}
+
+
+def facts_of(frame: pl.DataFrame) -> dict[str, ColumnFacts]:
+    """What is known of the columns of a frame, by name: kept for as long as the frame is."""
+    number = id(frame)
+    held = _KEPT.get(number)
+    if held is not None and held[0]() is frame:
+        return held[1]
+    facts = {column.name: ColumnFacts(column) for column in frame.get_columns()}
+
+    def forget(gone: weakref.ref[pl.DataFrame]) -> None:
+        # The number may be that of another frame by now.
+        if number in _KEPT and _KEPT[number][0] is gone:
+            del _KEPT[number]
+
+    _KEPT[number] = (weakref.ref(frame, forget), facts)
+    return facts
