@@ -23,7 +23,9 @@ GPUS: Final = TableSpec(
         *columns("gpu_name", "session"),
         # Several GPUs of one name are told apart by their numbers.
         replace(columns("device")[0], priority=2),
-        *columns("busy_pct", "busy_ns", "idle_ns", "gpu_ns", "kernel_ns", "copy_ns", "kernels_launched"),
+        *columns(
+            "gpu_activity", "busy_pct", "busy_ns", "idle_ns", "gpu_ns", "kernel_ns", "copy_ns", "kernels_launched"
+        ),
         *columns("compute_capability", "sm_count", "memory_bytes", "memory_bandwidth", "shared_memory_per_sm_bytes"),
         *columns("registers_per_sm", "max_threads_per_sm", "span_ns", "facts_source", "vendor", "rank", "host"),
     ),
@@ -32,15 +34,19 @@ GPUS: Final = TableSpec(
     pinned_least=16,
 )
 
+RECORDED: Final = "recorded"
+NONE_RECORDED: Final = "none recorded"
+
 
 def gpus(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
-    """One row per GPU of each session that the session names or uses.
+    """One row per GPU of each session that the session names or uses; those with work first.
 
-    Columns: session, rank, host, device, gpu_name, those of `inputs.devices.device_facts`, kernels_launched,
-    gpu_ns (summed durations of its work), kernel_ns, copy_ns (of which kernels and whole graphs, and copies and sets),
-    busy_ns, idle_ns, busy_pct and span_ns (`gpu_time.intervals.busy_time`). Sums and busy time are 0 for a GPU
-    that the session names and does not use, and null in a session without single GPU activities. A sum is null as well
-    where there is such work and none of its durations is known.
+    Columns: session, rank, host, device, gpu_name, those of `inputs.devices.device_facts`, gpu_activity (whether work
+    of it is recorded, or none in a session that has work on other GPUs), kernels_launched, gpu_ns (summed durations of
+    its work), kernel_ns, copy_ns (of which kernels and whole graphs, and copies and sets), busy_ns, idle_ns, busy_pct
+    and span_ns (`gpu_time.intervals.busy_time`). All figures are null for a GPU without recorded work: the session
+    names it, and nothing says that it was there to be used. A sum is null as well where none of the durations of such
+    work is known.
 
     Args:
         profile: Where to look.
@@ -58,9 +64,8 @@ def gpus(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
             _sum_of(~is_kernel).alias("copy_ns"),
         )
     )
-    sums = ("kernels_launched", "gpu_ns", "kernel_ns", "copy_ns")
     has_work = pl.col("session").is_in(profile["activities"]["session"].unique().implode())
-    unused = has_work & pl.col("kernels_launched").is_null()
+    is_used = pl.col("kernels_launched").is_not_null()
     busy = busy_time(profile)
     spans = busy.select("session", "span_ns").unique("session")
     return (
@@ -68,19 +73,17 @@ def gpus(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
         .rename({"name": "gpu_name"})
         .join(profile["sessions"].select("session", "rank", "host"), on="session", how="left", maintain_order="left")
         .join(work, on=by, how="left", nulls_equal=True, maintain_order="left")
-        .with_columns(pl.when(unused).then(0).otherwise(pl.col(column)).alias(column) for column in sums)
         .join(busy.select(*by, "busy_ns"), on=by, how="left", nulls_equal=True, maintain_order="left")
         .join(spans, on="session", how="left", maintain_order="left")
         .with_columns(
-            pl.when(pl.col("kernels_launched").eq(0) & pl.col("gpu_ns").eq(0) & pl.col("span_ns").is_not_null())
-            .then(pl.coalesce("busy_ns", 0))
-            .otherwise("busy_ns")
-            .alias("busy_ns")
+            pl.when(is_used).then(pl.lit(RECORDED)).when(has_work).then(pl.lit(NONE_RECORDED)).alias("gpu_activity"),
+            pl.when(is_used).then("span_ns").alias("span_ns"),
         )
         .with_columns(
             (pl.col("span_ns") - pl.col("busy_ns")).alias("idle_ns"),
             pl.when(pl.col("span_ns") > 0).then(100 * pl.col("busy_ns") / pl.col("span_ns")).alias("busy_pct"),
         )
+        .sort(pl.col("gpu_activity") == NONE_RECORDED, maintain_order=True, nulls_last=False)
         .select(column.name for column in GPUS.columns)
     )
 

@@ -77,7 +77,7 @@ def no_streams(profile: Profile) -> str:
     """Why there are no streams."""
     if not _has_times(profile):
         return f"this input has no start times: {how_to_record(profile, START_TIMES)}"
-    return "this GPU had no work"
+    return "no activity of this GPU is recorded: the session names it, and ran its work on others"
 
 
 def _has_times(profile: Profile) -> bool:

@@ -15,6 +15,13 @@ GPU_TIME: Final = (
     Column("busy_ns", "Busy", K.DURATION, "Time in which a GPU had any work, whatever it was.", 3, ("busy",)),
     Column("busy_pct", "Busy%", K.PERCENT, "Busy time as a share of the time in question.", 2, ("utilisation",)),
     Column("idle_ns", "Idle", K.DURATION, "The rest of that time: no GPU had any work.", 4, ("idle",)),
+    Column(
+        "gpu_activity",
+        "Activity",
+        K.TEXT,
+        "recorded, or none recorded: the session names the GPU and other GPUs have work, this one has none.",
+        3,
+    ),
     Column("span_ns", "Span", K.DURATION, "From the first start to the last end of GPU work in the session.", 6),
     Column("category", "Used for", K.TEXT, "What wall time was used for; of several at once the first one counts.", 1),
     Column("time_ns", "Time", K.DURATION, "Wall time of it alone, the mean over the GPUs.", 2),
