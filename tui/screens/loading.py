@@ -12,6 +12,7 @@ from textual.widgets import ProgressBar, Static
 
 from tui.fmt import size
 from tui.text import plain
+from tui.widgets.files_read import FilesRead, summary
 from tui.widgets.so_far import SoFarTable
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ class LoadingScreen(Screen[None]):
             yield ProgressBar(total=None, show_eta=False)
             yield Static(id="state")
             yield SoFarTable()
+            yield FilesRead()
             yield Static(Content(HOW), id="how")
 
     def on_mount(self) -> None:
@@ -85,10 +87,15 @@ class LoadingScreen(Screen[None]):
         if self._progress is None or progress.source != self._progress.source:
             self._source_began = self._began if self._progress is None else self._heard
         self._progress = progress
-        self.query_one("#what", Static).update(Content(f"Reading {self._shown(progress.source)}"))
+        what = summary(progress.files) if progress.files else f"Reading {self._shown(progress.source)}"
+        self.query_one("#what", Static).update(Content(what))
         self.query_one(ProgressBar).update(total=progress.bytes_total, progress=progress.bytes_read)
         self.query_one("#percentage").display = progress.bytes_total is not None
         self._show_state()
+        if progress.files:
+            self.query_one(FilesRead).show(
+                progress.files, self.query_one("#state").size.width, self.size.height - _OTHER_LINES
+            )
         table = self.query_one(SoFarTable)
         if progress.so_far is None:
             table.display = False

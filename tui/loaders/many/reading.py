@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from dataclasses import dataclass, field, replace
@@ -130,6 +131,8 @@ class _Reading:
     ) -> None:
         self._wanted, self._read_here, self._format_in, self._kept = wanted, read_here, format_in, kept
         self._report = report
+        folders = {os.path.dirname(one.path) for one in wanted}  # noqa: PTH120 (as it was given)
+        self._called = folders.pop() if len(folders) == 1 else wanted[0].path
         self._costs: list[Cost] = [costs(one.path) for one in wanted]
         self._room = room()
         self._threads = min(cores(), len(wanted), _MOST_PROCESSES)
@@ -168,8 +171,7 @@ class _Reading:
         with self._changed:
             files, rows = tuple(self._state.files), sum(self._state.rows)
         done = sum(one.bytes_total if one.state in (DONE, LEFT_OUT) else one.bytes_read for one in files)
-        under_way = next((one.path for one in files if one.state == READING), files[-1].path)
-        return self._report(LoadProgress(under_way, done, sum(one.bytes_total for one in files), rows, files=files))
+        return self._report(LoadProgress(self._called, done, sum(one.bytes_total for one in files), rows, files=files))
 
     def _stop(self) -> None:
         with self._changed:
@@ -225,20 +227,21 @@ class _Reading:
     def _give(self, at: int, outcome: Outcome) -> None:
         profile = outcome.profile
         rank = None if profile is None else profile["sessions"]["rank"].max()
-        why = "holds no profile" if profile is None else ""
         with self._changed:
-            state = self._state
+            state, file = self._state, self._state.files[at]
+            if outcome.error is not None and state.stopped:
+                # What little was read of it is no profile: that says nothing of the file.
+                outcome = Outcome(was_stopped=True)
             state.outcomes[at] = outcome
             state.reading -= 1
             state.under_way -= self._costs[at].memory
-            state.files[at] = replace(
-                state.files[at],
-                state=DONE if profile is not None else LEFT_OUT,
-                bytes_read=state.files[at].bytes_total if profile is not None and not profile.partial
-                else state.files[at].bytes_read,
-                rank=rank if isinstance(rank, int) else None,
-                why=why if outcome.error is None else str(outcome.error),
-            )  # fmt: skip
+            why = "holds no profile" if outcome.error is None else str(outcome.error).removeprefix(f"{file.path}: ")
+            if profile is not None:
+                read = file.bytes_read if profile.partial else file.bytes_total
+                file = replace(file, state=DONE, bytes_read=read, rank=rank if isinstance(rank, int) else None)
+            else:
+                file = replace(file, state=STOPPED) if outcome.was_stopped else replace(file, state=LEFT_OUT, why=why)
+            state.files[at] = file
             self._changed.notify_all()
 
     def _loaded(self, at: int, used: list[Worker | None]) -> Profile | None:
