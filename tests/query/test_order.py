@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tui.query import order
+from tui.query import facts, order
 from tui.query.order import in_order
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -93,14 +93,14 @@ def test_an_order_is_made_once_and_goes_with_its_frame() -> None:
     frame = pl.DataFrame({"a": np.random.default_rng(0).integers(0, 9, order.KEPT_FROM)})
     first = in_order(frame, (("a", True),), None)
     assert in_order(frame, (("a", True),), None) is first
-    held = len(order._KEPT)
+    held = len(facts._KEPT)
     del frame
     gc.collect()
-    assert len(order._KEPT) < held
+    assert len(facts._KEPT) < held
 
 
 def test_orders_that_were_not_asked_for_lately_are_given_up() -> None:
-    columns = {str(n): np.random.default_rng(n).integers(0, 9, order.KEPT_FROM) for n in range(order.ORDERS_KEPT + 1)}
+    columns = {str(n): np.random.default_rng(n).integers(0, 9, order.KEPT_FROM) for n in range(facts.ORDERS_KEPT + 1)}
     frame = pl.DataFrame(columns)
     first = in_order(frame, (("0", True),), None)
     for name in columns:

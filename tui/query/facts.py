@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
+from collections import OrderedDict
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from tui.model.view import Sort
+
+    Rows = NDArray[np.uint32]
 
 CODED_FROM: Final = 20_000
 """Rows from which texts are searched and sorted by their distinct values, where most rows repeat one."""
 REPEATED: Final = 4
 """How often a text occurs on average, at least, for that to pay."""
+ORDERS_KEPT: Final = 6
+"""So many orders of a frame are kept: four bytes a row each."""
 
 
 class ColumnFacts:
@@ -87,21 +99,52 @@ class ColumnFacts:
         return counted.with_columns(pl.col("value").cast(pl.String))
 
 
-_KEPT: Final[dict[int, tuple[weakref.ref[pl.DataFrame], dict[str, ColumnFacts]]]] = {}
+class FrameFacts:
+    """Facts of the columns of a frame, and the orders that its rows have been brought into.
+
+    Args:
+        frame: The frame.
+    """
+
+    def __init__(self, frame: pl.DataFrame) -> None:
+        self._columns = {column.name: ColumnFacts(column) for column in frame.get_columns()}
+        self._orders: OrderedDict[Sort, Rows] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def __getitem__(self, column: str) -> ColumnFacts:
+        return self._columns[column]
+
+    def order(self, sort: Sort) -> Rows | None:
+        """An order that is kept: the row numbers; None where it is not."""
+        with self._lock:
+            rows = self._orders.get(sort)
+            if rows is not None:
+                self._orders.move_to_end(sort)
+            return rows
+
+    def keep_order(self, sort: Sort, rows: Rows) -> None:
+        """Keep an order in place of the one that was asked for least lately."""
+        with self._lock:
+            self._orders[sort] = rows
+            while len(self._orders) > ORDERS_KEPT:
+                self._orders.popitem(last=False)
 
 
-def facts_of(frame: pl.DataFrame) -> dict[str, ColumnFacts]:
-    """What is known of the columns of a frame, by name: kept for as long as the frame is."""
+_KEPT: Final[dict[int, tuple[weakref.ref[pl.DataFrame], FrameFacts]]] = {}
+
+
+def facts_of(frame: pl.DataFrame) -> FrameFacts:
+    """What is known of a frame: kept for as long as the frame is."""
     number = id(frame)
     held = _KEPT.get(number)
     if held is not None and held[0]() is frame:
         return held[1]
-    facts = {column.name: ColumnFacts(column) for column in frame.get_columns()}
 
     def forget(gone: weakref.ref[pl.DataFrame]) -> None:
         # The number may be that of another frame by now.
         if number in _KEPT and _KEPT[number][0] is gone:
             del _KEPT[number]
 
+    facts = FrameFacts(frame)
     _KEPT[number] = (weakref.ref(frame, forget), facts)
     return facts

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
-from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -19,16 +17,12 @@ if TYPE_CHECKING:
     Keys = NDArray[np.unsignedinteger[Any]]
     Rows = NDArray[np.uint32]
 
-ORDERS_KEPT: Final = 6
-"""So many orders of a frame are kept: four bytes a row each."""
 KEPT_FROM: Final = 20_000
 """Rows from which an order is worth keeping."""
 PART: Final = 8
 """Where a filter leaves less than this part of the rows, those alone are sorted."""
 DIGIT: Final = 16
 """Bits that are sorted by at a time: numpy sorts numbers of so many by radix, stable, and lets other threads run."""
-
-_KEPT: Final[dict[int, tuple[weakref.ref[pl.DataFrame], OrderedDict[Sort, Rows]]]] = {}
 
 
 def in_order(frame: pl.DataFrame, sort: Sort, rows: Rows | None) -> Rows | None:
@@ -46,10 +40,9 @@ def in_order(frame: pl.DataFrame, sort: Sort, rows: Rows | None) -> Rows | None:
     """
     if not sort:
         return rows
-    kept = _orders(frame)
-    if sort not in kept and rows is not None and len(rows) * PART < frame.height:
+    if rows is not None and len(rows) * PART < frame.height and facts_of(frame).order(sort) is None:
         return _sorted(frame, sort, rows)
-    order = _whole(frame, sort, kept)
+    order = _whole(frame, sort)
     if rows is None:
         return order
     wanted = np.zeros(frame.height, np.bool_)
@@ -57,34 +50,16 @@ def in_order(frame: pl.DataFrame, sort: Sort, rows: Rows | None) -> Rows | None:
     return order[wanted[order]]
 
 
-def _whole(frame: pl.DataFrame, sort: Sort, kept: OrderedDict[Sort, Rows]) -> Rows:
+def _whole(frame: pl.DataFrame, sort: Sort) -> Rows:
     """All rows in order."""
-    order = kept.get(sort)
-    if order is not None:
-        kept.move_to_end(sort)
-    else:
+    facts = facts_of(frame)
+    order = facts.order(sort)
+    if order is None:
         # What is sorted by a further column begins with the order by that one.
-        order = _sorted(frame, sort[:1], _whole(frame, sort[1:], kept) if len(sort) > 1 else None)
+        order = _sorted(frame, sort[:1], _whole(frame, sort[1:]) if len(sort) > 1 else None)
         if frame.height >= KEPT_FROM:
-            kept[sort] = order
-            while len(kept) > ORDERS_KEPT:
-                kept.popitem(last=False)
+            facts.keep_order(sort, order)
     return order
-
-
-def _orders(frame: pl.DataFrame) -> OrderedDict[Sort, Rows]:
-    number = id(frame)
-    held = _KEPT.get(number)
-    if held is not None and held[0]() is frame:
-        return held[1]
-    orders: OrderedDict[Sort, Rows] = OrderedDict()
-
-    def forget(gone: weakref.ref[pl.DataFrame]) -> None:
-        if number in _KEPT and _KEPT[number][0] is gone:
-            del _KEPT[number]
-
-    _KEPT[number] = (weakref.ref(frame, forget), orders)
-    return orders
 
 
 def _sorted(frame: pl.DataFrame, sort: Sort, rows: Rows | None) -> Rows:
