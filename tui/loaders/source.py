@@ -270,7 +270,13 @@ class Source:
         offset = self._begin_at + self._encoding.mark_size
         chunks = as_utf8(self._encoding, self.chunks())
         quoted, tag = is_notebook(self.head), tag_of(self.head)
-        for piece in whole_lines(chunks, piece_size=block_size, line_limit=line_limit):
+        made = time.monotonic()
+
+        def is_late() -> bool:
+            return self._pipe is not None and time.monotonic() - made > _BLOCK_EVERY
+
+        for piece in whole_lines(chunks, piece_size=block_size, line_limit=line_limit, is_late=is_late):
+            made = time.monotonic()
             data = unquoted(piece.data) if quoted else piece.data
             block = Block.of(data if tag is None else tag.sub(b"", data), line)
             block.bytes_read = self.bytes_read

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 
@@ -17,11 +17,17 @@ class Piece:
     """The true size of its last line where that was too long and only its beginning is in `data`; else 0."""
 
 
-def whole_lines(chunks: Iterable[bytes], *, piece_size: int, line_limit: int) -> Iterator[Piece]:
+def _never() -> bool:
+    return False
+
+
+def whole_lines(
+    chunks: Iterable[bytes], *, piece_size: int, line_limit: int, is_late: Callable[[], bool] = _never
+) -> Iterator[Piece]:
     """Put a stream together as pieces of about ``piece_size`` bytes.
 
     Of a line longer than ``line_limit`` bytes only so many are kept, and its piece ends with it. While the rest of such
-    a line is passed over, a piece of nothing comes for every chunk.
+    a line is passed over, a piece of nothing comes for every chunk. Where ``is_late`` says so, a piece is what has come.
     """
     pending: list[bytes] = []
     held = 0
@@ -40,7 +46,7 @@ def whole_lines(chunks: Iterable[bytes], *, piece_size: int, line_limit: int) ->
             beginning, rest = b"", chunk[end + 1 :]
         pending.append(rest)
         held += len(rest)
-        if held < piece_size:
+        if held < piece_size and not is_late():
             continue
         data, rest = _split(pending)
         yield from _with_lines_cut(data, line_limit)
