@@ -40,6 +40,8 @@ STANDARD_INPUT: Final = "-"
 
 _REPORT_EVERY: Final = 0.1
 """Seconds: a progress bar that moves ten times a second looks smooth."""
+_BLOCK_EVERY: Final = 0.5
+"""Seconds: a slow pipe shall not be silent until a whole block has come."""
 _READ_SIZE: Final = 1 << 20
 """A piece that stays in the cache until it is put into its block."""
 BOMB_SIZE: Final = 1 << 30
