@@ -8,12 +8,13 @@ import pytest
 from tests.widgets.tables import DGRAD, HOSTILE, KERNELS, SPEC, WIDE
 from tui.model.columns import COLUMNS, ColumnKind, columns
 from tui.model.view import TableState
+from tui.query.facts import ColumnFacts
 from tui.widgets.cells import CellWriter, units_of, writers
 
 
 def writer(name: str, values: object = None, **state: object) -> CellWriter:
-    series = KERNELS[name] if values is None else pl.Series(values)
-    return CellWriter(COLUMNS[name], series, TableState(**state), total_ns=754_000_000)  # type: ignore[arg-type]
+    series = KERNELS[name] if values is None else pl.Series(values)  # type: ignore[arg-type]
+    return CellWriter(COLUMNS[name], ColumnFacts(series), TableState(**state), total_ns=754_000_000)  # type: ignore[arg-type]
 
 
 def test_one_unit_for_a_column_of_durations() -> None:
@@ -39,8 +40,10 @@ def test_durations_as_shares_of_the_total() -> None:
 def test_unknown_is_never_a_number() -> None:
     assert writer("registers").fitted(None, 5) == "–"
     assert writer("total_ns", as_share=True).whole(None) == "–"
-    assert CellWriter(COLUMNS["uses_tensor_core"], pl.Series([None, True]), TableState()).whole(None) == "?"
-    assert CellWriter(COLUMNS["std_ns"], pl.Series([None], dtype=pl.Float64), TableState()).title == "Std"
+    assert (
+        CellWriter(COLUMNS["uses_tensor_core"], ColumnFacts(pl.Series([None, True])), TableState()).whole(None) == "?"
+    )
+    assert CellWriter(COLUMNS["std_ns"], ColumnFacts(pl.Series([None], dtype=pl.Float64)), TableState()).title == "Std"
 
 
 def test_names_are_harmless_shortened_and_as_wide_as_they_look() -> None:
@@ -75,6 +78,6 @@ def test_every_value_fits_the_width_of_its_column(name: str) -> None:
 
 def test_what_is_absent_may_have_a_word_and_the_room_for_it() -> None:
     column = replace(columns("iteration")[0], title="#", absent="outside")
-    cells = CellWriter(column, pl.Series([3, None], dtype=pl.Int32), TableState())
+    cells = CellWriter(column, ColumnFacts(pl.Series([3, None], dtype=pl.Int32)), TableState())
     assert (cells.whole(None), cells.whole(3), cells.width) == ("outside", "3", len("outside"))
-    assert CellWriter(column, pl.Series([3], dtype=pl.Int32), TableState()).width == 1
+    assert CellWriter(column, ColumnFacts(pl.Series([3], dtype=pl.Int32)), TableState()).width == 1

@@ -92,6 +92,12 @@ class ColumnFacts:
         return distinct.to_physical(), distinct.cast(pl.String)
 
     @cached_property
+    def longest_bytes(self) -> int:
+        """Bytes of the longest text."""
+        longest = self._distinct.cast(pl.String).str.len_bytes().max()
+        return longest if isinstance(longest, int) else 0
+
+    @cached_property
     def counts(self) -> pl.DataFrame:
         """The different texts that are known (``value``) and in how many rows each is (``rows``)."""
         values = self.values if self.coded is None else self.coded

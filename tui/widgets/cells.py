@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
+from weakref import WeakKeyDictionary
 
 import polars as pl
 
@@ -12,10 +13,13 @@ from tui.fmt import PERCENT, column_unit, format_value, heading, metric
 from tui.labels import tell_symbols_apart
 from tui.model.columns import Column, ColumnKind
 from tui.model.names import short_name
+from tui.model.view import TableState
+from tui.query.facts import ColumnFacts, facts_of
+from tui.query.telling import weighed
 from tui.text import plain
 
 if TYPE_CHECKING:
-    from tui.model.view import TableState
+    from tui.model.view import TableSpec
 
 TEXT_WIDEST: Final = 28
 """A text column that is not pinned never takes more cells: the whole text can be had on demand."""
@@ -38,6 +42,8 @@ CHARACTERS_KEPT: Final = 4_096
 UNIT_COLUMN: Final = "unit"
 """The column that holds the unit of the measures of a row."""
 
+_TEXT_WIDTHS: Final[WeakKeyDictionary[ColumnFacts, dict[bool, int]]] = WeakKeyDictionary()
+"""Cells of the widest text of columns, by whether names are shortened."""
 _TEXTS: Final = (ColumnKind.TEXT, ColumnKind.SYMBOL)
 _TIMES: Final = (ColumnKind.DURATION, ColumnKind.TIME)
 _BYTES: Final = (ColumnKind.SIZE, ColumnKind.RATE)
@@ -48,7 +54,7 @@ class CellWriter:
 
     Args:
         column: The column.
-        series: Its values: the unit and the width come from them.
+        facts: Of its values: the unit and the width come from them.
         state: Units, shares and names as the user wants them.
         total_ns: What shares of durations are taken of, or None where there is no total.
         units: For measures, the unit of each value.
@@ -59,7 +65,7 @@ class CellWriter:
     def __init__(
         self,
         column: Column,
-        series: pl.Series,
+        facts: ColumnFacts,
         state: TableState,
         *,
         total_ns: float | None = None,
@@ -72,11 +78,11 @@ class CellWriter:
         self._widest_text = PINNED_WIDEST if is_pinned or column.kind is ColumnKind.SYMBOL else TEXT_WIDEST
         self._shortens = column.kind is ColumnKind.SYMBOL and not state.full_names
         self._fitted: dict[tuple[str, int], str] = {}
-        self._names = _few_names(series) if self._shortens else []
+        self._names = _few_names(facts) if self._shortens else []
         self._told_apart: dict[int, Mapping[str, str]] = {}
         self._share_of = total_ns if state.as_share and column.kind is ColumnKind.DURATION else None
         self.is_text = column.kind in _TEXTS
-        smallest, largest = (None, None) if self.is_text else _extent(series)
+        smallest, largest = (None, None) if self.is_text else facts.extent
         self._unit = column_unit(column.kind, _magnitude(smallest, largest), unit=state.unit)
         if self._share_of is not None:
             self._unit = PERCENT
@@ -85,10 +91,7 @@ class CellWriter:
             symbol = self._unit.ascii().symbol if ascii_only else self._unit.symbol
         self.title = heading(column.title, symbol)
         """The heading with the unit that all values of the column share."""
-        if units is not None:
-            values = self._width_of_measures(series, units)
-        else:
-            values = self._width_of_values(series, smallest, largest)
+        values = self._width_of_values(facts) if units is None else self._width_of_measures(facts.values, units)
         self.width = max(cell_width(self.title), values)
         """Cells that the values and the heading need."""
 
@@ -96,21 +99,22 @@ class CellWriter:
         """Cells with room for the sort marker, and for its number where the table is sorted by several columns."""
         return max(self.width, cell_width(self.title) + (2 if columns > 1 else 1))
 
-    def _width_of_values(self, series: pl.Series, smallest: float | None, largest: float | None) -> int:
+    def _width_of_values(self, facts: ColumnFacts) -> int:
         kind = self.column.kind
         if self.is_text:
-            return min(self._widest_text, _text_width(series, shorten=self._shortens))
+            return min(self._widest_text, _text_width(facts, shorten=self._shortens))
         if kind in _BYTES:
-            distinct = series.drop_nulls().unique()
-            if len(distinct) > SIZES_SAMPLED:
+            sizes = facts.few(SIZES_SAMPLED)
+            if sizes is None:
                 return BYTES_WIDEST + (2 if kind is ColumnKind.RATE else 0)
-            return self._widest(distinct.to_list())
-        if not series.dtype.is_numeric():
-            return self._widest(series.unique().to_list())
+            return self._widest(sizes.to_list())
+        if not facts.values.dtype.is_numeric():
+            others = facts.few(len(facts.values))
+            return self._widest([*([] if others is None else others), *([None] if facts.values.null_count() else [])])
         least = TIME_LEAST if kind in _TIMES or self._share_of is not None else 1
-        if series.null_count():
+        if facts.values.null_count():
             least = max(least, cell_width(self.column.absent))
-        return max(least, self._widest(value for value in (smallest, largest) if value is not None))
+        return max(least, self._widest(value for value in facts.extent if value is not None))
 
     def _width_of_measures(self, series: pl.Series, units: pl.Series) -> int:
         distinct = pl.DataFrame({"value": series, "unit": units}).unique()
@@ -169,12 +173,10 @@ class CellWriter:
         return clip(safe, width, ascii_only=self._ascii_only)
 
 
-def _few_names(series: pl.Series) -> list[str]:
+def _few_names(facts: ColumnFacts) -> list[str]:
     """The distinct names of a column, to be told apart; none where there are too many to compare them all."""
-    names = series.unique().drop_nulls()
-    if len(names) > NAMES_COMPARED:
-        return []
-    return [name[:CHARACTERS_KEPT] for name in names.cast(pl.String).to_list()]
+    names = facts.few(NAMES_COMPARED)
+    return [] if names is None else [name[:CHARACTERS_KEPT] for name in names.cast(pl.String).to_list()]
 
 
 def units_of(columns: Iterable[Column], frame: pl.DataFrame, state: TableState) -> dict[str, str]:
@@ -182,7 +184,7 @@ def units_of(columns: Iterable[Column], frame: pl.DataFrame, state: TableState) 
     units: dict[str, str] = {}
     for column in columns:
         if column.kind in _TIMES and column.name in frame.columns:
-            unit = column_unit(column.kind, _magnitude(*_extent(frame[column.name])), unit=state.unit)
+            unit = column_unit(column.kind, _magnitude(*facts_of(frame)[column.name].extent), unit=state.unit)
             if unit is not None:
                 units[column.name] = unit.symbol
     return units
@@ -192,24 +194,17 @@ def _magnitude(smallest: float | None, largest: float | None) -> float | None:
     return None if smallest is None or largest is None else max(abs(smallest), abs(largest))
 
 
-def _extent(series: pl.Series) -> tuple[float | None, float | None]:
-    if not series.dtype.is_numeric():
-        return None, None
-    smallest, largest = series.min(), series.max()
-    if isinstance(smallest, (int, float)) and isinstance(largest, (int, float)):
-        return smallest, largest
-    return None, None
-
-
-def _text_width(series: pl.Series, *, shorten: bool) -> int:
-    distinct = series.unique() if series.dtype == pl.Categorical else series
-    texts = distinct.cast(pl.String).drop_nulls()
-    if len(texts) <= NAMES_MEASURED:
-        held = (text[:CHARACTERS_KEPT] for text in texts.to_list())
-        return max((cell_width(short_name(text) if shorten else text) for text in held), default=1)
-    # A character outside ASCII takes three bytes and at most two cells: bytes are never too few.
-    longest = texts.str.len_bytes().max()
-    return longest if isinstance(longest, int) else 1
+def _text_width(facts: ColumnFacts, *, shorten: bool) -> int:
+    widths = _TEXT_WIDTHS.setdefault(facts, {})
+    if shorten not in widths:
+        names = facts.few(NAMES_MEASURED)
+        if names is None:
+            # A character outside ASCII takes three bytes and at most two cells: bytes are never too few.
+            widths[shorten] = facts.longest_bytes
+        else:
+            held = (text[:CHARACTERS_KEPT] for text in names.cast(pl.String).to_list())
+            widths[shorten] = max((cell_width(short_name(text) if shorten else text) for text in held), default=1)
+    return widths[shorten]
 
 
 def writers(
@@ -232,10 +227,11 @@ def writers(
         ascii_only: Write ASCII characters alone.
     """
     units = frame[UNIT_COLUMN] if UNIT_COLUMN in frame.columns else None
+    facts = facts_of(frame)
     return {
         column.name: CellWriter(
             column,
-            frame[column.name],
+            facts[column.name],
             state,
             total_ns=share_of,
             units=units if column.kind is ColumnKind.MEASURE else None,
@@ -244,3 +240,13 @@ def writers(
         )
         for column in columns
     }
+
+
+def measure(spec: TableSpec, frame: pl.DataFrame) -> None:
+    """Work out what drawing a table needs to know of all its rows, so that it is there when it is shown.
+
+    Args:
+        spec: The table.
+        frame: Its rows.
+    """
+    writers(weighed(spec, frame), frame, TableState(), pinned=spec.pinned)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tui.analysis.expert.findings import OURS
 from tui.analysis.expert.model import State
-from tui.analysis.expert.view import FOLDED
+from tui.analysis.expert.view import FOLDED, gap_of
 from tui.analysis.expert.words import rounded
 from tui.fitting import clip_middle
 from tui.fmt import duration, percent, rate, size
@@ -65,8 +65,11 @@ def _found(row: Mapping[str, Any]) -> list[tuple[str, list[Line]]]:
         about.append(("Says", row["tool"] or "", "the recording tool's own advisor"))
     rule = f"{row['rule']} {row['name']}" if row["rule"] else ""
     behind: list[Line] = []
+    if gap_of(row) is not None:
+        behind.append(("enter", "goes to the longest on the Timeline", ""))
     if row["view"]:
-        behind.append(("enter", f"goes to {view(row['view']).title}", row["filter"] or ""))
+        key = "enter" if gap_of(row) is None else "t"
+        behind.append((key, f"goes to {view(row['view']).title}", row["filter"] or ""))
     more: list[Line] = [("Rule", rule, row["title"] or "")] if rule else []
     more += [("Read more", row["link"], "")] if row["link"] else []
     return [

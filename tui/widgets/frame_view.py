@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 HEADER: Final = 1
 """Lines that do not scroll."""
-STRIPS_KEPT: Final = 2_000
+STRIPS_KEPT: Final = 400
+"""Each is a dozen objects that the collector looks through: a few screens of them are enough."""
 
 
 class FrameView(ScrollView, can_focus=True):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Final
+from typing import Any, Final
 
+import numpy as np
 import polars as pl
 
 PAGE: Final = 128
 """Rows made into Python values at a time: two tall screens, so that a page down mostly finds them made."""
 PAGES_KEPT: Final = 16
+LOOKED_FOR: Final = 4
+"""Up to so many keys are looked for one by one."""
 
 Key = tuple[object, ...]
 Row = dict[str, object]
@@ -81,11 +84,27 @@ class TableRows:
         picked = pl.Series(list(source_rows), dtype=pl.UInt32)
         return frozenset(self.frame.select(wanted)[picked].rows()) if wanted else frozenset()
 
+    def _find_key(self, key: Key, columns: Sequence[str]) -> int | None:
+        """The first row with a key: numbers of rows, which stand last in keys, leave the fewest."""
+        found: np.ndarray[Any, np.dtype[np.intp]] | None = None
+        for column, value in reversed(list(zip(columns, key, strict=True))):
+            values = self.frame[column]
+            values = values if found is None else values.gather(pl.Series(found))
+            try:
+                same = (values.is_null() if value is None else values == value).fill_null(False).to_numpy()
+            except (pl.exceptions.PolarsError, TypeError, OverflowError):
+                # Keys that were kept from another input can hold values of another type: they match nothing here.
+                return None
+            found = np.flatnonzero(same) if found is None else found[same]
+        return int(found[0]) if found is not None and len(found) else None
+
     def find_keys(self, keys: Collection[Key], columns: Sequence[str]) -> list[int]:
         """Row numbers in the frame of the rows with these keys (the first of equal ones); unknown keys are skipped."""
         known = [key for key in keys if len(key) == len(columns)]
         if not known or not columns or any(column not in self._positions for column in columns):
             return []
+        if len(known) <= LOOKED_FOR:
+            return sorted({row for key in known if (row := self._find_key(key, columns)) is not None})
         schema = {column: self.frame.schema[column] for column in columns}
         try:
             wanted = pl.DataFrame(known, schema=schema, orient="row")

@@ -11,6 +11,7 @@ from textual.binding import Binding
 from tui.fitting import cell_width, clip_middle
 from tui.keys import Scope, bindings_for
 from tui.model.forest import NONE, forest_of
+from tui.query.facts import ColumnFacts, facts_of
 from tui.widgets.cells import CellWriter
 from tui.widgets.frame_table import MOVE_IDS, FrameTable
 from tui.widgets.table_rows import TableRows
@@ -52,16 +53,16 @@ class TreeWriter(CellWriter):
 
     Args:
         column: The column of the names.
-        series: The names.
+        facts: Of the names.
         state: As the user has arranged the table.
         deepest: How deep rows lie at most, from 0.
         ascii_only: Write ASCII characters alone.
     """
 
     def __init__(
-        self, column: Column, series: pl.Series, state: TableState, *, deepest: int, ascii_only: bool = False
+        self, column: Column, facts: ColumnFacts, state: TableState, *, deepest: int, ascii_only: bool = False
     ) -> None:
-        super().__init__(column, series, state, is_pinned=True, ascii_only=ascii_only)
+        super().__init__(column, facts, state, is_pinned=True, ascii_only=ascii_only)
         self._deepest = deepest
         self.width += STEP * deepest + 2
 
@@ -155,7 +156,7 @@ class TreeTable(FrameTable, inherit_bindings=False):
         if is_new and column is not None:
             self._writers[column.name] = TreeWriter(
                 column,
-                self.rows.frame[column.name],
+                facts_of(self.rows.frame)[column.name],
                 self.arrangement,
                 deepest=int(self.depth.max(initial=0)),
                 ascii_only=self.ascii_only,
