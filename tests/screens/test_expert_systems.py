@@ -11,11 +11,14 @@ from tests.corpus import corpus_file, recording_file
 from tests.screens.opening import app_of, opened, press, sample, settled
 from tests.snapshots import assert_screen, screen_text
 from tui.analysis.expert.findings import findings
-from tui.analysis.expert.view import FOLDED
+from tui.analysis.expert.view import FOLDED, gap_of
+from tui.analysis.gpu_time.gaps import longest_gaps
 from tui.analysis.inputs.capabilities import views
+from tui.analysis.timeline.under import Gap, Stretch, gap_at
 from tui.model.view import TableState
 from tui.output.report_views import VIEWS
 from tui.query.apply import apply
+from tui.screens.timeline import TimelineScreen
 from tui.widgets.table_pane import TablePane
 
 if TYPE_CHECKING:
@@ -100,6 +103,13 @@ async def test_enter_jumps_from_every_finding_and_back(name: str, back: str) -> 
                 assert "Figures" in screen_text(pilot.app)
                 await press(pilot, "i", "j")
                 continue
+            if (gap := gap_of(row)) is not None:
+                # The gap itself is what is gone to, with the cursor in it; its table has a key of its own.
+                assert isinstance(shown, TimelineScreen)
+                assert_cursor_in(shown, gap)
+                await press(pilot, "q", "t")
+                shown = app_of(pilot).view_screen
+                assert shown is not None
             assert row["view"] == shown.VIEW
             table = shown.first_table
             assert table is not None
@@ -111,6 +121,34 @@ async def test_enter_jumps_from_every_finding_and_back(name: str, back: str) -> 
             assert app_of(pilot).view_screen is expert
             assert pane.current_row == row
             await press(pilot, "j")
+
+
+def assert_cursor_in(screen: TimelineScreen, gap: Gap) -> None:
+    """The cursor of the timeline is in a gap of the GPU, and the gap takes a good part of the screen."""
+    view = screen.lanes
+    assert view.shown is not None
+    assert view.window is not None
+    lane = view.shown.lanes[view.lane]
+    assert (lane.session, lane.device, lane.on_gpu) == (gap.session, gap.device, True)
+    at = view.cursor_ns - view.shift(view.lane)
+    assert gap_at(lane, at) == Stretch(gap.start_ns, gap.start_ns + gap.length_ns)
+    assert 0.2 <= gap.length_ns / (view.window.cells * view.window.cell_ns) <= 0.8
+
+
+async def test_the_longest_gap_is_one_key_away_on_the_timeline() -> None:
+    async with opened(TRAINING) as pilot:
+        await press(pilot, "9")
+        expert = app_of(pilot).view_screen
+        assert expert is not None
+        pane = expert.query_one("#table", TablePane)
+        place = pane.frame["rule"].to_list().index("U2")
+        await press(pilot, *["j"] * place, "T")
+        screen = app_of(pilot).view_screen
+        assert isinstance(screen, TimelineScreen)
+        longest = longest_gaps(app_of(pilot).profile, 1).row(0, named=True)
+        assert_cursor_in(screen, Gap(0, longest["device"], longest["start_ns"], longest["duration_ns"]))
+        await press(pilot, "q", "g", "T")
+        assert app_of(pilot).view_screen is expert
 
 
 async def test_clean_rules_unfold_and_reasons_show_their_rules() -> None:

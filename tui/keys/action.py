@@ -22,6 +22,7 @@ class Scope(StrEnum):
     OPS = "in views of ops"
     TYPES = "in the op types"
     TREE = "in the tree of ops"
+    EXPERT = "in Expert Systems"
 
 
 @dataclass(frozen=True, slots=True)

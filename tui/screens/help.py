@@ -37,7 +37,7 @@ KEPT_NOTES = (
 )
 
 
-OF_SOME_VIEWS = (Scope.PARTS, Scope.ITERATIONS, Scope.CHART, Scope.OPS, Scope.TYPES, Scope.TREE)
+OF_SOME_VIEWS = (Scope.PARTS, Scope.ITERATIONS, Scope.CHART, Scope.OPS, Scope.TYPES, Scope.TREE, Scope.EXPERT)
 """Where keys work that only some views have."""
 
 

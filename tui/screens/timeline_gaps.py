@@ -9,7 +9,7 @@ from textual.content import Content
 
 from tui.analysis.timeline.ruler import exactly
 from tui.analysis.timeline.shown import title
-from tui.analysis.timeline.under import gap_at, longest_gaps, name_of, next_gap
+from tui.analysis.timeline.under import Stretch, gap_at, lane_of_gpu, longest_gaps, name_of, next_gap
 from tui.fitting import clip_middle
 from tui.fmt import duration
 from tui.screens.menu import MenuScreen
@@ -19,7 +19,7 @@ from tui.text import plain
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tui.analysis.timeline.under import Stretch
+    from tui.analysis.timeline.under import Gap
     from tui.model.profile import Profile
     from tui.widgets.timeline_view import TimelineView
 
@@ -85,6 +85,19 @@ class TimelineGaps(TimelineBase):
                 self._go_to_gap(found[int(place)])
 
         self.app.push_screen(gaps_menu(self.profile, view, found), chosen)
+
+    def show_gap(self, gap: Gap) -> None:
+        """Show a gap of a GPU, the cursor in it, as soon as the lanes are there."""
+        self._when_there(lambda: self._show_gap(gap))
+
+    def _show_gap(self, gap: Gap) -> None:
+        self._look_at_session(gap.session)
+        view = self.lanes
+        assert view.shown is not None, "gaps wait for the lanes"
+        lane = lane_of_gpu(view.shown.lanes, gap.session, gap.device)
+        if lane is not None:
+            view.put_cursor(view.cursor_ns, lane=lane)
+            self._go_to_gap(Stretch(gap.start_ns, gap.start_ns + gap.length_ns))
 
     def _go_to_gap(self, gap: Stretch) -> None:
         view = self.lanes

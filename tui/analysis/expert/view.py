@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
 from tui.analysis.expert.model import Severity, State
+from tui.analysis.timeline.under import Gap
 from tui.model.columns import Column, ColumnKind, columns
 from tui.model.view import TableSpec
 
@@ -98,6 +100,18 @@ def expert_rows(findings: pl.DataFrame, *, unfolded: bool = False) -> pl.DataFra
     )
     parts = [found, untold.drop("number"), heading.head(rules.len()), each if unfolded else each.clear()]
     return pl.concat(parts, how="diagonal_relaxed")
+
+
+def gap_of(row: Mapping[str, Any]) -> Gap | None:
+    """The longest gap that a finding tells of; None where it is not of gaps.
+
+    Args:
+        row: Of `findings` or `expert_rows`.
+    """
+    rows = json.loads(row["evidence"] or "[]") if row["session"] is not None else []
+    if not rows or not {"device", "start_ns", "gap_ns"} <= set(rows[0]):
+        return None
+    return Gap(row["session"], rows[0]["device"], rows[0]["start_ns"], rows[0]["gap_ns"])
 
 
 def counts(findings: pl.DataFrame) -> Mapping[str, int]:

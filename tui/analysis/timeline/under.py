@@ -39,6 +39,16 @@ class Stretch:
 
 
 @dataclass(frozen=True, slots=True)
+class Gap:
+    """A time in which a GPU of a session had no work, by the session's own clock."""
+
+    session: int
+    device: int | None
+    start_ns: int
+    length_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class Between:
     """What a lane did between two moments."""
 
@@ -123,6 +133,14 @@ def gap_at(lane: Lane, at_ns: int) -> Stretch | None:
         return None
     gap = Stretch(int(lane.reached[after - 1]), int(lane.starts[after]))
     return gap if gap.start_ns <= at_ns and gap.length_ns >= lane.resolution_ns else None
+
+
+def lane_of_gpu(lanes: Sequence[Lane], session: int, device: int | None) -> int | None:
+    """The lane of all work of a GPU; None where it is not shown."""
+    of_it = (
+        place for place, lane in enumerate(lanes) if lane.on_gpu and lane.session == session and lane.device == device
+    )
+    return next(of_it, None)
 
 
 def place_of(profile: Profile, lane: Lane, row: int) -> int | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tui.analysis.dashboard.uses import Use
 from tui.analysis.gpu_time.breakdown import Category
+from tui.analysis.timeline.under import Gap
 from tui.model.columns import ColumnKind
 from tui.query.write import equals_filter, quoted
 
@@ -25,7 +26,7 @@ MEMORY_ONLY: Final = "(kind=memcpy | kind=memset | kind=um)"
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """A view with the rows of a filter alone, a stretch of the timeline, or one session in every view."""
+    """A view with the rows of a filter alone, a gap in the timeline, or one session in every view."""
 
     view: str = ""
     """Empty: the menu of sessions, or the one session."""
@@ -34,8 +35,8 @@ class Door:
     """The key of the row that the cursor goes to."""
     session: int | None = None
     """The session to show."""
-    stretch: tuple[int, int, int] | None = None
-    """A stretch of the timeline: session, begin and length in nanoseconds."""
+    gap: Gap | None = None
+    """A gap in the timeline."""
 
     def go(self, program: ProftuiApp) -> None:
         """Go through it."""
@@ -47,12 +48,11 @@ class Door:
             program.action_sessions_menu()
 
     def _arrange(self, screen: ViewScreen) -> None:
-        if self.stretch is not None:
+        if self.gap is not None:
             from tui.screens.timeline import TimelineScreen
 
             assert isinstance(screen, TimelineScreen)
-            session, start_ns, duration_ns = self.stretch
-            screen.show_row({"session": session, "start_ns": start_ns, "duration_ns": duration_ns})
+            screen.show_gap(self.gap)
             return
         screen.show_only(self.filter)
         pane = screen.first_table
@@ -151,7 +151,7 @@ def door_of_gpu(row: Row) -> Door:
 
 def door_of_gap(row: Row) -> Door:
     """To an idle gap in the timeline, with what ran before and after it."""
-    return Door("timeline", stretch=(row["session"], row["start_ns"], row["duration_ns"]))
+    return Door("timeline", gap=Gap(row["session"], row["device"], row["start_ns"], row["duration_ns"]))
 
 
 def door_of_iteration(row: Row) -> Door:
