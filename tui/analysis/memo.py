@@ -9,6 +9,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from tui.cache.parking import parked
+
 if TYPE_CHECKING:
     import polars as pl
 
@@ -57,7 +59,7 @@ def once_per_profile(*frames: str) -> Callable[[Callable[[Profile], Result]], Ca
                 if held is not None and all(ref() is frame for ref, frame in zip(held[0], read, strict=True)):
                     kept.move_to_end(key)
                     return held[1]
-                result = function(profile)
+                result = parked(function(profile))
                 put(profile, result)
                 return result
 

@@ -17,6 +17,7 @@ import polars as pl
 from tui.cache.entry import Content, add_results, can_keep, read, sign, write
 from tui.cache.files import DamagedError, File, Frame, StoppedError
 from tui.cache.identity import Identity, identity_of, name_of
+from tui.cache.parking import begin
 from tui.cache.place import opened_folder, remove
 from tui.cache.room import limit, make_room
 from tui.cache.spool import spooled
@@ -114,6 +115,7 @@ class Cache:
         name = name_of(path, None)
         if not self._renew and (kept := read(name, path, identity, self._results)) is not None:
             self.used[path] = kept
+            begin()
             return kept.profile.frames
         is_kept = False
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import mmap
-import tempfile
 from typing import TYPE_CHECKING, Any, Final
 
 import nanoarrow  # type: ignore[import-untyped]
@@ -11,12 +10,15 @@ import numpy as np
 import polars as pl
 
 from tui.cache.files import Column, DamagedError, mapped
+from tui.cache.place import unnamed_file
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _NUMBERS: Final[Mapping[Any, tuple[Any, Any]]] = {
+    pl.UInt8: (np.uint8, nanoarrow.uint8()),
+    pl.Int8: (np.int8, nanoarrow.int8()),
     pl.UInt32: (np.uint32, nanoarrow.uint32()),
     pl.Int32: (np.int32, nanoarrow.int32()),
     pl.Int64: (np.int64, nanoarrow.int64()),
@@ -53,7 +55,7 @@ def column(data: mmap.mmap, kept: Column, rows: int, dtype: pl.DataType) -> pl.S
         values = np.frombuffer(data, number or np.uint8, rows if number else (rows + 7) // 8, kept.values)
         valid = None if kept.valid is None else np.frombuffer(data, np.uint8, (rows + 7) // 8, kept.valid)
         array = nanoarrow.c_array_from_buffers(arrow, rows, [valid, values], null_count=kept.nulls)
-        return pl.Series(kept.name, array)
+        return pl.Series(array).alias(kept.name)
     except (KeyError, ValueError, OverflowError, RuntimeError) as error:
         raise DamagedError(f"no column {kept.name}") from error
 
@@ -76,8 +78,8 @@ def renumbered(numbers: pl.Series, table: np.ndarray[Any, Any], rows: int) -> pl
         table: The new number of each.
         rows: How many numbers there are.
     """
-    valid = ~numbers.is_null()
-    with tempfile.TemporaryFile() as file:
+    valid = numbers.is_not_null()
+    with unnamed_file() as file:
         for first in range(0, rows, _AT_ONCE):
             part = numbers.slice(first, _AT_ONCE).fill_null(0).to_numpy()
             file.write(table[part].astype(np.uint32).tobytes())

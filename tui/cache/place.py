@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+import tempfile
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final
 
 import platformdirs
 
@@ -123,3 +124,15 @@ def _ours(descriptor: int) -> int:
     if status.st_uid != os.geteuid() or status.st_mode & _OTHERS:
         raise NotOursError("not the user's alone")
     return descriptor
+
+
+def unnamed_file() -> IO[bytes]:
+    """A file that goes with whoever has it open, on the disk of what is kept: temporary folders may be memory.
+
+    Raises:
+        OSError: There is no place for it.
+    """
+    try:
+        return tempfile.TemporaryFile(dir=folder())
+    except OSError:
+        return tempfile.TemporaryFile()

@@ -14,6 +14,7 @@ import xxhash
 
 from tui.cache.columns import bytes_of
 from tui.cache.files import Column, File, Frame, Mapped
+from tui.cache.parking import begin
 from tui.cache.place import PART, new_file, opened_entry, opened_file, opened_folder, remove
 from tui.cache.reading import Reader
 from tui.cache.writing import MAPPED_ROWS, Writer
@@ -186,6 +187,7 @@ def spooled(
         os.mkdir(making, 0o700, dir_fd=folder)
         stack.callback(remove, folder, making)
         entry = stack.enter_context(opened_entry(folder, making))
+        begin()
         spool = Spool(entry, rows)
         may_keep = fill(spool)
         kept, names = spool.close()

@@ -65,15 +65,19 @@ class Profile:
             raise ProftuiError(
                 f"there is no session {session}", f"sessions: 0 to {last}" if last else "the only one is 0"
             )
-        kept = {name: _rows_of(name, data, session) for name, data in self.frames.items()}
+        kept = {name: _of_session(name, data, session) for name, data in self.frames.items()}
         steps = None if self.steps is None else self.steps.filter(pl.col("session") == session)
         return replace(self, frames=kept, steps=steps)
 
 
-def _rows_of(frame: str, data: pl.DataFrame, session: int) -> pl.DataFrame:
-    """The rows of a session: where they lie, without a copy, if those of each session lie together."""
+def _of_session(frame: str, data: pl.DataFrame, session: int) -> pl.DataFrame:
     if frame == "issues":
         return data.filter(pl.col("session").eq(session) | pl.col("session").is_null())
+    return rows_of_session(data, session)
+
+
+def rows_of_session(data: pl.DataFrame, session: int) -> pl.DataFrame:
+    """The rows of a session: where they lie, without a copy, if those of each session lie together."""
     sessions = data["session"]
     if not sessions.is_sorted():
         return data.filter(pl.col("session") == session)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
@@ -12,10 +13,17 @@ from tui.analysis.ops.tree import op_tree
 from tui.analysis.ops.work import op_row_of_activities
 from tui.loaders.linking.launches import SLACK_NS, nest, rows_around, thread_codes
 from tui.model.forest import NONE, Forest
+from tui.model.profile import rows_of_session
 
 if TYPE_CHECKING:
     from tui.model.forest import Flags, Ints
     from tui.model.profile import Profile
+
+_AT_ONCE: Final = 1 << 20
+"""Calls that are looked at together: each takes some numbers for as long as that lasts."""
+
+_TIMES: Final = ("start_ns", "duration_ns")
+_NO_THREAD: Final = 0xFFFF_FFFE
 
 
 @once_per_profile("ops", "activities", "api_calls")
@@ -97,35 +105,36 @@ def _calls(ops: pl.DataFrame, tree: Forest, alone: Flags) -> Ints:
 
 def _api_within(profile: Profile) -> tuple[Ints, Ints]:
     """For each op the time of the CUDA calls that were made in it, and not in an op within it, and their number."""
-    ops = profile["ops"]
+    ops, all_calls = profile["ops"], profile["api_calls"].select("session", "pid", "tid", "start_ns", "duration_ns")
     spent, made = np.zeros(ops.height, np.int64), np.zeros(ops.height, np.int64)
-    calls = (
-        profile["api_calls"]
-        .lazy()
-        .select("session", "pid", "tid", "start_ns", "duration_ns")
-        .filter(pl.col("session").is_in(ops["session"].unique().implode()))
-        .drop_nulls(["start_ns", "duration_ns"])
-        .sort("session", "pid", "tid", "start_ns", maintain_order=True)
-        # A driver call within a runtime call is in its time already.
-        .filter(
-            (pl.col("start_ns") >= (pl.col("start_ns") + pl.col("duration_ns")).cum_max().shift(1))
-            .over("session", "pid", "tid")
-            .fill_null(True)
-        )
-        .collect()
-    )
     timed = (
         ops.select("session", "pid", "tid", "start_ns", "duration_ns")
         .with_row_index("row")
         .drop_nulls(["start_ns", "duration_ns"])
     )
-    for session in calls["session"].unique(maintain_order=True):
-        here, around = (rows.filter(pl.col("session") == session) for rows in (calls, timed))
-        if around.is_empty():
+    for session in timed["session"].unique(maintain_order=True):
+        calls, around = (rows_of_session(rows, session).drop_nulls(_TIMES) for rows in (all_calls, timed))
+        if calls.is_empty():
             continue
-        found = rows_around(nest(around, slack_ns=SLACK_NS), here["pid"], here["tid"], here["start_ns"])
-        inside = found.is_not_null()
-        rows = around["row"].gather(found.filter(inside)).to_numpy().astype(np.int64)
-        np.add.at(spent, rows, here["duration_ns"].filter(inside).to_numpy())
-        made += np.bincount(rows, minlength=ops.height)
+        nesting = nest(around, slack_ns=SLACK_NS)
+        for here in _outermost(calls).iter_slices(_AT_ONCE):
+            found = rows_around(nesting, here["pid"], here["tid"], here["start_ns"])
+            inside = found.is_not_null()
+            rows = around["row"].gather(found.filter(inside)).to_numpy().astype(np.int64)
+            np.add.at(spent, rows, here["duration_ns"].filter(inside).to_numpy())
+            made += np.bincount(rows, minlength=ops.height)
     return spent, made
+
+
+def _outermost(calls: pl.DataFrame) -> pl.DataFrame:
+    """The calls of a session that lie in no other: a driver call within a runtime call is in its time already."""
+    # Calls of a thread that is not known are apart by their process.
+    thread = thread_codes(calls["pid"], calls["tid"].fill_null(_NO_THREAD))
+    start, end = calls["start_ns"].to_numpy(), (calls["start_ns"] + calls["duration_ns"]).to_numpy()
+    order = np.lexsort((start, thread))
+    thread, start, end = thread[order], start[order], end[order]
+    first = np.flatnonzero(np.concatenate(([True], thread[1:] != thread[:-1])))
+    outer = np.ones(len(order), np.bool_)
+    for begin, until in pairwise([*first.tolist(), len(order)]):
+        outer[begin + 1 : until] = start[begin + 1 : until] >= np.maximum.accumulate(end[begin:until])[:-1]
+    return calls if outer.all() and len(first) == 1 else calls[order[outer]]
