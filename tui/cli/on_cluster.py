@@ -23,6 +23,7 @@ LEFT_OUT: Final = 1
 """The exit status where the dataset is whole but for files that were left out."""
 
 _INTERRUPTED: Final = 130
+_CHANGE_EVERY_S: Final = 0.2
 _LINE_EVERY_S: Final = 10.0
 """Where no line can be written over."""
 
@@ -67,7 +68,7 @@ def convert_on_cluster(options: argparse.Namespace, files: Sequence[str]) -> int
             line.end()
             lost = not isinstance(error, KeyboardInterrupt)
             tell("the scheduler is gone" if lost else "interrupted")
-            tell(f"{len(standing.parts):,} of {_files(len(whole))} are converted; {_AGAIN}")
+            tell(f"{len(standing.parts):,} of {_files(len(whole))} converted; {_AGAIN}")
             return LEFT_OUT if lost else _INTERRUPTED
         finally:
             line.end()
@@ -108,6 +109,9 @@ class ProgressLine:
         """Show it."""
         now = time.monotonic()
         if self._changes:
+            if now - self._told_s < _CHANGE_EVERY_S and standing.done < standing.files:
+                return
+            self._told_s = now
             columns = shutil.get_terminal_size().columns - 1
             print(f"\r{self._words(standing, now)[:columns]:<{columns}}", end="", file=sys.stderr, flush=True)
             self._shown = True
@@ -145,7 +149,7 @@ def _files(count: int) -> str:
 
 def _workers(count: int) -> str:
     if not count:
-        return "no worker yet: waiting for one"
+        return "no worker: waiting for one"
     return f"{count:,} worker{'' if count == 1 else 's'}"
 
 

@@ -8,7 +8,9 @@ put in place whole (`tui.dataset.writing`), so doing a task twice leaves it ther
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import errno
+import itertools
 import os
 import secrets
 import time
@@ -19,7 +21,7 @@ from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
-from tui.dataset.on_worker import Converted, LeftOut, UnableError, Versions, versions
+from tui.dataset.on_worker import Converted, LeftOut, UnableError, versions
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
@@ -77,9 +79,10 @@ class Spread:
         """
         self.standing = Standing(len(files))
         self._client = client
-        self._given = (out_dir, format_in, versions())
+        # All of it plain: what a worker without proftui cannot read, it does not answer to.
+        self._given = (out_dir, format_in, dataclasses.astuple(versions()))
         self._waiting = deque(files)
-        self._run = secrets.token_hex(4)
+        self._run, self._number = secrets.token_hex(4), itertools.count()
         self._tries: dict[str, int] = {}
         self._running: dict[str, tuple[Future[Any], str]] = {}
         self._ended: SimpleQueue[Future[Any]] = SimpleQueue()
@@ -109,6 +112,7 @@ class Spread:
                         while True:
                             self._take(self._ended.get_nowait(), left_out)
                 told(self.standing)
+                assert self.standing.done == self.standing.files, "each file is a part or is left out"
             finally:
                 with contextlib.suppress(Exception):
                     self._client.cancel([future for future, _ in self._running.values()])
@@ -127,9 +131,8 @@ class Spread:
         self._looked_s = time.monotonic()
 
     def _submit(self, file: str) -> None:
-        tries = self._tries[file] = self._tries.get(file, 0) + 1
-        number = len(self._tries)
-        key = f"proftui-convert-{self._run}-{number}-{tries}"
+        self._tries[file] = self._tries.get(file, 0) + 1
+        key = f"proftui-convert-{self._run}-{next(self._number)}"
         # The tries are counted here, so that the end can be told with its reason; Dask counts them for itself alone.
         future = self._client.submit(_task(), file, *self._given, key=key, pure=False, retries=0)
         self._running[key] = future, file
@@ -183,17 +186,17 @@ class Spread:
                 self._client.unsubscribe_topic("all")
 
 
-def _task() -> Callable[[str, str, str | None, Versions], Converted | LeftOut]:
+def _task() -> Callable[[str, str, str | None, tuple[Any, ...]], object]:
     """What a worker is given to do.
 
     A function within a function is sent as its code. One that is sent by its name would leave a worker without proftui
     (a cluster can get others at any time) trying to read the message for ever.
     """
 
-    def convert(file: str, out_dir: str, format_in: str | None, wanted: Versions) -> Converted | LeftOut:
-        from tui.dataset.on_worker import convert_one
+    def convert(file: str, out_dir: str, format_in: str | None, wanted: tuple[Any, ...]) -> object:
+        from tui.dataset.on_worker import Versions, convert_one
 
-        return convert_one(file, out_dir, format_in, wanted)
+        return convert_one(file, out_dir, format_in, Versions(*wanted))
 
     return convert
 

@@ -1,0 +1,432 @@
+"""Conversion on a cluster of real processes, which are killed, stopped and missing."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+import tui.dataset.cluster
+import tui.dataset.spread
+from tests.dataset.dask_cluster import ODD, DaskCluster, wait_until
+from tests.loaders.kineto.traces import document, kernel
+from tests.screens.training_trace import training_events
+from tui.cli.main import main
+from tui.cli.on_cluster import ProgressLine
+from tui.loaders.dataset.manifest import MANIFEST, PARTS
+
+if TYPE_CHECKING:
+    from tui.dataset.spread import Standing
+
+ROOT = Path(__file__).parents[2]
+RANKS = 40
+DAMAGED = "rank7.pt.trace.json"
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskCluster]:
+    running = DaskCluster(tmp_path_factory.mktemp("cluster"))
+    try:
+        running.add_workers(2)
+        yield running
+    finally:
+        running.close()
+
+
+@pytest.fixture(scope="module")
+def traces(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """A file for each rank, of which one is no profile; each rank has one kernel more than the one before."""
+    folder = tmp_path_factory.mktemp("traces")
+    for rank in range(RANKS):
+        more = [kernel(1000 + number, 20_000.0 + 10 * number, name=f"of_rank_{rank}") for number in range(rank)]
+        about = {"rank": rank, "world_size": RANKS, "backend": "nccl"}
+        path = folder / f"rank{rank}.pt.trace.json"
+        path.write_bytes(document([*training_events(), *more], distributedInfo=about))
+    (folder / DAMAGED).write_bytes(b"\x00\x01 no profile")
+    return [str(folder / f"rank{rank}.pt.trace.json") for rank in range(RANKS)]
+
+
+@pytest.fixture(scope="module")
+def straight(traces: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The dataset of the same files, converted one after the other without a cluster."""
+    folder = tmp_path_factory.mktemp("straight") / "run"
+    main(["convert", *traces, "-o", str(folder)])
+    return folder
+
+
+def content(dataset: Path) -> dict[str, bytes]:
+    """All files of a dataset."""
+    return {path.relative_to(dataset).as_posix(): path.read_bytes() for path in dataset.rglob("*") if path.is_file()}
+
+
+def convert(cluster: DaskCluster, files: list[str], dataset: Path) -> int:
+    return main(["convert", *files, "-o", str(dataset), "--scheduler", cluster.address])
+
+
+def said(capsys: pytest.CaptureFixture[str]) -> str:
+    """What went to standard error; nothing went elsewhere."""
+    output = capsys.readouterr()
+    assert output.out == ""
+    return output.err
+
+
+def on_first_parts(monkeypatch: pytest.MonkeyPatch, do: Callable[[], None], at: int = 5) -> None:
+    """Do something once, when so many files are converted."""
+    told = ProgressLine.told
+    left = [do]
+
+    def watching(line: ProgressLine, standing: Standing) -> None:
+        told(line, standing)
+        if left and len(standing.parts) >= at:
+            assert len(standing.parts) < RANKS - 1, "it is in the middle"
+            left.pop()()
+
+    monkeypatch.setattr(ProgressLine, "told", watching)
+
+
+class TestWhatIsWritten:
+    def test_it_is_the_dataset_of_a_straight_conversion(
+        self,
+        cluster: DaskCluster,
+        traces: list[str],
+        straight: Path,
+        tmp_path: Path,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        assert convert(cluster, traces, tmp_path / "run") == 1
+        assert content(tmp_path / "run") == content(straight)
+        told = said(capsys)
+        assert f"40 files for 2 workers of {cluster.address}" in told
+        assert re.search(rf"left out: {re.escape(traces[7])}: .*binary", told)
+        rows = sum(
+            pl.scan_parquet(path).select(pl.len()).collect().item() for path in (tmp_path / "run").rglob("*.parquet")
+        )
+        assert f"wrote 39 files, 39 ranks, {rows:,} rows to {tmp_path}/run" in told
+        assert "of 40 files: 1 left out" in told
+
+    def test_all_is_well(
+        self, cluster: DaskCluster, traces: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        files = [*traces[:3], traces[0]]
+        assert convert(cluster, files, tmp_path / "run") == 0
+        assert "3 files, 3 ranks" in said(capsys)
+
+    def test_a_trace_of_several_blocks_is_read_within_the_worker(self, cluster: DaskCluster, tmp_path: Path) -> None:
+        trace = str(ROOT / "sample_logs" / "resnet50_training.pt.trace.json.gz")
+        assert convert(cluster, [trace], tmp_path / "run") == 0
+        assert main(["convert", trace, "-o", str(tmp_path / "straight")]) == 0
+        assert content(tmp_path / "run") == content(tmp_path / "straight")
+
+    def test_paths_that_are_relative(
+        self, cluster: DaskCluster, traces: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        shutil.copy(traces[1], tmp_path / "one.json")
+        monkeypatch.chdir(tmp_path)
+        assert convert(cluster, ["one.json"], Path("run")) == 0
+        assert (tmp_path / "run" / MANIFEST).exists()
+
+
+class TestWhatFails:
+    def test_a_worker_that_is_killed_loses_and_doubles_nothing(
+        self,
+        cluster: DaskCluster,
+        traces: list[str],
+        straight: Path,
+        tmp_path: Path,
+        capsys: pytest.CaptureFixture[str],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        killed = cluster.pids()[0]
+        on_first_parts(monkeypatch, lambda: os.kill(killed, signal.SIGKILL))
+        assert convert(cluster, traces, tmp_path / "run") == 1
+        assert content(tmp_path / "run") == content(straight)
+        told = said(capsys)
+        assert re.search(r"of 40 files: \d+ tried more than once, 1 left out", told)
+        assert told.count("left out: ") == 1
+        cluster.wait_for_workers(2)
+        assert killed not in cluster.pids()
+
+    def test_a_file_that_kills_its_workers_is_left_out(
+        self,
+        cluster: DaskCluster,
+        traces: list[str],
+        tmp_path: Path,
+        capsys: pytest.CaptureFixture[str],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        def task() -> Callable[..., object]:
+            def deadly(file: str, *given: object) -> object:
+                import os
+                import signal
+
+                from tui.dataset.spread import _task
+
+                if file.endswith("rank3.pt.trace.json"):
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return _task()(file, *given)  # type: ignore[arg-type]
+
+            return deadly
+
+        monkeypatch.setattr(tui.dataset.spread, "_task", task)
+        # One at a time: others beside it would share its fate.
+        monkeypatch.setattr(tui.dataset.spread, "PER_THREAD", 0.5)
+        assert convert(cluster, traces[:6], tmp_path / "run") == 1
+        told = said(capsys)
+        assert f"left out: {traces[3]}: 2 workers died of it" in told
+        assert "wrote 5 files, 5 ranks" in told
+        cluster.wait_for_workers(2)
+
+    def test_what_goes_wrong_once_is_tried_again(
+        self,
+        cluster: DaskCluster,
+        traces: list[str],
+        tmp_path: Path,
+        capsys: pytest.CaptureFixture[str],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setattr(tui.dataset.spread, "_task", functools.partial(_failing, str(tmp_path), 1))
+        assert convert(cluster, traces[:4], tmp_path / "run") == 0
+        assert "of 4 files: 4 tried more than once\n" in said(capsys)
+
+    def test_what_goes_wrong_again_and_again_is_left_out(
+        self,
+        cluster: DaskCluster,
+        traces: list[str],
+        tmp_path: Path,
+        capsys: pytest.CaptureFixture[str],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setattr(tui.dataset.spread, "_task", functools.partial(_failing, str(tmp_path), 3))
+        assert convert(cluster, traces[:2], tmp_path / "run") == 2
+        told = said(capsys)
+        assert f"left out: {traces[0]}: OSError: [Errno 5] the disk hums" in told
+        assert "no file could be read" in told
+        assert not (tmp_path / "run" / MANIFEST).exists()
+
+    def test_a_disk_that_is_full_ends_it(
+        self,
+        cluster: DaskCluster,
+        traces: list[str],
+        tmp_path: Path,
+        capsys: pytest.CaptureFixture[str],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setattr(tui.dataset.spread, "_task", functools.partial(_failing, str(tmp_path), 1, 28))
+        assert convert(cluster, traces, tmp_path / "run") == 2
+        assert "the dataset cannot be written: the disk hums" in said(capsys)
+
+    def test_a_scheduler_that_goes_away(
+        self,
+        traces: list[str],
+        tmp_path: Path,
+        capsys: pytest.CaptureFixture[str],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        own = DaskCluster(tmp_path)
+        try:
+            own.add_workers(1)
+            on_first_parts(monkeypatch, own.kill_scheduler, at=2)
+            assert convert(own, traces, tmp_path / "run") == 1
+        finally:
+            own.close()
+        told = said(capsys)
+        assert "the scheduler is gone\n" in told
+        assert re.search(r"\d+ of 40 files converted; the same command goes on", told)
+        assert "Traceback" not in told
+
+    def test_files_that_are_not_there(
+        self, cluster: DaskCluster, traces: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert convert(cluster, [traces[0], str(tmp_path / "none.json")], tmp_path / "run") == 1
+        told = said(capsys)
+        assert f"left out: {tmp_path}/none.json: there is no such file" in told
+        assert "of 2 files: 1 left out" in told
+
+
+def _failing(folder: str, times: int, error: int = 5) -> Callable[..., object]:
+    """A task that goes wrong so often for each file."""
+
+    def convert(file: str, *given: object) -> object:
+        import os
+        from pathlib import Path
+
+        from tui.dataset.spread import _task
+
+        for number in range(times):
+            try:
+                os.close(os.open(f"{folder}/{Path(file).name}.{number}", os.O_CREAT | os.O_EXCL))
+            except FileExistsError:
+                continue
+            raise OSError(error, "the disk hums")
+        return _task()(file, *given)  # type: ignore[arg-type]
+
+    return convert
+
+
+def test_ctrl_c_and_again(
+    cluster: DaskCluster, traces: list[str], straight: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dataset = tmp_path / "run"
+    command = [sys.executable, "-W", "error", "-m", "tui", "convert", *traces, "-o", str(dataset)]
+    program = subprocess.Popen([*command, "--scheduler", cluster.address], cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    parts = dataset / PARTS
+    workers = cluster.pids()
+    wait_until(lambda: parts.is_dir() and len(list(parts.glob("*.json"))) >= 3)
+    # The workers stand still, so that it is in the middle of it.
+    for pid in workers:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        program.send_signal(signal.SIGINT)
+        _, told = program.communicate(timeout=30)
+    finally:
+        for pid in workers:
+            os.kill(pid, signal.SIGCONT)
+    assert program.returncode == 130
+    converted = re.search(r"interrupted\nproftui: (\d+) of 40 files converted; the same command goes on", told)
+    assert converted is not None, told
+    assert 0 < int(converted[1]) < 39
+    assert not (dataset / MANIFEST).exists()
+    before = {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in parts.glob("*.json")}
+
+    assert convert(cluster, traces, dataset) == 1
+    assert content(dataset) == content(straight)
+    assert (
+        before.items() <= {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in parts.glob("*.json")}.items()
+    )
+    again = re.search(r"of 40 files: (\d+) had been converted before, 1 left out", said(capsys))
+    assert again is not None
+    assert int(again[1]) >= len(before) >= int(converted[1])
+
+
+class TestClustersThatCannot:
+    @pytest.mark.parametrize(
+        ("is_there", "told"),
+        [
+            (True, r"worker tcp://\S+ has proftui 0\.0\.1 \(here [\d.]+\)\n"),
+            (False, r"worker tcp://\S+ has no proftui\n"),
+        ],
+        ids=["another version", "none"],
+    )
+    def test_a_worker_with_another_proftui(
+        self,
+        is_there: bool,
+        told: str,
+        cluster: DaskCluster,
+        traces: list[str],
+        tmp_path: Path,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        odd = tmp_path / "odd"
+        (odd / "tui").mkdir(parents=True)
+        if is_there:
+            (odd / "tui" / "__init__.py").write_text("__version__ = '0.0.1'\n")
+        else:
+            (odd / "tui").rmdir()
+            (odd / "sitecustomize.py").write_text(ODD.format(root=str(ROOT)))
+        nannies = cluster.add_workers(1, python_path=str(odd))
+        try:
+            assert convert(cluster, traces, tmp_path / "run") == 2
+        finally:
+            cluster.remove(nannies)
+        words = said(capsys)
+        assert re.match(rf"proftui: {told}", words), words
+        assert "pip install 'proftui[dask]==" in words
+        assert not (tmp_path / "run" / MANIFEST).exists()
+
+    def test_a_worker_without_proftui_that_comes_late(
+        self,
+        traces: list[str],
+        tmp_path: Path,
+        capsys: pytest.CaptureFixture[str],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        (tmp_path / "sitecustomize.py").write_text(ODD.format(root=str(ROOT)))
+        own = DaskCluster(tmp_path)
+        try:
+            own.add_workers(1, python_path=str(tmp_path))
+            monkeypatch.setattr(tui.dataset.cluster, "check", lambda *_: 1)
+            assert convert(own, traces[:1], tmp_path / "run") == 2
+        finally:
+            own.close()
+        assert f"left out: {traces[0]}: a worker has no proftui" in said(capsys)
+
+    def test_a_worker_that_sees_other_files(
+        self,
+        cluster: DaskCluster,
+        traces: list[str],
+        tmp_path: Path,
+        capsys: pytest.CaptureFixture[str],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        there = tmp_path / "there"
+        there.mkdir()
+        file = shutil.copy(traces[0], there)
+        # It is gone by the time that the workers are asked for it.
+        monkeypatch.setattr(tui.dataset.cluster, "_check_proftui", lambda _: there.rename(tmp_path / "elsewhere"))
+        assert convert(cluster, [file], tmp_path / "run") == 2
+        told = said(capsys)
+        assert f"does not see {there}\n" in told
+        assert "at the same paths" in told
+
+    def test_a_worker_that_sees_other_files_and_comes_late(
+        self,
+        cluster: DaskCluster,
+        traces: list[str],
+        tmp_path: Path,
+        capsys: pytest.CaptureFixture[str],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        file = Path(shutil.copy(traces[0], tmp_path))
+        monkeypatch.setattr(tui.dataset.cluster, "check", lambda *_: file.unlink())
+        assert convert(cluster, [str(file)], tmp_path / "run") == 2
+        assert f"does not see {file}" in said(capsys)
+
+    @pytest.mark.parametrize(
+        ("address", "told"),
+        [
+            ("tcp://127.0.0.1:1", "Timed out trying to connect"),
+            ("127.0.0.1", "missing port number"),
+            ("smoke://127.0.0.1:8786", "unknown address scheme"),
+            ("tls://127.0.0.1:8786", "TLS"),
+        ],
+    )
+    def test_no_scheduler(
+        self,
+        address: str,
+        told: str,
+        tmp_path: Path,
+        capsys: pytest.CaptureFixture[str],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setattr(tui.dataset.cluster, "TIMEOUT_S", 1)
+        began = time.monotonic()
+        assert main(["convert", "x", "-o", str(tmp_path / "run"), "--scheduler", address]) == 2
+        assert time.monotonic() - began < 10
+        lines = said(capsys).splitlines()
+        assert len(lines) == 2
+        assert lines[0].startswith(f"proftui: no Dask scheduler is reached at {address}: ")
+        assert told in lines[0]
+        assert not (tmp_path / "run").exists()
+
+    def test_no_dask(self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(sys.modules, "distributed", None)
+        assert main(["convert", "x", "-o", str(tmp_path / "run"), "--scheduler", "tcp://127.0.0.1:1"]) == 2
+        assert "pip install 'proftui[dask]'" in said(capsys)
+
+    def test_standard_input(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(sys.stdin, "isatty", lambda: False, raising=False)
+        assert main(["convert", "-", "-o", str(tmp_path / "run"), "--scheduler", "tcp://127.0.0.1:1"]) == 2
+        assert "standard input" in said(capsys)
