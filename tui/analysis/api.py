@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.durations import figures, share
+from tui.analysis.grouping import grouped
 from tui.analysis.kernels import BY_NAME, FIGURES_SHOWN, aggregated
 from tui.analysis.memo import once_per_profile
 from tui.model.columns import columns
@@ -43,13 +44,11 @@ def api(profile: Profile) -> pl.DataFrame:
     ``time_pct`` is the share of the session's API time, summed over all threads.
     """
     calls = profile["api_calls"]
-    single = (
-        calls.lazy()
-        .group_by("session", "name")
-        .agg(*figures(), pl.lit(None, pl.Boolean).alias("uses_tensor_core"), pl.col("line").min())
-        .with_columns(share())
-        .collect()
-    )
+    single = grouped(
+        calls,
+        ("session", "name"),
+        [*figures(), pl.lit(None, pl.Boolean).alias("uses_tensor_core"), pl.col("line").min()],
+    ).with_columns(share())
     recorded = aggregated(profile, "api", without=calls["session"]).drop("kind")
     rows = pl.concat([single, recorded])
     return (

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
+
+from tui.analysis.grouping import is_constant
 
 if TYPE_CHECKING:
     import polars as pl
@@ -19,7 +22,15 @@ def by_session(frame: pl.DataFrame) -> dict[int, pl.DataFrame]:
     """
     if frame.is_empty():
         return {}
-    if frame["session"].n_unique() == 1:
+    if is_constant(frame["session"]):
         return {frame["session"][0]: frame}
+    if not frame["session"].null_count() and frame["session"].is_sorted():
+        # Where the rows of each session lie together, they stay where they lie.
+        numbers = frame["session"].unique(maintain_order=True)
+        firsts = [*frame["session"].set_sorted().search_sorted(numbers, side="left"), frame.height]
+        return {
+            number: frame.slice(first, end - first)
+            for number, (first, end) in zip(numbers, pairwise(firsts), strict=True)
+        }
     parts = frame.partition_by("session", as_dict=True, maintain_order=True)
     return {key[0]: rows for key, rows in parts.items()}

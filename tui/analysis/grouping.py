@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
 import polars as pl
 
@@ -11,7 +13,8 @@ def grouped(rows: pl.DataFrame, keys: Sequence[str], aggregations: Sequence[pl.E
     """What ``group_by(keys).agg(aggregations)`` gives, in no particular order.
 
     Columns that hold one value only (a session, a device, a verdict that no row has) are left out of the grouping and
-    put back: each key costs as much as all of the sums.
+    put back, and the others are packed into one number where they fit: each further key costs as much as all of the
+    sums.
 
     >>> frame = pl.DataFrame({"session": [0, 0], "name": ["a", "a"], "calls": [2, 3]})
     >>> grouped(frame, ["session", "name"], [pl.col("calls").sum()]).rows()
@@ -19,11 +22,16 @@ def grouped(rows: pl.DataFrame, keys: Sequence[str], aggregations: Sequence[pl.E
     """
     if rows.is_empty():
         return rows.group_by(keys).agg(*aggregations)
-    constant = [key for key in keys if _is_constant(rows[key])]
+    constant = [key for key in keys if is_constant(rows[key])]
     varying = [key for key in keys if key not in constant]
-    by = varying or [constant.pop()]
-    found = rows.lazy().group_by(by).agg(*aggregations).collect()
     values = rows.select(constant).head(1)
+    if not varying:
+        sums = rows.lazy().select(*aggregations).collect() if aggregations else pl.DataFrame(height=1)
+        return pl.concat([values.select(keys), sums], how="horizontal")
+    packed = _packed(rows, varying) if len(varying) > 1 else None
+    by = varying if packed is None else [packed.expression()]
+    found = rows.lazy().group_by(by).agg(*aggregations).collect()
+    found = found if packed is None else packed.unpacked(found)
     return found.with_columns(pl.lit(values[key].first(), rows.schema[key]).alias(key) for key in constant).select(
         *keys, pl.exclude(keys)
     )
@@ -34,11 +42,94 @@ def distinct(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     return grouped(rows.select(keys), keys, ())
 
 
-def _is_constant(column: pl.Series) -> bool:
+def present(column: pl.Series) -> pl.Series:
+    """What ``unique`` gives, at once where all values are alike, as the session of millions of rows mostly is.
+
+    >>> present(pl.Series([3, 3, 3])).to_list()
+    [3]
+    """
+    return column.head(1) if is_constant(column) else column.unique()
+
+
+def is_constant(column: pl.Series) -> bool:
+    """Whether all values of a column are alike, and there is one."""
     missing = column.null_count()
     if missing:
         return missing == column.len()
-    numbers = column.to_physical() if column.dtype == pl.Categorical else column
     if column.dtype == pl.Boolean:
-        return bool(column.all()) or not column.any()
-    return bool(numbers.min() == numbers.max())
+        return column.len() > 0 and (bool(column.all()) or not column.any())
+    low, high = _bounds(column)
+    return low is not None and bool(low == high)
+
+
+def _bounds(column: pl.Series) -> tuple[Any, Any]:
+    numbers = column.to_physical() if column.dtype == pl.Categorical else column
+    return numbers.min(), numbers.max()
+
+
+_KEY_LIMIT: Final = 1 << 62
+_SMALL: Final = 1 << 32
+"""Keys below this take half the memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Digit:
+    """A column as one digit of a packed key."""
+
+    name: str
+    dtype: pl.DataType
+    low: int
+    values: int
+    """From the lowest to the highest, and one for a missing one."""
+    scale: int
+
+    def expression(self) -> pl.Expr:
+        """What it adds to the key."""
+        number = pl.col(self.name).to_physical().cast(pl.Int64) - self.low
+        return number.fill_null(self.values - 1) * self.scale
+
+    def of(self, keys: pl.Expr) -> pl.Expr:
+        """Its values in keys."""
+        digit = (keys // self.scale) % self.values
+        number = pl.when(digit != self.values - 1).then(digit.cast(pl.Int64) + self.low)
+        if self.dtype == pl.Categorical:
+            return number.cast(pl.UInt32).cat.to(self.dtype).alias(self.name)
+        return number.cast(self.dtype).alias(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Packed:
+    """Several columns as one number."""
+
+    digits: Sequence[_Digit]
+
+    def expression(self) -> pl.Expr:
+        """The key of each row."""
+        key = pl.sum_horizontal(digit.expression() for digit in self.digits)
+        largest = self.digits[-1].scale * self.digits[-1].values
+        return (key.cast(pl.UInt32) if largest <= _SMALL else key).alias(_KEY)
+
+    def unpacked(self, found: pl.DataFrame) -> pl.DataFrame:
+        """Groups with the columns in place of the key."""
+        return found.with_columns(digit.of(pl.col(_KEY)) for digit in self.digits).drop(_KEY)
+
+
+_KEY: Final = "packed key"
+
+
+def _packed(rows: pl.DataFrame, keys: Sequence[str]) -> _Packed | None:
+    """The columns as digits of one key; None where they are not whole numbers, or too far apart."""
+    digits, scale = [], 1
+    for key in keys:
+        dtype = rows.schema[key]
+        if not (dtype.is_integer() or dtype == pl.Categorical):
+            return None
+        low, high = _bounds(rows[key])
+        if low is None:
+            return None
+        values = int(high) - int(low) + 2
+        digits.append(_Digit(key, dtype, int(low), values, scale))
+        scale *= values
+        if scale > _KEY_LIMIT:
+            return None
+    return _Packed(digits)

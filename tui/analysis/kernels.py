@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.durations import FIGURES, figures, merged_figures, share
+from tui.analysis.grouping import grouped, present
 from tui.analysis.kinds import kind_by_name
 from tui.analysis.launches.origin import with_launched_by
 from tui.analysis.launches.shapes import with_shapes
@@ -105,17 +106,9 @@ def kernels(profile: Profile) -> pl.DataFrame:
     100), the percentages are those that the log prints, since the whole is known to it alone.
     """
     activities = profile["activities"]
-    single = (
-        activities.lazy()
-        .group_by("session", "kind", "name")
-        .agg(
-            *figures(),
-            pl.col("line").min(),
-            pl.col("short_name").first(),
-        )
-        .with_columns(share())
-        .collect()
-    )
+    single = grouped(
+        activities, ("session", "kind", "name"), [*figures(), pl.col("line").min(), pl.col("short_name").first()]
+    ).with_columns(share())
     printed = aggregated(profile, "gpu", without=activities["session"]).drop("uses_tensor_core")
     rows = pl.concat([single, printed], how="diagonal")
     missing = _short_names(rows.filter(pl.col("short_name").is_null())["name"])
@@ -140,7 +133,7 @@ def _short_names(names: pl.Series) -> pl.DataFrame:
 
 def aggregated(profile: Profile, section: str, *, without: pl.Series) -> pl.DataFrame:
     """The rows of a section of ``summary`` by session and name, for the sessions that are not in ``without``."""
-    rows = profile["summary"].filter(pl.col("section") == section, ~pl.col("session").is_in(without.unique().implode()))
+    rows = profile["summary"].filter(pl.col("section") == section, ~pl.col("session").is_in(present(without).implode()))
     return (
         rows.group_by("session", "name")
         .agg(*merged_figures(), pl.col("time_pct").sum().alias("printed"), pl.col("line").min())

@@ -8,6 +8,7 @@ import polars as pl
 
 from tui.analysis.dashboard.facts import Fact, Value, fact_of, sum_of
 from tui.analysis.gpu_time.breakdown import wall_bounds
+from tui.analysis.grouping import present
 from tui.analysis.inputs.needs import API_WORK, GPU_WORK, ITERATIONS, START_TIMES
 from tui.analysis.inputs.recording import tools_of
 from tui.analysis.iterations.tables import sources
@@ -189,7 +190,7 @@ def _tensor_core_facts(use: TensorCoreUse) -> list[Fact]:
 def _source(profile: Profile, frame: str, section: str) -> str:
     """Where the figures of a kind of work come from, in words."""
     single = profile[frame].height > 0
-    own = set(profile[frame]["session"].unique())
+    own = set(present(profile[frame]["session"]))
     sessions = profile["summary"].filter(pl.col("section") == section)["session"].unique().to_list()
     printed = any(session not in own for session in sessions)
     parts = ["the single records of the trace"] if single else []

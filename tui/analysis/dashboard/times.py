@@ -10,6 +10,7 @@ import polars as pl
 from tui.analysis.dashboard.performance import WHOLE_RUN
 from tui.analysis.gpu_time.breakdown import breakdown
 from tui.analysis.gpu_time.gaps import longest_gaps
+from tui.analysis.grouping import present
 from tui.analysis.iterations.tables import iterations, sources
 from tui.analysis.iterations.times import iteration_times
 from tui.analysis.memo import once_per_profile
@@ -38,7 +39,8 @@ def idle_gaps(profile: Profile) -> pl.DataFrame:
 def wall_time(profile: Profile) -> pl.DataFrame:
     """The rows of `tui.analysis.gpu_time.breakdown.breakdown` of the sessions with GPU work of known times."""
     rows = breakdown(profile)
-    with_work = profile["activities"].filter(pl.col("start_ns").is_not_null())["session"].unique()
+    activities = profile["activities"]
+    with_work = present(activities["session"].filter(activities["start_ns"].is_not_null()))
     return rows.filter(pl.col("session").is_in(with_work.implode()))
 
 

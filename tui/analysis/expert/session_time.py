@@ -11,8 +11,9 @@ from tui.analysis.api import api
 from tui.analysis.expert.figures import total
 from tui.analysis.expert.sequences import kernel_sequences
 from tui.analysis.gpu_time.communication import WorkKind, work_kinds
-from tui.analysis.gpu_time.gaps import holes
-from tui.analysis.gpu_time.interval_sets import spans_of
+from tui.analysis.gpu_time.holes import holes
+from tui.analysis.gpu_time.host_calls import call_spans
+from tui.analysis.gpu_time.interval_sets import EMPTY, spans_of
 from tui.analysis.gpu_time.intervals import busy_time
 from tui.analysis.gpu_time.overlap import overlap
 from tui.analysis.gpu_time.timelines import timelines
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tui.analysis.expert.sequences import KernelSequence
-    from tui.analysis.gpu_time.gaps import Holes
+    from tui.analysis.gpu_time.holes import Holes
     from tui.analysis.gpu_time.interval_sets import IntervalSet
     from tui.analysis.gpu_time.timelines import Timeline
 
@@ -41,7 +42,7 @@ class SessionTime(SessionFacts):
     @cached_property
     def holes(self) -> list[tuple[Timeline, Holes]]:
         """The idle gaps of each GPU between its first and last work."""
-        return [(line, holes(line)) for line in self.lines]
+        return list(zip(self.lines, holes(self.profile), strict=True))
 
     @cached_property
     def sequences(self) -> list[KernelSequence]:
@@ -132,7 +133,9 @@ class SessionTime(SessionFacts):
     @cached_property
     def in_calls(self) -> IntervalSet:
         """When any thread was in an API call."""
-        return spans_of(self.profile["api_calls"])
+        if self.session is None:
+            return spans_of(self.profile["api_calls"])
+        return call_spans(self.profile).get(self.session, EMPTY)
 
     @cached_property
     def calls_begun(self) -> npt.NDArray[np.int64]:

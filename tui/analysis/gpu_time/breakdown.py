@@ -11,9 +11,13 @@ import polars as pl
 
 from tui.analysis.by_session import by_session
 from tui.analysis.gpu_time.gpu_uses import GpuUse, gpu_uses
+from tui.analysis.gpu_time.holes import busy_sets
+from tui.analysis.gpu_time.host_calls import call_spans
 from tui.analysis.gpu_time.host_phases import HostPhase, phases_in
-from tui.analysis.gpu_time.interval_sets import EMPTY, IntervalSet, spans_of, union_length, union_of
+from tui.analysis.gpu_time.interval_sets import EMPTY, IntervalSet, joint_length, spans_of
+from tui.analysis.gpu_time.sweeps import lengths_by_class
 from tui.analysis.gpu_time.timelines import Timeline, timelines
+from tui.analysis.grouping import distinct
 from tui.analysis.inputs.recording import Tool, tool_of
 from tui.analysis.memo import once_per_profile
 from tui.model.columns import columns
@@ -93,25 +97,25 @@ def breakdown_by_device(profile: Profile) -> pl.DataFrame:
 
     What the input does not tell is null, ``why`` says so, and its time is in Other.
     """
-    lines = timelines(profile)
     use = gpu_uses(profile)
     memory_told = _tells_memory(profile)
-    of_session: dict[int, list[Timeline]] = {}
-    for line in lines:
-        of_session.setdefault(line.session, []).append(line)
+    of_session: dict[int, list[tuple[Timeline, IntervalSet]]] = {}
+    for line, busy in zip(timelines(profile), busy_sets(profile), strict=True):
+        of_session.setdefault(line.session, []).append((line, busy))
     bounds = wall_bounds(profile)
-    frames = {name: by_session(profile[name]) for name in ("ops", "api_calls", "ranges")}
+    in_calls = call_spans(profile)
+    frames = {name: by_session(profile[name]) for name in ("ops", "ranges")}
     rows: list[tuple[object, ...]] = []
     for session in profile["sessions"]["session"].to_list():
         own = of_session.get(session, [])
-        ops, calls, ranges = (parts.get(session, profile[name].clear()) for name, parts in frames.items())
+        ops, ranges = (parts.get(session, profile[name].clear()) for name, parts in frames.items())
         if session not in bounds:
             continue
-        host = _host(ops, calls, ranges, bounds[session])
+        host = _host(ops, in_calls.get(session, EMPTY), ranges, bounds[session])
         if not own:
-            rows += _rows(session, None, host, use, told_memory=False)
-        for line in own:
-            rows += _rows(session, line, host, use, told_memory=session in memory_told)
+            rows += _rows(session, None, EMPTY, host, use, told_memory=False)
+        for line, busy in own:
+            rows += _rows(session, line, busy, host, use, told_memory=session in memory_told)
     wall = pl.col("wall_ns")
     return pl.DataFrame(rows, schema=_SCHEMA, orient="row").with_columns(
         pl.when(wall > 0).then(100 * pl.col("time_ns") / wall).alias("wall_pct")
@@ -157,6 +161,7 @@ def breakdown(profile: Profile) -> pl.DataFrame:
 def _rows(
     session: int,
     line: Timeline | None,
+    busy: IntervalSet,
     host: _Host,
     use: npt.NDArray[np.int8],
     *,
@@ -168,14 +173,13 @@ def _rows(
     if line is None:
         why |= dict.fromkeys((Category.TENSOR_CORES, Category.OTHER_KERNELS, Category.MEMORY), _NO_GPU_WORK)
     else:
-        classes = use[line.rows]
+        classes = line.of(use)
         counts = np.bincount(classes, minlength=len(GpuUse))
-        for category, kind in _GPU_CATEGORIES.items():
+        # What is on with a category before it counts there.
+        lengths = lengths_by_class(line, classes, [range(kind + 1) for kind in _GPU_CATEGORIES.values()])
+        for (category, kind), now in zip(_GPU_CATEGORIES.items(), lengths, strict=True):
             times[category] = 0
             if counts[kind]:
-                # What is on with a category before it counts there.
-                on = classes <= kind
-                now = union_length(line.starts[on], line.ends[on])
                 times[category], so_far = now - so_far, now
         if not counts[GpuUse.YES] and not counts[GpuUse.NO] and counts[GpuUse.UNKNOWN]:
             for category in (Category.TENSOR_CORES, Category.OTHER_KERNELS):
@@ -184,7 +188,7 @@ def _rows(
         if not told_memory:
             times[Category.MEMORY] = None
             why[Category.MEMORY] = "the input records kernels alone"
-        covered = union_of(line.starts, line.ends)
+        covered = busy
     if times[Category.UNKNOWN_KERNELS]:
         why[Category.UNKNOWN_KERNELS] = "nothing says whether these kernels use tensor cores"
     else:
@@ -193,8 +197,10 @@ def _rows(
     for category in HOST_CATEGORIES:
         times[category] = None
         if category in host.sets:
-            covered = covered | host.sets[category]
-            times[category], so_far = covered.length - so_far, covered.length
+            now = joint_length(covered, host.sets[category])
+            times[category], so_far = now - so_far, now
+            if category != HOST_CATEGORIES[-1]:
+                covered = covered | host.sets[category]
     times[Category.OTHER] = wall - so_far
     missing = [str(category) for category in times if times[category] is None]
     if missing:
@@ -247,19 +253,20 @@ def host_times(profile: Profile) -> dict[int, dict[Category, IntervalSet]]:
     `HOST_CATEGORIES` in the order in which they count; without those that the input does not tell.
     """
     bounds = wall_bounds(profile)
-    frames = {name: by_session(profile[name]) for name in ("ops", "api_calls", "ranges")}
+    in_calls = call_spans(profile)
+    frames = {name: by_session(profile[name]) for name in ("ops", "ranges")}
     found: dict[int, dict[Category, IntervalSet]] = {}
     for session, limits in bounds.items():
-        ops, calls, ranges = (parts.get(session, profile[name].clear()) for name, parts in frames.items())
-        sets = _host(ops, calls, ranges, limits).sets
+        ops, ranges = (parts.get(session, profile[name].clear()) for name, parts in frames.items())
+        sets = _host(ops, in_calls.get(session, EMPTY), ranges, limits).sets
         found[session] = {category: sets[category] for category in HOST_CATEGORIES if category in sets}
     return found
 
 
-def _host(ops: pl.DataFrame, calls: pl.DataFrame, ranges: pl.DataFrame, bounds: tuple[int, int]) -> _Host:
+def _host(ops: pl.DataFrame, in_calls: IntervalSet, ranges: pl.DataFrame, bounds: tuple[int, int]) -> _Host:
     """What the host of a session did, from its rows, within its wall time."""
     first, last = bounds
-    in_ops, in_calls = spans_of(ops), spans_of(calls)
+    in_ops = spans_of(ops)
     phases = phases_in(ops, ranges)
     sets = {
         category: phases[phase]
@@ -273,7 +280,7 @@ def _host(ops: pl.DataFrame, calls: pl.DataFrame, ranges: pl.DataFrame, bounds: 
 
 def _tells_memory(profile: Profile) -> frozenset[int]:
     """The sessions in which a copy would be recorded if there were one: rocprof can leave them out."""
-    kinds = profile["activities"].select("session", "kind").unique()
+    kinds = distinct(profile["activities"], ("session", "kind"))
     copying = kinds.filter(pl.col("kind").cast(pl.String).is_in(["memcpy", "memset", "um"]))["session"].to_list()
     return frozenset(copying) | {
         session

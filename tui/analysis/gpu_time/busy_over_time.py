@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tui.analysis.gpu_time.interval_sets import EMPTY, IntervalSet, union_of
+from tui.analysis.gpu_time.holes import busy_sets
+from tui.analysis.gpu_time.interval_sets import EMPTY, IntervalSet
 from tui.analysis.gpu_time.timelines import timelines
-from tui.analysis.memo import once_per_profile
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
 
 
-@once_per_profile("activities", "sessions")
 def busy_stretches(profile: Profile) -> dict[tuple[int, int | None], IntervalSet]:
     """For each session and GPU when it had work."""
-    return {(line.session, line.device): union_of(line.starts, line.ends) for line in timelines(profile)}
+    sets = zip(timelines(profile), busy_sets(profile), strict=True)
+    return {(line.session, line.device): busy for line, busy in sets}
 
 
 def busy_over_time(

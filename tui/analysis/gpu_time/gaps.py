@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
 
 from tui.analysis.by_session import by_session
+from tui.analysis.gpu_time.holes import Holes, holes
 from tui.analysis.gpu_time.host_calls import HostCalls, host_calls
-from tui.analysis.gpu_time.interval_sets import IntervalSet, apart
 from tui.analysis.gpu_time.intervals import busy_time
 from tui.analysis.gpu_time.timelines import Timeline, timelines
 from tui.analysis.launches.delays import launch_calls
@@ -35,6 +35,8 @@ OTHER_WAIT: Final = "other"
 
 KERNEL_WAIT_NS: Final = 30
 """As in Holistic Trace Analysis."""
+FEW: Final = 64
+"""Of so many gaps the work before them is looked for around each."""
 MICRO_NS: Final = 10_000
 """Shorter gaps are micro gaps, the others macro gaps."""
 
@@ -74,42 +76,24 @@ _SCHEMA: Final = pl.Schema(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Holes:
-    """The idle gaps of a timeline, in order of time."""
-
-    starts: Ints
-    ends: Ints
-    after: Ints
-    """Place in the timeline of the work that began after each."""
-
-    @property
-    def lengths(self) -> Ints:
-        """How long each is, ns."""
-        found: Ints = self.ends - self.starts
-        return found
-
-    @property
-    def spans(self) -> IntervalSet:
-        """All of them as a set of time."""
-        return apart(self.starts, self.ends)
-
-
-def holes(line: Timeline) -> Holes:
-    """Where a device had nothing to do between its first and last work: next start - latest end of all before.
-
-    What is shorter than the resolution of the start times cannot be told and is left out.
-    """
-    reached = line.reached()
-    after = np.flatnonzero(line.starts[1:] - reached[:-1] >= line.resolution_ns) + 1
-    return Holes(reached[after - 1], line.starts[after], after)
-
-
 def _before(line: Timeline, found: Holes) -> Ints:
     """The place in the timeline of the work that ended last before each gap."""
+    if len(found.after) <= FEW:
+        return np.array([_last_ended(line, *hole) for hole in zip(found.after, found.starts, strict=True)], np.int64)
     ended = np.flatnonzero(line.ends == line.reached())
     latest: Ints = ended[np.searchsorted(ended, found.after) - 1]
     return latest
+
+
+def _last_ended(line: Timeline, after: int, moment: int) -> int:
+    """The last place before another of work that ended at a moment; there is some."""
+    back = FEW
+    while True:
+        first = max(0, after - back)
+        places = np.flatnonzero(line.ends[first:after] == moment)
+        if len(places):
+            return first + int(places[-1])
+        back *= 8
 
 
 @once_per_profile("activities", "api_calls", "sessions")
@@ -132,10 +116,10 @@ def gaps(profile: Profile) -> pl.DataFrame:
     host: dict[int, HostCalls | None] = {}
     calls = by_session(profile["api_calls"])
     launched = launch_calls(profile)["launch_ns"]
-    for line in timelines(profile):
+    for line, found in zip(timelines(profile), holes(profile), strict=True):
         if line.session not in host:
             host[line.session] = host_calls(calls.get(line.session))
-        parts.append(_gaps(profile, line, holes(line), host[line.session], launched))
+        parts.append(_gaps(profile, line, found, host[line.session], launched))
     if not parts:
         return pl.DataFrame(schema=_SCHEMA)
     return pl.concat(parts).sort("duration_ns", descending=True, maintain_order=True)
@@ -146,15 +130,23 @@ def longest_gaps(profile: Profile, most: int) -> pl.DataFrame:
     parts = []
     calls = by_session(profile["api_calls"])
     launched = launch_calls(profile)["launch_ns"]
-    for line in timelines(profile):
-        found = holes(line)
-        chosen = np.sort(np.argsort(-found.lengths, kind="stable")[:most])
-        long = Holes(found.starts[chosen], found.ends[chosen], found.after[chosen])
+    for line, found in zip(timelines(profile), holes(profile), strict=True):
+        long = found.some(_longest(found.lengths, most))
         stretches = list(zip(long.starts.tolist(), long.ends.tolist(), strict=True))
         parts.append(_gaps(profile, line, long, host_calls(calls.get(line.session), stretches), launched))
     if not parts:
         return pl.DataFrame(schema=_SCHEMA)
     return pl.concat(parts).sort("duration_ns", descending=True, maintain_order=True).head(most)
+
+
+def _longest(lengths: Ints, most: int) -> Ints:
+    """The places of the ``most`` longest in order of time; of equal ones the first."""
+    places = np.arange(len(lengths))
+    if len(lengths) > most:
+        least = np.partition(lengths, len(lengths) - most)[-most]
+        places = np.flatnonzero(lengths >= least)
+    longest: Ints = np.sort(places[np.argsort(-lengths[places], kind="stable")[:most]])
+    return longest
 
 
 def _gaps(profile: Profile, line: Timeline, found: Holes, calls: HostCalls | None, launched: pl.Series) -> pl.DataFrame:
@@ -231,8 +223,7 @@ def idle_time(profile: Profile) -> pl.DataFrame:
     """
     calls = launch_calls(profile)["launch_ns"]
     rows = []
-    for line in timelines(profile):
-        found = holes(line)
+    for line, found in zip(timelines(profile), holes(profile), strict=True):
         length = found.lengths
         launch = calls.gather(pl.Series(line.rows[found.after]))
         known = launch.is_not_null().to_numpy()

@@ -9,13 +9,18 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from tui.analysis.by_session import by_session
 from tui.analysis.gpu_time.api_classes import TITLES, ApiClass, api_class, api_classes
-from tui.analysis.gpu_time.interval_sets import IntervalSet, overlaps, union_of
+from tui.analysis.gpu_time.blocks import blocks
+from tui.analysis.gpu_time.interval_sets import IntervalSet, overlaps, spans_of, union_of
 from tui.analysis.gpu_time.timelines import classes_of
+from tui.analysis.memo import once_per_profile
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    from tui.model.profile import Profile
 
     Ints = npt.NDArray[np.int64]
 
@@ -87,6 +92,25 @@ class HostCalls:
         return call, longest
 
 
+def _on_during(starts: Ints, ends: Ints, stretches: Sequence[tuple[int, int]]) -> Ints:
+    """The places of the intervals that were on in any of some stretches of time, in order."""
+    found = [np.zeros(0, np.int64)]
+    for block in blocks(len(starts)):
+        begun, ended = starts[block], ends[block]
+        first, last = begun.min(), ended.max()
+        here = [(begin, end) for begin, end in stretches if first < end and last >= begin]
+        if here:
+            on = np.logical_or.reduce([(begun < end) & (ended >= begin) for begin, end in here])
+            found.append(np.flatnonzero(on) + block.start)
+    return np.concatenate(found)
+
+
+@once_per_profile("api_calls")
+def call_spans(profile: Profile) -> dict[int, IntervalSet]:
+    """For each session with API calls when any of its threads was in one, as far as their times are known."""
+    return {session: spans_of(rows) for session, rows in by_session(profile["api_calls"]).items()}
+
+
 def host_calls(api_calls: pl.DataFrame | None, during: Sequence[tuple[int, int]] | None = None) -> HostCalls | None:
     """The API calls of a session, from its rows of ``api_calls``; None where there are none with their times.
 
@@ -97,17 +121,15 @@ def host_calls(api_calls: pl.DataFrame | None, during: Sequence[tuple[int, int]]
     if api_calls is None:
         return None
     calls = (
-        api_calls.lazy()
-        .select("name", "start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
+        api_calls.select("name", "start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
         .drop_nulls(["start_ns", "end_ns"])
-        .sort("start_ns")
-        .collect()
-    )
+    )  # fmt: skip
     if calls.is_empty():
         return None
     if during is not None:
-        on = ((pl.col("start_ns") < last) & (pl.col("end_ns") >= first) for first, last in during)
-        calls = calls.filter(pl.any_horizontal(*on, False))
+        calls = calls[_on_during(calls["start_ns"].to_numpy(), calls["end_ns"].to_numpy(), during)]
+    if not calls["start_ns"].is_sorted():
+        calls = calls.sort("start_ns", maintain_order=True)
     starts, ends = calls["start_ns"].to_numpy(), calls["end_ns"].to_numpy()
     classes = classes_of(calls["name"], api_classes)
     by_class = {

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.analysis.gpu_time.interval_sets import union_length
+from tui.analysis.gpu_time.holes import busy_sets
 from tui.analysis.gpu_time.timelines import timelines
 from tui.analysis.memo import once_per_profile
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from tui.analysis.gpu_time.interval_sets import IntervalSet
     from tui.analysis.gpu_time.timelines import Timeline
     from tui.model.profile import Profile
 
@@ -43,8 +44,8 @@ def busy_time(profile: Profile) -> pl.DataFrame:
     counted as none. ``busy_ns`` is at most the span.
     """
     rows = [
-        (line.session, line.device, len(line.rows), int(line.starts[0]), int(line.ends.max()), _busy(line))
-        for line in timelines(profile)
+        (line.session, line.device, len(line.rows), int(line.starts[0]), int(line.ends.max()), _busy(line, busy))
+        for line, busy in zip(timelines(profile), busy_sets(profile), strict=True)
     ]
     return (
         pl.DataFrame(rows, schema=_SCHEMA, orient="row")
@@ -75,8 +76,8 @@ def busy_parts(line: Timeline) -> tuple[Ints, Ints]:
     return starts, np.maximum(line.ends, starts)
 
 
-def _busy(line: Timeline) -> int:
+def _busy(line: Timeline, busy: IntervalSet) -> int:
     if line.resolution_ns == 1:
-        return union_length(line.starts, line.ends)
+        return busy.length
     starts, ends = busy_parts(line)
     return int((ends - starts).sum())

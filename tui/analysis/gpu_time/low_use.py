@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.analysis.gpu_time.interval_sets import union_of
+from tui.analysis.gpu_time.holes import busy_sets
 from tui.analysis.gpu_time.timelines import timelines
 
 if TYPE_CHECKING:
@@ -36,11 +36,11 @@ def use_in_chunks(profile: Profile, chunks: int = CHUNKS) -> pl.DataFrame:
     chunks without length). Chunks differ by 1 ns where the time cannot be divided.
     """
     parts = [pl.DataFrame(schema=_SCHEMA)]
-    for line in timelines(profile):
+    for line, working in zip(timelines(profile), busy_sets(profile), strict=True):
         first, last = int(line.starts[0]), int(line.ends.max())
         edges = first + (last - first) * np.arange(chunks + 1, dtype=np.float64) / chunks
         bounds = np.round(edges - first).astype(np.int64) + first
-        busy = np.diff(union_of(line.starts, line.ends).until(bounds))
+        busy = np.diff(working.until(bounds))
         parts.append(
             pl.DataFrame(
                 {

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
 
+from tui.analysis.gpu_time.blocks import FEW_STREAMS, values_of
 from tui.analysis.gpu_time.communication import WorkKind, work_kinds
-from tui.analysis.gpu_time.interval_sets import IntervalSet, at_least, most_at_once, union_length, union_of
+from tui.analysis.gpu_time.sweeps import lengths_by_class, together
 from tui.analysis.gpu_time.timelines import Timeline, classes_of, timelines
 from tui.analysis.memo import once_per_profile
 from tui.model.columns import columns
@@ -98,7 +100,7 @@ def overlap(profile: Profile) -> pl.DataFrame:
     kinds = work_kinds(profile)
     directions = classes_of(profile["activities"]["copy_kind"], _direction)
     streams = profile["activities"]["stream"]
-    rows = [_row(line, kinds[line.rows], directions[line.rows], streams) for line in timelines(profile)]
+    rows = [_row(line, line.of(kinds), line.of(directions), streams) for line in timelines(profile)]
     return pl.DataFrame(rows, schema=_SCHEMA, orient="row").with_columns(
         _share(pl.col("comm_ns") - pl.col("exposed_comm_ns"), pl.col("comm_ns")).alias("comm_hidden_pct"),
         _share(pl.col("copies_hidden_ns"), pl.min_horizontal("copies_ns", "kernels_ns")).alias("copy_hidden_pct"),
@@ -116,38 +118,41 @@ def _direction(names: pl.Series) -> Classes:
 
 
 def _row(line: Timeline, kinds: Classes, directions: Classes, streams: pl.Series) -> tuple[object, ...]:
-    def union(chosen: npt.NDArray[np.bool_]) -> IntervalSet:
-        return union_of(line.starts[chosen], line.ends[chosen])
-
     is_kernel = kinds != WorkKind.COPY
-    compute = union(is_kernel & (kinds != WorkKind.COMMUNICATION))
-    comm, copies = union(kinds == WorkKind.COMMUNICATION), union(kinds == WorkKind.COPY)
-    kernels = compute | comm
-    busy_ns = union_length(line.starts, line.ends)
-    up, down = union(directions == 1), union(directions == 2)
+    computing = {WorkKind.COMPUTE, WorkKind.MEMSET}
+    compute, comm, kernels, copies, busy_ns = lengths_by_class(
+        line, kinds, (computing, {WorkKind.COMMUNICATION}, {*WorkKind} - {WorkKind.COPY}, {WorkKind.COPY}, {*WorkKind})
+    )
+    up, down, either = lengths_by_class(line, directions, ({1}, {2}, {1, 2}))
     span = int(line.ends.max() - line.starts[0])
-    starts, ends = line.starts[is_kernel], line.ends[is_kernel]
-    # What only rounding makes overlap does not.
-    ends = np.maximum(starts, ends - (line.resolution_ns - 1))
-    together = at_least(starts, ends, 2)
-    named = streams.gather(pl.Series(line.rows[is_kernel]))
+    at_once = together(line, is_kernel)
     return (
         line.session,
         line.device,
         span,
-        compute.length,
-        kernels.length - compute.length,
-        busy_ns - kernels.length,
+        compute,
+        kernels - compute,
+        busy_ns - kernels,
         busy_ns,
         span - busy_ns,
-        comm.length,
-        copies.length,
-        kernels.length,
-        copies.length + kernels.length - busy_ns,
-        up.length,
-        down.length,
-        (up & down).length,
-        together.length,
-        most_at_once(starts, ends),
-        named.n_unique() if len(named) and not named.null_count() else None,
+        comm,
+        copies,
+        kernels,
+        copies + kernels - busy_ns,
+        up,
+        down,
+        up + down - either,
+        at_once.length,
+        at_once.most,
+        _streams(line, is_kernel, streams),
     )
+
+
+def _streams(line: Timeline, is_kernel: npt.NDArray[np.bool_], streams: pl.Series) -> int | None:
+    """In how many streams there are kernels; None where there are none or not all are told."""
+    if streams.null_count():
+        named = streams.gather(pl.Series(line.rows[is_kernel]))
+        return named.n_unique() if len(named) and not named.null_count() else None
+    own = line.of(streams.to_numpy())
+    found = len(list(islice(values_of(own, is_kernel), FEW_STREAMS + 1)))
+    return (found if found <= FEW_STREAMS else len(np.unique(own[is_kernel]))) or None

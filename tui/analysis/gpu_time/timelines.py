@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import polars as pl
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     Flags = npt.NDArray[np.bool_]
 
 
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+
 @dataclass(frozen=True, slots=True)
 class Timeline:
     """The activities of one device whose start and duration are known, by start."""
@@ -34,6 +37,15 @@ class Timeline:
     """The row of each in ``activities``."""
     starts: Ints
     ends: Ints
+    is_run: bool = False
+    """Whether these are rows that follow each other."""
+
+    def of(self, values: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
+        """Of values for all rows of ``activities`` those of this device, in its order; of a run they are no copy."""
+        if self.is_run and len(self.rows):
+            first = int(self.rows[0])
+            return values[first : first + len(self.rows)]
+        return values[self.rows]
 
     def reached(self) -> Ints:
         """The latest end of each and all before it."""
@@ -52,7 +64,10 @@ def timelines(profile: Profile) -> tuple[Timeline, ...]:
         if (starts[1:] < starts[:-1]).any():
             order = np.argsort(starts, kind="stable")
             starts, ends, rows = starts[order], ends[order], rows[order]
-        found.append(Timeline(session, device, max(1, told.get(session) or 1), rows, starts, ends))
+            is_run = False
+        else:
+            is_run = len(rows) > 0 and int(rows[-1]) - int(rows[0]) == len(rows) - 1
+        found.append(Timeline(session, device, max(1, told.get(session) or 1), rows, starts, ends, is_run))
     return tuple(sorted(found, key=lambda line: (line.session, -1 if line.device is None else line.device)))
 
 
@@ -79,17 +94,15 @@ def classes_of(names: pl.Series, classify: Callable[[pl.Series], npt.NDArray[np.
         names: A categorical column.
         classify: From distinct names, as texts, to one number each; a missing name is an empty text.
     """
-    distinct = names.unique()
-    if distinct.is_empty():
-        return np.zeros(0, np.int8)
-    numbers = classify(distinct.cast(pl.String).fill_null(""))
+    codes = names.to_physical()
     # A missing name has the place after all others.
-    codes = distinct.to_physical()
     last = int(codes.max() or 0) + 1  # type: ignore[arg-type]
+    places = (codes.fill_null(last) if codes.null_count() else codes).to_numpy()
+    if not len(places):
+        return np.zeros(0, np.int8)
+    used = np.flatnonzero(np.bincount(places))
+    texts = pl.Series(used, dtype=pl.UInt32).set(pl.Series(used == last), None).cat.to(names.dtype)
     table = np.zeros(last + 1, np.int8)
-    table[codes.fill_null(last).to_numpy()] = numbers
-    places = names.to_physical()
-    if places.null_count():
-        places = places.fill_null(last)
-    found: npt.NDArray[np.int8] = table[places.to_numpy()]
+    table[used] = classify(texts.cast(pl.String).fill_null(""))
+    found: npt.NDArray[np.int8] = table[places]
     return found

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from tui.analysis.grouping import present
 from tui.analysis.inputs.recording import Tool, tool_of
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def replayed_sessions(profile: Profile) -> tuple[int, ...]:
     if not replayed:
         return ()
     in_summary = profile["summary"].filter(pl.col("section") == "gpu")["session"].unique()
-    with_work = {*profile["activities"]["session"].unique().to_list(), *in_summary.to_list()}
+    with_work = {*present(profile["activities"]["session"]).to_list(), *in_summary.to_list()}
     return tuple(sorted(replayed)) if with_work - replayed else ()
 
 

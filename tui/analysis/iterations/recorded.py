@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.durations import total
+from tui.analysis.grouping import grouped, present
 from tui.analysis.iterations.cutting import OUTSIDE, RECORDED
 
 if TYPE_CHECKING:
@@ -47,22 +48,20 @@ def recorded_iterations(profile: Profile) -> pl.DataFrame:
         )
         .collect()
     )
-    numbered = profile["activities"].filter(pl.col("iteration").is_not_null())["session"]
+    activities = profile["activities"]
+    numbered = present(activities["session"].filter(activities["iteration"].is_not_null()))
     recorded = pl.concat([frame["session"] for frame in (marks, of_ops)] + [numbered]).unique()
-    work = (
-        profile["activities"]
-        .lazy()
-        .filter(pl.col("session").is_in(recorded.implode()))
-        .group_by(KEYS)
-        .agg(
+    work = grouped(
+        activities,
+        KEYS,
+        [
             ((pl.col("kind") == "kernel") | (pl.col("kind") == "graph")).sum().cast(pl.Int64).alias("kernels_launched"),
             total().alias("gpu_ns"),
-        )
-        .collect()
-    )
+        ],
+    ).filter(pl.col("session").is_in(recorded.implode()))
     named = pl.concat([frame.select(KEYS).drop_nulls("iteration") for frame in (marks, of_ops, work)]).unique()
     outside = work.filter(pl.col("iteration").is_null()).select(KEYS)
-    has_work = pl.col("session").is_in(profile["activities"]["session"].unique().implode())
+    has_work = pl.col("session").is_in(present(profile["activities"]["session"]).implode())
     none = pl.col("iteration").is_null()
     return (
         pl.concat([named, outside])

@@ -12,7 +12,8 @@ import numpy as np
 import polars as pl
 
 from tui.analysis.durations import share
-from tui.analysis.gpu_time.interval_sets import union_of
+from tui.analysis.gpu_time.holes import busy_sets
+from tui.analysis.gpu_time.interval_sets import EMPTY
 from tui.analysis.gpu_time.timelines import timelines
 from tui.analysis.iterations.at import iteration_at
 from tui.analysis.iterations.by_key import Key, find_key, key_cut
@@ -21,6 +22,7 @@ from tui.analysis.iterations.found import found_cut
 from tui.analysis.iterations.recorded import OUTSIDE_WORDS, recorded_iterations
 from tui.analysis.memo import once_per_profile, remember
 from tui.model.columns import ColumnKind, columns
+from tui.model.profile import rows_of_session
 from tui.model.schema import NAME
 from tui.model.view import TableSpec
 
@@ -223,7 +225,7 @@ def _cut_all(profile: Profile, key: Key | None) -> Iterations:
     for session in sorted(set(timed["session"].to_list()) - own):
         rows = np.flatnonzero((work["session"] == session).to_numpy())
         part = rows_of(work, rows)
-        calls = profile["api_calls"].filter(pl.col("session") == session)
+        calls = rows_of_session(profile["api_calls"], session)
         cut, pieces = found_cut(part, calls) if key is None else key_cut(profile, session, key, part)
         parts.append(
             table_of(cut, part, pieces).select(
@@ -276,8 +278,9 @@ def _with_busy(profile: Profile, rows: pl.DataFrame) -> pl.DataFrame:
     """Add busy_ns, busy_pct and idle_ns."""
     parts = []
     for (session,), part in rows.group_by("session", maintain_order=True):
-        gpus = [union_of(line.starts, line.ends) for line in timelines(profile) if line.session == session]
-        busy_set = reduce(or_, gpus) if gpus else union_of(np.zeros(0, np.int64), np.zeros(0, np.int64))
+        sets = zip(timelines(profile), busy_sets(profile), strict=True)
+        gpus = [busy for line, busy in sets if line.session == session]
+        busy_set = reduce(or_, gpus) if gpus else EMPTY
         starts = part["start_ns"].fill_null(0).to_numpy()
         ends = starts + part["duration_ns"].fill_null(0).to_numpy()
         busy = pl.Series("busy_ns", busy_set.until(ends) - busy_set.until(starts), dtype=pl.Int64)

@@ -10,7 +10,7 @@ import polars as pl
 from tui.analysis.by_session import by_session
 from tui.analysis.gpu_time.timelines import timelines
 from tui.analysis.memo import once_per_profile
-from tui.loaders.linking.launches import launching_calls
+from tui.loaders.linking.launches import launching_rows
 from tui.model.columns import columns
 from tui.model.view import TableSpec
 
@@ -57,34 +57,34 @@ def launch_calls(profile: Profile) -> pl.DataFrame:
     the call is not known.
     """
     activities, calls = profile["activities"], profile["api_calls"]
-    launch = np.full(activities.height, -1, np.int64)
+    launch = np.full(activities.height, -1, np.int32)
     parts = by_session(calls.select("session", "correlation", "start_ns").with_row_index("at"))
     for session, first, count in _runs(activities["session"]):
         own = parts.get(session)
         if own is None:
             continue
-        rows = launching_calls(activities["correlation"].slice(first, count), own)
-        launch[first : first + count] = own["at"].gather(rows).cast(pl.Int64).fill_null(-1).to_numpy()
-    at = pl.Series(launch)
-    at = at.set(at < 0, None).cast(pl.UInt32)
-    found = pl.DataFrame(
-        {
-            "call": at,
-            "start_ns": activities["start_ns"],
-            "launch_ns": calls["start_ns"].gather(at),
-            "launch_end_ns": (calls["start_ns"] + calls["duration_ns"]).gather(at),
-        }
-    )
-    repeated = found["call"].drop_nulls()
-    if repeated.n_unique() == len(repeated):
+        rows = launching_rows(activities["correlation"].slice(first, count), own)
+        if len(parts) > 1:
+            rows = np.where(rows < 0, np.int32(-1), own["at"].to_numpy().astype(np.int32)[rows])
+        launch[first : first + count] = rows
+    at = pl.Series("call", launch, dtype=pl.UInt32, strict=False)
+    if _all_differ(launch):
         with_others = pl.lit(0, pl.UInt32)
     else:
         with_others = (pl.col("start_ns").rank("ordinal").over("call") - 1).cast(pl.UInt32)
-    return found.select(
-        "launch_ns",
-        "launch_end_ns",
+    return pl.DataFrame([at, activities["start_ns"]]).select(
+        calls["start_ns"].gather(at).alias("launch_ns"),
+        (calls["start_ns"] + calls["duration_ns"]).gather(at).alias("launch_end_ns"),
         pl.when(pl.col("call").is_not_null()).then(with_others).alias("launched_with"),
     )
+
+
+def _all_differ(calls: npt.NDArray[np.int32]) -> bool:
+    """Whether no call launched more than one activity; -1: it is not known which one did."""
+    if (calls[1:] > calls[:-1]).all():
+        return True
+    known = calls[calls >= 0]
+    return not len(known) or int(np.bincount(known).max()) == 1
 
 
 def _runs(sessions: pl.Series) -> list[tuple[int, int, int]]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.durations import total
+from tui.analysis.grouping import grouped
 from tui.analysis.inputs.devices import device_facts
 from tui.analysis.launches.shapes import with_shapes
 
@@ -193,7 +194,7 @@ def with_occupancy(profile: Profile, activities: pl.DataFrame, *, gpu: str | Non
     Each distinct configuration is worked out once. Rows that are no kernels get nulls.
     """
     wanted = RESULTS[RESULTS.index("blocks_per_sm") :]
-    launched = activities.filter(pl.col("kind") == "kernel").select(SHAPE).unique()
+    launched = activities.lazy().filter(pl.col("kind") == "kernel").select(SHAPE).unique(maintain_order=True).collect()
     results = occupancies(launched, device_facts(profile, gpu=gpu)).select(*SHAPE, *wanted)
     return activities.join(
         results.with_columns(pl.lit("kernel").cast(activities.schema["kind"]).alias("kind")),
@@ -209,13 +210,7 @@ def occupancy(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
 
     One row per session, device, name and columns of `SHAPE`, with grid, block, calls, total_ns and `RESULTS`.
     """
-    configs = (
-        profile["activities"]
-        .lazy()
-        .filter(pl.col("kind") == "kernel")
-        .group_by("name", *SHAPE)
-        .agg(pl.len().cast(pl.Int64).alias("calls"), total().alias("total_ns"))
-        .collect()
-    )
-    rows = occupancies(with_shapes(configs), device_facts(profile, gpu=gpu))
+    sums = [pl.len().cast(pl.Int64).alias("calls"), total().alias("total_ns")]
+    configs = grouped(profile["activities"], ("kind", "name", *SHAPE), sums).filter(pl.col("kind") == "kernel")
+    rows = occupancies(with_shapes(configs.drop("kind")), device_facts(profile, gpu=gpu))
     return rows.sort("total_ns", "name", "grid", descending=[True, False, False], nulls_last=True)

@@ -23,6 +23,9 @@ UNKNOWN: Final = "unknown"
 NAME_LIMIT: Final = 4096
 """Rules look at this many characters of a name."""
 
+NAMES_KEPT: Final = 100_000
+"""Of so many names it is kept which rule is theirs."""
+
 SHIPPED: Final = "op_types.toml"
 DIRECTIONS: Final = ("fprop", "bprop", "")
 
@@ -166,24 +169,40 @@ def classify(names: pl.Series, rules: Sequence[Rule] | None = None) -> pl.DataFr
         schema={"number": pl.Int64, "op_type": NAME, "direction": NAME, "rule": pl.String},
         orient="row",
     )
-    texts = tuple(distinct.cast(pl.String).str.slice(0, NAME_LIMIT).to_list())
+    texts = distinct.cast(pl.String).str.slice(0, NAME_LIMIT).to_list()
     return (
-        pl.DataFrame({"number": _first_rules(chosen, texts)}, schema={"number": pl.Int64})
+        pl.DataFrame(
+            {"number": first_matches(tuple(rule.pattern for rule in chosen), texts)}, schema={"number": pl.Int64}
+        )
         .join(table, on="number", how="left", maintain_order="left")
         .select(distinct.alias("name"), pl.col("op_type").fill_null(UNKNOWN), "direction", "rule")
     )
 
 
-@lru_cache(maxsize=8)
-def _first_rules(rules: tuple[Rule, ...], names: tuple[str, ...]) -> list[int | None]:
-    """For each name the number of the first rule that matches it. Views ask for the same names again and again."""
-    left = pl.DataFrame({"row": range(len(names)), "name": names}, schema={"row": pl.Int64, "name": pl.String})
-    found: list[int | None] = [None] * len(names)
-    for number, rule in enumerate(rules):
+def first_matches(patterns: tuple[str, ...], names: Sequence[str]) -> list[int | None]:
+    """For each name the number of the first pattern that finds something in it, without regard to case.
+
+    Views ask for the same names again and again, some for all and some for a few: what was found is kept.
+    """
+    known = _known_matches(patterns)
+    if len(known) > NAMES_KEPT:
+        known.clear()
+    unknown = len(patterns)
+    had = {name: known.get(name, unknown) for name in names}
+    left = pl.Series("name", [name for name, number in had.items() if number == unknown], dtype=pl.String)
+    found: dict[str, int | None] = dict.fromkeys(left)
+    for number, pattern in enumerate(patterns):
         if left.is_empty():
             break
-        hit = left["name"].str.contains(_regex(rule.pattern))
-        for row in left["row"].filter(hit):
-            found[row] = number
+        hit = left.str.contains(_regex(pattern))
+        found.update(dict.fromkeys(left.filter(hit), number))
         left = left.filter(~hit)
-    return found
+    known.update(found)
+    had |= found
+    return [had[name] for name in names]
+
+
+@lru_cache(maxsize=8)
+def _known_matches(patterns: tuple[str, ...]) -> dict[str, int | None]:
+    """What is known of names and these patterns."""
+    return {}

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from tui.analysis.durations import total
+from tui.analysis.grouping import present
 from tui.analysis.kernels import kernels
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.rules import UNKNOWN, classify, op_rules
@@ -67,8 +68,8 @@ def work_by_op(profile: Profile) -> pl.DataFrame:
     kind, name, short_name, launches, total_ns, min_ns, max_ns, uses_tensor_core, line (first one in the input).
     """
     sessions = recorded_sessions(profile)
-    activities = profile["activities"]
-    names = names_at(profile["ops"], op_row_of_activities(profile))
+    activities = profile["activities"] if len(sessions) else profile["activities"].clear()
+    names = names_at(profile["ops"], op_row_of_activities(profile) if len(sessions) else np.zeros(0, np.int64))
     single = (
         activities.lazy()
         .select("session", "kind", "name", "short_name", "duration_ns", "op_join", "uses_tensor_core", "line")
@@ -89,7 +90,7 @@ def work_by_op(profile: Profile) -> pl.DataFrame:
     )
     single = with_verdicts_by_name(profile, single)
     printed = kernels(profile).filter(
-        pl.col("session").is_in(sessions.implode()), ~pl.col("session").is_in(activities["session"].unique().implode())
+        pl.col("session").is_in(sessions.implode()), ~pl.col("session").is_in(present(activities["session"]).implode())
     )
     totals = printed.select(
         "session",

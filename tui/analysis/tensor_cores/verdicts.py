@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.grouping import grouped
+from tui.analysis.grouping import grouped, present
 from tui.analysis.inputs.devices import device_facts
 from tui.analysis.kinds import kind_by_name
 from tui.analysis.memo import once_per_profile
-from tui.analysis.ops.rules import NAME_LIMIT, classify
+from tui.analysis.ops.rules import NAME_LIMIT, classify, first_matches
 from tui.analysis.tensor_cores.rules import TensorCoreRules, tensor_core_rules
 from tui.model.schema import NAME
 
@@ -40,33 +40,23 @@ def tensor_cores_by_name(names: pl.Series, rules: TensorCoreRules | None = None)
     chosen = rules or tensor_core_rules()
     classes = classify(names)
     distinct = classes["name"]
-    text = distinct.cast(pl.String).str.slice(0, NAME_LIMIT)
-    table = pl.DataFrame({"name": distinct, "op_type": classes["op_type"].cast(pl.String), "text": text})
-    found = pl.coalesce(
-        pl.lit(None, pl.Int32),
-        *(
-            pl.when(pl.col("text").str.contains(f"(?i){pattern}")).then(pl.lit(number, pl.Int32))
-            for number, (_, pattern, _) in enumerate(chosen.rules)
-        ),
-    )
+    texts = distinct.cast(pl.String).str.slice(0, NAME_LIMIT).to_list()
+    found = pl.Series("number", first_matches(tuple(pattern for _, pattern, _ in chosen.rules), texts), pl.Int32)
+    table = pl.DataFrame([distinct.alias("name"), classes["op_type"].cast(pl.String), found])
     verdicts = pl.DataFrame(
         [(number, verdict, reason) for number, (verdict, _, reason) in enumerate(chosen.rules)],
         schema={"number": pl.Int32, "verdict": pl.Boolean, "reason": pl.String},
         orient="row",
     )
     plain = pl.col("op_type").is_in(sorted(chosen.without)) & pl.col("number").is_null()
-    return (
-        table.with_columns(found.alias("number"))
-        .join(verdicts, on="number", how="left", maintain_order="left")
-        .select(
-            "name",
-            pl.when(plain).then(pl.lit(False)).otherwise("verdict").alias("uses_tensor_core"),
-            pl.when(plain)
-            .then(pl.format("{} work needs no tensor cores", "op_type"))
-            .otherwise(pl.col("reason").fill_null("its name does not say"))
-            .cast(NAME)
-            .alias("tensor_core_reason"),
-        )
+    return table.join(verdicts, on="number", how="left", maintain_order="left").select(
+        "name",
+        pl.when(plain).then(pl.lit(False)).otherwise("verdict").alias("uses_tensor_core"),
+        pl.when(plain)
+        .then(pl.format("{} work needs no tensor cores", "op_type"))
+        .otherwise(pl.col("reason").fill_null("its name does not say"))
+        .cast(NAME)
+        .alias("tensor_core_reason"),
     )
 
 
@@ -183,7 +173,7 @@ def kernel_verdicts(profile: Profile) -> pl.DataFrame:
     )
     printed = (
         profile["summary"]
-        .filter(pl.col("section") == "gpu", ~pl.col("session").is_in(activities["session"].unique().implode()))
+        .filter(pl.col("section") == "gpu", ~pl.col("session").is_in(present(activities["session"]).implode()))
         .group_by("session", "name")
         .agg(pl.col("calls").sum().alias("launches"), pl.col("total_ns").sum())
         .join(devices, on="session", how="left")

@@ -58,7 +58,7 @@ def fusible_chain(case: Case) -> Verdict:
     distinct = list(dict.fromkeys(map(called, names)))
     shown = ", ".join(distinct[:3]) + (", ..." if len(distinct) > 3 else "")
     busy_pct = 100 * worst.running_ns / worst.taken_ns if worst.taken_ns else 0.0
-    of_all = any(len(sequence.rows) > WINDOW for sequence in case.sequences)
+    of_all = any(len(sequence) > WINDOW for sequence in case.sequences)
     where = f" in the {WINDOW:,} launches in the middle, which were looked at" if of_all else ""
     return Found(
         f"A chain of {len(names)} kernels ({shown}) comes {worst.repeats:,} times{where} and keeps the GPU busy for "
@@ -87,11 +87,11 @@ def worst_chain(sequence: KernelSequence, busy: float, repeats: int) -> Chain | 
         busy: Kernels run for less than this share of each repeat, from begin to end.
         repeats: It comes more often than this.
     """
-    first = max(0, (len(sequence.rows) - WINDOW) // 2)
-    middle = slice(first, first + WINDOW)
-    names, starts, ends = sequence.names[middle].astype(np.uint64), sequence.starts[middle], sequence.ends[middle]
+    first = max(0, (len(sequence) - WINDOW) // 2)
+    middle = sequence.part(slice(first, first + WINDOW))
+    names, starts, ends = middle.names.astype(np.uint64), middle.starts, middle.ends
     running = np.concatenate(([0], np.cumsum(ends - starts)))
-    talks = np.concatenate(([0], np.cumsum(sequence.talks[middle])))
+    talks = np.concatenate(([0], np.cumsum(middle.talks)))
     best: Chain | None = None
     code, n = names, len(names)
     for length in LENGTHS:
@@ -114,7 +114,7 @@ def worst_chain(sequence: KernelSequence, busy: float, repeats: int) -> Chain | 
             continue
         places = _apart(held[code[held] == np.uint64(by_code["code"][0])], length)
         chain = Chain(
-            sequence.rows[middle][places[0] : places[0] + length],
+            middle.rows[places[0] : places[0] + length],
             len(places),
             int(taken[places].sum()),
             int(own[places].sum()),

@@ -90,13 +90,10 @@ def host_bound(case: Case) -> Verdict:
         late = launch[rows] > holes.starts
         parts.append(
             pl.DataFrame({"name": names.gather(pl.Series(rows[late])), "gap_ns": pl.Series(holes.lengths[late])})
+            .group_by("name")
+            .agg(pl.len().cast(pl.Int64).alias("waits"), pl.col("gap_ns").sum())
         )
-    by_name = (
-        pl.concat(parts)
-        .group_by("name")
-        .agg(pl.len().cast(pl.Int64).alias("waits"), pl.col("gap_ns").sum())
-        .sort("gap_ns", "name", descending=[True, False])
-    )
+    by_name = pl.concat(parts).group_by("name").sum().sort("gap_ns", "name", descending=[True, False])
     idle, waits = min(total(by_name["gap_ns"]), case.span_of_all_ns), total(by_name["waits"])
     share = case.of_span(idle)
     numbers = {"host_wait_ns": idle, "host_wait_pct": share, "waits": waits}

@@ -11,12 +11,19 @@ from tui.analysis.expert import links, needs
 from tui.analysis.expert.figures import total
 from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.words import behind, called, counted, largest, named, rounded
+from tui.analysis.gpu_time.blocks import Reached, blocks
 from tui.analysis.gpu_time.interval_sets import most_at_once
 from tui.analysis.launches.delays import launch_calls
 from tui.fmt import duration, percent
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from tui.analysis.expert.case import Case
+    from tui.analysis.gpu_time.timelines import Timeline
+
+    Ints = npt.NDArray[np.int64]
+    Flags = npt.NDArray[np.bool_]
 
 LAUNCH_CALLS: Final = r"(?i)launch(?:kernel|cooperative|grid|_?bykernel)|modulelaunch|cudaLaunch(?:_|$|Kernel)"
 
@@ -100,13 +107,13 @@ def launch_delay(case: Case) -> Verdict:
     launches = int(known.sum())
     if not launches:
         return CannotTell("no launching call has a duration")
-    parts = [case.profile["activities"].clear().with_columns(late_ns=pl.lit(None, pl.Int64))]
+    shown = ("name", "activity", "start_ns", "stream", "line")
+    activities = case.profile["activities"].select(shown)
+    parts = [activities.clear().with_columns(late_ns=pl.lit(None, pl.Int64))]
     for line in case.lines:
-        before = np.concatenate((line.starts[:1], line.reached()[:-1]))
-        late_ns = line.starts - np.maximum(called_until[line.rows], before)
-        late = np.flatnonzero((late_ns > least) & known[line.rows])
-        rows = case.profile["activities"].select(pl.all().gather(pl.Series(line.rows[late])))
-        parts.append(rows.with_columns(pl.Series("late_ns", late_ns[late], pl.Int64)))
+        late, late_ns = _late(line, line.of(called_until), line.of(known), least)
+        rows = activities.select(pl.all().gather(pl.Series(line.rows[late])))
+        parts.append(rows.with_columns(pl.Series("late_ns", late_ns, pl.Int64)))
     late_rows = pl.concat(parts)
     share, taken = 100 * late_rows.height / launches, total(late_rows["late_ns"])
     numbers = {"late": late_rows.height, "launches": launches, "late_pct": share, "late_ns": taken}
@@ -124,6 +131,29 @@ def launch_delay(case: Case) -> Verdict:
         "all of these delays",
         *behind(worst),
     )
+
+
+def _late(line: Timeline, called_until: Ints, known: Flags, least: float) -> tuple[Ints, Ints]:
+    """The places of a line's work that began late after both its call and the work before, and by how much.
+
+    Args:
+        line: The work.
+        called_until: When the call of each ended.
+        known: Of which that is known.
+        least: What is late, ns.
+    """
+    reached = Reached()
+    places, times = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for block in blocks(len(line.starts)):
+        starts = line.starts[block]
+        before, _ = reached.before(line.ends[block])
+        if block.start == 0:
+            before[0] = starts[0]
+        late_ns = starts - np.maximum(called_until[block], before)
+        late = np.flatnonzero((late_ns > least) & known[block])
+        places.append(late + block.start)
+        times.append(late_ns[late])
+    return np.concatenate(places), np.concatenate(times)
 
 
 @rule("A6", "queue-full", Family.LAUNCHES, needs.launches_linked, needs.streams, severity=Severity.INFO, link=links.HTA)

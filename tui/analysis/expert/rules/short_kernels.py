@@ -11,6 +11,7 @@ from tui.analysis.expert import links, needs
 from tui.analysis.expert.figures import total
 from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.words import behind, called, counted, ranked, rounded, tallied
+from tui.analysis.grouping import grouped
 from tui.fmt import duration, percent
 
 if TYPE_CHECKING:
@@ -24,18 +25,12 @@ def short_kernels(case: Case) -> Verdict:
     short = case.limit("A2", "short_ns")
     if case.profile["activities"].height:
         brief = pl.col("duration_ns") < short
-        rows = (
-            case.profile["activities"]
-            .lazy()
-            .group_by("name", "kind")
-            .agg(
-                pl.col("duration_ns").count().cast(pl.Int64).alias("all"),
-                brief.sum().cast(pl.Int64).alias("launches"),
-                pl.col("duration_ns").filter(brief).sum().alias("total_ns"),
-            )
-            .filter(pl.col("kind") == "kernel")
-            .collect()
-        )
+        sums = [
+            pl.col("duration_ns").count().cast(pl.Int64).alias("all"),
+            brief.sum().cast(pl.Int64).alias("launches"),
+            pl.when(brief).then("duration_ns").sum().alias("total_ns"),
+        ]
+        rows = grouped(case.profile["activities"], ("name", "kind"), sums).filter(pl.col("kind") == "kernel")
         launches, number, taken, how = total(rows["all"]), total(rows["launches"]), total(rows["total_ns"]), ""
         by_name = rows.filter(pl.col("launches") > 0).select("name", "launches", "total_ns")
     else:

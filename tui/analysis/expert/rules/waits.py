@@ -12,11 +12,15 @@ from tui.analysis.expert.figures import total
 from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.rules.launch_calls import LAUNCH_CALLS
 from tui.analysis.expert.words import behind, called, counted, largest, named, rounded
+from tui.analysis.gpu_time.blocks import Reached, blocks
 from tui.analysis.gpu_time.interval_sets import spans_of
+from tui.analysis.gpu_time.timelines import classes_of
 from tui.analysis.inputs import needs as held
 from tui.fmt import duration, percent
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from tui.analysis.expert.case import Case
 
 WAITS: Final = r"(?i)(?:device|stream|event|ctx|thread)_?synchronize"
@@ -66,9 +70,10 @@ def launch_blocking(case: Case) -> Verdict:
     waiting = case.names("api_calls", ANY_WAIT)
     calls = case.profile["api_calls"].select(
         "pid", "tid", "start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns"),
-        launch=pl.col("name").is_in(case.names("api_calls", LAUNCH_CALLS).implode()).fill_null(False),
-        wait=pl.col("name").is_in(waiting.implode()).fill_null(False),
-    ).drop_nulls(["start_ns", "end_ns", "tid"])  # fmt: skip
+        launch=pl.Series(_named(case, LAUNCH_CALLS)), wait=pl.Series(_named(case, ANY_WAIT)),
+    )  # fmt: skip
+    if any(calls[name].null_count() for name in ("start_ns", "end_ns", "tid")):
+        calls = calls.drop_nulls(["start_ns", "end_ns", "tid"])
     threads = calls.partition_by("pid", "tid", maintain_order=True) if _several_threads(calls) else [calls]
     launches, followed = (sum(column) for column in zip((0, 0), *map(_followed, threads), strict=True))
     if not launches:
@@ -89,6 +94,15 @@ def launch_blocking(case: Case) -> Verdict:
     )
 
 
+def _named(case: Case, pattern: str) -> npt.NDArray[np.bool_]:
+    """Which API calls have a name that a regular expression finds."""
+
+    def found(names: pl.Series) -> npt.NDArray[np.int8]:
+        return (names.str.contains(pattern) & (names != "")).cast(pl.Int8).to_numpy()
+
+    return classes_of(case.profile["api_calls"]["name"], found).view(np.bool_)
+
+
 def _several_threads(calls: pl.DataFrame) -> bool:
     """Whether it is worth the time to take them apart."""
     return bool(calls["pid"].null_count()) or any(calls[name].min() != calls[name].max() for name in ("pid", "tid"))
@@ -98,13 +112,19 @@ def _followed(calls: pl.DataFrame) -> tuple[int, int]:
     """How many launches a thread makes, and after how many of them its next call is a wait."""
     if not calls["start_ns"].is_sorted():
         calls = calls.sort("start_ns", maintain_order=True)
-    if calls.is_empty():
-        return 0, 0
-    reached = np.maximum.accumulate(calls["end_ns"].to_numpy())
-    # A driver call within a runtime call is not what comes next.
-    outer = np.concatenate(([True], calls["start_ns"].to_numpy()[1:] >= reached[:-1]))
-    launch, wait = (calls[kind].to_numpy()[outer] for kind in ("launch", "wait"))
-    return int(launch.sum()), int((launch[:-1] & wait[1:]).sum())
+    starts, ends, launch, wait = (calls[name].to_numpy() for name in ("start_ns", "end_ns", "launch", "wait"))
+    reached = Reached()
+    launches = followed = 0
+    last = np.zeros(1, np.bool_)
+    for block in blocks(len(starts)):
+        before, _ = reached.before(ends[block])
+        # A driver call within a runtime call is not what comes next.
+        outer = starts[block] >= before
+        launching = np.concatenate((last, launch[block][outer]))
+        launches += int(launching[1:].sum())
+        followed += int((launching[:-1] & wait[block][outer]).sum())
+        last = launching[-1:]
+    return launches, followed
 
 
 @rule("A14", "garbage-collection", Family.LAUNCHES, needs.ops_or_ranges, link=links.ADVISOR)

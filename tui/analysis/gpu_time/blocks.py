@@ -1,0 +1,86 @@
+"""Columns of millions of rows a block at a time: what is worked out of a block stays in the cache of the processor.
+
+Whole columns would be written to memory and read back for every step of a formula.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+
+    Ints = npt.NDArray[np.int64]
+
+BLOCK: Final = 1 << 16
+"""Rows that are looked at together."""
+
+FEW_STREAMS: Final = 16
+"""Of more, rows are sorted into streams in one pass rather than looked through once for each."""
+
+NEVER: Final = int(np.iinfo(np.int64).min)
+FOREVER: Final = int(np.iinfo(np.int64).max)
+
+
+def blocks(length: int) -> Iterator[slice]:
+    """The places of so many rows, some at a time."""
+    return (slice(first, min(first + BLOCK, length)) for first in range(0, length, BLOCK))
+
+
+class Reached:
+    """The latest end of all intervals so far, carried from block to block."""
+
+    def __init__(self) -> None:
+        self.latest = NEVER
+
+    def before(self, ends: Ints) -> tuple[Ints, Ints]:
+        """For each interval of the next block the latest end of all before it, and of these and itself."""
+        reached = np.empty(len(ends) + 1, np.int64)
+        reached[0] = self.latest
+        reached[1:] = ends
+        np.maximum.accumulate(reached, out=reached)
+        self.latest = int(reached[-1])
+        return reached[:-1], reached[1:]
+
+
+def values_of(column: Ints, chosen: npt.NDArray[np.bool_]) -> Iterator[int]:
+    """The distinct values of the chosen rows of a column, as each is met first; quick where there are few."""
+    met: set[int] = set()
+    for block in blocks(len(column)):
+        left = column[block][chosen[block]]
+        for value in met:
+            left = left[left != value]
+        while len(left):
+            value = int(left[0])
+            met.add(value)
+            yield value
+            left = left[left != value]
+
+
+def apart_by(starts: Ints, ends: Ints, least: int) -> tuple[Ints, Ints, int]:
+    """Where intervals in order of their starts leave at least so much time in which none is on.
+
+    Args:
+        starts: Of at least one interval.
+        ends: Of the same.
+        least: More than 0.
+
+    Returns:
+        The place of the first interval after each such gap, the latest end of all before it, and the end of all.
+    """
+    reached = Reached()
+    places, begun = [], []
+    for block in blocks(len(starts)):
+        opened = starts[block]
+        before, _ = reached.before(ends[block])
+        if block.start == 0:
+            # Nothing was on before the first one.
+            before[0] = opened[0]
+        found = np.flatnonzero(opened - before >= least)
+        places.append(found + block.start)
+        begun.append(before[found])
+    return np.concatenate(places), np.concatenate(begun), reached.latest

@@ -1,0 +1,100 @@
+"""Passes over the work of a device in order of time: how long some of it was on, and how much at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tui.analysis.gpu_time.blocks import Reached, blocks
+from tui.analysis.gpu_time.interval_sets import most_at_once
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    import numpy.typing as npt
+
+    from tui.analysis.gpu_time.timelines import Timeline
+
+    Ints = npt.NDArray[np.int64]
+    Flags = npt.NDArray[np.bool_]
+    Classes = npt.NDArray[np.int8]
+
+
+class _Union:
+    """The length of a union of intervals that are given in order of their starts."""
+
+    def __init__(self) -> None:
+        self._reached = Reached()
+        self.length = 0
+
+    def add(self, starts: Ints, ends: Ints) -> Ints:
+        """Count the next ones; the latest end before each of them."""
+        before, reached = self._reached.before(ends)
+        self.length += int((reached - np.maximum(before, starts)).sum())
+        return before
+
+
+def lengths_by_class(line: Timeline, classes: Classes, sets: Sequence[Collection[int]]) -> list[int]:
+    """For each set of classes how long the union of the work of these classes is.
+
+    Args:
+        line: The work.
+        classes: The class of each activity of the line, from 0.
+        sets: The classes.
+    """
+    present = frozenset(np.flatnonzero(np.bincount(classes)).tolist())
+    held = [present.intersection(wanted) for wanted in sets]
+    unions = {wanted: _Union() for wanted in held if wanted}
+    tables = {wanted: np.isin(np.arange(max(present, default=0) + 1), list(wanted)) for wanted in unions}
+    for block in blocks(len(line.starts)):
+        starts, ends, own = line.starts[block], line.ends[block], classes[block]
+        for wanted, union in unions.items():
+            if wanted == present:
+                union.add(starts, ends)
+            else:
+                on = tables[wanted][own]
+                union.add(starts[on], ends[on])
+    return [unions[wanted].length if wanted else 0 for wanted in held]
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """How much of some work was on at once."""
+
+    length: int
+    """How long two or more were on."""
+    most: int
+    """The most that were on at once; one that ends as another begins is not on with it."""
+
+
+def together(line: Timeline, chosen: Flags) -> Together:
+    """How much of the chosen work of a line was on at once; what only rounding makes overlap was not.
+
+    Args:
+        line: The work.
+        chosen: Which activities of the line.
+    """
+    twice, reached = _Union(), Reached()
+    crowd = []
+    waiting = np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.bool_)
+    for block in blocks(len(line.starts)):
+        starts, ends = line.starts[block][chosen[block]], line.ends[block][chosen[block]]
+        if line.resolution_ns > 1:
+            ends = ends - (line.resolution_ns - 1)
+        long = ends > starts
+        starts, ends = starts[long], ends[long]
+        before, _ = reached.before(ends)
+        late = before > starts
+        # From its start on an activity has another beside it until the latest end of those before.
+        twice.add(starts[late], np.minimum(ends[late], before[late]))
+        # The last one waits for the next block: only that tells what begins beside it.
+        starts, ends, late = (np.concatenate(parts) for parts in zip(waiting, (starts, ends, late), strict=True))
+        beside = late[:-1] | (starts[1:] < ends[:-1])
+        crowd.append((starts[:-1][beside], ends[:-1][beside]))
+        waiting = starts[-1:], ends[-1:], late[-1:]
+    if not twice.length:
+        return Together(0, int(chosen.any()))
+    crowd.append((waiting[0], waiting[1]))
+    return Together(twice.length, most_at_once(*(np.concatenate(column) for column in zip(*crowd, strict=True))))
