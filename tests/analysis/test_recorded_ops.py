@@ -257,10 +257,12 @@ def test_kinds_of_work_add_up_and_ask_the_op_first() -> None:
         ("gemm", 1),
     ]
     assert (board.ops_recorded, board.ops_inferred) == (1, 0)
-    assert board.top_ops.select("op", "total_ns", "calls", "op_source").rows() == [
-        ("aten::layer_norm", 8, 1, "recorded"),
-        ("training step", 2, 1, "recorded"),
-        ("(no op: no launch record)", 1, 1, None),
+    assert board.counted_ops == "calls"
+    assert board.top_ops.select("op", "total_ns", "calls", "launches", "op_source").rows() == [
+        ("aten::layer_norm", 8, 1, 2, "recorded"),
+        ("training step", 2, 1, 1, "recorded"),
+        # What belongs to no op has launches, and no calls.
+        ("(no op: no launch record)", 1, None, 1, None),
     ]
     # The name of the range says nothing, so it is what its kernels are.
     assert by_name(found).select("op", "op_type", "group").rows() == [
@@ -276,10 +278,13 @@ def test_the_same_op_of_several_sessions_is_one_on_the_dashboard() -> None:
     one = recorded((op("aten::mm", 0, 50),), launched(0, GEMM, 5))
     two = recorded((op("aten::mm", 0, 50),), launched(0, GEMM, 3), launched(0, "[CUDA memset]", 2, kind="memset"))
     board = dashboard(joined([one, two, profile(activities=[kernel(RELU, 10)])]))
-    assert board.top_ops.select("op", "total_ns", "calls", "time_pct", "op_source").rows() == [
-        ("activation", 10, 1, 50.0, "inferred"),
-        ("aten::mm", 10, 2, 50.0, "recorded"),
+    assert board.top_ops.select("op", "total_ns", "calls", "launches", "time_pct", "op_source").rows() == [
+        ("activation", 10, None, 1, 50.0, "inferred"),
+        ("aten::mm", 10, 2, 3, 50.0, "recorded"),
     ]
+    inferred = dashboard(profile(activities=[kernel(RELU, 10), kernel(RELU, 20)]))
+    assert inferred.counted_ops == "launches"
+    assert inferred.top_ops.select("op", "calls", "launches", "avg_ns").rows() == [("activation", None, 2, 15)]
     assert (board.ops_recorded, board.ops_inferred) == (2, 1)
     assert board.split["total_ns"].sum() == 20
 

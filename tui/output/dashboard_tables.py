@@ -18,6 +18,7 @@ OPS: Final = TableSpec(
         "total_ns",
         "time_pct",
         "calls",
+        "launches",
         "avg_ns",
         "kernels",
         "op_type",

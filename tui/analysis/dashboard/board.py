@@ -51,9 +51,9 @@ class Dashboard:
     time."""
 
     ops: pl.DataFrame
-    """Ops by GPU time, the largest first: op, op_type, direction, group, kernels, calls, total_ns, avg_ns, time_pct,
-    uses_tensor_core, tc_eligible, op_source. Of a recorded op ``total_ns`` is what it launched itself; work without an
-    op is in the list as well. Of what is not recorded, ``calls`` are launches."""
+    """Ops by GPU time, the largest first: op, op_type, direction, group, kernels, calls, launches, total_ns, avg_ns,
+    time_pct, uses_tensor_core, tc_eligible, op_source. Of a recorded op ``total_ns`` is what it launched itself; work
+    without an op is in the list as well. Of what is not recorded only launches are known, no calls."""
 
     ops_recorded: int
     """In so many sessions with GPU work ops are recorded."""
@@ -107,6 +107,11 @@ class Dashboard:
     """Why the numbers are of a part of the input only, or empty."""
 
     @property
+    def counted_ops(self) -> str:
+        """What the ops are counted in: ``calls``, or ``launches`` where no ops are recorded."""
+        return "calls" if self.ops_recorded else "launches"
+
+    @property
     def top_ops(self) -> pl.DataFrame:
         """The `TOP` ops with most GPU time."""
         return top(self.ops)
@@ -122,7 +127,7 @@ def top(rows: pl.DataFrame, by: str = ORDERS[0]) -> pl.DataFrame:
 
     Args:
         rows: The largest total first.
-        by: One of `ORDERS`; rows that are equal in it keep their order.
+        by: One of `ORDERS`, or another column; rows that are equal in it keep their order.
     """
     return rows.sort(by, descending=True, nulls_last=True, maintain_order=True).head(TOP)
 

@@ -26,12 +26,13 @@ _ANSWERS: Final = ("uses_tensor_core", "tc_eligible")
 def over_sessions(rows: pl.DataFrame, *by: str, of: pl.DataFrame | None = None) -> pl.DataFrame:
     """Rows of the same name in several sessions as one, largest first; shares are of the sum of ``of``.
 
-    Columns: ``by``, kernels (where the rows have it), calls, total_ns, avg_ns, time_pct, and of uses_tensor_core and
-    tc_eligible those that the rows have: whether it is so in any session.
+    Columns: ``by``, kernels and launches (where the rows have them), calls (null where it is of any of the rows),
+    total_ns, avg_ns (of a call), time_pct, and of uses_tensor_core and tc_eligible those that the rows have: whether it
+    is so in any session.
     """
-    calls = total("calls")
+    calls = pl.when(pl.col("calls").null_count() == 0).then(total("calls"))
     whole = (rows if of is None else of)["total_ns"].sum()
-    counted = [total("kernels").alias("kernels")] if "kernels" in rows.columns else []
+    counted = [total(name).alias(name) for name in ("kernels", "launches") if name in rows.columns]
     answers = [pl.col(name).any(ignore_nulls=False) for name in _ANSWERS if name in rows.columns]
     return (
         rows.group_by(by)
@@ -48,13 +49,19 @@ def over_sessions(rows: pl.DataFrame, *by: str, of: pl.DataFrame | None = None) 
 
 
 def ops_over_sessions(profile: Profile) -> pl.DataFrame:
-    """Ops by GPU time over all sessions: `over_sessions`, with op_type, direction, group and op_source."""
+    """Ops by GPU time over all sessions: `over_sessions`, with op_type, direction, group and op_source.
+
+    ``calls`` are of ops and null where none are recorded: there ``launches`` tells how often the GPU did it, and
+    ``avg_ns`` is of a launch where no op is recorded at all.
+    """
     if not has_recorded_ops(profile):
         inferred = over_sessions(inferred_ops(profile), "op", "op_type", "direction", "group", "op_source")
-        return inferred.with_columns(pl.lit(None, pl.Boolean).alias("tc_eligible"))
+        return inferred.rename({"calls": "launches"}).with_columns(
+            pl.lit(None, pl.Int64).alias("calls"), pl.lit(None, pl.Boolean).alias("tc_eligible")
+        )
     rows = by_name(profile).filter(pl.col("gpu_self_ns") > 0)
     told = rows.group_by("op", "op_source").agg(pl.col("op_type", "direction", "group").drop_nulls().first())
-    summed = rows.with_columns(pl.col("gpu_self_ns").alias("total_ns"), pl.coalesce("calls", "launches").alias("calls"))
+    summed = rows.with_columns(pl.col("gpu_self_ns").alias("total_ns"))
     return over_sessions(summed, "op", "op_source").join(
         told, on=["op", "op_source"], how="left", nulls_equal=True, maintain_order="left"
     )

@@ -144,10 +144,8 @@ class DashboardScreen(ViewScreen):
         if whole is not None and whole["sessions"].height > 1 and self.program.session is None:
             self._panel("sessions").fill(of_input.session_entries(whole, ascii_only=ascii_only))
         self.query_one(FactPanel).show(board.performance)
-        self._panel("ops").fill(
-            of_work.op_entries(board, ORDERS[0], ascii_only=ascii_only), note=of_work.ops_note(board)
-        )
-        self._panel("kernels").fill(of_work.kernel_entries(board, ORDERS[0], ascii_only=ascii_only))
+        self._show_top("ops", board, ORDERS[0])
+        self._show_top("kernels", board, ORDERS[0])
         self._panel("uses").fill(of_work.use_entries(board, ascii_only=ascii_only))
         self._panel("tensor-cores").fill(
             of_work.tensor_core_entries(board, ascii_only=ascii_only), note=of_work.tensor_core_note(board)
@@ -160,12 +158,25 @@ class DashboardScreen(ViewScreen):
             note="by op, else by kernel name" if board.ops_recorded else "by kernel name",
         )
         self._panel("copies").fill(of_work.copy_entries(board, ascii_only=ascii_only))
-        self._panel("api").fill(of_work.api_entries(board, ascii_only=ascii_only), note="CPU time, overlaps GPU time")
+        counted = of_work.counted_note("calls", ORDERS[0], ascii_only=ascii_only)
+        self._panel("api").fill(
+            of_work.api_entries(board, ascii_only=ascii_only), note=f"CPU time, overlaps GPU time, {counted}"
+        )
         self._panel("layers").fill(of_input.layer_entries(self.profile, ascii_only=ascii_only))
         self._show_tool(board)
         self._panel("input").fill(of_input.input_entries(board, self.profile))
         self._show_texts(board)
         self._keep_focus()
+
+    def _show_top(self, name: str, board: Dashboard, order: str) -> None:
+        """The top ops or kernels in an order."""
+        if name == "ops":
+            entries = of_work.op_entries(board, order, ascii_only=self._ascii)
+            note = of_work.ops_note(board, order, ascii_only=self._ascii)
+        else:
+            entries = of_work.kernel_entries(board, order, ascii_only=self._ascii)
+            note = of_work.counted_note("launches", order, ascii_only=self._ascii)
+        self._panel(name).fill(entries, note=note)
 
     def _show_tool(self, board: Dashboard) -> None:
         panel = self._panel("tool-report")
@@ -262,11 +273,7 @@ class DashboardScreen(ViewScreen):
     def _sort(self, event: ChartPanel.SortRequested) -> None:
         if self._board is None:
             return
-        order = event.panel.next_order(ORDERS)
-        make = of_work.op_entries if event.panel.id == "ops-panel" else of_work.kernel_entries
-        note = [of_work.ops_note(self._board)] if event.panel.id == "ops-panel" else []
-        words = [f"by {of_work.ORDER_WORDS[order]}"] if order != ORDERS[0] else []
-        event.panel.fill(make(self._board, order, ascii_only=self._ascii), note=", ".join(note + words))
+        self._show_top((event.panel.id or "").removesuffix("-panel"), self._board, event.panel.next_order(ORDERS))
 
     @on(ChartPanel.DetailRequested)
     @on(FactPanel.DetailRequested)

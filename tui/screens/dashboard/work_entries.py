@@ -17,6 +17,7 @@ from tui.screens.dashboard.doors import (
     door_of_use,
 )
 from tui.screens.dashboard.panels import Entry, aligned, fraction
+from tui.text import plain
 from tui.widgets.bars import BarRow
 
 if TYPE_CHECKING:
@@ -32,12 +33,13 @@ COULD: Final = "t"
 """The sign of what could and does not."""
 UNKNOWN_DIRECTION: Final = "unknown direction"
 UNCLAIMED: Final = "unknown: no rule claims it"
-ORDER_WORDS: Final = dict(zip(ORDERS, ("time", "calls", "average"), strict=True))
+UNTOLD: Final = "–"
+"""In place of a number of calls that the input does not tell."""
 
 
 def op_entries(board: Dashboard, order: str, *, ascii_only: bool) -> list[Entry]:
     """The first ops in an order."""
-    return _top_entries(top(board.ops, order), order, "op", door_of_op, ascii_only=ascii_only)
+    return _top_entries(board.ops, order, board.counted_ops, "op", door_of_op, ascii_only=ascii_only)
 
 
 def kernel_entries(board: Dashboard, order: str, *, ascii_only: bool) -> list[Entry]:
@@ -46,19 +48,36 @@ def kernel_entries(board: Dashboard, order: str, *, ascii_only: bool) -> list[En
     def door(row: dict[str, Any]) -> Door:
         return door_of_name("kernels", row)
 
-    return _top_entries(top(board.kernels, order), order, "name", door, ascii_only=ascii_only)
+    return _top_entries(board.kernels, order, "calls", "name", door, ascii_only=ascii_only)
 
 
 def _top_entries(
-    rows: pl.DataFrame, order: str, label: str, door: Callable[[dict[str, Any]], Door], *, ascii_only: bool
+    all_rows: pl.DataFrame,
+    order: str,
+    counted: str,
+    label: str,
+    door: Callable[[dict[str, Any]], Door],
+    *,
+    ascii_only: bool,
 ) -> list[Entry]:
-    """Calls, the figure that they are in order of (the total, where that is calls), and the sign of tensor cores."""
+    """How often, the figure that they are in order of (the total, where that is how often), the sign of tensor cores.
+
+    Args:
+        all_rows: The largest total first.
+        order: One of `ORDERS`.
+        counted: The column that says how often.
+        label: The column of names.
+        door: Where a row leads.
+        ascii_only: ASCII characters alone.
+    """
+    by = counted if order == "calls" else order
     shown = order if order != "calls" else "total_ns"
-    most = rows[order].max()
+    rows = top(all_rows, by)
+    most = rows[by].max()
     records = list(rows.iter_rows(named=True))
     figures = aligned(
         *([[_sign(row) for row in records]] if any(map(_sign, records)) else []),
-        [f"{count(row['calls'])}{'x' if ascii_only else '×'}" for row in records],
+        [_times(row[counted], ascii_only=ascii_only) for row in records],
         [duration(row[shown], ascii_only=ascii_only) for row in records],
     )
     return [
@@ -66,7 +85,7 @@ def _top_entries(
             BarRow(
                 f"{row[label]} {row.get('op_source', '')}",
                 str(row[label]),
-                fraction(row[order], most),
+                fraction(row[by], most),
                 figure,
                 row["time_pct"],
                 symbol=label == "name",
@@ -82,13 +101,31 @@ def _sign(row: dict[str, Any]) -> str:
     return USES if row.get("uses_tensor_core") else COULD if row.get("tc_eligible") else ""
 
 
-def ops_note(board: Dashboard) -> str:
-    """Where the ops are from."""
+def _times(number: int | None, *, ascii_only: bool) -> str:
+    if number is None:
+        return plain(UNTOLD, ascii_only=ascii_only)
+    return f"{count(number)}{times_sign(ascii_only=ascii_only)}"
+
+
+def times_sign(*, ascii_only: bool) -> str:
+    """What stands behind how often something was."""
+    return "x" if ascii_only else "×"
+
+
+def ops_note(board: Dashboard, order: str, *, ascii_only: bool) -> str:
+    """Where the ops are from, what they are counted in, and in order of what they are."""
+    from_ = "recorded, GPU self time"
     if not board.ops_recorded:
-        return "inferred from kernel names"
-    if not board.ops_inferred:
-        return "recorded, GPU self time"
-    return f"recorded in {board.ops_recorded} of {board.ops_recorded + board.ops_inferred} sessions"
+        from_ = "inferred from kernel names"
+    elif board.ops_inferred:
+        from_ = f"recorded in {board.ops_recorded} of {board.ops_recorded + board.ops_inferred} sessions"
+    return ", ".join((from_, counted_note(board.counted_ops, order, ascii_only=ascii_only)))
+
+
+def counted_note(counted: str, order: str, *, ascii_only: bool) -> str:
+    """What is counted, and in order of what the lines are."""
+    words = {ORDERS[1]: f"by {counted}", ORDERS[2]: "by average"}.get(order, "")
+    return ", ".join(filter(None, (f"{times_sign(ascii_only=ascii_only)} {counted}", words)))
 
 
 def split_entries(board: Dashboard, *, ascii_only: bool) -> list[Entry]:
@@ -175,7 +212,7 @@ def copy_entries(board: Dashboard, *, ascii_only: bool) -> list[Entry]:
         [rate(row["throughput"], ascii_only=ascii_only) if row["throughput"] is not None else "" for row in records],
     ]
     figures = aligned(*(column for column in columns if any(column)))
-    sign = "x" if ascii_only else "×"
+    sign = times_sign(ascii_only=ascii_only)
     return [
         Entry(
             BarRow(
@@ -198,5 +235,5 @@ def _direction(row: dict[str, Any]) -> str:
 def api_entries(board: Dashboard, *, ascii_only: bool) -> list[Entry]:
     """API functions by time."""
     return _top_entries(
-        board.top_api, ORDERS[0], "name", lambda row: door_of_name("api-calls", row), ascii_only=ascii_only
+        board.top_api, ORDERS[0], "calls", "name", lambda row: door_of_name("api-calls", row), ascii_only=ascii_only
     )
