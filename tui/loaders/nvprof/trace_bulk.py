@@ -79,8 +79,6 @@ class Dictionary:
         # Polars forgets the codes of a category as soon as no series holds it.
         self._holds_codes = pl.Series([], dtype=self._type)
         self._meaning = np.empty(0, np.int32)
-        self.rows = 0
-        self.distinct = 0
 
     def look_up(self, texts: pl.Series) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int32], Places]:
         """Own codes and meanings of strings (`_NEW` where there is none yet), and where each new string comes first."""
@@ -93,8 +91,6 @@ class Dictionary:
         meaning = self._meaning[own]
         new = np.flatnonzero(meaning == _NEW)
         first = new[np.unique(own[new], return_index=True)[1]]
-        self.rows += len(own)
-        self.distinct += len(first)
         return own, meaning, np.sort(first)
 
     def learn(self, own: npt.NDArray[np.uint32], meaning: npt.NDArray[np.int32]) -> None:
@@ -127,6 +123,7 @@ class BulkReader(ABC):
     def __init__(self, table: TraceTable) -> None:
         self._table = table
         self._known = Dictionary()
+        self._gpu_rows = self._gpu_cells = 0
         self._chunk = _FIRST_CHUNK
 
     def take(self, block: Block, start: int, take_one: Callable[[Line], bool]) -> int:
@@ -157,17 +154,23 @@ class BulkReader(ABC):
 
     @abstractmethod
     def _new_codes(self, data: Bytes, cells_at: Places, ends: Places) -> npt.NDArray[np.int32]:
-        """Read cells that were not seen before and give each row its code; `ODD` for those that are not plain."""
+        """Read cells that were not seen before and say what each row is.
+
+        Returns:
+            Twice its code, and 1 more for API calls; `ODD` where it is not plain.
+        """
 
     def _codes(self, data: Bytes, cells_at: Places, ends: Places) -> npt.NDArray[np.int32]:
-        """The codes of the cells that stand between ``cells_at`` and ``ends``."""
-        known = self._known
-        if known.rows > _ENOUGH and known.distinct > 0.5 * known.rows:
+        """As `_new_codes`, for cells that may have been seen before; they stand between ``cells_at`` and ``ends``."""
+        if self._gpu_rows > _ENOUGH and self._gpu_cells > 0.5 * self._gpu_rows:
             return self._new_codes(data, cells_at, ends)
-        own, codes, first = known.look_up(strings(data, cells_at, ends))
+        own, codes, first = self._known.look_up(strings(data, cells_at, ends))
         if len(first):
-            known.learn(own[first], self._new_codes(data, cells_at[first], ends[first]))
-            codes = known.translate(own)
+            new = self._new_codes(data, cells_at[first], ends[first])
+            self._known.learn(own[first], new)
+            codes = self._known.translate(own)
+            self._gpu_cells += int(np.count_nonzero(new & 1 == 0))
+        self._gpu_rows += int(np.count_nonzero(codes & 1 == 0))
         return codes
 
     def _take_chunk(self, block: Block, start: int, stop: int, take_one: Callable[[Line], bool]) -> int:

@@ -6,6 +6,7 @@ The bytes of eight characters are one little-endian integer: the first character
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,19 +21,17 @@ from tui.loaders.digits import (
     Bytes,
     Mask,
     Places,
+    Words,
     eight_digits,
     every,
-    final_digits,
     not_digits,
     words_at,
 )
 from tui.loaders.nvprof.trace_layout import SIZE_UNITS
 
-_ONE: Final = np.uint64(1)
-_SEVEN, _EIGHT, _TOP = (np.uint64(bits) for bits in (7, 8, 56))
-_BYTE: Final = np.uint64(0xFF)
-_LOW_BITS, _HIGH_BITS = every(0x01), every(0x80)
+_THREE, _SEVEN, _EIGHT, _TOP = (np.uint64(bits) for bits in (3, 7, 8, 56))
 _POINTS, _BLANKS = every(ord(".")), every(ord(" "))
+_BLANK: Final = np.uint64(ord(" "))
 _SECOND_BYTE, _SECOND_BYTE_BITS = np.uint64(0x0100), np.uint64(0xFF00)
 _POWERS: Final = 10 ** np.arange(19, dtype=np.int64)
 _FLOAT_POWERS: Final = 10.0 ** np.arange(19)
@@ -48,17 +47,20 @@ def _codes(units: dict[str, int]) -> npt.NDArray[np.int8]:
     return table
 
 
-_TIME_PREFIX: Final = _codes({"n": 0, "u": 3, "m": 6})
-_SIZE_PREFIX: Final = _codes({unit[0]: power for power, unit in enumerate(SIZE_UNITS) if power})
+_DIGITS: Final = "0123456789"
+_TIME_PREFIX: Final = _codes({"n": 0, "u": 3, "m": 6, **dict.fromkeys(_DIGITS, _SECOND)})
+_SIZE_PREFIX: Final = _codes(
+    {**{unit[0]: power for power, unit in enumerate(SIZE_UNITS) if power}, **dict.fromkeys(_DIGITS, 0)}
+)
 
 
 @dataclass(slots=True)
 class Figures:
-    """The numbers of one column; rows that are not ``good`` hold nothing of meaning."""
+    """The numbers of some columns, or of one; rows that are not ``good`` hold nothing of meaning."""
 
     digits: Places
     """All digits as one whole number."""
-    decimals: Places
+    decimals: npt.NDArray[np.int8]
     """How many of them stand behind the point."""
     unit: npt.NDArray[np.int8]
     """The power that the unit stands for: of ten for times, of the base for sizes."""
@@ -66,6 +68,10 @@ class Figures:
     """The cell is ``-``."""
     good: Mask
     """The cell is a number with its unit, or ``-``."""
+
+    def column(self, place: int) -> Figures:
+        """Those of one column of several."""
+        return Figures(self.digits[place], self.decimals[place], self.unit[place], self.dash[place], self.good[place])
 
     def as_float(self) -> npt.NDArray[np.float64]:
         """The numbers without their units, NaN for ``-``."""
@@ -91,58 +97,121 @@ class Figures:
         return self.unit - self.decimals
 
 
-def blank(data: Bytes, at: Places, width: int) -> Mask:
-    """Whether ``width`` characters from each place on are blanks."""
-    result = np.ones(len(at), np.bool_)
-    for place in range(width):
-        result &= data[at + place] == ord(" ")
+def cells_at(data: Bytes, at: Places, width: int) -> Bytes:
+    """The ``width`` characters from each place on, one row of a table each.
+
+    They are copied as one piece: further columns of the rows are then next to each other, in the cache.
+    """
+    if not len(at):
+        return np.empty((0, width), np.uint8)
+    pieces: npt.NDArray[np.void] = np.ndarray((len(data) - width + 1,), f"V{width}", data, strides=(1,))
+    return pieces[at].view(np.uint8).reshape(-1, width)
+
+
+def words_of(cells: Bytes, end: int) -> Words:
+    """The eight characters before column ``end`` of cells that `cells_at` gave."""
+    if not len(cells):
+        return np.empty(0, np.uint64)
+    strided: Words = np.ndarray((len(cells),), "<u8", cells, end - CELL, (cells.shape[1],))
+    return np.ascontiguousarray(strided)
+
+
+def blank(cells: Bytes) -> Mask:
+    """Which rows hold nothing but blanks."""
+    result = np.ones(len(cells), np.bool_)
+    for column in cells.T:
+        result &= column == ord(" ")
     return result
 
 
-def figures(data: Bytes, edges: Places, width: int, suffix: bytes) -> Figures:
-    """Read right-aligned numbers with a unit that ends as ``suffix`` says: ``s``, ``B``, ``B/s``, or none.
+def _shapes() -> tuple[npt.NDArray[np.uint64], ...]:
+    """What eight characters have to be, for each set of those that are no digits (bit 0 the first character).
+
+    Returns:
+        The bytes of the digits before the point, those behind it (all, where there is none), what the other bytes have
+        to be (with a byte that no text has in it where nothing will do), and how many digits stand behind the point.
+        The last byte may be a unit's letter, and is then in none of them.
+    """
+    shapes = []
+    for found in range(256):
+        last = CELL - 1 if found >> (CELL - 1) else CELL
+        first = next((place for place in range(last) if not found >> place & 1), last)
+        point = next((place for place in range(first, last) if found >> place & 1), first - 1)
+        fits = first < last and found >> (point + 1) & (1 << (last - point - 1)) - 1 == 0
+        others = b" " * first + b"0" * (CELL - first)
+        if point >= first:
+            others = others[:point] + b"." + others[point + 1 :]
+        places = range(CELL)
+        shapes.append(
+            (
+                _bytes_where(first <= place < point for place in places),
+                _bytes_where(point < place < last for place in places),
+                int.from_bytes(bytes(sign if sign != ord("0") else 0 for sign in others), "little") if fits else _NEVER,
+                last - point - 1 if point >= first else 0,
+            )
+        )
+    return tuple(np.array(column, np.uint64) for column in zip(*shapes, strict=True))
+
+
+def _bytes_where(chosen: Iterable[bool]) -> int:
+    return int.from_bytes(bytes(0xFF * one for one in chosen), "little")
+
+
+_NEVER: Final = 0xFF
+_BEFORE, _BEHIND, _OTHERS, _DECIMALS = _shapes()
+_NOT_OTHERS: Final = _BEFORE | _BEHIND | (np.arange(256, dtype=np.uint64) >> _SEVEN) * np.uint64(0xFF << 56)
+_DECIMAL_COUNT: Final = _DECIMALS.astype(np.int8)
+
+
+def figures(cells: Bytes, columns: Sequence[tuple[int, int]], suffix: bytes) -> Figures:
+    """Read columns of right-aligned numbers with a unit that ends as ``suffix`` says: ``s``, ``B``, ``B/s``, or none.
+
+    Numbers of more than eight characters, with their unit, are not among the good ones.
 
     Args:
-        data: The text.
-        edges: The index after each cell.
-        width: How many characters a cell has.
+        cells: Cells of `cells_at`.
+        columns: Where each column begins and ends, which is at 8 at least; columns are the first axis of the result.
         suffix: What a unit ends with; one of its prefixes (``u``, ``K``) may stand before it.
     """
-    words = words_at(data, edges - len(suffix) - CELL)
-    if width - len(suffix) < CELL:
-        own = KEEP_LAST[width - len(suffix)]
-        words = (words & own) | (_BLANKS & ~own)
-    good = blank(data, edges - width, width - len(suffix) - CELL)
-    unit = np.zeros(len(words), np.int8)
-    numbers = words
-    if suffix:
-        dash = good & (data[edges - 1] == ord("-")) & (words == _BLANKS)
-        for place, sign in enumerate(suffix):
-            at_place = data[edges - len(suffix) + place]
-            good &= at_place == sign
-            if place < len(suffix) - 1:
-                dash &= at_place == ord(" ")
-        unit = (_TIME_PREFIX if suffix == b"s" else _SIZE_PREFIX)[numbers >> _TOP]
-        prefixed = unit != _NO_UNIT
-        numbers = np.where(prefixed, numbers << _EIGHT, numbers)
-        unit[~prefixed] = _SECOND if suffix == b"s" else 0
-    else:
+    rest = suffix[1:]
+    words = np.empty((len(columns), len(cells)), np.uint64)
+    good = np.empty(words.shape, np.bool_)
+    dash = np.empty(words.shape, np.bool_)
+    for column, (begin, end) in enumerate(columns):
+        before_rest = end - len(rest)
+        word = words_of(cells, before_rest)
+        width = before_rest - begin
+        if width < CELL:
+            own = KEEP_LAST[width]
+            word = (word & own) | (_BLANKS & ~own)
+        words[column] = word
+        good[column] = blank(cells[:, begin : before_rest - CELL])
+        if rest:
+            dash[column] = good[column] & (word == _BLANKS) & blank(cells[:, before_rest : end - 1])
+            dash[column] &= cells[:, end - 1] == ord("-")
+            for place, sign in enumerate(rest, before_rest):
+                good[column] &= cells[:, place] == sign
+    if not rest:
         dash = good & (words == _DASH)
-    # The lowest point: found as the lowest byte that is zero.
-    differs = numbers ^ _POINTS
-    point = (differs - _LOW_BITS) & ~differs & _HIGH_BITS
-    point &= ~point + _ONE
-    before = (point >> _SEVEN) - _ONE
-    has_point = point != 0
-    # What stands before the point moves up to where the point is.
-    numbers = np.where(has_point, (numbers & ~((before << _EIGHT) | _BYTE)) | ((numbers & before) << _EIGHT), numbers)
-    decimals = CLEAR_AT_END[((point >> _SEVEN) * TO_MASK) >> _TOP] % CELL
-    filler = not_digits(numbers) * _BYTE
-    # Nothing but blanks, and they stand before the digits.
-    good &= (filler & (filler + _ONE) == 0) & (numbers & filler & ~_BLANKS == 0) & (filler >> _TOP == 0)
-    return Figures(eight_digits(numbers & ~filler), decimals, unit, dash, good | dash)
+    if suffix:
+        good &= words >> _TOP == suffix[0]
+        words = (words << _EIGHT) | _BLANK
+    others = (not_digits(words) * TO_MASK) >> _TOP
+    shape = others.view(np.int64)
+    good &= (words & ~_NOT_OTHERS[shape]) == _OTHERS[shape]
+    digits = ((words & _BEFORE[shape]) << _EIGHT) | (words & _BEHIND[shape])
+    if suffix:
+        # The letter of the unit leaves room for one more digit.
+        digits <<= (others >> _SEVEN) << _THREE
+        unit = (_TIME_PREFIX if suffix == b"s" else _SIZE_PREFIX)[(words >> _TOP).view(np.int64)]
+        good &= unit != _NO_UNIT
+    else:
+        unit = np.zeros(words.shape, np.int8)
+        good &= shape <= _LAST_IS_DIGIT
+    return Figures(eight_digits(digits), _DECIMAL_COUNT[shape], unit, dash, good | dash)
 
 
+_LAST_IS_DIGIT: Final = 0x7F
 _DASH: Final = np.frombuffer(b"       -", "<u8")[0]
 
 
@@ -156,10 +225,27 @@ def final_ids(data: Bytes, ends: Places) -> tuple[Places, Places]:
     Returns:
         The ids, -1 where there is none, and the index after each row's last character without the id.
     """
-    ids, count = final_digits(data, ends - 1)
-    before = ends - 2 - count
-    found = (data[ends - 1] == ord("]")) & (count > 0) & (data[before] == ord("[")) & (data[before - 1] == ord(" "))
-    return np.where(found, ids, -1), np.where(found, before - 1, ends)
+    cells = cells_at(data, ends - _LAST, _LAST)
+    word = words_of(cells, _LAST - 1)
+    count = CLEAR_AT_END[((not_digits(word) * TO_MASK) >> _TOP).view(np.int64)]
+    ids = eight_digits(word & KEEP_LAST[count])
+    full = np.flatnonzero(count == CELL)
+    if len(full):
+        word = words_of(cells[full], _LAST - 1 - CELL)
+        further = CLEAR_AT_END[((not_digits(word) * TO_MASK) >> _TOP).view(np.int64)]
+        ids[full] += eight_digits(word & KEEP_LAST[further]) * 10**CELL
+        count[full] += further
+    # Where the blank before the bracket must be, among all cells.
+    before = np.arange(_LAST - 3, cells.size, _LAST) - count
+    flat = cells.reshape(-1)
+    found = (cells[:, -1] == ord("]")) & (count > 0) & (flat[before + 1] == ord("[")) & (flat[before] == ord(" "))
+    if found.all():
+        return ids, ends - 3 - count
+    return np.where(found, ids, -1), np.where(found, ends - 3 - count, ends)
+
+
+_LAST: Final = 20
+"""Characters: a blank, brackets, and the longest id."""
 
 
 def six_decimals(data: Bytes, begins: Places, ends: Places) -> tuple[Places, Mask]:
@@ -176,19 +262,33 @@ def six_decimals(data: Bytes, begins: Places, ends: Places) -> tuple[Places, Mas
     return eight_digits(words & keep) * 10**7 + ones * 10**6 + decimals, good
 
 
-def dimensions(data: Bytes, at: Places, width: int) -> tuple[Places, Places, Places, Mask]:
-    """Right-aligned ``(x y z)`` in cells of a width; -1 for ``-``; and which cells are one of both."""
-    cells = np.take(data, at + np.arange(width)[:, None])
-    dash = (cells[-1] == ord("-")) & (cells[:-1] == ord(" ")).all(axis=0)
-    good = (cells[0] == ord(" ")) & (cells[-1] == ord(")"))
-    end = at + width - 1
-    parts = []
-    for opening in b"  (":
-        words = words_at(data, end - CELL)
-        count = CLEAR_AT_END[(not_digits(words) * TO_MASK) >> _TOP]
-        parts.append(np.where(dash, -1, eight_digits(words & KEEP_LAST[count])))
-        end = np.maximum(end - count - 1, at)
-        good &= (count > 0) & (count < CELL) & (data[end] == opening)
-    good &= (end > at) & (np.where(np.arange(width)[:, None] < end - at, cells, ord(" ")) == ord(" ")).all(axis=0)
-    z, y, x = parts
-    return x, y, z, good | dash
+def dimensions(cells: Bytes, columns: Sequence[tuple[int, int]]) -> tuple[Places, Mask]:
+    """Read columns of right-aligned ``(x y z)``, given as for `figures`.
+
+    Returns:
+        The figures, by column, axis and row, -1 for ``-``; and which cells are one of both, by column and row.
+    """
+    parts = np.empty((len(columns), 3, len(cells)), np.int64)
+    fits = np.empty((len(columns), len(cells)), np.bool_)
+    flat, rows = cells.reshape(-1), np.arange(0, cells.size, cells.shape[1])
+    for column, (begin, end) in enumerate(columns):
+        dash = (cells[:, end - 1] == ord("-")) & blank(cells[:, begin : end - 1])
+        good = cells[:, end - 1] == ord(")")
+        at = rows + (end - 1)
+        for axis, opening in zip((2, 1, 0), b"  (", strict=True):
+            words = words_at(flat, at - CELL)
+            count = CLEAR_AT_END[((not_digits(words) * TO_MASK) >> _TOP).view(np.int64)]
+            parts[column, axis] = np.where(dash, -1, eight_digits(words & KEEP_LAST[count]))
+            at = np.maximum(at - count - 1, rows + begin)
+            good &= (count > 0) & (count < CELL) & (flat[at] == opening)
+        left = at - (rows + begin)
+        good &= (left > 0) & (count_of_blanks(cells[:, begin:end]) >= left)
+        fits[column] = good | dash
+    return parts, fits
+
+
+def count_of_blanks(cells: Bytes) -> Places:
+    """How many blanks each row begins with."""
+    others: Mask = cells != ord(" ")
+    count: Places = np.where(others.any(axis=1), others.argmax(axis=1), cells.shape[1])
+    return count

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from tui.loaders.digits import CELL
 from tui.loaders.nvprof.numbers import NS_PER_UNIT
 from tui.loaders.nvprof.trace_bulk import ODD, BulkReader, Dictionary, Rows, strings
 from tui.loaders.nvprof.trace_cells import api_name
 from tui.loaders.nvprof.trace_layout import SIZE_UNITS, TextLayout
-from tui.loaders.nvprof.trace_numbers import Figures, blank, dimensions, figures, final_ids
+from tui.loaders.nvprof.trace_numbers import Figures, blank, cells_at, dimensions, figures, final_ids
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 _NARROWEST: Final = 5
 """A column must hold a blank, a digit and a unit such as ``B/s``."""
 
-_SIZES: Final = ("static", "dynamic", "size", "throughput")
+_WHOLE: Final = ("registers", "context", "stream")
+_FIGURES: Final = ("grid", "block", *_WHOLE, "static", "dynamic", "size", "throughput")
 _WORDS: Final = ("src_memory", "dst_memory", "device")
 
 
@@ -32,7 +34,7 @@ def bulk_reads(layout: TextLayout) -> bool:
     widths = np.diff((len(layout.lead) - 1, *layout.edges))
     words = [place for place, column in enumerate(layout.columns) if column in _WORDS]
     side_by_side = not words or (words[0] > 1 and words[-1] - words[0] == len(words) - 1)
-    return layout.lead.isascii() and int(widths.min()) >= _NARROWEST and side_by_side
+    return layout.lead.isascii() and int(widths.min()) >= _NARROWEST and layout.edges[0] >= CELL and side_by_side
 
 
 class TextBulk(BulkReader):
@@ -46,77 +48,90 @@ class TextBulk(BulkReader):
         self._name_start = layout.name_start
         self._api_names = Dictionary()
         self._words = Words(layout)
+        # So many characters in front of the cells are looked at with them: figures are read eight at a time.
+        self._shift = CELL
         # API calls in a table of GPU activities have a dash in every other column.
         dashes = "".join("-".rjust(width) for width in np.diff(layout.edges)[1:])
         self._no_cells = dashes + " " * (layout.name_start - layout.edges[-1])
 
     def _rows(self, data: Bytes, begins: Places, ends: Places, ascii_lines: Mask | None) -> Rows:
-        plain = self._plain(data, begins, ends)
+        plain = ends - begins > self._name_start
         if ascii_lines is not None:
             # Columns are counted in characters.
             plain &= ascii_lines
         index = np.flatnonzero(plain)
         begins, ends = begins[index], ends[index]
-        start, duration = self._times(data, begins, 0), self._times(data, begins, 1)
-        start.good &= ~start.dash
-        good = start.good & duration.good
-        is_api = self._is_api(data, begins)
-        ids, name_ends = self._ids(data, ends, is_api)
+        start, duration, good = self._times(data, begins)
+        ids, name_ends = self._ids(data, begins, ends)
         codes = np.full(len(index), ODD, np.int32)
-        chosen = np.flatnonzero(good & ~is_api)
-        if len(chosen):
-            codes[chosen] = self._codes(data, begins[chosen] + self._edges[1], name_ends[chosen])
-        chosen = np.flatnonzero(good & is_api)
-        if len(chosen):
-            codes[chosen] = self._api_codes(data, begins[chosen], name_ends[chosen])
-        return Rows(index, start.as_ns(), duration.as_ns(), ids, is_api, codes, start.last_digit())
+        if good.all():
+            codes = self._codes(data, begins + self._edges[1], name_ends)
+        elif good.any():
+            codes[good] = self._codes(data, begins[good] + self._edges[1], name_ends[good])
+        is_api = codes & 1 == 1
+        return Rows(index, start.as_ns(), duration.as_ns(), ids, is_api, codes >> 1, start.last_digit())
 
-    def _plain(self, data: Bytes, begins: Places, ends: Places) -> Mask:
-        """Rows whose columns end where the header says, with blanks between them."""
-        plain: Mask = ends - begins > self._name_start
-        limit = len(data) - 1
-        last_edge = self._edges[-1]
-        for place, sign in enumerate(self._lead):
-            plain &= data[np.minimum(begins + place, limit)] == sign
-        for place in (self._edges[0], self._edges[1], *range(last_edge, self._name_start)):
-            plain &= data[np.minimum(begins + place, limit)] == ord(" ")
-        for place in (self._edges[0] - 1, self._edges[1] - 1, last_edge - 1, self._name_start):
-            plain &= data[np.minimum(begins + place, limit)] != ord(" ")
-        plain &= data[np.maximum(ends - 1, 0)] != ord("\t")
-        return plain
-
-    def _times(self, data: Bytes, begins: Places, which: int) -> Figures:
-        """Start (0) or duration (1) of all rows."""
-        left = len(self._lead) if which == 0 else self._edges[0]
-        edge = self._edges[which]
-        unit = self._layout.units.get(("start", "duration")[which])
-        read = figures(data, begins + edge, edge - left, b"" if unit else b"s")
+    def _times(self, data: Bytes, begins: Places) -> tuple[Figures, Figures, Mask]:
+        """Start and duration of all rows, and which rows have both where the header says."""
+        start_edge, duration_edge = self._edges[:2]
+        cells = cells_at(data, begins, duration_edge)
+        units = self._layout.units
+        columns = ((len(self._lead), start_edge), (start_edge, duration_edge))
+        read = figures(cells, columns, b"" if units else b"s")
+        start, duration = read.column(0), read.column(1)
         # Only the start may begin without a blank: nothing stands before it but the lead of the paste.
-        if which:
-            read.good &= data[begins + left] == ord(" ")
-        if unit:
-            read.unit[:] = len(str(NS_PER_UNIT[unit])) - 1
-        return read
+        good = start.good & duration.good & ~start.dash & (cells[:, start_edge] == ord(" "))
+        for place, sign in enumerate(self._lead):
+            good &= cells[:, place] == sign
+        if units:
+            start.unit[:], duration.unit[:] = (len(str(NS_PER_UNIT[units[name]])) - 1 for name in ("start", "duration"))
+        return start, duration, good
 
-    def _is_api(self, data: Bytes, begins: Places) -> Mask:
+    def _ids(self, data: Bytes, begins: Places, ends: Places) -> tuple[Places, Places]:
+        # The id of an API call stands within the brackets around the kernel's name.
+        bracketed = np.flatnonzero(data[ends - 1] == ord(")"))
+        if len(bracketed):
+            begins, last = begins[bracketed] + self._edges[1], ends[bracketed] - 1
+            bracketed = bracketed[(data[last - 1] == ord("]")) & self._is_api(self._cells(data, begins))]
+        inner = ends
+        if len(bracketed):
+            inner = ends.copy()
+            inner[bracketed] -= 1
+        ids, name_ends = final_ids(data, inner)
+        if len(bracketed):
+            name_ends[ids < 0] = ends[ids < 0]
+        return ids, name_ends
+
+    def _cells(self, data: Bytes, cells_begin: Places) -> Bytes:
+        """What stands between the times and the name of rows, with the name's first character."""
+        return cells_at(data, cells_begin - self._shift, self._name_start - self._edges[1] + self._shift + 1)
+
+    def _is_api(self, cells: Bytes) -> Mask:
         """API calls have no grid and are not one of nvprof's own names."""
         if self._layout.is_api:
-            return np.ones(len(begins), np.bool_)
+            return np.ones(len(cells), np.bool_)
         if "grid" not in self._layout.columns:
-            return np.zeros(len(begins), np.bool_)
-        grid = self._edges[self._layout.columns.index("grid")]
-        no_grid: Mask = data[begins + (grid - 1)] == ord("-")
-        no_grid &= data[begins + self._name_start] != ord("[")
-        return no_grid
+            return np.zeros(len(cells), np.bool_)
+        grid = self._edges[self._layout.columns.index("grid")] - self._edges[1] + self._shift
+        is_api: Mask = (cells[:, grid - 1] == ord("-")) & (cells[:, -1] != ord("["))
+        return is_api
 
-    def _ids(self, data: Bytes, ends: Places, is_api: Mask) -> tuple[Places, Places]:
-        # The id of an API call stands within the brackets around the kernel's name.
-        bracket = is_api & (data[ends - 1] == ord(")")) & (data[ends - 2] == ord("]"))
-        ids, name_ends = final_ids(data, ends - bracket)
-        return ids, np.where(ids >= 0, name_ends, ends)
+    def _new_codes(self, data: Bytes, begins: Places, ends: Places) -> npt.NDArray[np.int32]:
+        cells = self._cells(data, begins)
+        is_api = self._is_api(cells)
+        gap = self._layout.edges[-1] - self._edges[1] + self._shift
+        plain = blank(cells[:, gap:-1]) & (cells[:, gap - 1] != ord(" ")) & (cells[:, -1] != ord(" "))
+        plain &= (cells[:, self._shift] == ord(" ")) & (data[ends - 1] != ord("\t"))
+        codes = np.full(len(ends), ODD, np.int32)
+        for of_api, read in ((False, self._gpu_codes), (True, self._api_codes)):
+            chosen = np.flatnonzero(plain & (is_api == of_api))
+            if len(chosen):
+                found = read(data, cells[chosen], begins[chosen], ends[chosen])
+                codes[chosen] = np.where(found >= 0, 2 * found + of_api, ODD)
+        return codes
 
-    def _api_codes(self, data: Bytes, begins: Places, ends: Places) -> npt.NDArray[np.int32]:
-        texts = strings(data, begins + self._edges[1], ends)
+    def _api_codes(self, data: Bytes, _: Bytes, begins: Places, ends: Places) -> npt.NDArray[np.int32]:
+        texts = strings(data, begins, ends)
         own, codes, first = self._api_names.look_up(texts)
         if len(first):
             new = [self._api_code(text) for text in texts.gather(first)]
@@ -129,10 +144,12 @@ class TextBulk(BulkReader):
             return ODD
         return self._table.api_code(api_name(text[len(self._no_cells) :]))
 
-    def _new_codes(self, data: Bytes, cells_at: Places, ends: Places) -> npt.NDArray[np.int32]:
-        columns, good = read_cells(self._layout, data, cells_at - self._edges[1], ends, self._words)
+    def _gpu_codes(self, data: Bytes, cells: Bytes, begins: Places, ends: Places) -> npt.NDArray[np.int32]:
+        name = strings(data, begins + (self._name_start - self._edges[1]), ends).cast(NAME)
+        columns, good = read_cells(self._layout, cells, self._shift - self._edges[1], self._words)
+        columns["name"] = name
         # Two blanks in a name can be those before another row, where the end of a line was lost.
-        good &= ~pl.Series(columns["name"]).cast(pl.String).str.contains("  ", literal=True).to_numpy()
+        good &= ~name.cast(pl.String).str.contains("  ", literal=True).to_numpy()
         codes = np.full(len(ends), ODD, np.int32)
         count = int(np.count_nonzero(good))
         if count:
@@ -158,11 +175,12 @@ class Words:
         self._rows: list[tuple[str | None, ...]] = []
         self._frame = pl.DataFrame()
 
-    def read(self, data: Bytes, begins: Places) -> tuple[dict[str, pl.Series], Mask]:
-        """The columns for rows that begin at places, and which rows are plain in all of them."""
+    def read(self, cells: Bytes, shift: int) -> tuple[dict[str, pl.Series], Mask]:
+        """The columns, and which rows are plain in all of them; cells as for `read_cells`."""
         if not self.columns:
-            return {}, np.ones(len(begins), np.bool_)
-        texts = strings(data, begins + self._left, begins + self._edges[-1])
+            return {}, np.ones(len(cells), np.bool_)
+        begins = np.arange(self._left + shift, cells.size, cells.shape[1])
+        texts = strings(cells.reshape(-1), begins, begins + (self._edges[-1] - self._left))
         own, codes, first = self._known.look_up(texts)
         if len(first):
             self._known.learn(own[first], np.array([self._learn(text) for text in texts.gather(first)], np.int32))
@@ -187,38 +205,52 @@ class Words:
 
 
 def read_cells(
-    layout: TextLayout, data: Bytes, begins: Places, ends: Places, words: Words
+    layout: TextLayout, cells: Bytes, shift: int, words: Words
 ) -> tuple[dict[str, pl.Series | npt.NDArray[np.generic]], Mask]:
-    """The cells of rows behind their times, as columns of `CELLS`, and which rows are plain in all of them."""
-    columns: dict[str, pl.Series | npt.NDArray[np.generic]] = {
-        "name": strings(data, begins + layout.name_start, ends).cast(NAME)
-    }
-    read_words, good = words.read(data, begins)
+    """The cells of rows between their times and their names, as columns of `CELLS`, and which rows are plain in all.
+
+    Args:
+        layout: The table's columns.
+        cells: The rows, from `CELL` characters before the first of the columns on.
+        shift: What to add to the layout's places for those in ``cells``.
+        words: Those of the table.
+    """
+    columns: dict[str, pl.Series | npt.NDArray[np.generic]] = {}
+    read_words, good = words.read(cells, shift)
     columns.update(read_words)
-    left = layout.edges[1]
-    for column, edge in zip(layout.columns[2:-1], layout.edges[2:], strict=True):
-        width = edge - left
-        at, edges = begins + left, begins + edge
+    places = {
+        column: (left + shift, edge + shift)
+        for column, left, edge in zip(layout.columns[2:-1], layout.edges[1:], layout.edges[2:], strict=False)
+    }
+    for column, (begin, end) in places.items():
         if column not in _WORDS:
-            good &= data[at] == ord(" ")
-            if column in ("grid", "block"):
-                *parts, fits = dimensions(data, at, width)
-                columns.update((f"{column}_{axis}", part) for axis, part in zip("xyz", parts, strict=True))
-            elif column in ("um", "address"):
-                fits = (data[edges - 1] == ord("-")) & blank(data, at, width - 1)
-            elif column in _SIZES:
-                unit = layout.units.get(column, "").removesuffix("/s")
-                read = figures(data, edges, width, b"" if unit else b"B/s" if column == "throughput" else b"B")
-                fits = read.good
-                columns[column] = read.as_float()
-                power = np.int8(SIZE_UNITS.index(unit)) if unit else read.unit
-                columns[f"{column}_power"] = np.where(read.dash, np.int8(-1), power)
-            elif column in ("registers", "context", "stream"):
-                read = figures(data, edges, width, b"")
-                fits = read.good & (read.decimals == 0)
+            good &= cells[:, begin] == ord(" ")
+            if column in ("um", "address"):
+                good &= (cells[:, end - 1] == ord("-")) & blank(cells[:, begin : end - 1])
+            elif column not in _FIGURES:
+                good &= cells[:, end - 1] != ord(" ")
+    grids = [column for column in ("grid", "block") if column in places]
+    if grids:
+        parts, fits = dimensions(cells, [places[column] for column in grids])
+        good &= fits.all(axis=0)
+        columns.update({f"{grid}_{axis}": parts[i, j] for i, grid in enumerate(grids) for j, axis in enumerate("xyz")})
+    # Columns with the same kind of unit are read together.
+    together: dict[bytes, list[str]] = {}
+    for column in _FIGURES:
+        if column in places and column not in ("grid", "block"):
+            suffix = b"" if column in _WHOLE or column in layout.units else b"B/s" if column == "throughput" else b"B"
+            together.setdefault(suffix, []).append(column)
+    for suffix, names in together.items():
+        all_read = figures(cells, [places[column] for column in names], suffix)
+        for place, column in enumerate(names):
+            read = all_read.column(place)
+            good &= read.good
+            if column in _WHOLE:
+                good &= read.decimals == 0
                 columns[column] = read.as_whole()
-            else:
-                fits = data[edges - 1] != ord(" ")
-            good &= fits
-        left = edge
+                continue
+            columns[column] = read.as_float()
+            unit = layout.units.get(column, "").removesuffix("/s")
+            power = np.int8(SIZE_UNITS.index(unit)) if unit else read.unit
+            columns[f"{column}_power"] = np.where(read.dash, np.int8(-1), power)
     return columns, good
