@@ -125,7 +125,7 @@ def ddp() -> Profile:
 def test_the_recording_of_two_ranks_names_the_one_with_more_to_do(ddp: Profile) -> None:
     assert straggler_words(ddp).session == 1
     rows = ranks(ddp).select("who", "compute_ns", "exposed_comm_ns", "came_last", "waited_ns").rows()
-    assert rows == [("rank 0", 32_341_222, 62_170_027, 0, 63_904_511), ("rank 1", 101_505_319, 3_832_005, 4, 0)]
+    assert rows == [("rank 1", 101_505_319, 3_832_005, 4, 0), ("rank 0", 32_341_222, 62_170_027, 0, 63_904_511)]
 
 
 def test_the_rule_on_stragglers_names_the_same_rank(ddp: Profile) -> None:

@@ -76,10 +76,10 @@ async def test_the_straggler_is_named_with_how_it_was_told() -> None:
         text = screen_text(pilot.app)
         assert "Rank 1 is the straggler: last to the long collectives in 4 of 4 iterations" in text
         assert "in it for the shortest time" in text
-        assert column_of(pilot, "ranks", "came_last") == [0, 4]
-        assert column_of(pilot, "rank_iterations", "behind_ns") == [-779_575, -2_203_554, 1_856_885, 1_438_785]
-        await press(pilot, "j")
+        assert column_of(pilot, "ranks", "came_last") == [4, 0]
         assert column_of(pilot, "rank_iterations", "behind_ns") == [779_574, 2_203_554, -1_856_885, -1_438_786]
+        await press(pilot, "j")
+        assert column_of(pilot, "rank_iterations", "behind_ns") == [-779_575, -2_203_554, 1_856_885, 1_438_785]
         await press(pilot, "comma")
         assert screen_of(pilot).part.name == "gpus"
 
@@ -91,7 +91,7 @@ async def test_a_session_by_itself_has_no_ranks_and_says_what_to_do() -> None:
         assert "open the recordings of several together" in screen_text(pilot.app)
         app_of(pilot).choose_session(None)
         await press(pilot, "g")
-        assert column_of(pilot, "ranks", "who") == ["rank 0", "rank 1"]
+        assert column_of(pilot, "ranks", "who") == ["rank 1", "rank 0"]
 
 
 async def test_the_place_within_the_parts_is_returned_to() -> None:
@@ -99,7 +99,7 @@ async def test_the_place_within_the_parts_is_returned_to() -> None:
         await press(pilot, "8", "full_stop", "j", "0", "minus")
         assert screen_of(pilot).part.name == "ranks"
         assert table_of(pilot, "ranks").current_row is not None
-        assert table_of(pilot, "ranks").current_row["who"] == "rank 1"
+        assert table_of(pilot, "ranks").current_row["who"] == "rank 0"
 
 
 async def test_q_goes_from_a_part_to_the_first_one_and_a_door_leads_there() -> None:

@@ -21,6 +21,7 @@ VIEWS: Final = (
     "kernels-by-op",
     "ranges",
     "gpus",
+    "ranks",
     "memory",
     "timeline",
     "layers",

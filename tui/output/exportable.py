@@ -68,6 +68,13 @@ AGGREGATES: Final = (
     "streams",
     "ranks",
     "rank_iterations",
+    "slowest_ranks",
+    "op_type_ranks",
+    "op_ranks",
+    "ranks_of_op",
+    "collective_kinds",
+    "collectives",
+    "collective_ranks",
     "api_threads",
     "api_errors",
     "ranges_by_depth",
@@ -78,8 +85,9 @@ launched within them, GPUs with their use, layer times measured and predicted si
 Expert System say; where wall time went, what idle time is made of, gaps one by one and summed, what ran at once, how
 long launches waited one by one and by name, what ops cost beside their GPU work, copies by direction and by size, and
 runs of tiny ones; copies one by one, unified memory by name, what the framework's allocator gave out in all and by
-iteration; iterations by their kernels, how long they take, and what could be their key; streams, ranks side by side and
-their iterations, API calls by thread and those that failed, ranges by depth; the lanes of the timeline.
+iteration; iterations by their kernels, how long they take, and what could be their key; streams, ranks side by side,
+their iterations, ops and collectives, API calls by thread and those that failed, ranges by depth; the lanes of the
+timeline.
 """
 
 NAMES: Final = (*MODEL_FRAMES, *AGGREGATES)
@@ -108,7 +116,9 @@ def frame(profile: Profile, name: str, *, gpu: str | None = None) -> pl.DataFram
     from tui.analysis.ops import by_type as op_types
     from tui.analysis.ops import overheads as op_overheads
     from tui.analysis.ops import tables as ops
+    from tui.analysis.ranks import spread as rank_spread
     from tui.analysis.ranks import tables as ranks
+    from tui.analysis.ranks import waits as rank_waits
     from tui.analysis.timeline.tables import timeline_lanes
     from tui.analysis.transfers import allocations, copy_runs, moves, unified
     from tui.analysis.transfers import tables as transfers
@@ -152,6 +162,13 @@ def frame(profile: Profile, name: str, *, gpu: str | None = None) -> pl.DataFram
         "streams": lambda: streams.streams(profile),
         "ranks": lambda: ranks.ranks(profile),
         "rank_iterations": lambda: ranks.rank_iterations(profile),
+        "slowest_ranks": lambda: rank_spread.slowest_ranks(profile),
+        "op_type_ranks": lambda: rank_spread.op_type_ranks(profile),
+        "op_ranks": lambda: rank_spread.op_ranks(profile),
+        "ranks_of_op": lambda: rank_spread.ranks_of_op(profile),
+        "collective_kinds": lambda: rank_waits.collective_kinds(profile),
+        "collectives": lambda: rank_waits.matched_collectives(profile),
+        "collective_ranks": lambda: rank_waits.collective_ranks(profile),
         "api_threads": lambda: api_threads.api_threads(profile),
         "api_errors": lambda: api_errors.api_errors(profile),
         "ranges_by_depth": lambda: range_depths.ranges_by_depth(profile),

@@ -16,6 +16,7 @@ from tui.analysis.iterations import tables as iterations
 from tui.analysis.iterations.aggregation import words
 from tui.analysis.ops import claimed, places
 from tui.analysis.ranks import tables as ranks
+from tui.analysis.ranks.clocks import clocks
 from tui.fmt import count, duration, metric
 from tui.model.columns import ColumnKind
 from tui.output.export import json_line, markdown_cell, markdown_table
@@ -235,9 +236,10 @@ def _notes(profile: Profile, view: str) -> list[str]:
         several = profile["sessions"].height > 1
         notes += [f"Session {session}: {text}." if several else f"{text[:1].upper()}{text[1:]}."
                   for session, text in reasons.items()]  # fmt: skip
-    if view == "gpus" and ranks.several_ranks(profile):
+    if view in ("gpus", "ranks") and ranks.several_ranks(profile):
         verdict = ranks.straggler_words(profile)
         notes.append(f"{verdict.said[:1].upper()}{verdict.said[1:]}{f': {verdict.how}' if verdict.how else ''}.")
+        notes += [f"{clocks(profile).said[:1].upper()}{clocks(profile).said[1:]}."] if view == "ranks" else []
     return notes
 
 

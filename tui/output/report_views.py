@@ -25,7 +25,9 @@ from tui.analysis.iterations import uses as iteration_uses
 from tui.analysis.iterations import work as iteration_work
 from tui.analysis.ops import op_forest, places, type_summary
 from tui.analysis.ops import tables as ops
+from tui.analysis.ranks import spread as rank_spread
 from tui.analysis.ranks import tables as ranks
+from tui.analysis.ranks import waits as rank_waits
 from tui.analysis.timeline import tables as lane_tables
 from tui.analysis.transfers import allocations as allocators
 from tui.analysis.transfers import copy_runs, unified
@@ -124,6 +126,16 @@ VIEWS: Final[Mapping[str, TableView]] = {
             Table(streams.STREAMS, streams.streams),
             Table(ranks.RANKS, ranks.ranks),
             Table(ranks.RANK_ITERATIONS, ranks.rank_iterations),
+        ),
+    ),
+    "ranks": TableView(
+        "gpus",
+        Table(ranks.RANKS, ranks.ranks),
+        (
+            Table(rank_spread.SLOWEST_RANKS, rank_spread.slowest_ranks),
+            Table(rank_spread.OP_TYPE_RANKS, rank_spread.op_type_ranks),
+            Table(rank_spread.OP_RANKS, rank_spread.op_ranks),
+            Table(rank_waits.COLLECTIVE_KINDS, rank_waits.collective_kinds),
         ),
     ),
     "memory": TableView(

@@ -12,20 +12,13 @@ from tui.analysis.gpu_work import GPU_WORK, gpu_work
 from tui.analysis.gpus import GPUS, gpus, imbalance_pct
 from tui.analysis.inputs.capabilities import how_to_record, why_none
 from tui.analysis.inputs.needs import DEVICES, START_TIMES
-from tui.analysis.ranks.tables import (
-    RANK_ITERATIONS,
-    RANKS,
-    labels,
-    rank_iterations,
-    ranks,
-    several_ranks,
-    straggler_words,
-)
+from tui.analysis.ranks.tables import labels, ranks, several_ranks, straggler_words
 from tui.fmt import percent
 from tui.model.columns import COLUMNS
 from tui.screens.kernels import launch_crumb
 from tui.screens.linked import Level, Row
 from tui.screens.parts import Part, PartsScreen
+from tui.screens.rank_parts import rank_parts
 from tui.widgets.details import row_details, whole_value
 from tui.widgets.gpu_lines import GpuBar, gpu_lines
 from tui.widgets.kernel_details import below
@@ -44,7 +37,6 @@ SHARED: Final = ("comm_ns", "comm_hidden_pct", "copies_ns", "copy_hidden_pct", "
 """What of a GPU's overlap its details tell, beside the parts that add up."""
 ADDED_UP: Final = ("compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns")
 """They add up to the span."""
-ONE_SESSION: Final = "one rank is recorded, or shown: open the recordings of several together, or press S for all"
 
 
 def one_gpu(row: Row) -> pl.Expr:
@@ -67,12 +59,6 @@ def work_of_stream(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
     return gpu_work(profile, one_gpu(row), pl.col("stream").eq_missing(pl.lit(row["stream"], pl.Int64)))
 
 
-def iterations_of_rank(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
-    """The iterations of the selected rank beside those of the others."""
-    row = above.get("ranks")
-    return rank_iterations(profile, session=row["session"] if row is not None else -1)
-
-
 def no_streams(profile: Profile) -> str:
     """Why there are no streams."""
     if not _has_times(profile):
@@ -83,16 +69,6 @@ def no_streams(profile: Profile) -> str:
 def _has_times(profile: Profile) -> bool:
     starts = profile["activities"]["start_ns"]
     return starts.len() > starts.null_count()
-
-
-def no_ranks(profile: Profile) -> str:
-    """Why there are no ranks to compare."""
-    return "" if several_ranks(profile) else ONE_SESSION
-
-
-def no_rank_iterations(profile: Profile) -> str:
-    """Why iterations cannot be compared."""
-    return no_ranks(profile) or "no iteration of this rank has a time on another rank: iterations have to be recorded"
 
 
 def bars(profile: Profile) -> list[GpuBar]:
@@ -173,22 +149,7 @@ class GpusScreen(PartsScreen):
             ),
             head=gpus_head,
         ),
-        Part(
-            "ranks",
-            "Ranks",
-            (
-                Level("ranks", RANKS, lambda profile, _above: ranks(profile), lambda row: str(row["who"]), no_ranks),
-                Level(
-                    "rank_iterations",
-                    RANK_ITERATIONS,
-                    iterations_of_rank,
-                    lambda row: f"iteration {row['iteration']}",
-                    no_rank_iterations,
-                ),
-            ),
-            no_ranks,
-            ranks_head,
-        ),
+        *rank_parts(ranks_head),
     )
     HELP: ClassVar = (
         "GPUs, the streams of the one under the cursor, what ran on a stream; . goes to the ranks side by side.\n"

@@ -1,4 +1,4 @@
-"""Collectives that several ranks took part in, matched by their order: the clocks of ranks are never compared."""
+"""Collectives that several ranks took part in, matched by their order within their process group."""
 
 from __future__ import annotations
 
@@ -22,48 +22,98 @@ HOW: Final = (
 )
 """How the straggler is told, in words."""
 
+PLACE: Final = ("iteration", "communicator", "place")
+"""What tells collectives apart: the n-th of a process group in an iteration is the same on all its ranks."""
+
+_NAME: Final = r"(?:nccl|rccl)(?:Dev)?Kernel_(?:Generic_)?([A-Za-z]+)"
+
 
 @once_per_profile("activities", "sessions")
 def collectives(profile: Profile) -> pl.DataFrame:
     """Kernels of communication whose times are known, by session and start.
 
-    Columns: session, device, name, start_ns, duration_ns, iteration, arguments.
+    Columns: session, device, name, start_ns, duration_ns, iteration, arguments, collective (what the input says that
+    it is, else what the kernel's name tells), communicator (the process group with its ranks; empty where the input
+    tells none), group_size (its ranks).
     """
     talks = pl.Series(work_kinds(profile) == WorkKind.COMMUNICATION)
-    return (
+    rows = (
         profile["activities"]
         .filter(talks)
-        .select("session", "device", "name", "start_ns", "duration_ns", "iteration", "arguments")
+        .select("session", "device", "name", "start_ns", "duration_ns", "iteration", "arguments", "activity")
         .drop_nulls(["start_ns", "duration_ns"])
         .sort("session", "start_ns")
     )
-
-
-def matched(profile: Profile) -> pl.DataFrame:
-    """Collectives that every rank took part in: iteration, place, and for each session how long it was in it.
-
-    The n-th collective of an iteration on one rank is the n-th on all others; iterations in which their numbers differ
-    are left out. Columns: iteration, place, session, duration_ns, shortest_ns, longest_ns (over the ranks).
-    """
-    rows = collectives(profile).drop_nulls("iteration")
-    ranks = collectives(profile)["session"].n_unique()
-    placed = rows.with_columns(pl.int_range(pl.len()).over("session", "iteration").alias("place"))
-    counts = placed.group_by("session", "iteration").len()
-    same = (
-        counts.group_by("iteration")
-        .agg(pl.col("len").n_unique().alias("kinds"), pl.len().alias("ranks"))
-        .filter(pl.col("kinds") == 1, pl.col("ranks") == ranks)
+    said = pl.DataFrame({"arguments": rows["arguments"].unique().drop_nulls()}).with_columns(
+        pl.col("arguments").cast(pl.String).alias("said")
     )
-    by = ("iteration", "place")
+    group = pl.col("said").str.extract(r"Process group name: ([^;]+)")
+    members = pl.col("said").str.extract(r"Process group ranks: ([^;]+)")
+    said = said.select(
+        "arguments",
+        pl.col("said").str.extract(r"Collective name: ([^;]+)").alias("told"),
+        pl.concat_str(group, members, separator=" ", ignore_nulls=True).alias("communicator"),
+        pl.col("said").str.extract(r"Group size: (\d{1,9})").cast(pl.Int64).alias("group_size"),
+    )
+    by_name = pl.DataFrame({"name": rows["name"].unique()}).with_columns(
+        pl.col("name").cast(pl.String).str.extract(_NAME).alias("of_name")
+    )
     return (
-        placed.join(same.select("iteration"), on="iteration", how="semi")
+        rows.join(said, on="arguments", how="left", maintain_order="left")
+        .join(by_name, on="name", how="left", maintain_order="left")
         .with_columns(
-            pl.col("duration_ns").min().over(by).alias("shortest_ns"),
-            pl.col("duration_ns").max().over(by).alias("longest_ns"),
+            pl.coalesce("told", pl.col("of_name").str.to_lowercase()).alias("collective"),
+            pl.col("communicator").fill_null(""),
         )
-        .sort("iteration", "place", "session")
-        .select(*by, "session", "duration_ns", "shortest_ns", "longest_ns")
+        .drop("told", "of_name")
     )
+
+
+@once_per_profile("activities", "sessions")
+def matched(profile: Profile) -> pl.DataFrame:
+    """Collectives that every rank of their group took part in: how long each rank was in them.
+
+    The n-th collective of a process group in an iteration is the n-th on all its ranks; iterations in which their
+    numbers differ, or which a rank of the group lacks, are left out. Columns: iteration, communicator, place, session,
+    activity, collective, group_size, start_ns, duration_ns, shortest_ns, longest_ns (over the ranks).
+    """
+    rows = collectives(profile).drop_nulls("iteration").join(_ranks(profile), on="session", how="left")
+    members = collectives(profile).join(_ranks(profile), on="session", how="left")
+    expected = members.group_by("communicator").agg(pl.col("who").n_unique().alias("expected"))
+    of = ("iteration", "communicator")
+    placed = rows.sort("session", "start_ns").with_columns(pl.int_range(pl.len()).over("session", *of).alias("place"))
+    same = (
+        placed.group_by("session", "who", *of)
+        .len()
+        .group_by(of)
+        .agg(pl.col("len").n_unique().alias("kinds"), pl.len().alias("ranks"), pl.col("who").n_unique())
+        .join(expected, on="communicator", how="left")
+        .filter(
+            pl.col("kinds") == 1,
+            pl.col("ranks") > 1,
+            pl.col("ranks") == pl.col("expected"),
+            pl.col("who") == pl.col("expected"),
+        )
+    )
+    return (
+        placed.join(same.select(of), on=of, how="semi")
+        .with_columns(
+            pl.col("duration_ns").min().over(PLACE).alias("shortest_ns"),
+            pl.col("duration_ns").max().over(PLACE).alias("longest_ns"),
+        )
+        .sort(*PLACE, "session")
+        .select(
+            *PLACE,
+            *("session", "activity", "collective", "group_size"),
+            *("start_ns", "duration_ns", "shortest_ns", "longest_ns"),
+        )
+    )
+
+
+def _ranks(profile: Profile) -> pl.DataFrame:
+    """session, who: the rank, or the session where it has none; a rank that was recorded twice is one."""
+    session = pl.col("session").cast(pl.Int64)
+    return profile["sessions"].select("session", pl.coalesce(pl.col("rank").cast(pl.Int64), -1 - session).alias("who"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,4 +164,4 @@ def stragglers(profile: Profile, *, long_pct: float = LONG_PCT) -> Stragglers:
 
 
 def _count(rows: pl.DataFrame) -> int:
-    return rows.select("iteration", "place").n_unique() if rows.height else 0
+    return rows.select(PLACE).n_unique() if rows.height else 0

@@ -11,7 +11,10 @@ from tui.analysis.gpu_time.overlap import overlap
 from tui.analysis.iterations.tables import iterations
 from tui.analysis.iterations.times import iteration_times
 from tui.analysis.ranks.collectives import HOW, collectives, stragglers
-from tui.analysis.sessions import rank_words
+from tui.analysis.ranks.naming import labels as labels
+from tui.analysis.ranks.naming import named
+from tui.analysis.ranks.spread import last_ranks
+from tui.analysis.ranks.waits import waits_of_ranks
 from tui.fmt import count, duration
 from tui.model.columns import columns
 from tui.model.view import TableSpec
@@ -27,9 +30,10 @@ RANKS: Final = TableSpec(
         replace(columns("busy_pct")[0], help="Time with any work as a share of its span; the mean over its GPUs."),
         *columns("compute_ns", "exposed_comm_ns", "exposed_copy_ns"),
         replace(columns("idle_ns")[0], help="Time of its span without any work."),
-        *columns("came_last", "waited_ns"),
+        *columns("came_last", "waited_ns", "comm_wait_ns", "comm_transfer_ns", "comm_wait_pct"),
         replace(columns("iteration_std_ns")[0]),
-        *columns("iteration_max_ns", "iterations", "gpus", "busy_ns", "total_span_ns", "comm_ns", "host", "session"),
+        *columns("iteration_max_ns", "iterations", "gpus", "busy_ns", "total_span_ns", "comm_ns", "all_comm_ns"),
+        *columns("comm_unmatched_ns", "host", "rank_source", "session"),
     ),
     key=("session",),
     pinned="who",
@@ -49,15 +53,24 @@ RANK_ITERATIONS: Final = TableSpec(
 )
 
 
-def labels(profile: Profile) -> dict[int, str]:
-    """What each session is called: its rank, else its number and process."""
-    session = pl.col("session")
-    process = pl.format("session {} (pid {})", session, "pid")
-    told = profile["sessions"].select("session", rank_words(), process.alias("process"))
-    return {
-        number: (rank or (process or f"session {number}")).partition(" of ")[0]
-        for number, rank, process in told.iter_rows()
-    }
+ITERATION_RANKS: Final = TableSpec(
+    "iteration_ranks",
+    "Ranks in the iteration",
+    columns("who", "duration_ns", "behind_ns", "mean_ns", "shortest_ns", "longest_ns", "iteration", "session"),
+    key=("session", "iteration"),
+    pinned="who",
+    pinned_least=8,
+)
+
+
+def iteration_ranks(profile: Profile, *, iteration: int) -> pl.DataFrame:
+    """`rank_iterations` of one iteration by rank, the one that takes longest first."""
+    rows = rank_iterations(profile).filter(pl.col("iteration") == iteration)
+    return (
+        rows.with_columns(named(profile, "session", "who"))
+        .sort("duration_ns", "session", descending=[True, False])
+        .select(column.name for column in ITERATION_RANKS.columns)
+    )
 
 
 def several_ranks(profile: Profile) -> bool:
@@ -73,7 +86,9 @@ def ranks(profile: Profile) -> pl.DataFrame:
     all over its GPUs: compute, exposed communication, exposed copies and idle add up to the span), busy_pct (of the
     span), iterations, iteration_avg_ns, iteration_std_ns, iteration_max_ns (`iterations.times.iteration_times`),
     came_last (in how many iterations it came last to the long collectives; null where that cannot be told), waited_ns
-    (time that it was in long collectives above the rank that came last).
+    (time that it was in long collectives above the rank that came last); all_comm_ns, comm_wait_ns, comm_transfer_ns,
+    comm_unmatched_ns and comm_wait_pct (`waits.waits_of_ranks`). Whom the others wait for most often comes first, then
+    whose iterations take longest.
     """
     if not several_ranks(profile):
         return _empty(RANKS)
@@ -96,14 +111,19 @@ def ranks(profile: Profile) -> pl.DataFrame:
         iteration_max_ns="max_ns",
     )
     waited = _waited(profile)
-    names = pl.col("session").replace_strict(labels(profile), default=None, return_dtype=pl.String).alias("who")
     return (
         by_session.join(times, on="session", how="left", maintain_order="left")
         .join(waited, on="session", how="left", maintain_order="left")
-        .join(profile["sessions"].select("session", "host"), on="session", how="left", maintain_order="left")
-        .with_columns(names)
+        .join(waits_of_ranks(profile), on="session", how="left", maintain_order="left")
+        .join(
+            profile["sessions"].select("session", "host", "rank_source"),
+            on="session",
+            how="left",
+            maintain_order="left",
+        )
+        .with_columns(named(profile, "session", "who"))
         .select(column.name for column in RANKS.columns)
-        .sort("session")
+        .sort("came_last", "iteration_avg_ns", "session", descending=[True, True, False], nulls_last=True)
     )
 
 
@@ -142,12 +162,6 @@ def rank_iterations(profile: Profile, *, session: int | None = None) -> pl.DataF
     """
     rows = iterations(profile).drop_nulls(["iteration", "duration_ns"]).select("session", "iteration", "duration_ns")
     time, by = pl.col("duration_ns"), "iteration"
-    names = labels(profile)
-    last = (
-        stragglers(profile).by_iteration.select("iteration", last="session", wait_ns="wait_ns")
-        if collectives(profile)["session"].n_unique() > 1
-        else pl.DataFrame(schema={"iteration": pl.Int32, "last": pl.UInt32, "wait_ns": pl.Int64})
-    )
     found = (
         rows.with_columns(
             time.mean().over(by).round().cast(pl.Int64).alias("mean_ns"),
@@ -157,16 +171,14 @@ def rank_iterations(profile: Profile, *, session: int | None = None) -> pl.DataF
             pl.col("session").sort_by(time, descending=True, maintain_order=True).first().over(by).alias("longest"),
         )
         .filter(pl.col("ranks") > 1)
-        .join(last, on="iteration", how="left", maintain_order="left")
+        .join(last_ranks(profile), on="iteration", how="left", maintain_order="left")
         .with_columns(
             (time - pl.col("mean_ns")).alias("behind_ns"),
             pl.when(pl.col("mean_ns") > 0)
             .then(100 * (pl.col("longest_ns") - pl.col("shortest_ns")) / pl.col("mean_ns"))
             .alias("spread_pct"),
-            *(
-                pl.col(source).replace_strict(names, default=None, return_dtype=pl.String).alias(name)
-                for source, name in (("longest", "longest_rank"), ("last", "last_rank"))
-            ),
+            named(profile, "longest", "longest_rank"),
+            named(profile, "last", "last_rank"),
         )
         .select(column.name for column in RANK_ITERATIONS.columns)
         .sort("session", "iteration")

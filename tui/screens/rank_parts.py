@@ -1,0 +1,260 @@
+"""The parts of the GPUs view that put ranks side by side: ranks, iterations, ops and collectives."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.analysis.gpu_time.communication import COMMUNICATION
+from tui.analysis.gpu_work import GPU_WORK
+from tui.analysis.iterations.work import activities_of_iteration
+from tui.analysis.ranks.clocks import clocks
+from tui.analysis.ranks.spread import (
+    OP_RANKS,
+    OP_TYPE_RANKS,
+    RANKS_OF_OP,
+    SLOWEST_RANKS,
+    op_ranks,
+    op_type_ranks,
+    ranks_of_op,
+    slowest_ranks,
+)
+from tui.analysis.ranks.tables import (
+    ITERATION_RANKS,
+    RANK_ITERATIONS,
+    RANKS,
+    iteration_ranks,
+    rank_iterations,
+    ranks,
+    several_ranks,
+)
+from tui.analysis.ranks.waits import (
+    COLLECTIVE_KINDS,
+    COLLECTIVE_RANKS,
+    COLLECTIVES,
+    collective_kinds,
+    collective_ranks,
+    matched_collectives,
+)
+from tui.fmt import duration, percent
+from tui.screens.kernels import launch_crumb
+from tui.screens.linked import Level, Row
+from tui.screens.parts import Part
+from tui.widgets.head_lines import said_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from textual.content import Content
+
+    from tui.model.profile import Profile
+    from tui.widgets.head_lines import Draw
+
+ONE_SESSION: Final = "one rank is recorded, or shown: open the recordings of several together, or press S for all"
+NO_ITERATIONS: Final = "no iteration is on two ranks: iterations have to be recorded, as with ProfilerStep or NVTX"
+
+
+def no_ranks(profile: Profile) -> str:
+    """Why there are no ranks to compare."""
+    return "" if several_ranks(profile) else ONE_SESSION
+
+
+def no_rank_iterations(profile: Profile) -> str:
+    """Why iterations cannot be compared."""
+    return no_ranks(profile) or NO_ITERATIONS
+
+
+def no_collectives(profile: Profile) -> str:
+    """Why there are no collectives."""
+    return no_ranks(profile) or clocks(profile).said
+
+
+def iterations_of_rank(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+    """The iterations of the selected rank beside those of the others."""
+    row = above.get("ranks")
+    return rank_iterations(profile, session=row["session"] if row is not None else -1)
+
+
+def work_of(level: str) -> Callable[[Profile, Mapping[str, Row]], pl.DataFrame]:
+    """What ran in the iteration of the rank that is selected in a table."""
+
+    def rows(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+        row = above.get(level)
+        if row is None:
+            return profile["activities"].clear()
+        return activities_of_iteration(profile, session=row["session"], iteration=row["iteration"])
+
+    return rows
+
+
+def _ranks_of_iteration(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+    row = above.get("slowest_ranks")
+    return iteration_ranks(profile, iteration=row["iteration"] if row is not None else -1)
+
+
+def _ops(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+    row = above.get("op_type_ranks")
+    return op_ranks(profile, op_type=row["op_type"] if row is not None else "")
+
+
+def _ranks_of_op(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+    row = above.get("op_ranks")
+    return ranks_of_op(profile, op=row["op"] if row is not None else "", op_type=row["op_type"] if row else "")
+
+
+def _collectives(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+    row = above.get("collective_kinds")
+    if row is None:
+        return matched_collectives(profile).clear()
+    return matched_collectives(profile, collective=row["collective"], communicator=row["communicator"])
+
+
+def _ranks_of_collective(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+    row = above.get("collectives")
+    return collective_ranks(profile).clear() if row is None else collective_ranks(profile, of=row)
+
+
+def iterations_head(profile: Profile) -> Draw | None:
+    """Which rank is the slowest most often."""
+    rows = slowest_ranks(profile)
+    if rows.is_empty():
+        return None
+    first = rows.group_by("longest_rank").len().sort("len", "longest_rank", descending=[True, False]).row(0)
+    said = f"{first[0]} takes longest in {first[1]} of {rows.height} iterations"
+    how = "an iteration is as long on all ranks that wait for each other: who came last to collectives is another sign"
+    return lambda width, ascii_only: said_lines([(said, "bold"), (how, "$text-muted")], width, ascii_only=ascii_only)
+
+
+def ops_head(profile: Profile) -> Draw | None:
+    """What differs most over the ranks."""
+    # The rank that waits is the one that communicates longest.
+    rows = op_type_ranks(profile).filter(pl.col("op_type") != COMMUNICATION)
+    if rows.is_empty():
+        return None
+    first = rows.row(0, named=True)
+
+    def draw(width: int, ascii_only: bool) -> list[Content]:
+        apart = duration(first["apart_ns"], ascii_only=ascii_only)
+        more = f"{first['most_rank']} takes {apart} an iteration more than {first['least_rank']}"
+        said = f"Beside communication, {first['op_type']} differs most: {more}"
+        how = (
+            "GPU time of the work launched in iterations, by iteration of each rank; communication has the waits in it"
+        )
+        return said_lines([(said, "bold"), (how, "$text-muted")], width, ascii_only=ascii_only)
+
+    return draw
+
+
+def collectives_head(profile: Profile) -> Draw | None:
+    """How much of the time in collectives is waiting, and whether the clocks can tell."""
+    if not several_ranks(profile):
+        return None
+    rows, known = collective_kinds(profile), clocks(profile)
+    wait, transfer = (int(rows[name].sum()) for name in ("comm_wait_ns", "comm_transfer_ns"))
+
+    def draw(width: int, ascii_only: bool) -> list[Content]:
+        said = [(known.said, "$text-muted")]
+        if wait + transfer:
+            share = percent(100 * wait / (wait + transfer), ascii_only=ascii_only)
+            amount = duration(wait, ascii_only=ascii_only)
+            whole = duration(wait + transfer, ascii_only=ascii_only)
+            words = f"{share} of the time in matched collectives is waiting for the last rank: {amount} of {whole}"
+            said = [(words, "bold"), *said]
+        return said_lines(said, width, ascii_only=ascii_only)
+
+    return draw
+
+
+def _iteration(row: Row) -> str:
+    return f"iteration {row['iteration']}"
+
+
+def rank_parts(ranks_head: Callable[[Profile], Draw | None]) -> tuple[Part, ...]:
+    """The parts, from the ranks to what each waited for.
+
+    Args:
+        ranks_head: What stands above the ranks.
+    """
+    return (
+        Part(
+            "ranks",
+            "Ranks",
+            (
+                Level("ranks", RANKS, lambda profile, _above: ranks(profile), lambda row: str(row["who"]), no_ranks),
+                Level("rank_iterations", RANK_ITERATIONS, iterations_of_rank, _iteration, no_rank_iterations),
+                Level("rank_work", GPU_WORK, work_of("rank_iterations"), launch_crumb, no_rank_iterations),
+            ),
+            no_ranks,
+            ranks_head,
+        ),
+        Part(
+            "slowest",
+            "Iterations",
+            (
+                Level(
+                    "slowest_ranks",
+                    SLOWEST_RANKS,
+                    lambda profile, _above: slowest_ranks(profile),
+                    _iteration,
+                    no_rank_iterations,
+                ),
+                Level(
+                    "iteration_ranks",
+                    ITERATION_RANKS,
+                    _ranks_of_iteration,
+                    lambda row: str(row["who"]),
+                    no_rank_iterations,
+                ),
+                Level("iteration_work", GPU_WORK, work_of("iteration_ranks"), launch_crumb, no_rank_iterations),
+            ),
+            no_ranks,
+            iterations_head,
+        ),
+        Part(
+            "ops",
+            "Ops",
+            (
+                Level(
+                    "op_type_ranks",
+                    OP_TYPE_RANKS,
+                    lambda profile, _above: op_type_ranks(profile),
+                    lambda row: str(row["op_type"]),
+                    no_rank_iterations,
+                ),
+                Level("op_ranks", OP_RANKS, _ops, lambda row: str(row["op"]), no_rank_iterations),
+                Level("ranks_of_op", RANKS_OF_OP, _ranks_of_op, lambda row: str(row["who"]), no_rank_iterations),
+            ),
+            no_ranks,
+            ops_head,
+        ),
+        Part(
+            "collectives",
+            "Collectives",
+            (
+                Level(
+                    "collective_kinds",
+                    COLLECTIVE_KINDS,
+                    lambda profile, _above: collective_kinds(profile),
+                    lambda row: str(row["collective"]),
+                    no_collectives,
+                ),
+                Level(
+                    "collectives",
+                    COLLECTIVES,
+                    _collectives,
+                    lambda row: f"{row['collective']} {row['place']} of iteration {row['iteration']}",
+                    no_collectives,
+                ),
+                Level(
+                    "collective_ranks",
+                    COLLECTIVE_RANKS,
+                    _ranks_of_collective,
+                    lambda row: str(row["who"]),
+                    no_collectives,
+                ),
+            ),
+            no_ranks,
+            collectives_head,
+        ),
+    )
