@@ -321,3 +321,25 @@ async def test_plain_characters_alone(snapshot: SnapshotAssertion) -> None:
         await press(pilot, *GO, "plus", "plus", "plus", "plus", "n", "n")
         assert screen_text(pilot.app).isascii()
         assert_screen(pilot.app, snapshot)
+
+
+@pytest.mark.parametrize("ascii_only", [False, True])
+async def test_every_glyph_of_a_lane_is_told_in_the_help(ascii_only: bool) -> None:
+    async with opened(*RANKS, size=(200, 50), ascii_only=ascii_only) as pilot:
+        await press(pilot, *GO)
+        screen = app_of(pilot).view_screen
+        assert isinstance(screen, TimelineScreen)
+        view = screen.lanes
+        assert view.shown is not None
+        told = {glyph for glyphs, _ in screen.signs() for glyph in glyphs}
+        for place in range(len(view.shown.lanes)):
+            cells = view.drawn(place)[0]
+            names = cells.solid.tolist()
+            drawn = {text for text, in_name in zip(cells.texts, names, strict=True) if not in_name}
+            assert drawn <= told | {"", " "}, view.label_of(place, None)
+        of_copies = {words: glyphs for glyphs, words in screen.signs()}
+        assert not set(of_copies["other copy"]) & set(of_copies["copy call"])
+        await press(pilot, "question_mark")
+        text = screen_text(pilot.app)
+        assert "Signs" in text
+        assert all(glyphs in text for glyphs, _ in screen.signs())

@@ -183,6 +183,10 @@ class ViewScreen(Screen[None]):
         """What the help says first: what is under the cursor, and what that means."""
         return []
 
+    def signs(self) -> list[tuple[str, str]]:
+        """What the signs of its picture mean, for the help."""
+        return []
+
     # --- tables ------------------------------------------------------------------------------------------------------
 
     @property

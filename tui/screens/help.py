@@ -118,8 +118,9 @@ class HelpScreen(ModalScreen[None]):
         self.query_one("#column", Static).update(_table({"This column": under_cursor}))
         self.query_one("#about", Static).update(Content("\n".join(about)))
         meant = [entry for entry in self._below.help_entries() if _holds(needle, *entry)]
-        self.query_one("#under-cursor", Static).update(_table({"Under the cursor": meant}))
-        self.query_one("#under-cursor").display = bool(meant)
+        signs = [entry for entry in self._below.signs() if _holds(needle, *entry)]
+        self.query_one("#under-cursor", Static).update(_table({"Under the cursor": meant, "Signs": signs}))
+        self.query_one("#under-cursor").display = bool(meant or signs)
         self.query_one("#here", Static).update(_table({"Here": _keys(self._here, needle)}))
         self.query_one("#everywhere", Static).update(
             _table({"Everywhere": _keys(everywhere, needle), "Views": self._views(needle)})

@@ -27,6 +27,7 @@ class TimelineScreen(TimelineGaps, TimelineFinding):
     ]
     HELP: ClassVar = (
         "A cell shows what took most of its time in the lane; the less of it was busy, the lighter. Blank: a gap.\n"
+        "Signs lists every glyph, from hardly busy to busy all the time.\n"
         "The % before a lane is how much of the time on the screen it was busy. Times are by the input's own clock.\n"
         "Sessions stand together where the input tells how their clocks compare; else S chooses which one is shown."
     )

@@ -10,6 +10,7 @@ from textual.widgets import Static
 
 from tui.analysis.inputs.capabilities import why_none
 from tui.analysis.inputs.needs import START_TIMES
+from tui.analysis.timeline.drawing import legend, signs
 from tui.analysis.timeline.marks import iteration_marks
 from tui.analysis.timeline.shown import Shown, shown_lanes
 from tui.analysis.timeline.under import linked_rows, places_of
@@ -73,6 +74,12 @@ class TimelineBase(ViewScreen):
         if shown is None or len(shown.sessions) < 2 or len(shown.shifts) > 1:
             return []
         return [f"session {shown.lanes[0].session}, by its own clock"]
+
+    def signs(self) -> list[tuple[str, str]]:
+        """Every glyph of its lanes, from hardly to always busy, and the other signs."""
+        shown, ascii_only = self.lanes.shown, self.program.ascii_only
+        found = legend(shown.lanes if shown is not None else (), ascii_only=ascii_only)
+        return [(glyphs, words) for _, glyphs, words in found] + signs(ascii_only=ascii_only)
 
     # --- filling -----------------------------------------------------------------------------------------------------
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from tui.analysis.timeline.drawing import ASCII_GLYPHS, GLYPHS, in_short
+from tui.analysis.timeline.looks import TITLES, Look
 from tui.analysis.timeline.ruler import exactly
 from tui.analysis.timeline.shown import title
 from tui.analysis.timeline.under import gap_at, items_at, names_at
@@ -35,11 +37,15 @@ def details_of_item(screen: ViewScreen, view: TimelineView) -> Details:
     if item is None:
         return sections([(f"Nothing in {title(lane)}", _gap(view, lane, first))])
     row = int(lane.rows[item])
+    look = Look(int(lane.looks[item]))
+    glyphs = in_short((ASCII_GLYPHS if view.ascii_only else GLYPHS)[look])
+    drawn = sections([("", [("Drawn as", glyphs, TITLES[look])])])
     if lane.on_gpu:
         told = details_of_launch(screen, int(screen.profile["activities"]["activity"][row]))
     else:
         frame = screen.profile[lane.frame]
         told = row_details(ITEM, frame.row(row, named=True), frame_columns=frame.columns)
+    told = Details((*told.lines, *drawn.lines))
     if view.is_on_item or len(items_at(lane, first, last)) == 1:
         return told
     return Details(

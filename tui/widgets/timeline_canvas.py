@@ -10,7 +10,7 @@ from rich.style import Style
 from textual.strip import Strip
 
 from tui.analysis.timeline.bins import NOTHING
-from tui.analysis.timeline.drawing import LaneCells, legend, whole_percent
+from tui.analysis.timeline.drawing import LaneCells, in_short, legend, whole_percent
 from tui.analysis.timeline.looks import Look
 from tui.analysis.timeline.ruler import exactly, labelled, ruler
 from tui.fitting import clip, pad
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 _SOLID, _HIT, _LINK, _CURSOR, _MARK = (1 << bit for bit in range(5, 10))
 """What a cell is drawn as besides its look; a look takes the bits below."""
+
+MORE_SIGNS: Final = "? more"
+"""What stands in the legend where there is no room for all of it."""
 
 _REVERSED: Final = Style(reverse=True)
 
@@ -211,15 +214,20 @@ class TimelineCanvas(TimelineLanes):
         return Strip([Segment(text + "".join(line), style)], self.size.width)
 
     def _legend_line(self) -> Strip:
-        """The glyph of a busy cell of each look that is on the screen, and what it means."""
+        """The glyphs of each look that is on the screen, from hardly to always busy, and what it means."""
         assert self.shown is not None, "there are lanes"
         visible = self.reachable()[self._top : self._top + self.room]
         segments, used = [Segment(" ", self._look_of(""))], 1
         muted = self._look_of("ruler")
-        for look, glyph, words in legend((self.shown.lanes[place] for place in visible), ascii_only=self.ascii_only):
-            if used + len(words) + 4 > self.size.width:
+        found = legend((self.shown.lanes[place] for place in visible), ascii_only=self.ascii_only)
+        for number, (look, glyphs, words) in enumerate(found):
+            sign, is_last = in_short(glyphs), number == len(found) - 1
+            cells = len(sign) + len(words) + 3
+            if used + cells + (0 if is_last else len(MORE_SIGNS)) > self.size.width:
+                segments.append(Segment(MORE_SIGNS, muted))
+                used += len(MORE_SIGNS)
                 break
-            segments += [Segment(glyph, self._style(look + 1)), Segment(f" {words}  ", muted)]
-            used += len(words) + 4
+            segments += [Segment(sign, self._style(look + 1)), Segment(f" {words}  ", muted)]
+            used += cells
         segments.append(Segment(" " * (self.size.width - used), muted))
         return Strip(segments, self.size.width)

@@ -33,7 +33,7 @@ GLYPHS: Final = {
     Look.MEMSET: "□■",
     Look.LAUNCH: "▵▲",
     Look.SYNC: "~≈",
-    Look.COPY_CALL: "◇◆",
+    Look.COPY_CALL: "▫▪",
     Look.OTHER_CALL: "-=",
     Look.OP: "▁▂▃▄▅▆▇█",
     Look.RANGE: "▁▂▃▄▅▆▇█",
@@ -51,7 +51,7 @@ ASCII_GLYPHS: Final = {
     Look.MEMSET: "zZ",
     Look.LAUNCH: "'^",
     Look.SYNC: "-~",
-    Look.COPY_CALL: ":X",
+    Look.COPY_CALL: "cC",
     Look.OTHER_CALL: ".%",
     Look.OP: ".+#",
     Look.RANGE: ".-=",
@@ -60,6 +60,8 @@ ASCII_GLYPHS: Final = {
 _HEADS: Final = {Look.TENSOR: "▐", Look.OP: "▐", Look.RANGE: "▐"}
 """What a bar with a name begins with, where that is not the glyph of a busy cell: bars that touch stay apart."""
 
+SHOWN_GLYPHS: Final = 3
+"""So many glyphs of a look are told one by one where there is little room."""
 NAME_LEAST: Final = 4
 """A name of fewer cells says nothing."""
 
@@ -157,7 +159,32 @@ def whole_percent(part: int, whole: int) -> str:
 
 
 def legend(lanes: Iterable[Lane], *, ascii_only: bool = False) -> list[tuple[Look, str, str]]:
-    """The glyph of a busy cell of each look that is in some lanes, and what it means."""
+    """The glyphs of each look that is in some lanes, from hardly to always busy, and what it means."""
     glyphs = ASCII_GLYPHS if ascii_only else GLYPHS
     kinds = sorted({int(kind) for lane in lanes for kind in lane.segments.kinds})
-    return [(look, glyphs[look][-1], TITLES[look]) for look in map(Look, kinds)]
+    return [(look, glyphs[look], TITLES[look]) for look in map(Look, kinds)]
+
+
+def in_short(glyphs: str) -> str:
+    """Some glyphs, or the first and the last of many.
+
+    >>> in_short("◦○●"), in_short("▁▂▃▄▅▆▇█")
+    ('◦○●', '▁…█')
+    """
+    return glyphs if len(glyphs) <= SHOWN_GLYPHS else f"{glyphs[0]}…{glyphs[-1]}"
+
+
+def signs(*, ascii_only: bool = False) -> list[tuple[str, str]]:
+    """The other signs of the timeline, and what they mean."""
+    tick, cursor = ("|", "v") if ascii_only else ("╷", "▼")
+    return [
+        (
+            f"{tick} {cursor} M",
+            "on the ruler: a moment or the begin of an iteration; the cursor; where you measure from",
+        ),
+        ("> 12%", "before a lane: the cursor's lane; how much of the time on the screen it is busy"),
+        (
+            "name" if ascii_only else "▐name",
+            "a bar: one thing that takes several cells; underlined: found, or at the other end of a launch",
+        ),
+    ]
