@@ -8,6 +8,7 @@ from textual.binding import Binding
 from textual.scrollbar import ScrollBar, ScrollBarRender
 
 from tui.app.comparing import ComparingApp
+from tui.app.faults import FaultsApp, is_developing
 from tui.commands import CommandError, ProftuiProvider, run_command
 from tui.keys import Scope, bindings_for
 from tui.model.aggregation import Aggregation
@@ -16,6 +17,8 @@ from tui.views import VIEWS
 from tui.widgets.ascii_scrollbar import AsciiScrollBarRender
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tui.options import OpenOptions
 
 TYPED_INSTEAD: Final = frozenset({"help", "views_menu", "leave"})
@@ -24,7 +27,7 @@ AT_ONCE: Final = frozenset({"go", "command_line"})
 """Actions that are carried out before the next key is looked at: what is typed ahead belongs to where they lead."""
 
 
-class ProftuiApp(ComparingApp):
+class ProftuiApp(FaultsApp, ComparingApp):
     """Opens profiles and moves between their views.
 
     Args:
@@ -152,20 +155,33 @@ class ProftuiApp(ComparingApp):
         self.screen.refresh(layout=True)
 
 
-def run_app(options: OpenOptions) -> int:
+def run_app(options: OpenOptions, tell_of_fault: Callable[[Exception], int]) -> int:
     """Open the explorer.
+
+    Args:
+        options: What the command line asked for.
+        tell_of_fault: Called, when the terminal is as it was, with what failed in the program itself; gives the status.
 
     Returns:
         The exit status: 0, or 2 where nothing could be opened (the reasons are printed on standard error).
     """
     import sys
 
+    from tui.app.ending import run_to_end
     from tui.text import plain
 
     app = ProftuiApp(options)
-    app.run(mouse=options.mouse)
-    app.arrangements.write()
-    app.notes.write()
-    for error in app.load_errors:
-        print(f"proftui: {plain(str(error))}", file=sys.stderr)
-    return app.return_code or (2 if app.load_errors else 0)
+
+    def save() -> None:
+        app.arrangements.write()
+        app.notes.write()
+
+    def finish() -> int:
+        save()
+        for error in app.load_errors:
+            print(f"proftui: {plain(str(error))}", file=sys.stderr)
+        if app.fault is not None and not is_developing():
+            return tell_of_fault(app.fault)
+        return app.return_code or (2 if app.load_errors else 0)
+
+    return run_to_end(app, mouse=options.mouse, save=save, finish=finish)

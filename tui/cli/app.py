@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tui.cli.crash import tell_of_crash
 from tui.cli.headless import check_input, load_files, report
-from tui.cli.saying import say, tell, terminal_of, width
+from tui.cli.saying import BAD_INPUT, NO_MEMORY, complain, say, tell, terminal_of, width
 from tui.model.aggregation import aggregation
 from tui.model.errors import ProftuiError
 from tui.options import OpenOptions
@@ -62,11 +63,20 @@ def open_app(options: argparse.Namespace) -> int:
                 resume=options.resume,
                 cache=not options.no_cache,
                 mouse=not options.no_mouse,
-            )
+            ),
+            _told,
         )
     finally:
         # Long switched on where something was read: see `LoadingApp.load`.
         gc.enable()
+
+
+def _told(fault: Exception) -> int:
+    """Say what ended the explorer; the exit status."""
+    if isinstance(fault, MemoryError):
+        complain(NO_MEMORY)
+        return BAD_INPUT
+    return tell_of_crash(fault, sys.argv[1:])
 
 
 def _take_keys_from_terminal() -> None:

@@ -1,7 +1,8 @@
 """The command line: ``proftui FILE...`` opens the explorer, its commands do the same work without a screen.
 
 Standard output carries data alone; everything said to the person goes to standard error. Exit status: 0 fine, 1
-`check` found what it is to fail on, 2 the input or the command line is wrong, 130 interrupted.
+`check` found what it is to fail on, 2 the input or the command line is wrong, 70 the program itself failed (a report of
+it is in the user's state directory), 130 interrupted, 143 asked to end.
 
 Nothing heavy is imported before the arguments are read: ``--help`` and ``--version`` answer at once.
 """
@@ -14,7 +15,7 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from tui.cli.arguments import COMMANDS, command_parser, open_parser, without_separator
-from tui.cli.saying import BAD_INPUT, complain, say, width
+from tui.cli.saying import BAD_INPUT, NO_MEMORY, complain, say, width
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
@@ -47,14 +48,25 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except MemoryError:
-        complain(ProftuiError("not enough memory for this input", "open a part of it, or a larger machine"))
+        complain(NO_MEMORY)
         return BAD_INPUT
     except OSError as error:
         if error.filename is None and error.errno != errno.ENOSPC:
-            raise
+            return _crashed(error, arguments)
         where = "standard output" if error.filename is None else os.fsdecode(error.filename)
         complain(ProftuiError(f"{where}: {error.strerror}"))
         return BAD_INPUT
+    except Exception as error:
+        return _crashed(error, arguments)
+
+
+def _crashed(error: Exception, arguments: Sequence[str]) -> int:
+    """Tell of a fault of the program itself; developers want the traceback."""
+    if sys.flags.dev_mode:
+        raise error
+    from tui.cli.crash import tell_of_crash
+
+    return tell_of_crash(error, arguments)
 
 
 def _run(arguments: list[str]) -> int:

@@ -6,12 +6,15 @@ import os
 import sys
 from typing import TYPE_CHECKING, Final
 
+from tui.model.errors import ProftuiError
+
 if TYPE_CHECKING:
-    from tui.model.errors import ProftuiError
     from tui.terminal import Terminal
 
 BAD_INPUT: Final = 2
 """The exit status where an input cannot be read."""
+
+NO_MEMORY: Final = ProftuiError("not enough memory for this input", "open a part of it, or a larger machine")
 
 PIPE_WIDTH: Final = 100
 """Columns of a text report where no terminal says how wide it is."""

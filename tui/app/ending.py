@@ -1,0 +1,113 @@
+"""Running the explorer to its end, however that comes: a key, a signal, a terminal that is gone, a fault."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import termios
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from textual.app import App
+
+_FORCED_S: Final = 3.0
+"""So long a screen may take to go when it is asked to from outside."""
+_PATIENCE_S: Final = 0.3
+"""So long threads may take that work at what nobody waits for any more."""
+_OF_SIGNAL: Final = 128
+"""Added to a signal it is the exit status of what was ended by it, as shells have it."""
+_CLEAR: Final = (
+    b"\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l\x1b[?2004l\x1b[?1004l"  # mouse, pasting, focus
+    b"\x1b[<u\x1b[?7h\x1b[?1049l\x1b[?25h\x1b[0m"  # keyboard, line wrap, screen, cursor, colours
+)
+
+
+def run_to_end(app: App[Any], *, mouse: bool, save: Callable[[], None], finish: Callable[[], int]) -> int:
+    """Run an application, and leave the terminal as it was.
+
+    SIGTERM and SIGINT end it as a key would. When the terminal is gone (SIGHUP) nothing is drawn any more: what is to
+    be remembered is written and the process ends.
+
+    Args:
+        app: The application.
+        mouse: Whether it takes the mouse.
+        save: Writes what is to be remembered.
+        finish: Called when the terminal is as it was: saves, says what is to be said, gives the exit status.
+
+    Returns:
+        The exit status.
+    """
+    attributes = _attributes()
+
+    def asked_to_end(number: int) -> None:
+        force = threading.Timer(_FORCED_S, _force, (attributes, _OF_SIGNAL + number))
+        force.daemon = True
+        force.start()
+        app.exit(return_code=_OF_SIGNAL + number)
+
+    def terminal_is_gone() -> None:
+        with suppress(Exception):
+            save()
+        end_now(_OF_SIGNAL + signal.SIGHUP)
+
+    async def run() -> int:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, asked_to_end, number)
+        loop.add_signal_handler(signal.SIGHUP, terminal_is_gone)
+        threads = ThreadPoolExecutor()
+        loop.set_default_executor(threads)
+        await app.run_async(mouse=mouse)
+        status = finish()
+        threads.shutdown(wait=False, cancel_futures=True)
+        if _are_busy():
+            end_now(status)
+        return status
+
+    return asyncio.run(run())
+
+
+def end_now(status: int) -> NoReturn:
+    """End the process at once, whatever its threads are doing; what they started ends with it."""
+    from tui.loaders.scratch import clear_own
+
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    clear_own()
+    os._exit(status)
+
+
+def _are_busy() -> bool:
+    """Whether threads are still at work after a while: a thread cannot be stopped within a long step."""
+    until = time.monotonic() + _PATIENCE_S
+    others = [one for one in threading.enumerate() if one is not threading.main_thread() and not one.daemon]
+    for thread in others:
+        thread.join(max(0.0, until - time.monotonic()))
+    return any(thread.is_alive() for thread in others)
+
+
+def _attributes() -> list[Any] | None:
+    """How the terminal is set, where there is one."""
+    try:
+        return termios.tcgetattr(0)
+    except termios.error:
+        return None
+
+
+def _force(attributes: list[Any] | None, status: int) -> None:
+    """Restore the terminal by force."""
+    with suppress(OSError):
+        os.write(2, _CLEAR)
+    if attributes is not None:
+        with suppress(termios.error):
+            termios.tcsetattr(0, termios.TCSANOW, attributes)
+    end_now(status)

@@ -1,0 +1,46 @@
+"""What fails in the explorer itself ends it without a traceback over the user's terminal."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from textual.app import App
+from textual.worker import WorkerFailed
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+
+def is_developing() -> bool:
+    """Whether Python's or Textual's development mode is on: Textual then shows all that it knows of a fault."""
+    return sys.flags.dev_mode or not {"debug", "devtools"}.isdisjoint(os.environ.get("TEXTUAL", "").split(","))
+
+
+class FaultsApp(App[Any]):
+    """Keeps what failed for whoever runs the application."""
+
+    @property
+    def fault(self) -> Exception | None:
+        """What failed, if anything did."""
+        error = self._exception
+        cause = getattr(error, "error", None) if isinstance(error, WorkerFailed) else None
+        return cause if isinstance(cause, Exception) else error
+
+    def _handle_exception(self, error: Exception) -> None:
+        if is_developing():
+            super()._handle_exception(error)
+            return
+        self._return_code = 1
+        if self._exception is None:
+            self._exception = error
+            self._exception_event.set()
+        self._close_messages_no_wait()
+
+    def panic(self, *renderables: RenderableType) -> None:
+        """As Textual does where one of its own threads has failed."""
+        if is_developing():
+            super().panic(*renderables)
+            return
+        self._handle_exception(RuntimeError("a thread that reads the terminal has failed"))

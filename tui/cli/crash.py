@@ -1,0 +1,133 @@
+"""A fault of the program itself: one sentence for the user, and a report that can be sent.
+
+The report says where in the code it happened and how the program was called. It holds nothing of a profile: messages
+of exceptions, which quote values, are left out, and of files there is the name alone.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import time
+import traceback
+from contextlib import suppress
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tui import __version__
+from tui.text import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+STATUS: Final = 70
+"""The exit status: EX_SOFTWARE of sysexits.h."""
+
+_KEPT: Final = 10
+"""Reports; the oldest go first."""
+_MESSAGE_LIMIT: Final = 200
+_LIBRARIES: Final = ("textual", "rich", "polars", "numpy")
+_ENVIRONMENT: Final = ("TERM", "COLORTERM", "TERM_PROGRAM", "TMUX", "STY", "LANG", "LC_ALL", "NO_COLOR", "SSH_TTY")
+
+
+def tell_of_crash(error: BaseException, arguments: Sequence[str]) -> int:
+    """Write the report, say so on standard error, and give the exit status.
+
+    Args:
+        error: What was not expected.
+        arguments: Of the command line.
+    """
+    message = plain(" ".join(str(error).split()))[:_MESSAGE_LIMIT]
+    what = f"{type(error).__name__}: {message}" if message else type(error).__name__
+    try:
+        path = _write("\n".join(report_lines(error, arguments)) + "\n")
+        where = (
+            f"the report is in {plain(str(path))}; send it with word of what you did (it holds nothing of a profile)"
+        )
+    except OSError as fault:
+        where = f"no report could be written ({fault.strerror or fault}); it failed in {_place(error)}"
+    print(f"proftui stopped: {what}; {where}", file=sys.stderr)
+    return STATUS
+
+
+def report_lines(error: BaseException, arguments: Sequence[str]) -> Iterator[str]:
+    """What a report says."""
+    yield f"proftui {__version__} stopped at {time.strftime('%Y-%m-%d %H:%M:%S %z')}"
+    yield f"Python {platform.python_version()} on {platform.platform()}"
+    yield "with " + ", ".join(f"{name} {version(name)}" for name in _LIBRARIES)
+    yield f"terminal {_size()}, " + ", ".join(
+        f"{name}={os.environ[name]}" for name in _ENVIRONMENT if name in os.environ
+    )
+    yield "command line: " + " ".join(["proftui", *map(_without_folders, arguments)])
+    yield ""
+    for one in _chain(error):
+        yield "Traceback (most recent call last):"
+        for frame in traceback.extract_tb(one.__traceback__):
+            yield f"  {_short(frame.filename)}:{frame.lineno} in {frame.name}"
+            yield f"    {frame.line or ''}"
+        yield f"{type(one).__name__} (its message is left out: it may quote the profile)"
+        yield ""
+
+
+def _chain(error: BaseException) -> list[BaseException]:
+    """The exception and what led to it, the first cause first."""
+    found: list[BaseException] = []
+    one: BaseException | None = error
+    while one is not None and one not in found:
+        found.insert(0, one)
+        one = one.__cause__ or (None if one.__suppress_context__ else one.__context__)
+    return found
+
+
+def _write(text: str) -> Path:
+    from tui.state.store import folder, make_private
+
+    reports = folder() / "crashes"
+    make_private(reports)
+    path = reports / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.txt"
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as file:
+        file.write(text)
+    for old in sorted(reports.glob("*.txt"))[:-_KEPT]:
+        with suppress(OSError):
+            old.unlink()
+    return path
+
+
+def _place(error: BaseException) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    return f"{_short(frames[-1].filename)}:{frames[-1].lineno}" if frames else "an unknown place"
+
+
+def _short(filename: str) -> str:
+    """The path of a file of code, without what says whose machine it is.
+
+    >>> _short("/home/me/lib/python3.11/site-packages/textual/app.py"), _short("/opt/proftui/tui/fmt.py")
+    ('textual/app.py', 'tui/fmt.py')
+    """
+    parts = Path(filename).parts
+    for root, after in (("site-packages", 1), ("tui", 0)):
+        if root in parts:
+            return "/".join(parts[len(parts) - 1 - parts[::-1].index(root) + after :])
+    return parts[-1] if parts else ""
+
+
+def _without_folders(argument: str) -> str:
+    """An argument, of a path the last part alone.
+
+    >>> _without_folders("/data/secret/run.log"), _without_folders("--output=a/b.csv"), _without_folders("--ascii")
+    ('run.log', '--output=b.csv', '--ascii')
+    """
+    option, equals, value = argument.partition("=") if argument.startswith("--") else ("", "", argument)
+    return f"{option}{equals}{value.rstrip('/').rpartition('/')[2]}"
+
+
+def _size() -> str:
+    """Columns and lines of the terminal that one of the standard streams is."""
+    for descriptor in (2, 1, 0):
+        with suppress(OSError):
+            size = os.get_terminal_size(descriptor)
+            return f"{size.columns}x{size.lines}"
+    return "none"
