@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rich.cells import cell_len, set_cell_size
 from textual.content import Content
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Crumbs(Widget):
     """The path to what is shown, and facts of the profile at the right.
 
-    The last crumb is never cut; where room is short, the oldest give way first, then the facts.
+    The names of the view and of what is looked at in it are never cut; where room is short, the facts give way first.
     """
 
     DEFAULT_CSS = """
@@ -50,28 +50,40 @@ class Crumbs(Widget):
         return in_ascii(line) if ascii_only else line
 
 
+VIEW_AT: Final = 1
+"""Where in the path the name of the view is: behind that of the file."""
+LEAST: Final = 6
+"""Cells that a crumb is cut to, before any is left out."""
+
+
 def fit(path: Sequence[str], facts: Sequence[str], width: int, arrow: str = " ▸ ") -> tuple[list[str], list[str]]:
     """Shorten a path and drop facts until both fit into a line.
+
+    Facts give way first, then the file, then what lies between the view and the last crumb, the oldest first; the
+    names of the view and of the last crumb stay whole.
 
     >>> fit(["run.log", "Ops", "gemm"], ["A100", "4 sessions"], 28)
     (['run.log', 'Ops', 'gemm'], ['A100'])
     >>> fit(["a_very_long_name.log", "Ops", "gemm"], [], 20)
     (['a_very…', 'Ops', 'gemm'], [])
+    >>> fit(["a_very_long_name.log", "Kernels by Iteration", "iteration 12", "launches"], [], 49)
+    (['a_ver…', 'Kernels by Iteration', 'itera…', 'launches'], [])
+    >>> fit(["a_very_long_name.log", "Kernels by Iteration", "iteration 12", "launches"], [], 36)
+    (['Kernels by Iteration', '…', 'launches'], [])
     """
     crumbs, kept = list(path), list(facts)
 
-    def needed() -> int:
-        return cell_len(arrow.join(crumbs)) + (3 + cell_len(" · ".join(kept)) if kept else 0)
+    def over() -> int:
+        return cell_len(arrow.join(crumbs)) + (3 + cell_len(" · ".join(kept)) if kept else 0) - width
 
-    while kept and needed() > width:
+    while kept and over() > 0:
         kept.pop()
-    for index in range(len(crumbs) - 1):
-        over = needed() - width
-        if over <= 0:
-            break
-        room = max(6, cell_len(crumbs[index]) - over)
+    for index in [index for index in range(len(crumbs) - 1) if index != VIEW_AT]:
+        room = max(LEAST, cell_len(crumbs[index]) - max(0, over()))
         if room < cell_len(crumbs[index]):
             crumbs[index] = set_cell_size(crumbs[index], room - 1).rstrip() + "…"
-    while len(crumbs) > 1 and needed() > width:
+    if over() > 0 and len(crumbs) > VIEW_AT + 2:
+        crumbs[VIEW_AT + 1 : -1] = ["…"]
+    if over() > 0 and len(crumbs) > VIEW_AT:
         crumbs.pop(0)
     return crumbs, kept
