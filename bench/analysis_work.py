@@ -11,6 +11,7 @@ import polars as pl
 from bench.grow_profile import read_frames
 from tui.analysis import dashboard as dashboard_
 from tui.analysis import kernels as kernels_
+from tui.analysis.dashboard.parts import parts
 from tui.analysis.expert.findings import findings
 from tui.analysis.gpu_time import breakdown as breakdown_
 from tui.analysis.gpu_time import gaps as gaps_
@@ -127,8 +128,13 @@ def rules_after_dashboard(path: str) -> Measured:
 
 
 def dashboard(path: str) -> Measured:
-    """All that the Dashboard shows."""
+    """What the Dashboard shows first: its board."""
     return _measured(path, dashboard_.dashboard)
+
+
+def whole_dashboard(path: str) -> Measured:
+    """The same with the figures of time and what the rules say: all of its panels."""
+    return _measured(path, lambda profile: list(parts(profile)))
 
 
 def time_figures(path: str) -> Measured:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from tui.analysis.expert.session_time import SessionTime
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from tui.analysis.expert.limits import Limits
     from tui.analysis.expert.model import Verdict
     from tui.model.profile import Profile
@@ -37,6 +39,8 @@ class Case(SessionTime):
         self.whole = whole or profile
         self.verdicts: dict[str, Verdict] = {}
         """What the rules before this one have answered."""
+        self.judging: dict[str, Future[Verdict]] = {}
+        """Those that another thread may still be at."""
 
     def limit(self, rule: str, name: str) -> float:
         """A threshold."""
@@ -46,11 +50,14 @@ class Case(SessionTime):
         """Whether a rule before this one was found."""
         from tui.analysis.expert.model import Found
 
-        return isinstance(self.verdicts.get(rule), Found)
+        return isinstance(self._verdict(rule), Found)
 
     def untold(self, *rules: str) -> str:
         """Why one of the rules before this one could not be told; empty where all were."""
         from tui.analysis.expert.model import CannotTell
 
-        verdicts = (self.verdicts.get(rule) for rule in rules)
+        verdicts = map(self._verdict, rules)
         return next((verdict.reason for verdict in verdicts if isinstance(verdict, CannotTell)), "")
+
+    def _verdict(self, rule: str) -> Verdict | None:
+        return self.judging[rule].result() if rule in self.judging else self.verdicts.get(rule)

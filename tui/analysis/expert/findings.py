@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
+from tui.analysis.by_session import by_session
 from tui.analysis.expert import limits as thresholds
 from tui.analysis.expert import needs
 from tui.analysis.expert.case import Case
@@ -19,7 +21,7 @@ from tui.analysis.memo import once_per_profile
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from tui.analysis.expert.limits import Limits
     from tui.analysis.expert.model import Rule
@@ -68,6 +70,9 @@ _FRAMES: Final = (
     "tool_findings",
     "issues",
 )
+MANY: Final = 200_000
+"""Rows of which it is worth the while to have two threads."""
+
 _RANK: Final = {severity: rank for rank, severity in enumerate(Severity)}
 _STATES: Final = {state: rank for rank, state in enumerate(State)}
 
@@ -103,9 +108,9 @@ def _remembered(gpu: str | None, stamp: tuple[str, int] | None) -> Callable[[Pro
     def of_profile(profile: Profile) -> pl.DataFrame:
         limits = thresholds.limits(stamp)
         rows = [
-            _row(rule, case, _judged(rule, case), limits)
+            _row(rule, case, verdict, limits)
             for case, rules in _cases(profile, limits, gpu)
-            for rule in rules
+            for rule, verdict in zip(rules, _verdicts(rules, case), strict=True)
         ]
         ours = pl.DataFrame(rows, schema=FINDINGS, orient="row")
         return _in_order(pl.concat([ours, _of_tools(profile)]))
@@ -127,17 +132,22 @@ def sessions_of(profile: Profile) -> Iterator[tuple[int, Profile]]:
     if len(numbers) == 1:
         yield numbers[0], profile
         return
-    parts = {
-        name: data.partition_by("session", as_dict=True, include_key=True) if data.height else {}
-        for name, data in profile.frames.items()
-    }
+    parts = {name: by_session(data) for name, data in profile.frames.items()}
     for number in numbers:
-        frames = {
-            name: parts[name][(number,)] if (number,) in parts[name] else data.clear()
-            for name, data in profile.frames.items()
-        }
+        frames = {name: parts[name].get(number, data.clear()) for name, data in profile.frames.items()}
         steps = None if profile.steps is None else profile.steps.filter(pl.col("session") == number)
         yield number, replace(profile, frames=frames, steps=steps)
+
+
+def _verdicts(rules: Sequence[Rule], case: Case) -> list[Verdict]:
+    """What some rules say, in order; of very many launches two rules are worked out at a time."""
+    if case.profile["activities"].height + case.profile["api_calls"].height < MANY:
+        return [_judged(rule, case) for rule in rules]
+    with ThreadPoolExecutor(2, "rules") as pool:
+        # A rule that builds on others stands after them: those it waits for are judged, or being judged.
+        for rule in rules:
+            case.judging[rule.id] = pool.submit(_judged, rule, case)
+        return [case.judging[rule.id].result() for rule in rules]
 
 
 def _judged(rule: Rule, case: Case) -> Verdict:

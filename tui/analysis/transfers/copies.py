@@ -29,18 +29,30 @@ def copies(profile: Profile) -> pl.DataFrame:
     activities = profile["activities"]
     direction = pl.coalesce(pl.col("copy_kind").cast(pl.String), _direction_of_name())
     both = pl.col("size_bytes").is_not_null() & (pl.col("duration_ns") > 0)
-    single = (
-        activities.filter((pl.col("kind") == "memcpy") | (pl.col("kind") == "um"))
-        .filter((pl.col("kind") == "memcpy") | _direction_of_name().is_not_null())
-        .with_columns(direction.alias("copy_kind"))
-        .group_by("session", "kind", "copy_kind")
+    # By name first: what a name says of the direction is looked for once in each.
+    by_name = (
+        activities.lazy()
+        .select("session", "kind", "copy_kind", "name", "duration_ns", "size_bytes")
+        .filter((pl.col("kind") == "memcpy") | (pl.col("kind") == "um"))
+        .group_by("session", "kind", "copy_kind", "name")
         .agg(
             pl.len().cast(pl.Int64).alias("calls"),
             total().alias("total_ns"),
             total("size_bytes").alias("size_bytes"),
-            pl.when(both.any())
-            .then(1e9 * pl.col("size_bytes").filter(both).sum() / pl.col("duration_ns").filter(both).sum())
-            .alias("throughput"),
+            pl.when(both.any()).then(pl.col("size_bytes").filter(both).sum()).alias("moved_bytes"),
+            pl.col("duration_ns").filter(both).sum().alias("moving_ns"),
+        )
+        .collect()
+    )
+    single = (
+        by_name.filter((pl.col("kind") == "memcpy") | _direction_of_name().is_not_null())
+        .with_columns(direction.alias("copy_kind"))
+        .group_by("session", "kind", "copy_kind")
+        .agg(
+            pl.col("calls").sum(),
+            total("total_ns").alias("total_ns"),
+            total("size_bytes").alias("size_bytes"),
+            (1e9 * total("moved_bytes") / pl.col("moving_ns").sum()).alias("throughput"),
         )
     )
     recorded = (

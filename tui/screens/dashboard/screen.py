@@ -9,14 +9,12 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.worker import get_current_worker
 
-from tui.analysis.dashboard import ORDERS, dashboard
-from tui.analysis.dashboard.advice import advice
-from tui.analysis.dashboard.times import idle_gaps, iteration_courses, wall_time
+from tui.analysis.dashboard import ORDERS
+from tui.analysis.dashboard.parts import Parts, parts
 from tui.analysis.definitions import definition
-from tui.analysis.gpu_time.busy_over_time import busy_over_time, busy_stretches
+from tui.analysis.gpu_time.busy_over_time import busy_over_time
 from tui.analysis.gpu_time.intervals import busy_time
 from tui.analysis.gpu_time.utilisation import utilisation
-from tui.model.errors import ProftuiError
 from tui.screens.base import ViewScreen
 from tui.screens.dashboard import input_entries as of_input
 from tui.screens.dashboard import time_entries as of_time
@@ -107,19 +105,18 @@ class DashboardScreen(ViewScreen):
     @work(thread=True, exclusive=True, group="dashboard")
     def _work_out(self, asked: int, profile: Profile, gpu: str | None) -> None:
         """Work out one part after another, the quick ones first; each is shown as soon as it is there."""
-        parts: tuple[tuple[Callable[[], Any], Callable[[Any], None]], ...] = (
-            (lambda: dashboard(profile, gpu=gpu), self._show_board),
-            (lambda: iteration_courses(profile), self._show_iterations),
-            (lambda: busy_stretches(profile), lambda _: self._show_busy(profile)),
-            (lambda: wall_time(profile), self._show_wall),
-            (lambda: idle_gaps(profile), self._show_gaps),
-            (lambda: _advice(profile, gpu), self._show_advice),
+        shows = Parts(
+            board=self._show_board,
+            courses=self._show_iterations,
+            busy=lambda _: self._show_busy(profile),
+            wall=self._show_wall,
+            gaps=self._show_gaps,
+            advice=self._show_advice,
         )
         worker = get_current_worker()
-        for make, show in parts:
+        for show, made in zip(shows, parts(profile, gpu=gpu), strict=True):
             if worker.is_cancelled:
                 return
-            made = make()
             self.app.call_from_thread(self._take, asked, show, made)
 
     def _take(self, asked: int, show: Callable[[Any], None], made: Any) -> None:
@@ -324,11 +321,3 @@ class DashboardScreen(ViewScreen):
                 ("", f"{f'{known.unit}; ' if known.unit else ''}{known.source}"),
             )
         ]
-
-
-def _advice(profile: Profile, gpu: str | None) -> Advice | str:
-    """The advice, or why there is none."""
-    try:
-        return advice(profile, gpu=gpu)
-    except ProftuiError as error:
-        return str(error)
