@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from tests.analysis.expert.answers.iterations import ANSWERS as ITERATIONS
 from tests.analysis.expert.judging import as_shown
 from tests.corpus import corpus_file, recording_file
+from tests.screens.made_profiles import opened_profile
 from tests.screens.opening import app_of, opened, press, sample, settled
 from tests.snapshots import assert_screen, screen_text
 from tui.analysis.expert.findings import findings
@@ -18,6 +20,7 @@ from tui.analysis.timeline.under import Gap, Stretch, gap_at
 from tui.model.view import TableState
 from tui.output.report_views import VIEWS
 from tui.query.apply import apply
+from tui.screens.parts import PartsScreen
 from tui.screens.timeline import TimelineScreen
 from tui.widgets.table_pane import TablePane
 
@@ -148,6 +151,22 @@ async def test_the_longest_gap_is_one_key_away_on_the_timeline() -> None:
         longest = longest_gaps(app_of(pilot).profile, 1).row(0, named=True)
         assert_cursor_in(screen, Gap(0, longest["device"], longest["start_ns"], longest["duration_ns"]))
         await press(pilot, "q", "g", "T")
+        assert app_of(pilot).view_screen is expert
+
+
+async def test_a_finding_leads_to_the_part_that_holds_its_rows() -> None:
+    grows = next(answer for answer in ITERATIONS if answer.rule == "I9")
+    async with opened_profile(grows.found) as pilot:
+        await press(pilot, "9")
+        expert = app_of(pilot).view_screen
+        assert expert is not None
+        pane = expert.query_one("#table", TablePane)
+        await press(pilot, *["j"] * pane.frame["rule"].to_list().index("I9"), "enter")
+        memory = app_of(pilot).view_screen
+        assert isinstance(memory, PartsScreen)
+        assert memory.part.name == "allocator"
+        assert memory.pane(0).frame["growth_bytes"].to_list() == [19 << 30]
+        await press(pilot, "q")
         assert app_of(pilot).view_screen is expert
 
 

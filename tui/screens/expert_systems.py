@@ -12,6 +12,7 @@ from tui.analysis.expert.model import State
 from tui.analysis.expert.view import EXPERT, FOLDED, expert_rows, gap_of, spec_for
 from tui.keys import Scope, bindings_for
 from tui.screens.dashboard.doors import Door
+from tui.screens.parts import PartsScreen
 from tui.screens.single import TableScreen
 from tui.widgets.finding_details import finding_details
 from tui.widgets.table_pane import TablePane
@@ -96,7 +97,7 @@ class ExpertSystemsScreen(TableScreen):
             self.program.say("this has no one place in time: enter goes to the rows behind it, T there to theirs")
 
     def _go_to_rows(self, row: Mapping[str, Any]) -> None:
-        self.program.go(row["view"], lambda screen: _show_only(screen, row["filter"] or ""))
+        self.program.go(row["view"], lambda screen: _show_only(screen, row["part"], row["filter"] or ""))
 
     def _go_to_gap(self, gap: Gap) -> None:
         Door("timeline", gap=gap).go(self.program)
@@ -105,7 +106,11 @@ class ExpertSystemsScreen(TableScreen):
         return view is not None and self.program.availability.get(view, "ok") == "ok"
 
 
-def _show_only(screen: ViewScreen, query: str) -> None:
-    """The first table of a view with the rows of a filter alone."""
-    if screen.table is not None:
+def _show_only(screen: ViewScreen, part: str | None, query: str) -> None:
+    """The first table of a view, or of one of its parts, with the rows of a filter alone."""
+    if part is not None and isinstance(screen, PartsScreen):
+        screen.show_only("")
+        screen.show_part(part)
+        screen.pane(0).set_filter(query)
+    elif screen.table is not None:
         screen.show_only(query)

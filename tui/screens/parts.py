@@ -64,6 +64,8 @@ class PartsScreen(LaunchScreen):
     def __init__(self) -> None:
         super().__init__()
         self._part = 0
+        self._arrived = 0
+        """The part that a way from elsewhere led to: leaving it leaves the view."""
         self._filled: set[str] = set()
         """The parts that show the present profile."""
         self._levels_reached: dict[str, int] = {}
@@ -100,8 +102,9 @@ class PartsScreen(LaunchScreen):
         self._show_part(self._part)
 
     def show_part(self, name: str) -> None:
-        """Show the part of a name."""
-        self._show_part(next(place for place, part in enumerate(self.PARTS) if part.name == name))
+        """Show the part of a name, for who comes from another view."""
+        self._arrived = next(place for place, part in enumerate(self.PARTS) if part.name == name)
+        self._show_part(self._arrived)
 
     def _show_part(self, place: int) -> None:
         self._levels_reached[self.part.name] = self._level
@@ -131,6 +134,7 @@ class PartsScreen(LaunchScreen):
 
     def to_first_part(self) -> None:
         """Show the part that the view opens with."""
+        self._arrived = 0
         if self._part:
             self._show_part(0)
 
@@ -138,9 +142,9 @@ class PartsScreen(LaunchScreen):
         """Close the details, go one level up, or back to the first part."""
         if super().leave_level():
             return True
-        if not self._part:
+        if self._part in (0, self._arrived):
             return False
-        self._show_part(0)
+        self._show_part(self._arrived)
         return True
 
     def action_next_part(self) -> None:

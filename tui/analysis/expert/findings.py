@@ -49,6 +49,7 @@ FINDINGS: Final = pl.Schema(
         "thresholds": pl.String,
         "evidence": pl.String,
         "view": pl.String,
+        "part": pl.String,
         "filter": pl.String,
         "link": pl.String,
         "line": pl.UInt32,
@@ -87,8 +88,9 @@ def findings(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
     session, tool (`OURS`, or the tool whose own advisor says so: its rows have no rule), problem and recommendation
     (of what was found), reason (why it cannot be told, or what says that it is clean), cost_ns (what it costs at most)
     and cost_basis (how that was estimated, or why not), numbers (JSON: figures by name, base units), thresholds (JSON:
-    for each name, value, says, source), evidence (JSON: up to ten rows), view and filter (where the rows behind it are
-    shown), link (where to read more), line (of the input, the first of the evidence).
+    for each name, value, says, source), evidence (JSON: up to ten rows), view, part (of views that have
+    several; null: the first) and filter (where the rows behind it are shown), link (where to read more), line (of the
+    input, the first of the evidence).
 
     Args:
         profile: What was read.
@@ -191,6 +193,7 @@ def _row(rule: Rule, case: Case, verdict: Verdict, limits: Limits) -> tuple[Any,
                 "numbers": _json(dict(verdict.numbers)),
                 "evidence": _json(evidence.to_dicts()) if evidence is not None and evidence.height else None,
                 "view": verdict.view or None,
+                "part": verdict.part or None,
                 "filter": _of_session(verdict, case),
                 "line": min(lines) if len(lines) else None,
             }

@@ -72,6 +72,8 @@ class Found:
     """In the filter language: what keeps them in the main table of that view."""
     severity: Severity | None = None
     """Where it is another than the rule's own."""
+    part: str = ""
+    """The part of that view which holds them, where it has several; empty: the first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,4 +62,5 @@ def memory_grows(case: Case) -> Verdict:
         "none: it is memory, not time, until there is no more",
         rising.select("iteration", "last_bytes", "rise_bytes", "rise_pct"),
         "memory",
+        part="allocator",
     )
