@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from tui.cache.cache import Cache
     from tui.loaders.base import LoadProgress
+    from tui.model.profile import Profile
     from tui.opening import Opened
     from tui.options import OpenOptions
 
@@ -143,11 +144,13 @@ class LoadingApp(NotingApp):
             for screen in self._screens.values():
                 screen.profile_changed()
         news += [_lines(errors)] if errors else []
+        others = _left_out(profile, errors)
+        news += [others] if others else []
         if profile.partial:
             again = "" if "-" in self.options.paths else "; r reads the file again"
             news.append(f"{profile.partial}: totals are partial{again}")
         if news:
-            severity = "error" if errors else "warning" if profile.partial else "information"
+            severity = "error" if errors else "warning" if profile.partial or others else "information"
             self.say("\n".join(news), severity=severity)
 
     def _work_behind(self, opened: Opened) -> None:
@@ -184,6 +187,16 @@ class LoadingApp(NotingApp):
             self.push_screen(TooSmallScreen(MIN_WIDTH, MIN_HEIGHT))
         elif not small and asking:
             self.pop_screen()
+
+
+def _left_out(profile: Profile, told: Iterable[ProftuiError]) -> str:
+    """The files of folders that could not be read."""
+    from tui.loaders.folder import left_out
+
+    found = [why for why in left_out(profile) if why not in set(map(str, told))]
+    if not found:
+        return ""
+    return f"left out: {found[0]}" if len(found) == 1 else f"{len(found)} files are left out: the issues name them"
 
 
 def _lines(errors: Iterable[ProftuiError]) -> str:

@@ -72,6 +72,13 @@ def assembled(path: str, outcomes: Mapping[str, Outcome]) -> Profile:
     return with_issues(profile, issues)
 
 
+def left_out(profile: Profile) -> list[str]:
+    """Which files were left out, and why."""
+    reason = pl.col("reason")
+    rows = profile["issues"].filter(pl.col("session").is_null(), reason.str.starts_with(LEFT_OUT))
+    return rows["reason"].str.strip_prefix(LEFT_OUT).to_list()
+
+
 def with_issues(profile: Profile, issues: Sequence[Mapping[str, str]]) -> Profile:
     """The same with further issues, which belong to no session."""
     if not issues:

@@ -152,9 +152,9 @@ class GpusScreen(PartsScreen):
         *rank_parts(ranks_head),
     )
     HELP: ClassVar = (
-        "GPUs, the streams of the one under the cursor, what ran on a stream; . goes to the ranks side by side.\n"
+        "GPUs, their streams and what ran there; . goes on to ranks, iterations, ops and collectives over the ranks.\n"
         "Compute, exposed communication, exposed copies and idle add up to the span: the first that is on counts.\n"
-        "Busy% of a GPU is of the session's span of GPU work. Clocks of ranks differ: only lengths are compared."
+        "Busy% is of the session's span. Who comes last is told by lengths alone, waits by clocks where they agree."
     )
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:

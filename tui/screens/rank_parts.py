@@ -243,7 +243,7 @@ def rank_parts(ranks_head: Callable[[Profile], Draw | None]) -> tuple[Part, ...]
                     "collectives",
                     COLLECTIVES,
                     _collectives,
-                    lambda row: f"{row['collective']} {row['place']} of iteration {row['iteration']}",
+                    lambda row: f"{row['collective']} {row['turn']} of iteration {row['iteration']}",
                     no_collectives,
                 ),
                 Level(

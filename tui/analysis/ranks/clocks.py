@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.memo import once_per_profile
-from tui.analysis.ranks.collectives import PLACE, collectives, matched
+from tui.analysis.ranks.collectives import TURN, collectives, matched
 from tui.fmt import count, duration
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def clocks(profile: Profile) -> Clocks:
     end = pl.col("begin_ns") + pl.col("duration_ns")
     ends = (
         rows.filter(leave_together())
-        .with_columns((end - end.median().over(PLACE)).abs().alias("off_ns"))
+        .with_columns((end - end.median().over(TURN)).abs().alias("off_ns"))
         .group_by("session")
         .agg(pl.col("off_ns").median(), pl.col("longest_ns").median())
         .sort("session")

@@ -22,7 +22,7 @@ HOW: Final = (
 )
 """How the straggler is told, in words."""
 
-PLACE: Final = ("iteration", "communicator", "place")
+TURN: Final = ("iteration", "communicator", "turn")
 """What tells collectives apart: the n-th of a process group in an iteration is the same on all its ranks."""
 
 _NAME: Final = r"(?:nccl|rccl)(?:Dev)?Kernel_(?:Generic_)?([A-Za-z]+)"
@@ -74,14 +74,14 @@ def matched(profile: Profile) -> pl.DataFrame:
     """Collectives that every rank of their group took part in: how long each rank was in them.
 
     The n-th collective of a process group in an iteration is the n-th on all its ranks; iterations in which their
-    numbers differ, or which a rank of the group lacks, are left out. Columns: iteration, communicator, place, session,
+    numbers differ, or which a rank of the group lacks, are left out. Columns: iteration, communicator, turn, session,
     activity, collective, group_size, start_ns, duration_ns, shortest_ns, longest_ns (over the ranks).
     """
     rows = collectives(profile).drop_nulls("iteration").join(_ranks(profile), on="session", how="left")
     members = collectives(profile).join(_ranks(profile), on="session", how="left")
     expected = members.group_by("communicator").agg(pl.col("who").n_unique().alias("expected"))
     of = ("iteration", "communicator")
-    placed = rows.sort("session", "start_ns").with_columns(pl.int_range(pl.len()).over("session", *of).alias("place"))
+    placed = rows.sort("session", "start_ns").with_columns(pl.int_range(pl.len()).over("session", *of).alias("turn"))
     same = (
         placed.group_by("session", "who", *of)
         .len()
@@ -98,12 +98,12 @@ def matched(profile: Profile) -> pl.DataFrame:
     return (
         placed.join(same.select(of), on=of, how="semi")
         .with_columns(
-            pl.col("duration_ns").min().over(PLACE).alias("shortest_ns"),
-            pl.col("duration_ns").max().over(PLACE).alias("longest_ns"),
+            pl.col("duration_ns").min().over(TURN).alias("shortest_ns"),
+            pl.col("duration_ns").max().over(TURN).alias("longest_ns"),
         )
-        .sort(*PLACE, "session")
+        .sort(*TURN, "session")
         .select(
-            *PLACE,
+            *TURN,
             *("session", "activity", "collective", "group_size"),
             *("start_ns", "duration_ns", "shortest_ns", "longest_ns"),
         )
@@ -164,4 +164,4 @@ def stragglers(profile: Profile, *, long_pct: float = LONG_PCT) -> Stragglers:
 
 
 def _count(rows: pl.DataFrame) -> int:
-    return rows.select(PLACE).n_unique() if rows.height else 0
+    return rows.select(TURN).n_unique() if rows.height else 0

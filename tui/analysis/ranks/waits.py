@@ -9,7 +9,7 @@ import polars as pl
 
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ranks.clocks import clocks, leave_together, with_times
-from tui.analysis.ranks.collectives import PLACE, collectives
+from tui.analysis.ranks.collectives import TURN, collectives
 from tui.analysis.ranks.naming import named
 from tui.model.columns import COLUMNS, columns
 from tui.model.view import TableSpec
@@ -37,9 +37,9 @@ COLLECTIVES: Final = TableSpec(
     "Collectives",
     (
         *columns("collective", "late_ns", "last_rank", "comm_wait_ns", "comm_transfer_ns", "comm_wait_pct"),
-        *columns("iteration", "place", "longest_ns", "shortest_ns", "ranks", "group_size", "communicator"),
+        *columns("iteration", "turn", "longest_ns", "shortest_ns", "ranks", "group_size", "communicator"),
     ),
-    key=PLACE,
+    key=TURN,
     pinned="collective",
     pinned_least=10,
 )
@@ -50,10 +50,10 @@ COLLECTIVE_RANKS: Final = TableSpec(
     (
         *columns("who", "arrival_ns"),
         replace(COLUMNS["duration_ns"], priority=2),
-        *columns("comm_wait_ns", "comm_transfer_ns", "iteration", "place", "collective", "session", "activity"),
+        *columns("comm_wait_ns", "comm_transfer_ns", "iteration", "turn", "collective", "session", "activity"),
         *columns("communicator"),
     ),
-    key=("session", *PLACE),
+    key=("session", *TURN),
     pinned="who",
     pinned_least=8,
 )
@@ -68,12 +68,12 @@ def in_collectives(profile: Profile) -> pl.DataFrame:
     any of its ranks cannot be compared (`clocks`), and of what a rank may leave before the last has come.
     """
     rows = with_times(profile)
-    good = pl.col("session").is_in(sorted(clocks(profile).agree)).all().over(PLACE) & leave_together()
+    good = pl.col("session").is_in(sorted(clocks(profile).agree)).all().over(TURN) & leave_together()
     begin = pl.when(good).then("begin_ns")
-    late = begin.max().over(PLACE) - begin
+    late = begin.max().over(TURN) - begin
     wait = pl.when(late.is_not_null()).then(pl.min_horizontal(late, "duration_ns"))
     return rows.with_columns(
-        (begin - begin.min().over(PLACE)).alias("arrival_ns"),
+        (begin - begin.min().over(TURN)).alias("arrival_ns"),
         wait.alias("comm_wait_ns"),
         (pl.col("duration_ns") - wait).alias("comm_transfer_ns"),
     ).drop("begin_ns", "shift_ns")
@@ -84,14 +84,14 @@ def collective_ranks(profile: Profile, *, of: Mapping[str, Any] | None = None) -
 
     Args:
         profile: All ranks.
-        of: The iteration, communicator and place of one collective; None: all.
+        of: The iteration, communicator and turn of one collective; None: all.
     """
     rows = in_collectives(profile)
     if of is not None:
-        rows = rows.filter(pl.col(name) == of[name] for name in PLACE)
+        rows = rows.filter(pl.col(name) == of[name] for name in TURN)
     return (
         rows.with_columns(named(profile, "session", "who"))
-        .sort(*PLACE, "arrival_ns", "duration_ns", "session", descending=[False] * 3 + [True, False, False])
+        .sort(*TURN, "arrival_ns", "duration_ns", "session", descending=[False] * 3 + [True, False, False])
         .select(column.name for column in COLLECTIVE_RANKS.columns)
     )
 
@@ -113,7 +113,7 @@ def collective_kinds(profile: Profile) -> pl.DataFrame:
         pl.col("group_size").max(),
     )
     matched = in_collectives(profile)
-    counted = matched.group_by(by).agg(pl.struct(PLACE).n_unique().cast(pl.Int64).alias("collectives"))
+    counted = matched.group_by(by).agg(pl.struct(TURN).n_unique().cast(pl.Int64).alias("collectives"))
     told = matched.drop_nulls("comm_wait_ns").group_by(by).agg(pl.col("comm_wait_ns", "comm_transfer_ns").sum())
     return (
         own.join(counted, on=by, how="left", nulls_equal=True)
@@ -137,7 +137,7 @@ def matched_collectives(
 ) -> pl.DataFrame:
     """One row per collective that was matched over ranks, the one that cost most waiting first.
 
-    Columns: iteration, communicator, place, collective, ranks (that took part), group_size, late_ns (from the first
+    Columns: iteration, communicator, turn, collective, ranks (that took part), group_size, late_ns (from the first
     arrival to the last), last_rank (who arrived last; where clocks cannot be compared, who was in it shortest),
     comm_wait_ns and comm_transfer_ns (summed over the ranks), comm_wait_pct, longest_ns, shortest_ns.
 
@@ -152,7 +152,7 @@ def matched_collectives(
     known = pl.col("comm_wait_ns").null_count() == 0
     by_clock = pl.col("session").sort_by("arrival_ns", descending=True, maintain_order=True).first()
     by_length = pl.col("session").sort_by("duration_ns", maintain_order=True).first()
-    found = rows.group_by(PLACE, maintain_order=True).agg(
+    found = rows.group_by(TURN, maintain_order=True).agg(
         pl.col("collective").drop_nulls().first(),
         pl.col("group_size").max(),
         pl.len().cast(pl.Int64).alias("ranks"),
@@ -169,7 +169,7 @@ def matched_collectives(
             pl.when(whole > 0).then(100 * pl.col("comm_wait_ns") / whole).alias("comm_wait_pct"),
             (pl.col("longest_ns") - pl.col("shortest_ns")).alias("apart"),
         )
-        .sort("comm_wait_ns", "apart", *PLACE, descending=[True, True, False, False, False], nulls_last=True)
+        .sort("comm_wait_ns", "apart", *TURN, descending=[True, True, False, False, False], nulls_last=True)
         .select(column.name for column in COLLECTIVES.columns)
     )
 

@@ -56,7 +56,7 @@ RANKS: Final = (
     Column("collectives", "Collectives", K.COUNT, "How many were matched over the ranks, each counted once.", 4),
     Column("communicator", "Group", K.TEXT, "Process group, as the input tells it.", 7),
     Column("group_size", "Group size", K.NUMBER, "Ranks of the process group, as the input tells it.", 7),
-    Column("place", "No.", K.NUMBER, "Which collective of its group in the iteration, from 0, in order of start.", 3),
+    Column("turn", "No.", K.NUMBER, "Which collective of its group in the iteration, from 0, in order of start.", 3),
     Column("arrival_ns", "Arrives after", K.DURATION, "Start on this rank after the start on the first rank.", 2),
     Column("late_ns", "First to last", K.DURATION, "From the arrival of the first rank to that of the last.", 2),
     Column(
