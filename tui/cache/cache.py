@@ -19,7 +19,7 @@ from tui.cache.files import DamagedError, File, Frame, StoppedError
 from tui.cache.identity import Identity, identity_of, name_of
 from tui.cache.parking import begin
 from tui.cache.place import opened_folder, remove
-from tui.cache.room import limit, make_room
+from tui.cache.room import clear_abandoned, limit, make_room
 from tui.cache.spool import spooled
 from tui.model.errors import ProftuiError
 from tui.model.profile import Profile
@@ -164,14 +164,13 @@ class Cache:
                     make_room(most=most, keep=name)
 
     def write_behind(self, *before: Callable[[], object]) -> None:
-        """The same in a thread that stands back for others.
+        """The same in a thread that stands back for others; what runs that were killed have left goes, too.
 
         Args:
             before: What the thread does first, one after the other.
         """
-        if self._read or self._spooled or before:
-            self._thread = threading.Thread(target=self._write_quietly, args=before, name="cache", daemon=True)
-            self._thread.start()
+        self._thread = threading.Thread(target=self._write_quietly, args=before, name="cache", daemon=True)
+        self._thread.start()
 
     def stop(self) -> None:
         """Write no more; what is half written goes."""
@@ -183,6 +182,7 @@ class Cache:
         if sys.platform == "linux":
             with suppress(OSError):
                 os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
+        clear_abandoned()
         for do in before:
             # What cannot be worked out is told by the view that asks for it.
             with suppress(ProftuiError):

@@ -28,6 +28,9 @@ _NUMBERS: Final[Mapping[Any, tuple[Any, Any]]] = {
 }
 """What the values of a type are to numpy and to Arrow: truth is bits; names are numbers of rows of a table."""
 
+_MAPPED: Final[list[tuple[int, int]]] = []
+"""Where in memory mapped columns begin and end."""
+
 _AT_ONCE: Final = 1 << 20
 """Values that are renumbered at once."""
 
@@ -53,11 +56,27 @@ def column(data: mmap.mmap, kept: Column, rows: int, dtype: pl.DataType) -> pl.S
     try:
         number, arrow = _NUMBERS[type(dtype)]
         values = np.frombuffer(data, number or np.uint8, rows if number else (rows + 7) // 8, kept.values)
+        _MAPPED.append((values.ctypes.data, values.ctypes.data + values.nbytes))
         valid = None if kept.valid is None else np.frombuffer(data, np.uint8, (rows + 7) // 8, kept.valid)
         array = nanoarrow.c_array_from_buffers(arrow, rows, [valid, values], null_count=kept.nulls)
         return pl.Series(array).alias(kept.name)
     except (KeyError, ValueError, OverflowError, RuntimeError) as error:
         raise DamagedError(f"no column {kept.name}") from error
+
+
+def is_mapped(series: pl.Series) -> bool:
+    """Whether the values of a column lie in a file, as far as that can be told: a part of such a column does as well.
+
+    Files that are mapped no more are not forgotten: what came to lie there since is then taken for mapped.
+    """
+    if series.n_chunks() != 1 or type(series.dtype) not in _NUMBERS or series.dtype == pl.Boolean:
+        return False
+    physical = series.to_physical() if series.dtype == NAME else series
+    there = physical.is_not_null().arg_max() if physical.null_count() < len(physical) else None
+    if there is None:
+        return False
+    place = physical.slice(there, 1).to_numpy(allow_copy=False).ctypes.data
+    return any(first <= place < end for first, end in _MAPPED)
 
 
 def nothing(name: str, rows: int, dtype: pl.DataType) -> pl.Series:

@@ -6,6 +6,7 @@ import hashlib
 import os
 import stat
 import sys
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -93,10 +94,18 @@ def program() -> str:
     digest = hashlib.sha256(f"{tui.__version__} {pl.__version__} {sys.byteorder}".encode())
     root = Path(tui.__file__).parent
     for package in _READERS:
-        for folder, folders, names in os.walk(root / package):
-            folders.sort()
-            for name in sorted(names):
-                if not name.endswith(".pyc"):
-                    status = os.stat(os.path.join(folder, name))  # noqa: PTH116, PTH118
-                    digest.update(f"{folder}/{name} {status.st_size} {status.st_mtime_ns}\n".encode(errors="replace"))
+        for line in sorted(_files(str(root / package))):
+            digest.update(line.encode(errors="replace"))
     return digest.hexdigest()
+
+
+def _files(folder: str) -> Iterator[str]:
+    """A line for each file in a folder and those within it: its path, size and when it was written."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                if entry.name != "__pycache__":
+                    yield from _files(entry.path)
+            elif not entry.name.endswith(".pyc"):
+                status = entry.stat()
+                yield f"{entry.path} {status.st_size} {status.st_mtime_ns}\n"

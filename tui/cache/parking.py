@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import mmap
 from contextlib import suppress
 from typing import Any, Final, TypeVar, cast
 
 import numpy as np
 import polars as pl
 
-from tui.cache.columns import bytes_of, column
+from tui.cache.columns import bytes_of, column, is_mapped
 from tui.cache.files import Column, mapped
 from tui.cache.place import unnamed_file
 from tui.model.schema import NAME
@@ -68,7 +69,8 @@ def _parked(result: Any) -> Any:
 
 
 def _array(values: np.ndarray) -> np.ndarray:
-    if values.nbytes < LEAST_BYTES or values.dtype.hasobject or values.ndim != 1:
+    is_there = isinstance(values.base, mmap.mmap | memoryview)
+    if values.nbytes < LEAST_BYTES or is_there or values.dtype.hasobject or values.ndim != 1:
         return values
     with unnamed_file() as file:
         for first in range(0, len(values), _AT_ONCE):
@@ -80,6 +82,8 @@ def _array(values: np.ndarray) -> np.ndarray:
 def _series(series: pl.Series) -> pl.Series:
     rows = len(series)
     if bytes_of(rows, series.dtype) < LEAST_BYTES or (series.dtype == NAME and not hasattr(series.cat, "to")):
+        return series
+    if is_mapped(series):
         return series
     numbers = series.to_physical() if series.dtype == NAME else series
     nulls = series.null_count()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import stat
+import time
 import tempfile
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
 
 PART: Final = ".part"
 """The ending of what is being written, or taken away."""
+
+_ABANDONED_SECONDS: Final = 3600
+"""Where a file system knows no locks: what is being written for so long is being written no more."""
 
 _FOLDER_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -53,14 +58,18 @@ def opened_folder(*, make: bool = False) -> Iterator[int]:
 
 @contextmanager
 def opened_entry(within: int, name: str) -> Iterator[int]:
-    """An entry of the folder, as a descriptor.
+    """An entry of the folder, as a descriptor; one that is being written is held until the end of it.
 
     Raises:
         OSError: There is none, or it is not the user's alone.
     """
     descriptor = os.open(name, _FOLDER_FLAGS, dir_fd=within)
     try:
-        yield _ours(descriptor)
+        _ours(descriptor)
+        if name.endswith(PART):
+            with suppress(OSError):  # not every file system knows locks
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield descriptor
     finally:
         os.close(descriptor)
 
@@ -117,6 +126,24 @@ def remove(within: int, name: str) -> bool:
     except OSError:
         return False
     return True
+
+
+def is_abandoned(within: int, name: str) -> bool:
+    """Whether nobody writes what is half written any more: the process that held it has ended."""
+    status = os.stat(name, dir_fd=within, follow_symlinks=False)
+    if stat.S_ISDIR(status.st_mode):
+        descriptor = os.open(name, _FOLDER_FLAGS, dir_fd=within)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:
+            pass
+        else:
+            return True
+        finally:
+            os.close(descriptor)
+    return time.time() - status.st_mtime > _ABANDONED_SECONDS
 
 
 def _ours(descriptor: int) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -12,16 +11,13 @@ import msgspec
 
 from tui.cache.entry import MANIFEST, Manifest, manifest_of
 from tui.cache.files import DamagedError
-from tui.cache.place import PART, folder, names, opened_entry, opened_folder, remove
+from tui.cache.place import PART, folder, is_abandoned, names, opened_entry, opened_folder, remove
 
 MOST_BYTES: Final = 5 << 30
 """Of all entries together."""
 
 MOST_OF_FREE: Final = 10
 """They take at most the tenth part of what is free without them."""
-
-_ABANDONED_SECONDS: Final = 3600
-"""What is being written for so long is being written no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +82,16 @@ def make_room(*, most: int, keep: str = "") -> None:
             if size > most:
                 remove(within, kept.name)
                 size -= kept.bytes
+        clear_abandoned()
+
+
+def clear_abandoned() -> None:
+    """Take away what was left half written."""
+    with suppress(OSError), opened_folder() as within:
         for name in names(within):
-            if name.endswith(PART) and time.time() - os.stat(name, dir_fd=within).st_mtime > _ABANDONED_SECONDS:
-                remove(within, name)
+            with suppress(OSError):
+                if name.endswith(PART) and is_abandoned(within, name):
+                    remove(within, name)
 
 
 def clear() -> tuple[int, int]:

@@ -22,6 +22,7 @@ from tui.analysis.iterations.cutting import (
 )
 from tui.fmt import count
 from tui.model.errors import ProftuiError
+from tui.model.profile import rows_of_session
 
 if TYPE_CHECKING:
     from tui.analysis.iterations.cutting import Ints
@@ -121,7 +122,7 @@ def key_cut(profile: Profile, session: int, key: Key, work: pl.DataFrame) -> tup
         key: What marks the end.
         work: The activities of the session: kind, name, short_name, start_ns, duration_ns, device, stream, correlation.
     """
-    calls = profile["api_calls"].filter(pl.col("session") == session)
+    calls = rows_of_session(profile["api_calls"], session)
     gpu, cpu = (_of_work if key.frame == "activities" else _of_cpu)(profile, session, key, work, calls)
     if not len(gpu):
         return Cut.whole_run(f"{key.words} does not run here"), np.zeros(work.height, np.int64)

@@ -12,6 +12,7 @@ import polars as pl
 from tui.analysis.inputs.devices import device_facts
 from tui.analysis.inputs.recording import Tool, tool_of
 from tui.model.names import short_name
+from tui.model.profile import rows_of_session
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -71,7 +72,7 @@ def profile_next(profile: Profile, activity: int) -> ProfileNext:
     function = _function(str(row["name"]))
     if not function:
         return ProfileNext(None, "the launch has no name to look for")
-    several = profile["activities"].filter(pl.col("session") == row["session"])["device"].n_unique() > 1
+    several = rows_of_session(profile["activities"], row["session"])["device"].n_unique() > 1
     program = _program(session["command"])
     capability = str(facts_row.get("compute_capability") or "")
     major = capability.partition(".")[0]
@@ -99,10 +100,12 @@ def _note(session: Mapping[str, Any], ordered: str) -> str:
 
 def _launches_before(profile: Profile, row: Mapping[str, Any]) -> tuple[int, str]:
     """How many launches of the same function came before on the same device, and by which order."""
-    work = profile["activities"].filter(
-        pl.col("session") == row["session"],
-        pl.col("kind") == "kernel",
-        pl.col("device").eq_missing(pl.lit(row["device"], pl.Int32)),
+    work = (
+        rows_of_session(profile["activities"], row["session"])
+        .lazy()
+        .filter(pl.col("kind") == "kernel", pl.col("device").eq_missing(pl.lit(row["device"], pl.Int32)))
+        .select("name", "correlation", "start_ns", "activity")
+        .collect()
     )
     names = work["name"].drop_nulls().unique()
     function = _function(str(row["name"]))

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from tui.analysis.by_session import by_session
 from tui.analysis.memo import once_per_profile
 from tui.loaders.linking.launches import with_launch
+from tui.model.profile import rows_of_session
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,22 +44,24 @@ def launched(profile: Profile) -> pl.DataFrame:
 
     Columns: session, pid, tid, launch_ns, duration_ns, is_kernel (a kernel, or a whole CUDA graph).
     """
-    parts = []
-    for (session,), activities in profile["activities"].group_by("session"):
-        work = activities.select("session", "kind", "duration_ns", "correlation").drop_nulls("correlation")
-        calls = profile["api_calls"].filter(pl.col("session") == session)
-        parts.append(with_launch(work, calls))
-    if not parts:
-        return pl.DataFrame(schema=_SCHEMA)
+    columns = profile["activities"].select("session", "kind", "duration_ns", "correlation")
+    parts = [
+        _launched(work.drop_nulls("correlation"), rows_of_session(profile["api_calls"], session))
+        for session, work in sorted(by_session(columns).items())
+    ]
+    return pl.concat(parts) if parts else pl.DataFrame(schema=_SCHEMA)
+
+
+def _launched(work: pl.DataFrame, calls: pl.DataFrame) -> pl.DataFrame:
+    """`launched` of one session."""
     is_kernel = (pl.col("kind") == "kernel") | (pl.col("kind") == "graph")
     return (
-        pl.concat(parts)
+        with_launch(work.select("session", "duration_ns", "correlation", is_kernel=is_kernel), calls)
         .rename({"launch_pid": "pid", "launch_tid": "tid"})
         .drop_nulls(["launch_ns", "pid", "tid"])
-        .with_columns(is_kernel.alias("is_kernel"))
         .select(_SCHEMA.names())
         .cast(_SCHEMA)
-        .sort(*THREAD, "launch_ns")
+        .sort("pid", "tid", "launch_ns")
     )
 
 
@@ -77,11 +81,14 @@ def with_launched_within(stretches: pl.DataFrame, work: pl.DataFrame, of: Sequen
         work: `launched` of the same profile, or `launched_by_process`.
         of: `THREAD`, or `PROCESS` for what any thread of the process launched.
     """
-    threads = work.select(of).unique(maintain_order=True).with_row_index("thread")
+    # Launches are in the order of threads: each has a number of its own for as long as its rows go on.
+    is_next = pl.any_horizontal(pl.col(name).ne_missing(pl.col(name).shift(1)) for name in of)
+    is_first = work.select(is_next.fill_null(True).alias("first"))["first"]
+    own = (is_first.cum_sum() - 1).fill_null(0)
+    threads = work.filter(is_first).select(of).with_row_index("thread")
     code = stretches.select(of).join(threads, on=of, how="left", maintain_order="left")["thread"]
     start = stretches["start_ns"].fill_null(0).to_numpy()
     end = start + stretches["duration_ns"].fill_null(0).to_numpy()
-    own = work.select(of).join(threads, on=of, how="left", maintain_order="left")["thread"]
     first, last = _places(own, work["launch_ns"].to_numpy(), code.fill_null(0), start, end)
     known = pl.all_horizontal(pl.col(*of, "start_ns", "duration_ns").is_not_null()) & pl.col("session").is_in(
         work["session"].unique().implode()

@@ -38,11 +38,16 @@ def own_times(profile: Profile) -> pl.DataFrame:
     rows = op_row_of_activities(profile)
     timed = activities["start_ns"].is_not_null() & activities["duration_ns"].is_not_null()
     here = timed.to_numpy() & (rows != NONE)
-    work = activities.filter(pl.Series(here)).select(
-        pl.Series("op", rows[here]),
-        "device",
-        pl.col("start_ns").alias("start"),
-        (pl.col("start_ns") + pl.col("duration_ns")).alias("end"),
+    work = (
+        activities.lazy()
+        .select(
+            pl.Series("op", rows),
+            "device",
+            pl.col("start_ns").alias("start"),
+            (pl.col("start_ns") + pl.col("duration_ns")).alias("end"),
+        )
+        .filter(pl.Series(here))
+        .collect()
     )
     busy, idle = np.zeros(instances.height, np.int64), np.zeros(instances.height, np.int64)
     per_gpu = (
@@ -53,7 +58,7 @@ def own_times(profile: Profile) -> pl.DataFrame:
     at = per_gpu["op"].to_numpy()
     np.add.at(busy, at, per_gpu["busy"].to_numpy())
     np.add.at(idle, at, (per_gpu["span"] - per_gpu["busy"]).to_numpy())
-    with_times = pl.col("session").is_in(activities.filter(timed)["session"].unique().implode())
+    with_times = pl.col("session").is_in(activities["session"].filter(timed).unique().implode())
     return instances.select(
         "session",
         "op",

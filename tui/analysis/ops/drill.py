@@ -17,6 +17,7 @@ from tui.analysis.ops.work import WITHOUT_OP, classified_work, names_at, op_row_
 from tui.analysis.tensor_cores.verdicts import with_verdicts, with_verdicts_by_name
 from tui.model.columns import COLUMNS, columns
 from tui.model.forest import NONE
+from tui.model.profile import rows_of_session
 from tui.model.view import TableSpec
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def kernels_of_recorded_op(
         rows = kernels(profile).filter(pl.col("session") == session).with_columns(pl.lit(None, pl.String).alias("op"))
     else:
         work = _work_of(profile, session=session, op=op, why_no_op=why_no_op)
-        whole = profile["activities"].filter(pl.col("session") == session)["duration_ns"].sum()
+        whole = rows_of_session(profile["activities"], session)["duration_ns"].sum()
         rows = (
             work.lazy()
             .group_by("session", "op", "kind", "name")
@@ -206,7 +207,7 @@ def op_calls(profile: Profile, *, session: int, op: str, most: int = 5) -> OpCal
         op: Name of the op.
         most: So many values of each kind are listed.
     """
-    ops = profile["ops"].filter(pl.col("session") == session)
+    ops = rows_of_session(profile["ops"], session)
     called = ops.filter(pl.col("name") == op)
     numbers = called["op"]
     within = ops.filter(pl.col("parent").is_in(numbers.implode()))["name"]

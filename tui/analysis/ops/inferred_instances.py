@@ -171,7 +171,7 @@ def _by_stream(activities: pl.DataFrame, usable: npt.NDArray[np.bool_]) -> Ints:
 def _described(profile: Profile, table: pl.DataFrame, types: pl.DataFrame) -> pl.DataFrame:
     """Instances with their ids, and with what follows from their times."""
     # A run in which nothing repeats is counted through as one.
-    with_iterations = profile["activities"].filter(pl.col("iteration").is_not_null())["session"].unique()
+    with_iterations = profile["activities"]["session"].filter(profile["activities"]["iteration"].is_not_null()).unique()
     outside = (pl.col("iteration") == -1) & pl.col("session").is_in(with_iterations.implode())
     unknown = np.iinfo(np.uint32).max
     resolution = profile["sessions"].select("session", pl.col("start_resolution_ns").fill_null(0).alias("step"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -44,6 +45,9 @@ WORK_LIMIT: Final = 100
 """So many levels of ops are looked at as if each held all GPU work; ops of real programs hold less the deeper they lie.
 """
 
+_AT_ONCE: Final = 1 << 20
+"""Spans that are sorted together."""
+
 
 @once_per_profile("ops", "activities", "api_calls")
 def op_overheads(profile: Profile) -> pl.DataFrame:
@@ -63,7 +67,9 @@ def op_overheads(profile: Profile) -> pl.DataFrame:
     instances = op_instances(profile)
     api = tree.sums(instances["api_ns"].fill_null(0).to_numpy().astype(np.int64))
     idle, told = _gpu_idle(profile, tree)
-    timed = profile["activities"].drop_nulls(["start_ns", "duration_ns"])["session"].unique()
+    timed = (profile["activities"].lazy().drop_nulls(["start_ns", "duration_ns"]).select("session").unique().collect())[
+        "session"
+    ]
     return (
         instances.select("session", "op", "name", "cpu_total_ns", "gpu_total_ns", "api_ns")
         .with_columns(
@@ -153,15 +159,33 @@ def _gpu_idle(profile: Profile, tree: Forest) -> tuple[Ints, Flags]:
 
 def filled(spans: pl.DataFrame) -> pl.DataFrame:
     """The union of the spans of each op and device."""
-    by = ("op", "device")
+    if spans.height <= _AT_ONCE:
+        return _filled(spans)
+    op = spans["op"].to_numpy()
+    edges = np.unique(np.quantile(op, np.linspace(0, 1, 2 + spans.height // _AT_ONCE), method="nearest"))
+    edges[-1] += 1
+    return pl.concat(
+        [_filled(spans.filter(pl.Series((op >= first) & (op < end)))) for first, end in pairwise(edges.tolist())]
+    )
+
+
+def _filled(spans: pl.DataFrame) -> pl.DataFrame:
+    op, device = spans["op"].to_numpy(), spans["device"].fill_null(-1).to_numpy()
+    start, end = spans["start"].to_numpy(), spans["end"].to_numpy()
+    order = np.lexsort((start, device, op))
+    if not len(order):
+        return spans
+    op, device, start, end = op[order], device[order], start[order], end[order]
+    is_new = np.concatenate(([True], (op[1:] != op[:-1]) | (device[1:] != device[:-1])))
+    # Ends by their places in order, so that they and the groups fit into one number however long the run is.
+    by_end = np.argsort(end, kind="stable")
+    place = np.empty_like(by_end)
+    place[by_end] = np.arange(len(end))
+    before = np.cumsum(is_new) * len(end)
+    reached = end[by_end[np.maximum.accumulate(before + place) - before]]
+    first = np.flatnonzero(is_new | np.concatenate(([True], start[1:] > reached[:-1])))
     return (
-        spans.lazy()
-        .sort(*by, "start")
-        .with_columns(pl.col("end").cum_max().shift(1).over(by).alias("reached"))
-        .with_columns((pl.col("start") > pl.col("reached")).fill_null(True).alias("first"))
-        .with_columns(pl.col("first").cum_sum().alias("stretch"))
-        .group_by("stretch")
-        .agg(pl.col(by).first(), pl.col("start").min(), pl.col("end").max())
-        .select(*by, "start", "end")
-        .collect()
+        spans[order[first]]
+        .select("op", "device")
+        .with_columns(pl.Series("start", start[first]), pl.Series("end", np.maximum.reduceat(end, first)))
     )

@@ -24,6 +24,7 @@ from tui.analysis.tensor_cores.eligible import eligible_ops
 from tui.analysis.tensor_cores.verdicts import verdicts_by_name
 from tui.loaders.linking.launches import nest, rows_around, with_launch
 from tui.model.forest import NONE, forest_of
+from tui.model.profile import rows_of_session
 
 if TYPE_CHECKING:
     from tui.model.forest import Forest, Ints
@@ -35,6 +36,9 @@ INFERRED: Final = "(ops inferred from kernels)"
 NO_RANGE: Final = "(in no range)"
 
 _FRAMES: Final = ("sessions", "devices", "ops", "activities", "api_calls", "ranges", "layers", "summary")
+
+_AT_ONCE: Final = 1 << 20
+"""Launches that are looked at together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +112,12 @@ def _on_tensor_cores(profile: Profile) -> np.ndarray[tuple[int], np.dtype[np.boo
     rows = op_row_of_activities(profile)
     told = verdicts_by_name(profile).filter(pl.col("uses_tensor_core")).select("session", "kind", "name", on_tc=True)
     work = profile["activities"].select("session", "kind", "name", "uses_tensor_core")
-    uses = work.join(told, on=["session", "kind", "name"], how="left", maintain_order="left").select(
-        pl.coalesce("uses_tensor_core", "on_tc").fill_null(False)
-    )
-    flags[rows[(rows != NONE) & uses.to_series().to_numpy()]] = True
+    for first, part in enumerate(work.iter_slices(_AT_ONCE)):
+        uses = part.join(told, on=["session", "kind", "name"], how="left", maintain_order="left").select(
+            pl.coalesce("uses_tensor_core", "on_tc").fill_null(False)
+        )
+        here = rows[first * _AT_ONCE : (first + 1) * _AT_ONCE]
+        flags[here[(here != NONE) & uses.to_series().to_numpy()]] = True
     return flags
 
 
@@ -214,7 +220,7 @@ def by_range(profile: Profile) -> pl.DataFrame:
     for session in ranges["session"].unique(maintain_order=True):
         here = ranges.filter(pl.col("session") == session)
         rows = np.flatnonzero((activities["session"] == session).to_numpy())
-        calls = profile["api_calls"].filter(pl.col("session") == session)
+        calls = rows_of_session(profile["api_calls"], session)
         work = with_launch(activities[rows].select("correlation"), calls)
         nesting = nest(here)
         found = rows_around(nesting, work["launch_pid"], work["launch_tid"], work["launch_ns"])

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from tui.analysis.by_session import by_session
 from tui.analysis.memo import once_per_profile
 from tui.analysis.timeline.looks import COMPUTES, Look, looks_of_calls, looks_of_work
 from tui.analysis.timeline.segments import Segments, flattened
+from tui.cache.parking import parked
 from tui.loaders.linking.nesting import nested
 
 if TYPE_CHECKING:
@@ -121,32 +123,28 @@ def _lane(kind: LaneKind, times: pl.DataFrame, looks: Looks, steps: dict[int, in
     reached = ends if not (ends[1:] < ends[:-1]).any() else np.maximum.accumulate(ends)
     own, step = looks[rows], steps.get(session, 1)
     flat = flattened(starts, ends, own, resolution_ns=step, before=FIRST if kind is LaneKind.GPU else ())
-    return Lane(kind, session, step, rows, starts, ends, reached, own, flat, **where)  # type: ignore[arg-type]
+    # One after the other goes where there is room for all of them.
+    return parked(Lane(kind, session, step, rows, starts, ends, reached, own, flat, **where))  # type: ignore[arg-type]
 
 
-def _timed(frame: pl.DataFrame, *keys: str) -> pl.DataFrame:
-    """The rows with known times, with ``row`` and the keys."""
-    return (
-        frame.lazy()
-        .select(*keys, "start_ns", "duration_ns", pl.int_range(pl.len(), dtype=pl.UInt32).alias("row"))
-        .filter(pl.col("start_ns").is_not_null() & pl.col("duration_ns").is_not_null())
-        .collect()
-    )
+def _timed(frame: pl.DataFrame, *keys: str) -> Iterator[pl.DataFrame]:
+    """The rows with known times of one session after the other, with ``row`` and the keys."""
+    rows = frame.select(*keys, "start_ns", "duration_ns", pl.int_range(pl.len(), dtype=pl.UInt32).alias("row"))
+    for _, part in sorted(by_session(rows).items()):
+        yield part.drop_nulls(["start_ns", "duration_ns"])
 
 
 def _gpu_lanes(profile: Profile, steps: dict[int, int]) -> Iterator[Lane]:
     """Of each GPU all its streams in one lane, where there are several, and each of them."""
-    timed = _timed(profile["activities"], "session", "device", "stream")
-    if timed.is_empty():
-        return
     looks = looks_of_work(profile)
-    for (session, device), of_gpu in _parts(timed, "session", "device"):
-        streams = list(_parts(of_gpu, "stream"))
-        where = {"session": session, "device": device}
-        if len(streams) > 1:
-            yield _lane(LaneKind.GPU, of_gpu, looks, steps, **where)
-        for (stream,), of_stream in streams:
-            yield _lane(LaneKind.STREAM, of_stream, looks, steps, **where, stream=stream)
+    for timed in _timed(profile["activities"], "session", "device", "stream"):
+        for (session, device), of_gpu in _parts(timed, "session", "device"):
+            streams = list(_parts(of_gpu, "stream"))
+            where = {"session": session, "device": device}
+            if len(streams) > 1:
+                yield _lane(LaneKind.GPU, of_gpu, looks, steps, **where)
+            for (stream,), of_stream in streams:
+                yield _lane(LaneKind.STREAM, of_stream, looks, steps, **where, stream=stream)
 
 
 def _thread_lanes(profile: Profile, steps: dict[int, int]) -> list[Lane]:
@@ -157,17 +155,19 @@ def _thread_lanes(profile: Profile, steps: dict[int, int]) -> list[Lane]:
     for kind, look in ((LaneKind.RANGES, Look.RANGE), (LaneKind.OPS, Look.OP)):
         frame = profile[FRAMES[kind]]
         looks = np.full(frame.height, look, np.int8)
-        for key, part in _parts(_timed(frame, *thread), *thread):
-            where = dict(zip(thread, key, strict=True))
-            for depth, level in _levels(part):
-                lane = _lane(kind, level, looks, steps, **where, depth=depth)
-                by_thread.setdefault(key, []).append(lane)
+        for timed in _timed(frame, *thread):
+            for key, part in _parts(timed, *thread):
+                where = dict(zip(thread, key, strict=True))
+                for depth, level in _levels(part):
+                    lane = _lane(kind, level, looks, steps, **where, depth=depth)
+                    by_thread.setdefault(key, []).append(lane)
     calls = profile["api_calls"]
     looks = looks_of_calls(calls)
-    for key, part in _parts(_timed(calls, *thread), *thread):
-        where = dict(zip(thread, key, strict=True))
-        by_thread.setdefault(key, []).append(_lane(LaneKind.CALLS, part, looks, steps, **where))
-        weight[key] = part.height
+    for timed in _timed(calls, *thread):
+        for key, part in _parts(timed, *thread):
+            where = dict(zip(thread, key, strict=True))
+            by_thread.setdefault(key, []).append(_lane(LaneKind.CALLS, part, looks, steps, **where))
+            weight[key] = part.height
     order = sorted(
         by_thread, key=lambda key: (key[0], -weight.get(key, 0), *(-1 if part is None else part for part in key))
     )

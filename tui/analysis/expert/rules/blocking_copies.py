@@ -132,7 +132,13 @@ def readbacks(case: Case) -> Verdict:
     if copies.is_empty() or waits.is_empty():
         return Clean(f"{counted(copies.height, 'small read-back')}, {counted(waits.height, 'wait')}")
     numbers = copies["correlation"].drop_nulls().unique()
-    calls = case.profile["api_calls"].filter(pl.col("correlation").is_in(numbers.implode()))
+    calls = (
+        case.profile["api_calls"]
+        .lazy()
+        .select("pid", "tid", "start_ns", "correlation")
+        .filter(pl.col("correlation").is_in(numbers.implode()))
+        .collect()
+    )
     launched = with_launch(copies.drop_nulls("correlation"), calls).drop_nulls("launch_ns")
     rows = launched.rename({"launch_pid": "pid", "launch_tid": "tid"}).sort("launch_ns")
     followed = (

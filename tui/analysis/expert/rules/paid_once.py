@@ -22,6 +22,8 @@ STARTING: Final = (
 )
 ALGORITHMS: Final = r"^(?:convolution|gemm)"
 
+_LAUNCH: Final = ("session", "device", "stream", "start_ns", "name", "op")
+
 
 @rule("A8", "malloc-in-loop", Family.LAUNCHES, needs.api_trace, needs.iterations, link=links.HTA)
 def allocation_in_loop(case: Case) -> Verdict:
@@ -114,7 +116,7 @@ def autotuning(case: Case) -> Verdict:
     least = int(case.limit("P5", "algorithms"))
     if checkers.is_empty() and once.height < least:
         return Clean("no op tries several algorithms")
-    rows = case.profile["activities"].filter(pl.col("kind") == "kernel")
+    rows = case.profile["activities"].lazy().filter(pl.col("kind") == "kernel").select(_LAUNCH).collect()
     single = rows["name"].is_in(once["name"].implode())
     if rows["op"].count():
         by_op = rows.filter(single & rows["op"].is_not_null()).group_by("op").agg(pl.col("name").unique())
