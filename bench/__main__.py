@@ -19,6 +19,7 @@ BENCHMARKS = (
     "nsys_database",
     "second_opening",
     "ranks",
+    "scale",
     "analysis",
     "timeline",
     "keys",
