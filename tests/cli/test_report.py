@@ -145,3 +145,10 @@ def test_the_dashboard_tells_the_worst_issues_in_full(capfd: pytest.CaptureFixtu
     assert "1 warning: proftui report --view issues lists them" in told
     assert "line 2: no kernels were profiled: nvprof saw no GPU work." in told
     assert "--profile-child-processes" in told
+
+
+def test_group_ops_says_which_trees_are_left_out(capfd: pytest.CaptureFixture[str]) -> None:
+    text = " ".join(run(capfd, "report", "ddp_ranks", "--view", "group-ops").split())
+    assert "Grouped by module or range, each session on its own. Left out: the trees by caller, by NVTX range" in text
+    assert "all of session 0" in text
+    assert "all of session 1" in text

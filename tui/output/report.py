@@ -230,7 +230,7 @@ def _notes(profile: Profile, view: str) -> list[str]:
     if view in ("op-types", "group-ops", "ops") and (said := claimed.claimed_words(profile)):
         notes.append(f"{said}.")
     if view == "group-ops":
-        notes.append(f"Grouped {places.first_tree(profile).title}.")
+        notes.append(f"Grouped {places.first_tree(profile).title}{_sessions_apart(profile)}.{_other_trees(profile)}")
     if view in OF_ITERATIONS:
         reasons = iterations.reasons(profile)
         several = profile["sessions"].height > 1
@@ -241,6 +241,19 @@ def _notes(profile: Profile, view: str) -> list[str]:
         notes.append(f"{verdict.said[:1].upper()}{verdict.said[1:]}{f': {verdict.how}' if verdict.how else ''}.")
         notes += [f"{clocks(profile).said[:1].upper()}{clocks(profile).said[1:]}."] if view == "ranks" else []
     return notes
+
+
+def _other_trees(profile: Profile) -> str:
+    """The trees that are left out."""
+    others = [tree.title for tree in places.TREES if not tree.why_not(profile) and tree != places.first_tree(profile)]
+    if not others:
+        return ""
+    trees = "tree" if len(others) == 1 else "trees"
+    return f" Left out: the {trees} {', '.join(others)} (b in Group Ops of the explorer)."
+
+
+def _sessions_apart(profile: Profile) -> str:
+    return ", each session on its own" if profile["sessions"].height > 1 else ""
 
 
 def _why_empty(profile: Profile, view: TableView) -> str:
