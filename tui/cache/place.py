@@ -6,8 +6,8 @@ import fcntl
 import os
 import shutil
 import stat
-import time
 import tempfile
+import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final

@@ -24,6 +24,7 @@ from tui.loaders.nvprof_db import NVPROF_DATABASE
 from tui.loaders.paleo import PALEO
 from tui.loaders.rocpd import ROCPD, ROCPROF_DATABASE
 from tui.loaders.rocprof import ROCPROF_CSV, ROCPROFV3_CSV
+from tui.loaders.scratch import clear_all_abandoned
 from tui.loaders.source import STANDARD_INPUT, Source
 from tui.loaders.sqlite.loader import DatabaseLoader
 from tui.loaders.text.text_log import TextLogLoader
@@ -73,6 +74,7 @@ def load(
     Returns:
         What was read, or None where nothing could be; and for each input that could not be read, why.
     """
+    clear_all_abandoned()
     return load_together(
         paths,
         _is_folder,

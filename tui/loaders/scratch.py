@@ -11,11 +11,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+import platformdirs
+
 _ATTEMPTS: Final = 5
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 _own: dict[Path, int] = {}
 """The folders of this process that are there now, each with the descriptor that holds its lock."""
+
+
+def exports_folder() -> Path:
+    """Where exports of Nsight's reports are made and kept."""
+    return platformdirs.user_cache_path("proftui") / "nsys"
 
 
 def _prefix() -> str:
@@ -75,6 +82,12 @@ def clear_own() -> None:
     """Take away all folders of this process: it is about to end."""
     for path in list(_own):
         _remove(path)
+
+
+def clear_all_abandoned() -> None:
+    """Take away what earlier runs have left, wherever they could have."""
+    for place in (Path(tempfile.gettempdir()), exports_folder()):
+        clear_abandoned(place)
 
 
 def clear_abandoned(place: Path) -> None:

@@ -7,19 +7,21 @@ import hashlib
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final
 
-import platformdirs
-
+from tui.loaders.scratch import Scratch, exports_folder
 from tui.loaders.sqlite.opening import MAGIC
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
     from tui.loaders.source import Source
 
+_GUARD: Final = (sys.executable, "-I", str(Path(__file__).parents[1] / "guard.py"))
+"""It ends nsys where this process is killed."""
 _POLL_SECONDS: Final = 0.1
 _GRACE_SECONDS: Final = 2.0
 """So long nsys may take to end when it is asked to."""
@@ -43,14 +45,14 @@ def exported(nsys: str, report: Path, source: Source, *, into: Path | None = Non
         ProftuiError: nsys failed, with what it said; or it was stopped; or there is no room.
     """
     try:
-        folder = into or platformdirs.user_cache_path("proftui") / "nsys"
+        folder = into or exports_folder()
         folder.mkdir(parents=True, exist_ok=True)
         export = folder / f"{_key(report)}.sqlite"
         if export.is_file():
             os.utime(export)
             return export
-        with tempfile.TemporaryDirectory(prefix="export-", dir=folder) as scratch:
-            made = Path(scratch) / "export.sqlite"
+        with Scratch(folder) as scratch:
+            made = scratch / "export.sqlite"
             _run(nsys, report, made, source)
             made.replace(export)
         _make_room(folder, keep=export)
@@ -63,12 +65,12 @@ def exported(nsys: str, report: Path, source: Source, *, into: Path | None = Non
 
 
 def _run(nsys: str, report: Path, made: Path, source: Source) -> None:
-    command = [nsys, "export", "--type=sqlite", "--force-overwrite=true", f"--output={made}", str(report)]
+    command = [*_GUARD, nsys, "export", "--type=sqlite", "--force-overwrite=true", f"--output={made}", str(report)]
     with (
         tempfile.TemporaryFile() as said,
         subprocess.Popen(
             command,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=said,
             stderr=subprocess.STDOUT,
             cwd=made.parent,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import shutil
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -14,6 +13,7 @@ from tui.loaders.nsys.database import FEEDS, NSYS_DATABASE, export_command
 from tui.loaders.nsys.exporting import exported
 from tui.loaders.nsys.reader import read_export
 from tui.loaders.nsys.tables import CALLS, COPIES, GRAPHS, KERNELS, RANGES, STRINGS
+from tui.loaders.scratch import Scratch
 from tui.loaders.source import STANDARD_INPUT, Note
 from tui.loaders.sqlite.database import Database
 from tui.model.errors import ProftuiError
@@ -76,10 +76,10 @@ class NsysReportLoader:
             notes.append(Note("info", None, "nsys export", "exported by nsys; the export is kept in the cache"))
             return self._read(export, source, notes)
         # Read from a pipe, or packed: the copy gets the name that nsys wants.
-        with tempfile.TemporaryDirectory(prefix="proftui-") as folder:
-            link = Path(folder) / "report.nsys-rep"
+        with Scratch() as folder:
+            link = folder / "report.nsys-rep"
             link.symlink_to(source.file())
-            return self._read(exported(nsys, link, source, into=Path(folder)), source, notes)
+            return self._read(exported(nsys, link, source, into=folder), source, notes)
 
     def _read(self, export: Path, source: Source, notes: list[Note]) -> Profile:
         collector = Collector(source.name, source.preview)

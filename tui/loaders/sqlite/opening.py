@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
+from tui.loaders.scratch import Scratch
 from tui.loaders.source import Note
 from tui.model.errors import ProftuiError
 
@@ -64,7 +65,7 @@ class Opened:
     """Whether it could only be opened with its checks off: parts of it are missing."""
     notes: list[Note]
     """What is odd about it."""
-    folder: tempfile.TemporaryDirectory[str] | None = None
+    folder: Scratch | None = None
     """Where the copy lies, if it is one."""
     _before: tuple[int, int] = field(init=False)
 
@@ -79,7 +80,7 @@ class Opened:
         """Let go of the file, and remove the copy."""
         self.connection.close()
         if self.folder is not None:
-            self.folder.cleanup()
+            self.folder.close()
 
 
 def immutable_uri(path: Path) -> str:
@@ -217,8 +218,11 @@ def _begins_with(path: Path, magic: bytes) -> bool:
 
 def _copy_with_log(path: Path, log: Path, called: str) -> Opened:
     """Copy a database with the changes that still lie in its log; a reader would have to write beside the file."""
-    folder = tempfile.TemporaryDirectory(prefix="proftui-")
-    copy = Path(folder.name) / "database"
+    try:
+        folder = Scratch()
+    except OSError as error:
+        raise _no_room(called, error) from error
+    copy = folder.path / "database"
     try:
         for _ in range(_COPY_ATTEMPTS):
             before = (_stamp(path), _stamp(log))
@@ -236,22 +240,26 @@ def _copy_with_log(path: Path, log: Path, called: str) -> Opened:
             merging.close()
         made = _asked(copy, called, [], locks=False)
     except OSError as error:
-        folder.cleanup()
-        raise ProftuiError(
-            f"{called}: cannot be copied into {tempfile.gettempdir()} ({error.strerror})",
-            "set TMPDIR to a folder with more room",
-        ) from error
+        folder.close()
+        raise _no_room(called, error) from error
     except (sqlite3.Error, *DAMAGE) as error:
-        folder.cleanup()
+        folder.close()
         raise ProftuiError(f"{called}: cannot be read as an SQLite database ({error})") from error
     except ProftuiError:
-        folder.cleanup()
+        folder.close()
         raise
     made.folder = folder
     made.notes.append(
         Note("info", None, log.name, "the log beside the database holds its last changes; a copy with them was read")
     )
     return made
+
+
+def _no_room(called: str, error: OSError) -> ProftuiError:
+    return ProftuiError(
+        f"{called}: cannot be copied into {tempfile.gettempdir()} ({error.strerror})",
+        "set TMPDIR to a folder with more room",
+    )
 
 
 def _stamp(path: Path) -> tuple[int, int]:
