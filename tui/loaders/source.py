@@ -44,6 +44,8 @@ _BLOCK_EVERY: Final = 0.5
 """Seconds: a slow pipe shall not be silent until a whole block has come."""
 _READ_SIZE: Final = 1 << 20
 """A piece that stays in the cache until it is put into its block."""
+_LINE_SIZE: Final = 1 << 14
+"""Most lines are shorter: so near behind every place a line ends."""
 BOMB_SIZE: Final = 1 << 30
 BOMB_RATIO: Final = 500
 """No profile packs as well as this: what unpacks to more than both is read no further."""
@@ -116,6 +118,7 @@ class Source:
         if fd is not None:
             weakref.finalize(self, os.close, fd)
             self._see_what_it_is(fd)
+        self._block_size = 0
         self._pushed_back = b""
         self._pushed_back = self._sniff()
         self.compression = compression_of(self._pushed_back)
@@ -269,6 +272,7 @@ class Source:
         A block may be empty, so that the reader can look up from its work while an endless line is passed over.
         """
         line = 1
+        self._block_size = block_size
         offset = self._begin_at + self._encoding.mark_size
         chunks = as_utf8(self._encoding, self.chunks())
         quoted, tag = is_notebook(self.head), tag_of(self.head)
@@ -326,7 +330,7 @@ class Source:
         """The input, decompressed; what ends it early is noted."""
         try:
             if self.compression is None:
-                while data := self.read(_READ_SIZE):
+                while data := self.read(self._size_to_read()):
                     yield data
             else:
                 yield from self._unpacked(self.compression)
@@ -346,6 +350,16 @@ class Source:
                     "if it is one, unpack it and open the result"
                 )
             yield piece
+
+    def _size_to_read(self) -> int:
+        """How much of a plain input to read at once.
+
+        Where blocks are wanted of a file it is a block that ends with a line, which then needs not be put together.
+        """
+        if self._block_size and self._status is not None and self._fd is not None and not self._pushed_back:
+            behind = os.pread(self._fd, _LINE_SIZE, self._begin_at + self.bytes_read + self._block_size)
+            return self._block_size + behind.find(b"\n") + 1
+        return _READ_SIZE
 
     def _end_early(self, reason: str) -> None:
         self.cut_short = reason
