@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
@@ -20,12 +21,16 @@ from tui.loaders.nvprof.state import is_message
 from tui.loaders.nvprof.trace_layout import csv_header, text_header
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     import numpy.typing as npt
 
     from tui.loaders.digits import Bytes, Mask, Places
     from tui.loaders.nvprof.trace_table import TraceTable
     from tui.loaders.text.block import Block
     from tui.loaders.text.section import Line
+
+    LookedUp = Future[npt.NDArray[np.uint32]]
 
 ODD: Final = -2
 """In place of the code of cells that the tolerant reader has to look at."""
@@ -48,7 +53,8 @@ def strings(data: Bytes, starts: Places, ends: Places) -> pl.Series:
     offsets[1::2] = ends
     offsets[-1] = len(data)
     array = nanoarrow.c_array_from_buffers(nanoarrow.large_string(), len(offsets) - 1, [None, offsets, data])
-    return pl.Series("", nanoarrow.Array(array)).gather_every(2)
+    # Indexing goes straight to the series: methods such as gather_every start a query, ten times a block.
+    return pl.Series("", nanoarrow.Array(array))[pl.Series(np.arange(0, 2 * len(starts), 2, dtype=np.uint32))]
 
 
 def goes_on(block: Block | None, line: Line, is_row: Callable[[str], bool]) -> bool:
@@ -80,9 +86,13 @@ class Dictionary:
         self._holds_codes = pl.Series([], dtype=self._type)
         self._meaning = np.empty(0, np.int32)
 
-    def look_up(self, texts: pl.Series) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int32], Places]:
-        """Own codes and meanings of strings (`_NEW` where there is none yet), and where each new string comes first."""
-        own = texts.cast(self._type).to_physical().to_numpy()
+    def codes(self, texts: pl.Series) -> npt.NDArray[np.uint32]:
+        """Own codes of strings."""
+        codes: npt.NDArray[np.uint32] = texts.cast(self._type).to_physical().to_numpy()
+        return codes
+
+    def meanings(self, own: npt.NDArray[np.uint32]) -> tuple[npt.NDArray[np.int32], Places]:
+        """What codes mean (`_NEW` where that is still to be said), and where each new one comes first."""
         top = int(own.max(initial=0)) + 1
         if top > len(self._meaning):
             grown = np.full(max(top, 2 * len(self._meaning)), _NEW, np.int32)
@@ -91,7 +101,12 @@ class Dictionary:
         meaning = self._meaning[own]
         new = np.flatnonzero(meaning == _NEW)
         first = new[np.unique(own[new], return_index=True)[1]]
-        return own, meaning, np.sort(first)
+        return meaning, np.sort(first)
+
+    def look_up(self, texts: pl.Series) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.int32], Places]:
+        """Own codes of strings, and their `meanings`."""
+        own = self.codes(texts)
+        return own, *self.meanings(own)
 
     def learn(self, own: npt.NDArray[np.uint32], meaning: npt.NDArray[np.int32]) -> None:
         """Say what codes mean."""
@@ -123,6 +138,7 @@ class BulkReader(ABC):
     def __init__(self, table: TraceTable) -> None:
         self._table = table
         self._known = Dictionary()
+        self._beside = ThreadPoolExecutor(1, "look-up")
         self._gpu_rows = self._gpu_cells = 0
         self._chunk = _FIRST_CHUNK
 
@@ -160,17 +176,36 @@ class BulkReader(ABC):
             Twice its code, and 1 more for API calls; `ODD` where it is not plain.
         """
 
-    def _codes(self, data: Bytes, cells_at: Places, ends: Places) -> npt.NDArray[np.int32]:
-        """As `_new_codes`, for cells that may have been seen before; they stand between ``cells_at`` and ``ends``."""
+    def _looked_up(self, data: Bytes, cells_at: Places, ends: Places) -> LookedUp | None:
+        """Begin to look up the cells between ``cells_at`` and ``ends``; None where too few of them repeat.
+
+        It is done in another thread: Polars needs no interpreter for it, and the caller has other columns to read.
+        """
         if self._gpu_rows > _ENOUGH and self._gpu_cells > 0.5 * self._gpu_rows:
-            return self._new_codes(data, cells_at, ends)
-        own, codes, first = self._known.look_up(strings(data, cells_at, ends))
+            return None
+        # An odd row may seem to end before its cells begin.
+        ends = np.maximum(ends, cells_at)
+        return self._beside.submit(lambda: self._known.codes(strings(data, cells_at, ends)))
+
+    def _codes(
+        self, data: Bytes, cells_at: Places, ends: Places, good: Mask, looked_up: LookedUp | None
+    ) -> npt.NDArray[np.int32]:
+        """What rows are, as `_new_codes` says it; those that are not ``good`` are `ODD`."""
+        codes = np.full(len(ends), ODD, np.int32)
+        chosen = np.flatnonzero(good)
+        cells_at, ends = cells_at[chosen], ends[chosen]
+        if looked_up is None:
+            codes[chosen] = self._new_codes(data, cells_at, ends)
+            return codes
+        own = looked_up.result()[chosen]
+        found, first = self._known.meanings(own)
         if len(first):
             new = self._new_codes(data, cells_at[first], ends[first])
             self._known.learn(own[first], new)
-            codes = self._known.translate(own)
+            found = self._known.translate(own)
             self._gpu_cells += int(np.count_nonzero(new & 1 == 0))
-        self._gpu_rows += int(np.count_nonzero(codes & 1 == 0))
+        self._gpu_rows += int(np.count_nonzero(found & 1 == 0))
+        codes[chosen] = found
         return codes
 
     def _take_chunk(self, block: Block, start: int, stop: int, take_one: Callable[[Line], bool]) -> int:

@@ -68,17 +68,15 @@ class CsvBulk(BulkReader):
             plain &= ascii_lines
         index = np.flatnonzero(plain)
         begins, ends, first, second = begins[index], ends[index], first[index], second[index]
-        start, good = six_decimals(data, begins, begins + first)
+        cells_at = begins + second + 1
+        ids, cell_ends, good = self._ids(data, cells_at, ends)
+        looked_up = self._looked_up(data, cells_at, cell_ends)
+        start, fits = six_decimals(data, begins, begins + first)
+        good &= fits
         duration, fits = six_decimals(data, begins + first + 1, begins + second)
         no_duration = second == first + 1
         good &= fits | no_duration
-        cells_at = begins + second + 1
-        ids, cell_ends, fits = self._ids(data, cells_at, ends)
-        good &= fits
-        codes = np.full(len(index), ODD, np.int32)
-        chosen = np.flatnonzero(good)
-        if len(chosen):
-            codes[chosen] = self._codes(data, cells_at[chosen], cell_ends[chosen])
+        codes = self._codes(data, cells_at, cell_ends, good, looked_up)
         is_api = (codes >= 0) & (codes & 1 == 1)
         units = self._layout.units
         return Rows(

@@ -61,13 +61,11 @@ class TextBulk(BulkReader):
             plain &= ascii_lines
         index = np.flatnonzero(plain)
         begins, ends = begins[index], ends[index]
-        start, duration, good = self._times(data, begins)
         ids, name_ends = self._ids(data, begins, ends)
-        codes = np.full(len(index), ODD, np.int32)
-        if good.all():
-            codes = self._codes(data, begins + self._edges[1], name_ends)
-        elif good.any():
-            codes[good] = self._codes(data, begins[good] + self._edges[1], name_ends[good])
+        cells_begin = begins + self._edges[1]
+        looked_up = self._looked_up(data, cells_begin, name_ends)
+        start, duration, good = self._times(data, begins)
+        codes = self._codes(data, cells_begin, name_ends, good, looked_up)
         is_api = codes & 1 == 1
         return Rows(index, start.as_ns(), duration.as_ns(), ids, is_api, codes >> 1, start.last_digit())
 
@@ -122,6 +120,8 @@ class TextBulk(BulkReader):
         gap = self._layout.edges[-1] - self._edges[1] + self._shift
         plain = blank(cells[:, gap:-1]) & (cells[:, gap - 1] != ord(" ")) & (cells[:, -1] != ord(" "))
         plain &= (cells[:, self._shift] == ord(" ")) & (data[ends - 1] != ord("\t"))
+        # A name such as "[7]" looks like an id.
+        plain &= ends > begins + (self._name_start - self._edges[1])
         codes = np.full(len(ends), ODD, np.int32)
         for of_api, read in ((False, self._gpu_codes), (True, self._api_codes)):
             chosen = np.flatnonzero(plain & (is_api == of_api))
@@ -134,7 +134,7 @@ class TextBulk(BulkReader):
         texts = strings(data, begins, ends)
         own, codes, first = self._api_names.look_up(texts)
         if len(first):
-            new = [self._api_code(text) for text in texts.gather(first)]
+            new = [self._api_code(text) for text in texts[first]]
             self._api_names.learn(own[first], np.array(new, np.int32))
             codes = self._api_names.translate(own)
         return codes
@@ -145,11 +145,11 @@ class TextBulk(BulkReader):
         return self._table.api_code(api_name(text[len(self._no_cells) :]))
 
     def _gpu_codes(self, data: Bytes, cells: Bytes, begins: Places, ends: Places) -> npt.NDArray[np.int32]:
-        name = strings(data, begins + (self._name_start - self._edges[1]), ends).cast(NAME)
+        names = strings(data, begins + (self._name_start - self._edges[1]), ends)
         columns, good = read_cells(self._layout, cells, self._shift - self._edges[1], self._words)
-        columns["name"] = name
+        columns["name"] = names.cast(NAME)
         # Two blanks in a name can be those before another row, where the end of a line was lost.
-        good &= ~name.cast(pl.String).str.contains("  ", literal=True).to_numpy()
+        good &= ~names.str.contains("  ", literal=True).to_numpy()
         codes = np.full(len(ends), ODD, np.int32)
         count = int(np.count_nonzero(good))
         if count:
@@ -183,13 +183,13 @@ class Words:
         texts = strings(cells.reshape(-1), begins, begins + (self._edges[-1] - self._left))
         own, codes, first = self._known.look_up(texts)
         if len(first):
-            self._known.learn(own[first], np.array([self._learn(text) for text in texts.gather(first)], np.int32))
+            self._known.learn(own[first], np.array([self._learn(text) for text in texts[first]], np.int32))
             codes = self._known.translate(own)
             rows = self._rows or [(None,) * len(self.columns)]
             self._frame = pl.DataFrame(rows, dict.fromkeys(self.columns, NAME), orient="row")
         good: Mask = codes >= 0
-        of_row = pl.Series(np.maximum(codes, 0))
-        return {column.name: column.gather(of_row) for column in self._frame.get_columns()}, good
+        of_row = pl.Series(np.maximum(codes, 0).astype(np.uint32))
+        return {column.name: column[of_row] for column in self._frame.get_columns()}, good
 
     def _learn(self, text: str) -> int:
         cells, left = [], 0
