@@ -20,6 +20,7 @@ from tui.loaders.decompress import DamagedStreamError, compression_of, decompres
 from tui.loaders.descriptors import number_of, opened, unreadable
 from tui.loaders.file_kinds import why_empty
 from tui.loaders.preview import Preview
+from tui.loaders.scratch import Scratch
 from tui.loaders.text.block import Block as Block
 from tui.loaders.text.cleaning import clean_line
 from tui.loaders.text.encoding import Encoding, as_utf8, encoding_of
@@ -110,6 +111,7 @@ class Source:
         self.report_to(report)
         self._reported = time.monotonic()
         self._rows = 0
+        self._scratch: Scratch | None = None
         self._read = read
         self._fd = fd
         self._pipe: select.poll | None = None
@@ -246,20 +248,20 @@ class Source:
         """
         if self.compression is None and self._status is not None and not self._begin_at and self.name != STANDARD_INPUT:
             return Path(self.name)
-        copy = tempfile.NamedTemporaryFile(prefix="proftui-")  # noqa: SIM115 - it lasts as long as this object
-        weakref.finalize(self, copy.close)
         try:
-            for chunk in self.chunks():
-                copy.write(chunk)
-                if not self.keep_going():
-                    break
-            copy.flush()
+            self._scratch = Scratch()
+            path = self._scratch.path / "copy"
+            with path.open("wb") as copy:
+                for chunk in self.chunks():
+                    copy.write(chunk)
+                    if not self.keep_going():
+                        break
         except OSError as error:
             raise ProftuiError(
                 f"{self.called}: cannot be unpacked into {tempfile.gettempdir()} ({error.strerror})",
                 "set TMPDIR to a folder with more room",
             ) from error
-        return Path(copy.name)
+        return path
 
     def chunks(self) -> Iterator[bytes]:
         """What the input holds, decompressed, in pieces of any size."""
