@@ -87,13 +87,18 @@ def open_profiles(
 
 
 def _check(profile: Profile) -> None:
-    """Find out now, not in a view, whether the user's rules and GPU can be used."""
-    from tui.analysis.gpu_time.host_phases import phase_rules
+    """Find out now, not in a view, whether the user's own rules and GPU can be used, where there are any."""
+    from tui.analysis.gpu_time.host_phases import phase_rules, user_phases_path
     from tui.analysis.inputs.devices import device_facts
-    from tui.analysis.ops.rules import op_rules
-    from tui.analysis.tensor_cores.rules import tensor_core_rules
+    from tui.analysis.ops import rules as ops
+    from tui.analysis.tensor_cores import rules as tensor_cores
 
-    op_rules()
-    phase_rules()
-    tensor_core_rules()
-    device_facts(profile)
+    for path, read in (
+        (ops.user_rules_path(), ops.op_rules),
+        (user_phases_path(), phase_rules),
+        (tensor_cores.user_rules_path(), tensor_cores.tensor_core_rules),
+    ):
+        if path.exists():
+            read()
+    if profile.gpu is not None:
+        device_facts(profile)

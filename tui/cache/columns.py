@@ -83,10 +83,12 @@ def nothing(name: str, rows: int, dtype: pl.DataType) -> pl.Series:
     """A column without a value: nulls, which take no memory where the type allows."""
     if not rows or type(dtype) not in _NUMBERS:
         return pl.repeat(None, rows, dtype=dtype, eager=True).alias(name)
+    if dtype == NAME:
+        # That each number is one of a name would be looked at for every row.
+        return pl.Series(name, [None], NAME).new_from_index(0, rows)
     # Pages that are never written to are one and the same page of zeros.
     zeros = mmap.mmap(-1, 8 * rows, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=mmap.PROT_READ)
-    series = column(zeros, Column(name, 0, 0, rows), rows, dtype)
-    return series.cat.to(NAME) if dtype == NAME else series
+    return column(zeros, Column(name, 0, 0, rows), rows, dtype)
 
 
 def renumbered(numbers: pl.Series, table: np.ndarray[Any, Any], rows: int) -> pl.Series:

@@ -83,7 +83,8 @@ def checked(entry: int, file: File) -> Iterator[int]:
 def digest_of(descriptor: int, stopped: Callable[[], bool] = lambda: False) -> str:
     """A digest of a file's content."""
     digest = xxhash.xxh3_128()
-    block = memoryview(bytearray(_BLOCK))
+    # One byte more than a small file has: its end is then met at once.
+    block = memoryview(bytearray(min(_BLOCK, os.fstat(descriptor).st_size + 1)))
     offset = 0
     while size := os.preadv(descriptor, [block], offset):
         digest.update(block[:size])

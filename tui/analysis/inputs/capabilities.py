@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from tui.analysis.grouping import present
 from tui.analysis.inputs.needs import (
     API_TRACE,
     API_WORK,
@@ -93,7 +94,7 @@ def missing(profile: Profile) -> list[Need]:
     """What an input could hold and does not, in any of its sessions; each with the command of the input's own tool."""
     activities, summary = profile["activities"], profile["summary"]
     sections = set(summary["section"].unique().to_list())
-    kinds = set(activities["kind"].unique().to_list())
+    kinds = set(present(activities["kind"]).to_list())
     copies = (
         kinds & {"memcpy", "memset", "um"}
         or not summary.filter(
