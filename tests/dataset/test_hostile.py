@@ -1,0 +1,194 @@
+"""Datasets that are damaged, made up or of another version: what is wrong is named, the rest opens."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+import xxhash
+
+from tests.dataset.converting import RANKS, convert, same
+from tui.cli.main import main
+from tui.loaders.dataset import loader
+from tui.loaders.dataset.manifest import MANIFEST
+from tui.loaders.registry import load_one
+from tui.model.errors import ProftuiError
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return Path(convert(tmp_path_factory.mktemp("made"), *RANKS))
+
+
+@pytest.fixture(params=[True, False], ids=["in memory", "mapped"])
+def dataset(made: Path, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Path:
+    if not request.param:
+        monkeypatch.setattr(loader, "IN_MEMORY_BYTES", 0)
+    shutil.copytree(made, tmp_path / "run")
+    return tmp_path / "run"
+
+
+def change_manifest(dataset: Path, change: Callable[[Any], object]) -> None:
+    manifest = json.loads((dataset / MANIFEST).read_bytes())
+    change(manifest)
+    (dataset / MANIFEST).write_text(json.dumps(manifest))
+
+
+def file_of(dataset: Path, frame: str, rank: int = 0) -> Path:
+    return next((dataset / frame / f"rank={rank}").iterdir())
+
+
+def rewrite(dataset: Path, frame: str, data: pl.DataFrame) -> None:
+    """Replace a file of rank 0, and let the manifest say that it is so."""
+    path = file_of(dataset, frame)
+    data.write_parquet(path)
+
+    def told(manifest: Any) -> None:
+        part = manifest["parts"][0]
+        entry = next(file for file in part["files"] if file["frame"] == frame)
+        entry["size"], entry["digest"] = path.stat().st_size, xxhash.xxh3_128(path.read_bytes()).hexdigest()
+        part["rows"][frame] += data.height - entry["rows"]
+        entry["rows"] = data.height
+
+    change_manifest(dataset, told)
+
+
+def left_out(dataset: Path) -> str:
+    """Why the part of rank 0 is left out; that of rank 1 is there as if it were alone."""
+    found = load_one(str(dataset))
+    same(load_one(RANKS[1]), found)
+    (row,) = found["issues"].filter(pl.col("severity") == "error").iter_rows(named=True)
+    assert "rank0" in row["text"]
+    return str(row["reason"])
+
+
+def test_a_missing_file(dataset: Path) -> None:
+    file_of(dataset, "activities").unlink()
+    assert "is missing" in left_out(dataset)
+
+
+def test_a_file_cut_short(dataset: Path) -> None:
+    path = file_of(dataset, "ops")
+    path.write_bytes(path.read_bytes()[:-100])
+    assert "bytes, not" in left_out(dataset)
+
+
+def test_a_flipped_bit(dataset: Path) -> None:
+    path = file_of(dataset, "ops")
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    assert "has changed since it was written" in left_out(dataset)
+
+
+def test_what_is_no_parquet(dataset: Path) -> None:
+    path = file_of(dataset, "ops")
+    path.write_bytes(bytes(path.stat().st_size))
+    change_manifest(dataset, lambda manifest: [
+        file.update(digest=xxhash.xxh3_128(path.read_bytes()).hexdigest())
+        for file in manifest["parts"][0]["files"] if file["frame"] == "ops"
+    ])  # fmt: skip
+    assert "cannot be read" in left_out(dataset)
+
+
+@pytest.mark.parametrize(
+    ("frame", "change", "why"),
+    [
+        ("activities", pl.lit("x").alias("planted"), "has a column that no such frame has: planted"),
+        ("activities", pl.col("start_ns").cast(pl.String), "has a column that no such frame has: start_ns"),
+        ("activities", pl.lit(7, pl.UInt32).alias("session"), "a session that is not there"),
+        ("activities", pl.lit(None, pl.UInt32).alias("session"), "a session that is not there"),
+        ("activities", pl.lit(1 << 31, pl.UInt32).alias("op"), "an op that is not there"),
+        ("ops", pl.lit(1 << 31, pl.UInt32).alias("parent"), "an op that is not there"),
+        ("activities", pl.lit(-1, pl.Int64).alias("duration_ns"), "times that cannot be"),
+        ("api_calls", pl.lit(1 << 62, pl.Int64).alias("duration_ns"), "times that cannot be"),
+        ("activities", pl.when(pl.int_range(pl.len()) == 0).then(-(1 << 62)).otherwise("start_ns").alias("start_ns"),
+         "times that lie too far apart"),
+        ("activities", pl.lit("evil").cast(pl.Categorical).alias("kind"), "GPU work of an unknown kind"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)  # fmt: skip
+def test_values_that_cannot_be(dataset: Path, frame: str, change: pl.Expr, why: str) -> None:
+    rewrite(dataset, frame, pl.read_parquet(file_of(dataset, frame), hive_partitioning=False).with_columns(change))
+    assert why in left_out(dataset)
+
+
+def test_other_rows_than_the_manifest_says(dataset: Path) -> None:
+    def more(manifest: Any) -> None:
+        part = manifest["parts"][0]
+        entry = next(file for file in part["files"] if file["frame"] == "ops")
+        entry["rows"] += 1
+        part["rows"]["ops"] += 1
+
+    change_manifest(dataset, more)
+    assert "rows, not" in left_out(dataset)
+
+
+def test_more_rows_than_bytes_can_hold(dataset: Path) -> None:
+    rewrite(dataset, "ranges", pl.read_parquet(file_of(dataset, "ranges"), hive_partitioning=False))
+
+    def many(manifest: Any) -> None:
+        part = manifest["parts"][0]
+        entry = next(file for file in part["files"] if file["frame"] == "ranges")
+        part["rows"]["ranges"] += (1 << 31) - entry["rows"]
+        entry["rows"] = 1 << 31
+
+    change_manifest(dataset, many)
+    assert "claims 2,147,483,648 rows in" in left_out(dataset)
+
+
+@pytest.mark.parametrize("name", ["../../etc", "..", "/etc", "a/b", ""])
+def test_no_path_leaves_the_folder(dataset: Path, name: str) -> None:
+    change_manifest(dataset, lambda manifest: manifest["parts"][0].update(name=name))
+    found = load_one(str(dataset))
+    assert found["sessions"]["rank"].to_list() == [1]
+    assert "impossible name" in "".join(found["issues"]["reason"])
+
+
+def test_no_link_leaves_the_folder(dataset: Path, tmp_path: Path) -> None:
+    path = file_of(dataset, "ops")
+    path.rename(tmp_path / "elsewhere.parquet")
+    path.symlink_to(tmp_path / "elsewhere.parquet")
+    assert "lies outside the folder" in left_out(dataset)
+
+
+def test_a_frame_that_no_profile_has(dataset: Path) -> None:
+    change_manifest(dataset, lambda manifest: manifest["parts"][0]["files"][0].update(frame="../x"))
+    assert "a frame that no profile has" in left_out(dataset)
+
+
+def test_a_layout_to_come_is_declined_in_one_line(dataset: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (dataset / MANIFEST).write_text('{"layout": 99, "program": "9.0.0\\u001b[31m", "shape": "spherical"}')
+    assert main(["inspect", str(dataset)]) == 2
+    told = capsys.readouterr().out + capsys.readouterr().err
+    assert "9.0.0" in told
+    assert "\x1b" not in told
+    with pytest.raises(ProftuiError, match="does not know"):
+        load_one(str(dataset))
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b"\xff\xfe", b'{"layout": 1, "program": "1", "parts": {}}', b"null"]
+)
+def test_a_manifest_that_is_none(dataset: Path, content: bytes) -> None:
+    (dataset / MANIFEST).write_bytes(content)
+    with pytest.raises(ProftuiError, match="the manifest of the dataset is damaged"):
+        load_one(str(dataset))
+
+
+def test_nothing_left(dataset: Path) -> None:
+    for rank in (0, 1):
+        file_of(dataset, "sessions", rank).unlink()
+    with pytest.raises(ProftuiError, match="no part of the dataset can be read"):
+        load_one(str(dataset))
+
+
+def test_files_that_nobody_names_are_not_read(dataset: Path) -> None:
+    before = load_one(str(dataset))
+    (dataset / "activities/rank=0/part-planted.0.parquet").write_bytes(file_of(dataset, "activities", 1).read_bytes())
+    assert load_one(str(dataset))["activities"].equals(before["activities"], null_equal=True)

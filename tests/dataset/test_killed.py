@@ -1,0 +1,72 @@
+"""Killed at any moment, a conversion leaves nothing that is taken for whole, and doing it again completes it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.dataset.converting import RANKS, convert, files, same, samples
+from tui.loaders.registry import load_one
+from tui.model.errors import ProftuiError
+from tui.model.profile import joined
+
+INPUTS = [*RANKS, next(path for path in samples() if path.endswith("gpt_summary.nvprof.log"))]
+
+_KILLED = """
+import os, signal, sys
+from pathlib import Path
+step, left = sys.argv[1], int(sys.argv[2])
+def dying(done):
+    def die(*given, **named):
+        global left
+        left -= 1
+        if left < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return done(*given, **named)
+    return die
+setattr(Path, step, dying(getattr(Path, step)))
+from tui.cli.main import main
+sys.exit(main(["convert", *sys.argv[4:], "-o", sys.argv[3]]))
+"""
+
+
+@pytest.fixture(scope="module")
+def straight(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return Path(convert(tmp_path_factory.mktemp("straight"), *INPUTS))
+
+
+@pytest.mark.parametrize(
+    ("step", "times"), [("replace", 0), ("replace", 5), ("replace", 11), ("open", 16), ("unlink", 0)]
+)
+def test_killed_and_done_again(step: str, times: int, straight: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    killed = subprocess.run(
+        [sys.executable, "-c", _KILLED, step, str(times), str(folder), *INPUTS], capture_output=True, timeout=120
+    )
+    assert killed.returncode in (-9, 0), killed.stderr.decode()
+    if killed.returncode:
+        with pytest.raises(ProftuiError, match=r"not finished|no profile|without files"):
+            load_one(str(folder))
+    convert(folder, *INPUTS)
+    # The same bytes in the same places, and nothing else: what was half written is gone.
+    assert files(folder) == files(straight)
+
+
+def test_killed_at_any_time(straight: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    for seconds in (0.9, 1.6, 2.4):
+        running = subprocess.Popen(
+            [sys.executable, "-m", "tui", "convert", *INPUTS, "-o", str(folder)], stderr=subprocess.DEVNULL
+        )
+        try:
+            running.wait(seconds)
+        except subprocess.TimeoutExpired:
+            running.kill()
+            running.wait()
+        if (folder / "proftui-dataset.json").exists():
+            same(joined([load_one(path) for path in INPUTS]), load_one(str(folder)))
+    convert(folder, *INPUTS)
+    assert files(folder) == files(straight)

@@ -1,0 +1,168 @@
+"""What is converted comes back: every frame, in memory or mapped, by ranks, in one folder or in several steps."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.dataset.converting import RANKS, convert, files, same, samples
+from tui.cache.cache import Cache
+from tui.cli.main import main
+from tui.loaders.dataset import loader
+from tui.loaders.dataset.manifest import MANIFEST
+from tui.loaders.registry import load, load_one
+from tui.model.errors import ProftuiError
+from tui.model.profile import joined
+from tui.model.schema import FRAMES
+
+
+@pytest.mark.parametrize("path", samples(), ids=lambda path: Path(path).name)
+def test_a_sample_comes_back(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = load_one(path)
+    folder = convert(tmp_path / "run", path)
+    same(read, load_one(folder))
+    monkeypatch.setattr(loader, "IN_MEMORY_BYTES", 0)
+    same(read, load_one(folder))
+
+
+def test_several_files_keep_their_sessions_apart(tmp_path: Path) -> None:
+    paths = [*RANKS, *samples()[:3]]
+    read = joined([load_one(path) for path in paths])
+    found = load_one(convert(tmp_path / "run", *paths))
+    same(read, found)
+    assert found["sessions"]["source"].to_list() == read["sessions"]["source"].to_list()
+    assert found.sources == (str(tmp_path / "run"),)
+
+
+def test_ranks_are_partitions(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    convert(folder, *RANKS)
+    assert [path.name for path in sorted((folder / "activities").iterdir())] == ["rank=0", "rank=1"]
+    by_others = pl.scan_parquet(folder / "activities/**/*.parquet", hive_partitioning=True).group_by("rank").len()
+    counts = dict(by_others.collect().iter_rows())
+    assert counts == {rank: load_one(path)["activities"].height for rank, path in enumerate(RANKS)}
+
+
+def test_rows_are_sorted_and_names_are_dictionaries(tmp_path: Path) -> None:
+    convert(tmp_path, *RANKS)
+    for path in tmp_path.glob("api_calls/**/*.parquet"):
+        assert pl.read_parquet(path)["start_ns"].is_sorted()
+    parquet = pytest.importorskip("pyarrow.parquet")
+    group = parquet.ParquetFile(next(tmp_path.glob("activities/**/*.parquet"))).metadata.row_group(0)
+    columns = {group.column(at).path_in_schema: group.column(at) for at in range(group.num_columns)}
+    assert columns["name"].has_dictionary_page
+    assert columns["start_ns"].statistics.has_min_max
+    assert {column.compression for column in columns.values()} == {"ZSTD"}
+
+
+def test_empty_frames_are_no_files(tmp_path: Path) -> None:
+    convert(tmp_path, samples()[0])
+    manifest = json.loads((tmp_path / MANIFEST).read_bytes())
+    assert {path.name for path in tmp_path.iterdir()} == {MANIFEST, "proftui-parts", *manifest["rows"]}
+    assert 0 not in manifest["rows"].values()
+
+
+def test_a_text_is_told_of(tmp_path: Path) -> None:
+    text = next(path for path in samples() if path.endswith(".nvprof.log"))
+    issues = load_one(convert(tmp_path / "run", text))["issues"]
+    assert issues.filter(pl.col("reason").str.contains("open the log itself"))["text"].to_list() == [text]
+
+
+def test_what_is_there_is_not_written_again(tmp_path: Path) -> None:
+    convert(tmp_path, *RANKS)
+    before = {path: path.stat().st_ino for path in tmp_path.rglob("*.parquet")}
+    convert(tmp_path, *RANKS)
+    assert {path: path.stat().st_ino for path in tmp_path.rglob("*.parquet")} == before
+
+
+def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
+    log = tmp_path / "run.log"
+    log.write_bytes(Path(next(path for path in samples() if path.endswith("gpt_summary.nvprof.log"))).read_bytes())
+    convert(tmp_path / "out", str(log))
+    log.write_bytes(Path(next(path for path in samples() if path.endswith("caffe_conv1.nvprof.log"))).read_bytes())
+    found = load_one(convert(tmp_path / "out", str(log)))
+    same(load_one(str(log)), found)
+    straight = convert(tmp_path / "straight", str(log))
+    assert set(files(tmp_path / "out")) == set(files(Path(straight)))
+
+
+def test_other_files_need_overwrite(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = str(tmp_path / "run")
+    assert main(["convert", RANKS[0], "-o", folder]) == 0
+    assert main(["convert", RANKS[1], "-o", folder]) == 2
+    assert "--overwrite replaces it" in capsys.readouterr().err
+    assert main(["convert", RANKS[1], "-o", folder, "--overwrite"]) == 0
+    same(load_one(RANKS[1]), load_one(folder))
+
+
+def test_a_folder_of_others_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    assert main(["convert", RANKS[0], "-o", str(tmp_path), "--overwrite"]) == 2
+    assert "holds other files" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_what_cannot_be_read_does_not_stop_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bad = tmp_path / "bad.bin"
+    bad.write_bytes(b"\x00\x01" * 100)
+    assert main(["convert", str(bad), RANKS[0], "-o", str(tmp_path / "run")]) == 2
+    assert "bad.bin" in capsys.readouterr().err
+    same(load_one(RANKS[0]), load_one(str(tmp_path / "run")))
+
+
+def test_nothing_that_could_be_read_is_no_dataset(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.bin"
+    bad.write_bytes(b"\x00\x01" * 100)
+    assert main(["convert", str(bad), "-o", str(tmp_path / "run")]) == 2
+    with pytest.raises(ProftuiError, match="not finished"):
+        load_one(str(tmp_path / "run"))
+
+
+def test_a_folder_is_its_profiles(tmp_path: Path) -> None:
+    assert main(["convert", str(Path(RANKS[0]).parent), "-o", str(tmp_path)]) == 0
+    assert load_one(str(tmp_path))["sessions"]["rank"].to_list() == [0, 1]
+
+
+def test_the_report_is_that_of_the_files(tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    path = next(path for path in samples() if path.endswith("resnet50_training.pt.trace.json.gz"))
+    folder = convert(tmp_path / "run", path)
+    for view in ("op-types", "kernels", "iterations", "api"):
+        assert main(["report", "--view", view, "--format", "json", path]) == 0
+        expected = json.loads(capsysbinary.readouterr().out)
+        assert main(["report", "--view", view, "--format", "json", folder]) == 0
+        found = json.loads(capsysbinary.readouterr().out)
+        assert {**found, "source": None, "sources": None} == {**expected, "source": None, "sources": None}
+
+
+def test_the_second_opening_is_the_kept_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loader, "IN_MEMORY_BYTES", 0)
+    folder = convert(tmp_path / "run", *RANKS)
+    first, _ = load([folder], kept=(one := Cache()))
+    second, _ = load([folder], kept=(other := Cache()))
+    assert first is not None
+    assert second is not None
+    assert (bool(one.used), bool(other.used)) == (False, True)
+    for name in FRAMES:
+        assert first[name].equals(second[name], null_equal=True)
+    third, _ = load([folder], kept=None)
+    assert third is not None
+    assert third["ops"].equals(first["ops"], null_equal=True)
+
+
+def test_a_stopped_opening_keeps_what_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loader, "IN_MEMORY_BYTES", 0)
+    folder = convert(tmp_path / "run", *RANKS)
+    seen = []
+
+    def stop(progress: object) -> bool:
+        seen.append(progress)
+        return len(seen) < 6
+
+    profile = load_one(folder, report=stop)
+    assert profile.partial.startswith("stopped at ")
+    assert (
+        0 < sum(data.height for data in profile.frames.values()) < sum(load_one(folder)[name].height for name in FRAMES)
+    )
