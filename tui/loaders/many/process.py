@@ -39,7 +39,7 @@ class Worker:
         Raises:
             OSError: It cannot be started, or has no folder to write to.
         """
-        self._folder = Path(tempfile.mkdtemp(prefix="proftui-"))
+        self._folder = Path(tempfile.mkdtemp(prefix="proftui-read-"))
         self._number = 0
         paths = [str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
         own = {"PYTHONPATH": os.pathsep.join(paths), "POLARS_MAX_THREADS": str(cores)}
