@@ -1,0 +1,133 @@
+"""The slowest rank of each iteration, and the spread of ops over ranks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.analysis.frames import kernel, profile
+from tests.screens.opening import SAMPLES
+from tui.analysis.iterations.tables import with_iterations
+from tui.analysis.ranks.spread import (
+    OP_TYPE_RANKS,
+    SLOWEST_RANKS,
+    op_ranks,
+    op_type_ranks,
+    ops_of_ranks,
+    ranks_of_op,
+    slowest_ranks,
+)
+from tui.analysis.ranks.tables import iteration_ranks, ranks
+from tui.loaders.registry import load_one
+from tui.model.schema import NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tui.model.profile import Profile
+
+MS = 1_000_000
+GEMM = "ampere_sgemm_128x64_nn"
+
+
+def job(times: Sequence[Sequence[int]]) -> Profile:
+    """Ranks of which each has iterations of such lengths, with a matrix product as long as the iteration."""
+    rows: dict[str, list[dict[str, Any]]] = {"activities": [], "ranges": [], "sessions": []}
+    for rank, own in enumerate(times):
+        rows["sessions"].append({"session": rank, "rank": rank, "world_size": len(times), "source": f"{rank}.json"})
+        for step, length in enumerate(own):
+            begin = step * 100 * MS
+            rows["ranges"].append(
+                {
+                    "name": f"step {step}",
+                    "start_ns": begin,
+                    "duration_ns": length,
+                    "iteration": step,
+                    "session": rank,
+                    "pid": 1,
+                    "tid": 1,
+                }
+            )
+            rows["activities"].append(
+                kernel(GEMM, length, start_ns=begin, session=rank, device=0, stream=7, iteration=step)
+            )
+    return with_iterations(profile(**rows))
+
+
+def test_the_slowest_rank_of_each_iteration_worst_first() -> None:
+    made = job([[10 * MS, 20 * MS], [12 * MS, 20 * MS], [11 * MS, 29 * MS]])
+    rows = slowest_ranks(made)
+    assert rows.columns == [column.name for column in SLOWEST_RANKS.columns]
+    wanted = rows.select(
+        "iteration", "longest_rank", "longest_ns", "above_median_ns", "rank_median_ns", "fastest_rank", "shortest_ns"
+    )
+    assert wanted.rows() == [
+        (1, "rank 2", 29 * MS, 9 * MS, 20 * MS, "rank 0", 20 * MS),
+        (0, "rank 1", 12 * MS, 1 * MS, 11 * MS, "rank 0", 10 * MS),
+    ]
+    assert rows["ranks"].to_list() == [3, 3]
+    assert iteration_ranks(made, iteration=0)["who"].to_list() == ["rank 1", "rank 2", "rank 0"]
+
+
+def test_ops_are_compared_by_iteration_of_the_rank() -> None:
+    # The second rank recorded one iteration more, and takes no longer for each.
+    made = job([[10 * MS, 14 * MS], [12 * MS, 12 * MS, 12 * MS]])
+    (row,) = op_type_ranks(made).rows(named=True)
+    assert (row["op_type"], row["op_least_ns"], row["op_most_ns"], row["apart_ns"]) == ("gemm", 12 * MS, 12 * MS, 0)
+    assert row["ranks_total_ns"] == 60 * MS
+    assert ranks_of_op(made)["iterations"].to_list() == [2, 3]
+
+
+def test_an_op_that_only_some_ranks_have_counts_those() -> None:
+    made = job([[10 * MS], [12 * MS], [20 * MS]])
+    rare = made["activities"].with_columns(
+        name=made["activities"]["name"].cast(str).set(made["activities"]["session"] == 2, "softmax_warp_forward")
+    )
+    mixed = with_iterations(
+        type(made)({**made.frames, "activities": rare.with_columns(rare["name"].cast(NAME))}, made.sources)
+    )
+    assert dict(op_type_ranks(mixed).select("op_type", "ranks").rows()) == {"gemm": 2, "softmax": 1}
+    alone = op_type_ranks(mixed).filter(op_type="softmax").row(0, named=True)
+    assert (alone["op_spread_pct"], alone["apart_ns"], alone["most_rank"]) == (None, 0, "rank 2")
+
+
+@settings(max_examples=30)
+@given(st.lists(st.lists(st.integers(1, 90 * MS), min_size=1, max_size=4), min_size=2, max_size=5))
+def test_all_levels_add_up_to_the_work_in_iterations(times: list[list[int]]) -> None:
+    made = job(times)
+    whole = made["activities"]["duration_ns"].sum()
+    assert op_type_ranks(made)["ranks_total_ns"].sum() == whole
+    assert op_ranks(made)["ranks_total_ns"].sum() == whole
+    assert ranks_of_op(made)["rank_gpu_ns"].sum() == whole
+    rows = op_type_ranks(made)
+    assert (rows["op_least_ns"] <= rows["op_middle_ns"]).all()
+    assert (rows["op_middle_ns"] <= rows["op_most_ns"]).all()
+
+
+def test_sixty_four_ranks_stand_worst_first() -> None:
+    made = job([[10 * MS + rank * 1000 + (30 * MS if rank == 41 else 0)] * 3 for rank in range(64)])
+    assert slowest_ranks(made)["longest_rank"].unique().to_list() == ["rank 41"]
+    assert slowest_ranks(made)["ranks"].to_list() == [64] * 3
+    (row,) = op_type_ranks(made).rows(named=True)
+    assert (row["most_rank"], row["least_rank"], row["ranks"]) == ("rank 41", "rank 0", 64)
+    assert ranks(made)["who"].to_list()[:3] == ["rank 41", "rank 63", "rank 62"]
+    assert ranks_of_op(made)["who"][0] == "rank 41"
+
+
+def test_one_rank_alone_is_compared_with_nobody() -> None:
+    made = job([[10 * MS, 20 * MS]])
+    assert slowest_ranks(made).is_empty()
+    assert op_type_ranks(made).is_empty()
+    assert op_type_ranks(made).columns == [column.name for column in OP_TYPE_RANKS.columns]
+
+
+def test_the_recording_of_two_ranks_names_the_matrix_products() -> None:
+    ddp = with_iterations(load_one(str(SAMPLES / "ddp_ranks")))
+    rows = op_type_ranks(ddp).select("op_type", "op_most_ns", "op_least_ns", "most_rank").rows()[:2]
+    assert rows == [("communication", 18_408_242, 2_440_827, "rank 0"), ("gemm", 18_266_787, 2_704_402, "rank 1")]
+    inside = ddp["activities"].drop_nulls("iteration")["duration_ns"].sum()
+    assert op_type_ranks(ddp)["ranks_total_ns"].sum() == op_ranks(ddp)["ranks_total_ns"].sum() == inside == 212_752_029
+    assert ops_of_ranks(ddp)["rank_gpu_ns"].sum() == inside
+    assert op_ranks(ddp, op_type="gemm")["op"].to_list() == ["aten::mm", "aten::addmm"]

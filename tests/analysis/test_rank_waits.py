@@ -1,0 +1,232 @@
+"""Waiting and transfer in collectives, and when the clocks of ranks can tell them apart."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.analysis.frames import kernel, profile
+from tests.screens.opening import SAMPLES
+from tui.analysis.iterations.tables import with_iterations
+from tui.analysis.ranks.clocks import clocks
+from tui.analysis.ranks.collectives import collectives, matched, stragglers
+from tui.analysis.ranks.tables import ranks
+from tui.analysis.ranks.waits import (
+    collective_kinds,
+    collective_ranks,
+    in_collectives,
+    matched_collectives,
+    waits_of_ranks,
+)
+from tui.loaders.registry import load_one
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tui.model.profile import Profile
+
+MS = 1_000_000
+DAY_ONE = 1_795_000_000_000_000_000
+ALLREDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+BROADCAST = "ncclDevKernel_Broadcast_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+
+
+def group(name: str, *members: int) -> str:
+    return (
+        f"Collective name: allreduce; In msg nelems: 4; Group size: {len(members)}; Process group name: {name}; "
+        f"Process group ranks: {list(members)}"
+    )
+
+
+def job(
+    arrivals: Sequence[Sequence[int]],
+    transfer_ns: int = MS,
+    *,
+    origins: Sequence[int | None] | None = None,
+    name: str = ALLREDUCE,
+    source: str = "",
+) -> Profile:
+    """Ranks that arrive at each collective at such times of a common clock, and leave together.
+
+    Args:
+        arrivals: For each collective the time at which each rank comes, less than 10 ms; each is an iteration.
+        transfer_ns: From the last arrival to the end.
+        origins: By how much less the clock of each rank shows, and what it says of that; None: it says nothing.
+        name: The kernel.
+        source: The file that all are in; empty: each has its own.
+    """
+    count = len(arrivals[0])
+    origins = [DAY_ONE + rank * MS for rank in range(count)] if origins is None else origins
+    rows: dict[str, list[dict[str, Any]]] = {"activities": [], "ranges": [], "sessions": []}
+    for rank in range(count):
+        origin = origins[rank]
+        rows["sessions"].append(
+            {
+                "session": rank,
+                "rank": rank,
+                "world_size": count,
+                "source": source or f"rank{rank}.json",
+                "origin_ns": origin,
+            }
+        )
+        shift = 0 if origin is None else origin - DAY_ONE
+        for step, times in enumerate(arrivals):
+            begin = 100 * MS * (step + 1)
+            marks = {"session": rank, "pid": 1, "tid": 1}
+            rows["ranges"].append(
+                {"name": f"step {step}", "start_ns": begin - shift, "duration_ns": 90 * MS, "iteration": step, **marks}
+            )
+            end = begin + max(times) + transfer_ns
+            start = begin + times[rank]
+            work = {"session": rank, "device": 0, "iteration": step, "stream": 7}
+            rows["activities"].append(kernel(name, end - start, start_ns=start - shift, **work))
+    return with_iterations(profile(**rows))
+
+
+def test_the_last_to_arrive_waits_for_nobody() -> None:
+    made = job([[0, 3 * MS], [5 * MS, 1 * MS]])
+    assert clocks(made).agree == {0, 1}
+    assert clocks(made).said == "clocks agree: ranks leave collectives within 0 ns of each other"
+    rows = collective_ranks(made).select("iteration", "who", "arrival_ns", "comm_wait_ns", "comm_transfer_ns").rows()
+    assert rows == [
+        (0, "rank 1", 3 * MS, 0, MS),
+        (0, "rank 0", 0, 3 * MS, MS),
+        (1, "rank 0", 4 * MS, 0, MS),
+        (1, "rank 1", 0, 4 * MS, MS),
+    ]
+    told = matched_collectives(made).select("iteration", "last_rank", "late_ns", "comm_wait_ns", "comm_wait_pct").rows()
+    assert told == [(1, "rank 0", 4 * MS, 4 * MS, pytest.approx(200 / 3)), (0, "rank 1", 3 * MS, 3 * MS, 60.0)]
+    kinds = collective_kinds(made).select("collective", "collectives", "ranks", "comm_wait_ns", "comm_transfer_ns")
+    assert kinds.rows() == [("allreduce", 2, 2, 7 * MS, 4 * MS)]
+
+
+@settings(max_examples=40)
+@given(
+    st.integers(2, 5).flatmap(
+        lambda ranks: st.lists(st.lists(st.integers(0, 9 * MS), min_size=ranks, max_size=ranks), min_size=1, max_size=4)
+    ),
+    st.integers(0, MS),
+)
+def test_wait_and_transfer_are_the_time_in_collectives(arrivals: list[list[int]], transfer_ns: int) -> None:
+    made = job(arrivals, transfer_ns)
+    rows = in_collectives(made)
+    assert rows.height == len(arrivals) * len(arrivals[0])
+    assert (rows["comm_wait_ns"] + rows["comm_transfer_ns"]).to_list() == rows["duration_ns"].to_list()
+    assert (rows["comm_transfer_ns"] == transfer_ns).all()
+    waited = [max(times) - time for times in arrivals for time in times]
+    assert sorted(rows["comm_wait_ns"].to_list()) == sorted(waited)
+    by_rank, kinds = waits_of_ranks(made), collective_kinds(made)
+    parts = ("comm_wait_ns", "comm_transfer_ns", "comm_unmatched_ns")
+    for table in (by_rank, kinds):
+        assert table.select(pl.sum_horizontal(parts))["comm_wait_ns"].to_list() == table["all_comm_ns"].to_list()
+        assert table["all_comm_ns"].sum() == collectives(made)["duration_ns"].sum()
+    assert by_rank["comm_wait_ns"].sum() == kinds["comm_wait_ns"].sum() == sum(waited)
+
+
+def test_clocks_that_are_off_are_found_out_by_the_ends() -> None:
+    # Rank 1 says that its clock began two milliseconds later than it did.
+    honest = job([[0, 3 * MS], [5 * MS, 1 * MS], [2 * MS, 0]])
+    sessions = honest["sessions"].with_columns(
+        pl.when(pl.col("rank") == 1).then(pl.col("origin_ns") + 2 * MS).otherwise("origin_ns").alias("origin_ns")
+    )
+    off = with_iterations(type(honest)({**honest.frames, "sessions": sessions}, honest.sources))
+    assert clocks(off).agree == frozenset()
+    assert clocks(off).said == (
+        "clocks differ by about 2.0000 ms: so far apart ranks leave collectives, which end together"
+    )
+    assert in_collectives(off)["comm_wait_ns"].null_count() == 6
+    assert matched_collectives(off)["last_rank"].to_list() == ["rank 0", "rank 1", "rank 1"]
+    assert waits_of_ranks(off)["comm_unmatched_ns"].to_list() == [None, None]
+    assert stragglers(off).by_session.height == 2, "lengths tell the straggler without clocks"
+
+
+def test_one_clock_that_is_off_is_named_and_its_collectives_are_not_told() -> None:
+    honest = job([[0, 3 * MS, MS], [5 * MS, 1 * MS, 0]])
+    sessions = honest["sessions"].with_columns(
+        pl.when(pl.col("rank") == 2).then(pl.col("origin_ns") + 8 * MS).otherwise("origin_ns").alias("origin_ns")
+    )
+    off = with_iterations(type(honest)({**honest.frames, "sessions": sessions}, honest.sources))
+    assert clocks(off).agree == {0, 1}
+    assert clocks(off).said.startswith("the clocks of 1 of 3 ranks differ from the others' by up to 16.000 ms")
+    assert in_collectives(off)["comm_wait_ns"].null_count() == 6
+
+
+def test_files_without_the_time_of_day_have_no_common_clock() -> None:
+    made = job([[0, 3 * MS]], origins=[None, None])
+    assert clocks(made).said == (
+        "clocks cannot be compared: 2 of 2 files do not tell the time of day that their times count from"
+    )
+    assert in_collectives(made)["comm_wait_ns"].to_list() == [None, None]
+
+
+def test_sessions_of_one_file_have_one_clock() -> None:
+    made = job([[0, 3 * MS]], origins=[None, None], source="job.sqlite")
+    assert clocks(made).agree == {0, 1}
+    assert in_collectives(made)["comm_wait_ns"].to_list() == [3 * MS, 0]
+
+
+def test_a_broadcast_may_be_left_before_the_last_has_come() -> None:
+    made = job([[0, 3 * MS]], name=BROADCAST)
+    assert clocks(made).agree == frozenset()
+    assert "no collective is of a kind that all ranks leave together" in clocks(made).said
+    assert collective_kinds(made)["comm_wait_ns"].to_list() == [None]
+
+
+def test_groups_are_matched_by_themselves() -> None:
+    rows: dict[str, list[dict[str, Any]]] = {"activities": [], "sessions": []}
+    pairs = {0: (0, 1), 1: (0, 1), 2: (2, 3), 3: (2, 3)}
+    for rank, pair in pairs.items():
+        rows["sessions"].append({"session": rank, "rank": rank, "source": f"{rank}", "origin_ns": DAY_ONE})
+        work = {"session": rank, "device": 0, "iteration": 0}
+        # Ranks 2 and 3 talk once more among themselves.
+        for turn in range(1 + pair[0] // 2):
+            own = group("tp", *pair)
+            rows["activities"].append(
+                kernel(ALLREDUCE, 2 * MS - rank % 2 * MS, start_ns=turn * 5 * MS + rank % 2 * MS, arguments=own, **work)
+            )
+        rows["activities"].append(
+            kernel(ALLREDUCE, 3 * MS, start_ns=20 * MS, arguments=group("dp", 0, 1, 2, 3), **work)
+        )
+    made = with_iterations(profile(**rows))
+    found = matched(made).group_by("communicator").agg(pl.col("turn").max(), pl.col("session").unique().sort())
+    assert found.sort("communicator").rows() == [
+        ("dp [0, 1, 2, 3]", 0, [0, 1, 2, 3]),
+        ("tp [0, 1]", 0, [0, 1]),
+        ("tp [2, 3]", 1, [2, 3]),
+    ]
+    assert waits_of_ranks(made)["comm_wait_ns"].to_list() == [MS, 0, 2 * MS, 0]
+    assert collective_kinds(made)["group_size"].sort().to_list() == [2, 2, 4]
+
+
+def test_an_iteration_that_a_rank_of_the_group_lacks_is_unmatched() -> None:
+    made = job([[0, 3 * MS], [0, MS]])
+    without = made["activities"].filter(~((pl.col("session") == 1) & (pl.col("iteration") == 1)))
+    short = with_iterations(type(made)({**made.frames, "activities": without}, made.sources))
+    assert matched(short)["iteration"].unique().to_list() == [0]
+    assert waits_of_ranks(short)["comm_unmatched_ns"].to_list() == [2 * MS, 0]
+
+
+def test_one_rank_alone_has_no_collectives_to_compare() -> None:
+    made = job([[0, 3 * MS]]).only_session(0)
+    assert collective_kinds(made).is_empty()
+    assert matched_collectives(made).is_empty()
+    assert "fewer than two ranks" in clocks(made).said
+
+
+def test_the_recording_of_two_ranks() -> None:
+    ddp = with_iterations(load_one(str(SAMPLES / "ddp_ranks")))
+    assert clocks(ddp).apart_ns == 13_824
+    rows = waits_of_ranks(ddp).drop("comm_wait_pct").rows()
+    assert rows == [
+        (0, 77_800_466, 64_471_122, 9_161_846, 4_167_498),
+        (1, 12_261_647, 53_479, 9_709_828, 2_498_340),
+    ]
+    first = matched_collectives(ddp).row(0, named=True)
+    assert (first["iteration"], first["turn"], first["last_rank"], first["late_ns"]) == (4, 0, "rank 1", 14_892_806)
+    assert ranks(ddp)["comm_wait_ns"].to_list() == [53_479, 64_471_122]
+    whole = in_collectives(ddp)
+    assert (whole["comm_wait_ns"] + whole["comm_transfer_ns"]).equals(whole["duration_ns"])
