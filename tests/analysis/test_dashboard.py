@@ -140,11 +140,11 @@ def test_what_totals_cannot_tell_is_unknown_with_the_command_that_records_it() -
     assert [need.missing for need in board.missing] == [
         "no start times: record with nvprof --print-gpu-trace",
         "no launch configurations: record with nvprof --print-gpu-trace",
-        "no device names: record with nvprof --print-gpu-trace",
+        "this input does not name its GPUs: record with nvprof --print-gpu-trace",
         "no API calls: record with nvprof --print-api-trace",
         "no single API calls: record with nvprof --print-api-trace",
         "no metrics: record with nvprof --metrics all",
-        "no NVTX ranges: record with nvprof, with NVTX ranges in the program",
+        "no NVTX ranges: record with nvprof ./app, with NVTX ranges in the program",
     ]
 
 

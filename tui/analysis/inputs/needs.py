@@ -48,7 +48,13 @@ LAUNCH_CONFIGS: Final = Need(
     "nvprof --print-gpu-trace",
     {**_TIMELINE, Tool.NSYS: "nsys profile --trace=cuda,nvtx --cuda-graph-trace=node ./app", Tool.NCU: _NCU},
 )
-DEVICES: Final = Need("device names", "which GPU it was, and so its occupancy", "nvprof --print-gpu-trace", _TIMELINE)
+DEVICES: Final = Need(
+    "device names",
+    "which GPU it was, and so its occupancy",
+    "nvprof --print-gpu-trace",
+    _TIMELINE,
+    unknown="this input does not name its GPUs",
+)
 API_WORK: Final = Need(
     "API calls", "what the CPU spent in CUDA calls", "nvprof --print-api-trace", {**_TIMELINE, Tool.ROCPROF: _ROCPROF}
 )
@@ -58,6 +64,7 @@ API_RESULTS: Final = Need(
     "which calls failed",
     "nsys profile --trace=cuda ./app",
     {Tool.NSYS: "nsys profile --trace=cuda ./app", Tool.PYTORCH: _NSYS},
+    unknown="this input does not say what API calls returned, so it is not known whether any failed",
 )
 METRICS: Final = Need(
     "metrics",
@@ -72,7 +79,7 @@ LAYERS: Final = Need("layer times", "times by layer", "open the output of caffe 
 RANGES: Final = Need(
     "NVTX ranges",
     "the program's own names for its phases",
-    "nvprof, with NVTX ranges in the program",
+    "nvprof ./app, with NVTX ranges in the program",
     _NAMED_PHASES,
 )
 COPIES: Final = Need("copies", "copies by direction, kind and size", "nvprof --print-gpu-trace", _TIMELINE)
@@ -99,6 +106,7 @@ OTHER_SUMMARIES: Final = Need(
         **dict.fromkeys(_TIMELINE, "open a text log of nvprof, or what nsys stats prints"),
         Tool.NSYS_STATS: "nsys stats --report nvtx_sum run.nsys-rep",
     },
+    unknown="nothing is summed here beside GPU work and API calls",
 )
 TOOL_REPORT: Final = Need(
     "figures of the tool's own",
@@ -108,6 +116,7 @@ TOOL_REPORT: Final = Need(
         Tool.DLPROF: "dlprof --mode=pytorch python train.py",
         Tool.NCU: "ncu --set full --csv --page details ./app",
     },
+    unknown="no figures that the recording tool worked out itself",
 )
 TEXT: Final = Need("lines of text", "the log itself", "open a text log")
 ITERATIONS: Final = Need(

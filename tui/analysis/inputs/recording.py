@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
@@ -75,12 +75,14 @@ class Need:
     """What records it; begins with ``open`` where that is no command."""
     commands: Mapping[Tool, str] = field(default_factory=dict, compare=False, repr=False)
     """What records it with each tool, where that is another command."""
+    unknown: str = field(default="", compare=False)
+    """What is unknown without it, where ``no`` and its name do not say that."""
 
     def with_tools(self, tools: tuple[Tool, ...]) -> Need:
         """The same need with the command of the first of these tools that can record it."""
         fitting = [self.record if tool is Tool.NVPROF else self.commands.get(tool) for tool in tools]
         command = next((known for known in fitting if known), self.record)
-        return Need(self.name, self.gives, command, self.commands)
+        return replace(self, record=command)
 
     def recordable(self, tools: tuple[Tool, ...]) -> bool:
         """Whether any of these tools can record it, by a command of its own."""
@@ -98,4 +100,4 @@ class Need:
         >>> Need("start times", "every launch with its time", "nvprof --print-gpu-trace").missing
         'no start times: record with nvprof --print-gpu-trace'
         """
-        return f"no {self.name}: {self.how}"
+        return f"{self.unknown or f'no {self.name}'}: {self.how}"
