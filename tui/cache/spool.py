@@ -68,6 +68,12 @@ class Spool:
                 columns[series.name] = _Column(self._entry, f"{frame}.{series.name}.column", series.name)
             columns[series.name].add(series)
 
+    def abandon(self) -> None:
+        """Let go of the files, whether or not they were finished."""
+        for columns in self._columns.values():
+            for column in columns.values():
+                column.abandon()
+
     def close(self) -> tuple[dict[str, Frame], File | None]:
         """Write what is left, and tell where all of it lies: the frames and the table of names."""
         writer = Writer(self._entry, lambda: False)
@@ -137,6 +143,11 @@ class _Column:
         file = File(self._file_name, self._size, self._digest.hexdigest())
         return Mapped(file, (Column(self._name, 0, bits, self._nulls),))
 
+    def abandon(self) -> None:
+        if self._file is not None:
+            with suppress(OSError):
+                self._file.close()
+
     def _zeros(self, count: int) -> None:
         for first in range(0, count, len(_ZEROS)):
             self._write(_ZEROS[: count - first])
@@ -189,6 +200,7 @@ def spooled(
         entry = stack.enter_context(opened_entry(folder, making))
         begin()
         spool = Spool(entry, rows)
+        stack.callback(spool.abandon)
         may_keep = fill(spool)
         kept, names = spool.close()
         reader = Reader(entry, names, _unchecked)
