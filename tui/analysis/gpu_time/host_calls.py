@@ -12,7 +12,8 @@ import polars as pl
 from tui.analysis.by_session import by_session
 from tui.analysis.gpu_time.api_classes import TITLES, ApiClass, api_class, api_classes
 from tui.analysis.gpu_time.blocks import blocks
-from tui.analysis.gpu_time.interval_sets import IntervalSet, overlaps, spans_of, union_of
+from tui.analysis.gpu_time.interval_sets import EMPTY, IntervalSet, overlaps, spans_of, union_of
+from tui.analysis.gpu_time.sweeps import unions_by_class
 from tui.analysis.gpu_time.timelines import classes_of
 from tui.analysis.memo import once_per_profile
 from tui.model.schema import NAME
@@ -49,26 +50,35 @@ class HostCalls:
         Columns: cpu_in (title of the kind of call that was on longest, or `NO_CALL` where none was on for longer), call
         (of that kind; of any where there was none), call_ns, api_ns, api_calls_begun.
         """
-        starts, ends = stretches.starts, stretches.ends
-        on = self.any.within(starts, ends)
-        best, kind = ends - starts - on, np.full(len(starts), -1, np.int8)
-        for found, spans in self.by_class.items():
-            covered = spans.within(starts, ends)
-            longer = covered > np.where(kind == -1, np.maximum(best - 1, 0), best)
-            kind, best = np.where(longer, np.int8(found), kind), np.where(longer, covered, best)
-        call, call_ns = self._longest(stretches, kind)
-        begun = np.searchsorted(self.begun, ends, side="left") - np.searchsorted(self.begun, starts, side="left")
+        parts = [self._in_block(stretches.part(block)) for block in blocks(len(stretches.starts))]
+        kind, call, call_ns, on, begun = (
+            np.concatenate(column) for column in zip(*(parts or [self._in_block(EMPTY)]), strict=True)
+        )
         titles = pl.Series([NO_CALL, *(TITLES[found] for found in ApiClass)], dtype=NAME)
         names = pl.Series([None, *self.by_name], dtype=NAME)
         return pl.DataFrame(
             {
-                "cpu_in": titles.gather(pl.Series(kind.astype(np.int64) + 1)),
+                "cpu_in": titles.gather(pl.Series(kind + 1)),
                 "call": names.gather(pl.Series(call + 1)),
                 "call_ns": pl.Series(call_ns).set(pl.Series(call < 0), None),
                 "api_ns": on,
-                "api_calls_begun": begun.astype(np.int64),
+                "api_calls_begun": begun.astype(np.int64, copy=False),
             }
         )
+
+    def _in_block(self, stretches: IntervalSet) -> tuple[npt.NDArray[np.int8], Ints, Ints, Ints, Ints]:
+        """Of each stretch the class of call (-1: none), the call as `_longest`, its time, that of any, calls begun."""
+        starts, ends = stretches.starts, stretches.ends
+        first, last = (int(starts[0]), int(ends[-1])) if len(starts) else (0, 0)
+        on = self.any.around(first, last).within(starts, ends)
+        best, kind = ends - starts - on, np.full(len(starts), -1, np.int8)
+        for found, spans in self.by_class.items():
+            covered = spans.around(first, last).within(starts, ends)
+            longer = covered > np.where(kind == -1, np.maximum(best - 1, 0), best)
+            kind, best = np.where(longer, np.int8(found), kind), np.where(longer, covered, best)
+        call, call_ns = self._longest(stretches, kind)
+        begun = np.searchsorted(self.begun, ends, side="left") - np.searchsorted(self.begun, starts, side="left")
+        return kind, call, call_ns, on, begun
 
     def _longest(self, stretches: IntervalSet, kind: npt.NDArray[np.int8]) -> tuple[Ints, Ints]:
         """The place in `by_name` of the call that was on longest in each stretch, -1 where none was, and for how long.
@@ -79,6 +89,9 @@ class HostCalls:
         """
         call, longest = np.full(len(kind), -1, np.int64), np.zeros(len(kind), np.int64)
         for place, (name, spans) in enumerate(self.by_name.items()):
+            if not len(kind):
+                break
+            spans = spans.around(int(stretches.starts[0]), int(stretches.ends[-1]))
             at, there = overlaps(stretches, spans)
             if not len(at):
                 continue
@@ -131,22 +144,15 @@ def host_calls(api_calls: pl.DataFrame | None, during: Sequence[tuple[int, int]]
     if not calls["start_ns"].is_sorted():
         calls = calls.sort("start_ns", maintain_order=True)
     starts, ends = calls["start_ns"].to_numpy(), calls["end_ns"].to_numpy()
-    classes = classes_of(calls["name"], api_classes)
-    by_class = {
-        found: union_of(starts[chosen], ends[chosen])
-        for found in ApiClass
-        if len(chosen := np.flatnonzero(classes == found))
-    }
+    by_class = unions_by_class(starts, ends, classes_of(calls["name"], api_classes))
     costs = calls.group_by("name").agg((pl.col("end_ns") - pl.col("start_ns")).sum().alias("total_ns"))
-    names = costs.drop_nulls("name").sort("total_ns", "name", descending=[True, False])["name"].head(NAMES_LIMIT)
-    place = pl.DataFrame({"name": names, "place": range(len(names))}, schema_overrides={"place": pl.Int16})
-    places = calls.select("name").join(place, on="name", how="left", maintain_order="left")["place"].fill_null(-1)
-    order = np.argsort(places.to_numpy(), kind="stable")
-    edges = np.searchsorted(places.to_numpy()[order], np.arange(len(names) + 1))
-    by_name = {
-        name: union_of(starts[order[low:high]], ends[order[low:high]])
-        for name, low, high in zip(
-            names.cast(pl.String).to_list(), edges[:-1].tolist(), edges[1:].tolist(), strict=True
-        )
-    }
-    return HostCalls(starts, union_of(starts, ends), by_class, by_name)
+    costly = costs.drop_nulls("name").sort("total_ns", "name", descending=[True, False])["name"].head(NAMES_LIMIT)
+    names = {name: place for place, name in enumerate(costly.cast(pl.String).to_list())}
+
+    def places(distinct: pl.Series) -> npt.NDArray[np.int8]:
+        return np.array([names.get(name, -1) for name in distinct.to_list()], np.int8)
+
+    by_place = unions_by_class(starts, ends, classes_of(calls["name"], places))
+    by_name = {name: by_place[place] for name, place in names.items()}
+    of_classes = {ApiClass(found): spans for found, spans in by_class.items()}
+    return HostCalls(starts, union_of(starts, ends), of_classes, by_name)

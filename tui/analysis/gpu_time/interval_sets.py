@@ -30,6 +30,15 @@ class IntervalSet:
         """How long all stretches are together."""
         return int(self.before[-1] + self.ends[-1] - self.starts[-1]) if len(self.starts) else 0
 
+    def part(self, places: slice) -> IntervalSet:
+        """Some of the stretches that follow each other."""
+        return IntervalSet(self.starts[places], self.ends[places], self.before[places] - self.before[places][:1])
+
+    def around(self, first: int, last: int) -> IntervalSet:
+        """The stretches that touch a stretch of time: enough for what lies `within` it, and quicker to look through."""
+        low, high = np.searchsorted(self.ends, first, side="left"), np.searchsorted(self.starts, last, side="right")
+        return IntervalSet(self.starts[low:high], self.ends[low:high], self.before[low:high])
+
     def until(self, moments: Ints) -> Ints:
         """How much of the time up to each moment the stretches cover.
 

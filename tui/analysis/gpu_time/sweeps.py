@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tui.analysis.gpu_time.blocks import Reached, blocks
-from tui.analysis.gpu_time.interval_sets import most_at_once
+from tui.analysis.gpu_time.interval_sets import IntervalSet, apart, most_at_once
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -57,6 +57,33 @@ def lengths_by_class(line: Timeline, classes: Classes, sets: Sequence[Collection
                 on = tables[wanted][own]
                 union.add(starts[on], ends[on])
     return [unions[wanted].length if wanted else 0 for wanted in held]
+
+
+def unions_by_class(starts: Ints, ends: Ints, classes: Classes) -> dict[int, IntervalSet]:
+    """When any interval of each class was on; those of class -1 are left out.
+
+    Args:
+        starts: Of intervals in order of their starts.
+        ends: Of the same.
+        classes: The class of each, from 0.
+    """
+    reached: dict[int, Reached] = {}
+    opened: dict[int, list[Ints]] = {}
+    closed: dict[int, list[Ints]] = {}
+    for block in blocks(len(starts)):
+        own = classes[block]
+        for found in np.flatnonzero(np.bincount(own + 1)[1:]).tolist():
+            of_class = own == found
+            begun, ended = starts[block][of_class], ends[block][of_class]
+            is_first = found not in reached
+            before, _ = reached.setdefault(found, Reached()).before(ended)
+            places = np.flatnonzero(begun > before)
+            opened.setdefault(found, []).append(begun[places])
+            closed.setdefault(found, []).append(before[places[1:] if is_first else places])
+    return {
+        found: apart(np.concatenate(opened[found]), np.append(np.concatenate(closed[found]), reached[found].latest))
+        for found in sorted(reached)
+    }
 
 
 @dataclass(frozen=True, slots=True)
