@@ -52,3 +52,7 @@ def test_what_cannot_be_asked_is_said_in_a_line_and_a_hint(text: str, capfd: pyt
     said = run(capfd, text, status=2).splitlines()
     assert len(said) == 2
     assert said[0].startswith("proftui: ")
+
+
+def test_notes_are_a_table_too(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(capfd, "SELECT COUNT(*) AS notes FROM notes") == "notes\n0\n"

@@ -10,8 +10,11 @@ import polars as pl
 import pytest
 
 from tests.screens.opening import app_of, opened, press, sample, settled, until
+from tests.screens.test_sql import ask
 from tests.snapshots import assert_screen, screen_text
+from tui.analysis.timeline.shown import title
 from tui.screens.notes import NotesScreen
+from tui.screens.timeline import TimelineScreen
 from tui.state.files import files
 from tui.state.notes import Notes
 from tui.widgets.note_dialog import NoteDialog, NoteEditor
@@ -317,3 +320,58 @@ def test_the_frame_is_typed_when_there_is_nothing() -> None:
     frame = notes_frame({}, None)
     assert frame.schema == dict.fromkeys(frame.columns, pl.String)
     assert {column.name for column in NOTES.columns} <= set(frame.columns)
+
+
+async def test_a_note_on_a_line_of_the_log_is_said_there_and_gone_to() -> None:
+    async with opened(CAFFE) as pilot:
+        app_of(pilot).run_line("log")
+        await settled(pilot)
+        await press(pilot, "j", "j", "j")
+        await write(pilot, "look here")
+        assert "line 4 of 101 \u00b7 note: look here" in screen_text(pilot.app)
+        app_of(pilot).run_line("notes")
+        await settled(pilot)
+        assert pane(pilot, "table").frame.select("view", "row", "note").rows() == [("Log", "line 4", "look here")]
+        app_of(pilot).run_line("log")
+        await settled(pilot)
+        await press(pilot, "g")
+        assert "note:" not in screen_text(pilot.app)
+        app_of(pilot).run_line("notes")
+        await settled(pilot)
+        await press(pilot, "enter")
+        assert "line 4 of 101 \u00b7 note: look here" in screen_text(pilot.app)
+    async with opened(CAFFE) as pilot:
+        screen = await ask(pilot, "SELECT view, note FROM notes")
+        assert screen.query_one("#result", TablePane).frame.drop("#").rows() == [("Log", "look here")]
+
+
+@pytest.mark.parametrize("lane", ["GPU 0", "ops", "API calls"])
+async def test_a_note_in_the_timeline_is_in_the_details_and_gone_to(lane: str) -> None:
+    async with opened("mlp_modules.pt.trace.json.gz", size=(200, 50)) as pilot:
+        app_of(pilot).run_line("timeline")
+        await settled(pilot)
+        screen = app_of(pilot).view_screen
+        assert isinstance(screen, TimelineScreen)
+        view = screen.lanes
+        assert view.shown is not None
+        place = next(place for place, found in enumerate(view.shown.lanes) if lane in title(found))
+        view.put_on_item(place, 5)
+        await settled(pilot)
+        await write(pilot, "odd one")
+        await press(pilot, "i")
+        assert "odd one" in screen_text(pilot.app)
+        here = (view.lane, view.item)
+        await press(pilot, "i", "g", "z")
+        assert (view.lane, view.item) != here
+        app_of(pilot).run_line("notes")
+        await settled(pilot)
+        await press(pilot, "enter")
+        await settled(pilot)
+        assert app_of(pilot).view_screen is screen
+        assert (view.lane, view.item) == here
+
+
+async def test_where_there_are_no_rows_it_is_said_where_notes_are() -> None:
+    async with opened(CAFFE, notifications=True) as pilot:
+        await press(pilot, "M")
+        assert said(pilot) == "notes are on rows: enter goes to the rows behind this, and M writes a note there"

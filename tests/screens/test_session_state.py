@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.screens.opening import app_of, opened, press, sample, settled, until
+from tests.screens.test_sql import ask
 from tests.snapshots import assert_screen, screen_text
 from tui.state import left_off
 from tui.state.files import files
@@ -83,6 +84,20 @@ async def test_a_file_is_gone_on_with_by_a_key(state_directory: Path) -> None:
         assert app_of(pilot).view_screen is not None
         assert app_of(pilot).view_screen.place().level == "launches"
         assert said(pilot) == ""
+
+
+async def test_the_query_of_the_sql_view_is_asked_again() -> None:
+    asked = "SELECT name, calls FROM kernels ORDER BY calls DESC LIMIT 2"
+    async with opened(CAFFE) as pilot:
+        rows = (await ask(pilot, asked)).query_one("#result", TablePane).frame
+        await press(pilot, "tab", "Q")
+    async with opened(CAFFE) as pilot:
+        await press(pilot, "apostrophe")
+        await pilot.app.workers.wait_for_complete()
+        await settled(pilot)
+        assert view(pilot) == "sql"
+        assert pane(pilot, "result").frame.equals(rows)
+        assert asked in screen_text(pilot.app)
 
 
 async def test_nothing_is_restored_unasked_and_the_offer_goes_with_the_next_key() -> None:

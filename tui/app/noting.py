@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 from textual import work
 
@@ -28,7 +28,18 @@ STEP_SECONDS: Final = 0.05
 MOST_STEPS: Final = 60
 """So often, and so long apart, it is looked whether a row that is gone to is there."""
 
+SPOT: Final = ""
+"""In place of a table's pane: what the note is on is in no table."""
+
 Trail = tuple[tuple[str, str, tuple[object, ...]], ...]
+
+
+@runtime_checkable
+class ShowsSpots(Protocol):
+    """A view with things in no table that notes can be on."""
+
+    def show_spot(self, table: str, key: Key) -> None:
+        """Go to one of them."""
 
 
 class NotingApp(RememberingApp):
@@ -105,8 +116,6 @@ class NotingApp(RememberingApp):
 
     def on_table_pane_note_requested(self, event: TablePane.NoteRequested) -> None:
         """Ask for the text of a note."""
-        from tui.widgets.note_dialog import NoteDialog
-
         screen = self.view_screen
         if screen is None:
             return
@@ -117,13 +126,41 @@ class NotingApp(RememberingApp):
             place, words = (note.place, note.words) if note is not None else (None, "")
         else:
             place = self.note_place(pane, row)
-            note = self.notes.of(place) if place is not None and place.is_sane else None
             words = self._row_in_words(screen, pane, row)
         if not why_not and place is None:
             why_not = "this row cannot be told from others: there is no note on it"
         if why_not or place is None:
             self.say(why_not, severity="warning")
-            return
+        else:
+            self._ask_for_note(place, words)
+
+    def action_write_note(self) -> None:
+        """What has no rows has no notes."""
+        self.say("notes are on rows: enter goes to the rows behind this, and M writes a note there")
+
+    def note_spot(self, table: str, key: Key) -> RowPlace:
+        """The place of what a view shows in no table: a line of the log, a thing in the timeline."""
+        from tui.state.notes import RowPlace
+
+        screen = self.view_screen
+        assert screen is not None, "a view asks"
+        return RowPlace(screen.VIEW, "", ((SPOT, table, key),))  # type: ignore[arg-type]
+
+    def note_at(self, place: RowPlace) -> Note | None:
+        """The note on a place."""
+        return self.notes.of(place) if self.files is not None and self.notes.all and place.is_sane else None
+
+    def write_note(self, place: RowPlace, words: str) -> None:
+        """Ask for the text of a note on what is in no table."""
+        if self.files is None:
+            self.say(NO_FILE, severity="warning")
+        else:
+            self._ask_for_note(place, words)
+
+    def _ask_for_note(self, place: RowPlace, words: str) -> None:
+        from tui.widgets.note_dialog import NoteDialog
+
+        note = self.notes.of(place) if place.is_sane else None
         about = f"written {self.note_origin(note)}; an empty text deletes it" if note is not None else ""
         dialog = NoteDialog(words, note.text if note is not None else "", about)
         self.push_screen(dialog, partial(self._keep_note, place, words))
@@ -206,6 +243,11 @@ class NotingApp(RememberingApp):
             return
 
         def arrange(screen: ViewScreen) -> None:
+            pane, table, key = note.place.trail[0]
+            if pane == SPOT:
+                if isinstance(screen, ShowsSpots):
+                    screen.show_spot(table, key)
+                return
             screen.restore(Place(note.place.view, note.place.level))
             self._step_to(screen, note.place, 0, MOST_STEPS)
 

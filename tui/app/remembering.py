@@ -164,7 +164,7 @@ class RememberingApp(NavigatingApp):
 
     def _restore(self, screen: ViewScreen, kept: KeptPlace) -> None:
         # A level above decides what its tables are: they are arranged once it is chosen.
-        screen.restore(Place(kept.view, kept.level, line=kept.line, spot=self._spot(kept)))
+        screen.restore(Place(kept.view, kept.level, line=kept.line, text=kept.text, spot=self._spot(kept)))
         tables = {table.pane: table for table in kept.tables}
         states = tuple((pane.id, tables[pane.id].on(pane.state)) for pane in screen.panes if pane.id in tables)
         screen.restore(Place(kept.view, kept.level, states))

@@ -163,7 +163,7 @@ def sql(options: argparse.Namespace) -> int:
 
     format_name = _format_of(options) or ("text" if options.output == "-" and sys.stdout.isatty() else "csv")
     profile, errors = load_files(options)
-    tables = sql_tables(profile, gpu=options.gpu)
+    tables = sql_tables(profile, lambda: _notes(options).rows(), gpu=options.gpu)
     found = collect(query(options.query, tables), tables)
     if format_name == "text":
         rows = numbered(found)

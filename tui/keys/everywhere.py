@@ -32,6 +32,7 @@ EVERYWHERE: Final = (
         footer=1,
         shown_keys="q ⌫",
     ),
+    Action("app.write-note", "M", "write_note", "note", "Where there are no rows: says where notes are.", A, WORK),
     Action("app.quit", "Q,ctrl+q", "quit", "quit", "Quit now.", A, GO, shown_keys="Q"),
     Action(
         "app.last-view",

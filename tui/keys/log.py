@@ -34,5 +34,6 @@ LOG: Final = (
     ),
     Action("log.detail", "i", "screen.toggle_line_detail", "read as", "What was read from the line.", L, GO, footer=1),
     Action("log.open", "enter", "screen.toggle_line_detail", "read as", "What was read from the line.", L, GO),
+    Action("log.write-note", "M", "screen.write_note", "note", "Write a note on the line, or change it.", L, WORK),
     Action("log.copy", "y", "screen.copy_line", "copy line", "Copy the line to the terminal's clipboard.", L, WORK),
 )

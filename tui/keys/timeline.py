@@ -131,6 +131,15 @@ TIMELINE: Final = (
         WORK,
     ),
     Action(
+        "timeline.write-note",
+        "M",
+        "write_note",
+        "note",
+        "Write a note on what is under the cursor, or change it.",
+        Z,
+        WORK,
+    ),
+    Action(
         "timeline.copy",
         "y",
         "copy_item",

@@ -21,6 +21,8 @@ class Place:
     """How each of its tables was arranged."""
     line: int | None = None
     """For the log: the line that is shown."""
+    text: str = ""
+    """For SQL: the query whose rows are shown."""
     spot: tuple[int, ...] = ()
     """For the timeline: lane and moment of the cursor, and where the screen begins and what a cell of it is."""
 

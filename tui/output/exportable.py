@@ -176,9 +176,15 @@ def frame(profile: Profile, name: str, *, gpu: str | None = None) -> pl.DataFram
     return aggregates[name]()
 
 
-def sql_tables(profile: Profile, *, gpu: str | None = None) -> Tables:
-    """Every frame as a table for SQL, each computed when it is named."""
+def sql_tables(profile: Profile, notes: Callable[[], pl.DataFrame], *, gpu: str | None = None) -> Tables:
+    """Every frame as a table for SQL, each computed when it is named.
+
+    Args:
+        profile: What was read.
+        notes: Gives the notes on its rows as they are now: `tui.analysis.notes.notes_frame`.
+        gpu: The name of the GPU, as the user gives it.
+    """
     from tui.query.sql.run import Tables
 
     recorded = {name: profile[name] for name in MODEL_FRAMES}
-    return Tables(recorded, AGGREGATES, lambda name: frame(profile, name, gpu=gpu))
+    return Tables(recorded, AGGREGATES, lambda name: frame(profile, name, gpu=gpu), {"notes": notes})

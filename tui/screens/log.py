@@ -15,6 +15,7 @@ from tui.model.columns import COLUMNS, ColumnKind
 from tui.model.history import Place
 from tui.model.schema import FRAMES
 from tui.screens.base import ViewScreen
+from tui.text import plain
 from tui.widgets.copying import copy_text
 from tui.widgets.detail_pane import DetailPane
 from tui.widgets.details import Details, Line, sections, whole_value
@@ -22,9 +23,11 @@ from tui.widgets.find_bar import FindBar
 from tui.widgets.log_view import LogView
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from textual.widget import Widget
+
+    from tui.state.notes import RowPlace
 
 ROW_FRAMES: Final = tuple(name for name, schema in FRAMES.items() if "line" in schema and name != "issues")
 SEARCH_PAGE: Final = 5_000
@@ -107,7 +110,10 @@ class LogScreen(ViewScreen):
     def _show_status(self, line: int, note: str = "") -> None:
         count = self.log_view.line_count
         text = f"line {line:,} of {count:,}"
-        self.query_one("#log-status", Static).update(Content(f"{text} · {note}" if note else text))
+        written = self.program.note_at(self._note_place(line)) if self._source else None
+        if written is not None and not note:
+            note = f"note: {written.text.splitlines()[0]}"
+        self.query_one("#log-status", Static).update(Content(plain(f"{text} · {note}" if note else text)))
 
     def action_toggle_line_detail(self) -> None:
         """Tell, or stop telling, what was read from the line."""
@@ -146,6 +152,33 @@ class LogScreen(ViewScreen):
         if text is not None:
             lines = text.lines(self.log_view.cursor_line, 1)
             self.program.say(copy_text(self.app, "".join(lines)))
+
+    # --- notes -------------------------------------------------------------------------------------------------------
+
+    def _note_place(self, line: int) -> RowPlace:
+        return self.program.note_spot("lines", (self._source, line))
+
+    def action_write_note(self) -> None:
+        """Ask for a note on the line."""
+        if self._source:
+            line = self.log_view.cursor_line
+            source = f"{self._source}, " if len(self.profile.texts) > 1 else ""
+            self.program.write_note(self._note_place(line), f"{source}line {line:,}")
+
+    def show_spot(self, _table: str, key: Sequence[object]) -> None:
+        """Go to the line of a note."""
+        source, line = key
+        if source in self.profile.texts and source != self._source:
+            self._source = str(source)
+            self.populate()
+        if self._source == source and isinstance(line, int) and 0 < line <= self.log_view.line_count:
+            self.log_view.go_to(line)
+        else:
+            self.program.say("the line is not there any more", severity="warning")
+
+    def show_details_again(self) -> None:
+        """Tell the note on the line anew."""
+        self._show_status(self.log_view.cursor_line)
 
     # --- finding -----------------------------------------------------------------------------------------------------
 

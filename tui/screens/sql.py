@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import polars as pl
@@ -10,6 +11,7 @@ from textual import on, work
 from textual.widgets import Static
 from textual.worker import get_current_worker
 
+from tui.analysis.notes import notes_frame
 from tui.fmt import count
 from tui.model.errors import ProftuiError
 from tui.output.exportable import sql_tables
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from textual.widget import Widget
+
+    from tui.model.history import Place
 
 LOOKED_AT: Final = 100
 """Rows of a table that enter on its name asks for."""
@@ -53,12 +57,15 @@ class SqlScreen(ViewScreen):
 
     def populate(self) -> None:
         """Ask again of what is shown now."""
-        self.tables = sql_tables(self.profile, gpu=self.program.options.gpu)
+        self.tables = sql_tables(self.profile, self._notes, gpu=self.program.options.gpu)
         editor = self.query_one(SqlEditor)
         editor.tables = self.tables
         self._run(self._asked)
         if self.focused is None:
             editor.focus()
+
+    def _notes(self) -> pl.DataFrame:
+        return notes_frame(self.program.notes.all, self.program.files)
 
     def run(self, text: str) -> None:
         """Put a query into the editor and run it."""
@@ -123,6 +130,18 @@ class SqlScreen(ViewScreen):
             self.run(f"SELECT * FROM {event.row['table']} LIMIT {LOOKED_AT}")
         else:
             event.pane.post_message(TablePane.DetailRequested(event.pane, event.row))
+
+    # --- place -------------------------------------------------------------------------------------------------------
+
+    def place(self) -> Place:
+        """The query, and how its result is arranged."""
+        return replace(super().place(), text="" if _is_overview(self._asked) else self._asked)
+
+    def restore(self, place: Place) -> None:
+        """Ask what was asked."""
+        if place.text and place.text != self._asked:
+            self.run(place.text)
+        super().restore(place)
 
 
 def _is_overview(text: str) -> bool:

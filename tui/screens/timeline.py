@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
 import polars as pl
 from textual import on
 
+from tui.analysis.timeline.ruler import exactly
+from tui.analysis.timeline.shown import title
 from tui.analysis.timeline.under import name_of, places_of
 from tui.keys import Scope, bindings_for
 from tui.model.history import Place
 from tui.screens.timeline_finding import TimelineFinding
 from tui.screens.timeline_gaps import TimelineGaps
-from tui.screens.timeline_item import details_of_item
 from tui.widgets.copying import copy_text
 from tui.widgets.detail_pane import DetailPane
 from tui.widgets.find_bar import FindBar
 from tui.widgets.timeline_view import JUMP_SHARE, MOVE_IDS, TimelineView
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class TimelineScreen(TimelineGaps, TimelineFinding):
@@ -41,7 +46,7 @@ class TimelineScreen(TimelineGaps, TimelineFinding):
             detail.close()
             self.lanes.focus()
         elif self.lanes.shown is not None and self.lanes.shown.lanes:
-            detail.open(details_of_item(self, self.lanes))
+            detail.open(self.item_details())
 
     @on(TimelineView.Opened)
     def action_open_item(self) -> None:
@@ -51,7 +56,7 @@ class TimelineScreen(TimelineGaps, TimelineFinding):
             self.program.say("nothing is on here: n goes to the next")
             return
         view.put_on_item(view.lane, view.item)
-        self.query_one(DetailPane).open(details_of_item(self, view))
+        self.query_one(DetailPane).open(self.item_details())
 
     def action_source_line(self) -> None:
         """The line of the input that the thing under the cursor comes from."""
@@ -72,6 +77,36 @@ class TimelineScreen(TimelineGaps, TimelineFinding):
         if view.item is not None and view.shown is not None:
             name = name_of(self.profile, view.shown.lanes[view.lane], view.item)
             self.program.say(copy_text(self.app, name))
+
+    def action_write_note(self) -> None:
+        """Ask for a note on what is under the cursor."""
+        view, place = self.lanes, self.note_place()
+        if place is None or view.item is None or view.shown is None:
+            self.program.say("nothing is on here to write a note on: n goes to the next")
+            return
+        lane = view.shown.lanes[view.lane]
+        at = exactly(int(lane.starts[view.item]) + view.shift(view.lane))
+        self.program.write_note(place, f"{name_of(self.profile, lane, view.item)}, {title(lane)}, at {at}")
+
+    def show_spot(self, table: str, key: Sequence[object]) -> None:
+        """Go to what a note is on."""
+        session = key[0]
+        if isinstance(session, int):
+            self._when_there(lambda: self._show_spot(table, session, key))
+
+    def _show_spot(self, table: str, session: int, key: Sequence[object]) -> None:
+        if table == "activities":
+            self._show_row({"session": session, "activity": key[1]})
+            return
+        self._look_at_session(session)
+        assert self.lanes.shown is not None, "spots wait for the lanes"
+        for place, lane in enumerate(self.lanes.shown.lanes):
+            if lane.frame == table and (lane.session, lane.pid, lane.tid, lane.depth) == tuple(key[:4]):
+                found = np.flatnonzero(lane.starts == key[4])
+                if len(found):
+                    self.lanes.put_on_item(place, int(found[0]), closer=True)
+                    return
+        self.program.say("that is not there any more", severity="warning")
 
     # --- moving ------------------------------------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ from tui.text import plain
 from tui.widgets import table_view
 from tui.widgets.ascii_text import in_ascii
 from tui.widgets.detail_pane import DetailPane
+from tui.widgets.details import below_note
 from tui.widgets.find_bar import FindBar
 from tui.widgets.timeline_view import TimelineView
 from tui.widgets.timeline_words import on_screen, under_cursor
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from textual.widget import Widget
 
     from tui.model.profile import Profile
+    from tui.state.notes import RowPlace
+    from tui.widgets.details import Details
 
 AT_ONCE: Final = 100_000
 """Up to so many launches and calls the lanes are made before the next key is looked at; more go to a thread."""
@@ -80,6 +83,31 @@ class TimelineBase(ViewScreen):
         shown, ascii_only = self.lanes.shown, self.program.ascii_only
         found = legend(shown.lanes if shown is not None else (), ascii_only=ascii_only)
         return [(glyphs, words) for _, glyphs, words in found] + signs(ascii_only=ascii_only)
+
+    def item_details(self) -> Details:
+        """What is under the cursor, below what the user wrote on it."""
+        told = details_of_item(self, self.lanes)
+        place = self.note_place()
+        note = self.program.note_at(place) if place is not None else None
+        return told if note is None else below_note(note.text, self.program.note_origin(note), told)
+
+    def note_place(self) -> RowPlace | None:
+        """Where a note on what is under the cursor is kept; None where nothing is."""
+        view = self.lanes
+        if view.item is None or view.shown is None:
+            return None
+        lane = view.shown.lanes[view.lane]
+        if lane.on_gpu:
+            number = int(self.profile["activities"]["activity"][int(lane.rows[view.item])])
+            return self.program.note_spot("activities", (lane.session, number))
+        start_ns = int(lane.starts[view.item])
+        return self.program.note_spot(lane.frame, (lane.session, lane.pid, lane.tid, lane.depth, start_ns))
+
+    def show_details_again(self) -> None:
+        """Show the details anew, where they are open."""
+        detail = self.query_one(DetailPane)
+        if detail.is_open:
+            detail.show(self.item_details())
 
     # --- filling -----------------------------------------------------------------------------------------------------
 
@@ -161,7 +189,7 @@ class TimelineBase(ViewScreen):
         self._find_links()
         detail = self.query_one(DetailPane)
         if detail.is_open:
-            detail.show(details_of_item(self, self.lanes))
+            detail.show(self.item_details())
 
     def _find_links(self) -> None:
         view = self.lanes

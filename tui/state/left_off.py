@@ -96,12 +96,14 @@ class KeptPlace(msgspec.Struct, frozen=True, omit_defaults=True):
     tables: tuple[KeptTable, ...] = ()
     line: int | None = None
     spot: tuple[int, ...] = ()
+    text: str = ""
 
     @classmethod
     def of(cls, place: Place) -> KeptPlace:
         """What is to be remembered of a place."""
         tables = tuple(KeptTable.of(pane, state) for pane, state in place.states)
-        return cls(place.view, place.level, tables, place.line, place.spot)
+        text = place.text if len(place.text) <= MOST_TEXT else ""
+        return cls(place.view, place.level, tables, place.line, place.spot, text)
 
     @property
     def is_sane(self) -> bool:
@@ -110,6 +112,7 @@ class KeptPlace(msgspec.Struct, frozen=True, omit_defaults=True):
         return (
             len(self.view) <= MOST_TEXT
             and len(self.level) <= MOST_TEXT
+            and len(self.text) <= MOST_TEXT
             and len(self.tables) <= MOST_TABLES
             and all(table.is_sane for table in self.tables)
             and len(self.spot) in (0, 5)

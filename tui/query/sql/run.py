@@ -27,19 +27,27 @@ class Tables:
         recorded: The frames that are there, by name.
         computed: The names of what must be computed.
         make: Computes the frame of such a name.
+        changing: What can be another frame each time that it is asked for, by name.
     """
 
     def __init__(
-        self, recorded: Mapping[str, pl.DataFrame], computed: Iterable[str], make: Callable[[str], pl.DataFrame]
+        self,
+        recorded: Mapping[str, pl.DataFrame],
+        computed: Iterable[str],
+        make: Callable[[str], pl.DataFrame],
+        changing: Mapping[str, Callable[[], pl.DataFrame]] | None = None,
     ) -> None:
         self._make = make
         self._made = dict(recorded)
-        self.names = (*recorded, *computed)
+        self._changing = dict(changing or {})
+        self.names = (*recorded, *computed, *self._changing)
         """The names of all tables."""
 
     def frame(self, name: str) -> pl.DataFrame:
         """The frame of a name."""
-        if name not in self._made:
+        if name in self._changing:
+            self._made[name] = self._changing[name]()
+        elif name not in self._made:
             self._made[name] = self._make(name)
         return self._made[name]
 
@@ -49,6 +57,8 @@ class Tables:
 
     def overview(self) -> pl.DataFrame:
         """One row per table: table, rows and columns; both null where it has to be computed first."""
+        for name in self._changing:
+            self.frame(name)
         made = self._made
         return pl.DataFrame(
             {
