@@ -18,6 +18,7 @@ BENCHMARKS = (
     "kineto_trace",
     "nsys_database",
     "second_opening",
+    "memory",
     "ranks",
     "scale",
     "analysis",

@@ -60,6 +60,7 @@ def open_profiles(
     from tui.analysis.ops.recorded import recorded_ops
     from tui.cache.cache import Cache
     from tui.loaders import registry
+    from tui.loaders.unused_memory import give_back
 
     cache = Cache(KEPT, renew=renew) if options.cache else None
     profile, errors = registry.load(options.paths, format_in=options.format_in, report=report, kept=cache)
@@ -83,7 +84,9 @@ def open_profiles(
         recorded_ops(shown)
     if cache is not None and cache.waits_for(profile.sources):
         cache.add(profile.sources[0], kept_results(as_read, shown if shown is profile else None))
-    return Opened(profile, tuple(errors), views(profile), shown, cache, later(shown) if taken else ())
+    opened = Opened(profile, tuple(errors), views(profile), shown, cache, later(shown) if taken else ())
+    give_back()
+    return opened
 
 
 def _check(profile: Profile) -> None:

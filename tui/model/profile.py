@@ -9,6 +9,7 @@ from typing import Protocol
 import polars as pl
 
 from tui.model.aggregation import Aggregation
+from tui.model.compact import compact
 from tui.model.errors import ProftuiError
 from tui.model.schema import FRAMES, OP_COLUMNS, conform, empty
 
@@ -94,7 +95,7 @@ def profile_of(
     partial: str = "",
 ) -> Profile:
     """Check the frames that a loader made against the model and complete them with empty ones."""
-    complete = {name: conform(name, frames[name]) if name in frames else empty(name) for name in FRAMES}
+    complete = {name: compact(conform(name, frames[name])) if name in frames else empty(name) for name in FRAMES}
     return Profile(complete, (source,), {source: text} if text is not None else {}, partial)
 
 
