@@ -163,6 +163,10 @@ class LoadingApp(NotingApp):
 
     def on_unmount(self) -> None:
         """Leave nothing half written."""
+        self.stop_keeping()
+
+    def stop_keeping(self) -> None:
+        """Write no more of what was read."""
         if self._cache is not None:
             self._cache.stop()
 

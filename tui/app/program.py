@@ -173,6 +173,7 @@ def run_app(options: OpenOptions, tell_of_fault: Callable[[Exception], int]) -> 
     app = ProftuiApp(options)
 
     def save() -> None:
+        app.stop_keeping()
         app.arrangements.write()
         app.notes.write()
 

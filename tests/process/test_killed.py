@@ -1,0 +1,249 @@
+"""The program is killed at any moment: nothing of it goes on, nothing it leaves is believed, the next run clears it."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import random
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import time
+import uuid
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.pseudo_terminal import PROGRAM, Program
+from tests.screens.opening import SAMPLES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+if not sys.platform.startswith("linux"):
+    pytest.skip("reads /proc", allow_module_level=True)
+
+ROOT = Path(__file__).parents[2]
+MARK = "PROFTUI_TEST_MARK"
+LONG_AGO = (1_700_000_000, 1_700_000_000)
+KILL, TERM, HANG_UP = signal.SIGKILL, signal.SIGTERM, signal.SIGHUP
+
+
+class World:
+    """Folders and files of a run's own, and a mark on all its processes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.mark = uuid.uuid4().hex
+        for name in ("tmp", "cache", "state"):
+            (folder / name).mkdir()
+        self.environment = {
+            MARK: self.mark,
+            "TMPDIR": str(folder / "tmp"),
+            "XDG_CACHE_HOME": str(folder / "cache"),
+            "XDG_STATE_HOME": str(folder / "state"),
+            "PYTHONPATH": str(ROOT),
+        }
+
+    def left_running(self, limit_s: float = 10.0) -> list[str]:
+        """The command lines of its processes that do not end within some seconds."""
+        until = time.monotonic() + limit_s
+        while (found := self._running()) and time.monotonic() < until:
+            time.sleep(0.05)
+        return found
+
+    def _running(self) -> list[str]:
+        found = []
+        for process in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):
+                is_ours = self.mark.encode() in (process / "environ").read_bytes()
+                if is_ours and (process / "stat").read_text().rpartition(")")[2].split()[0] != "Z":
+                    found.append((process / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+        return found
+
+    def temporary(self) -> list[str]:
+        return sorted(path.name for path in (self.folder / "tmp").iterdir())
+
+    def half_written(self) -> list[str]:
+        """What is half written, in the cache and in the state."""
+        return sorted(str(path) for name in ("cache", "state") for path in (self.folder / name).rglob("*.part"))
+
+    def report(self, log: Path, *options: str) -> str:
+        """What a command says of a file."""
+        command = [*PROGRAM, "report", str(log), "--view", "kernels", "--format", "json", *options]
+        environment = os.environ | self.environment
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, cwd=self.folder)
+        return done.stdout
+
+    def program(self, log: Path, *options: str) -> Program:
+        os.chdir(self.folder)
+        return Program([*PROGRAM, str(log), *options], self.environment)
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    monkeypatch.chdir(tmp_path)
+    return World(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A log that takes a while, is kept in the cache, and was written long ago."""
+    path = tmp_path_factory.mktemp("log") / "run.nvprof.log"
+    data = (SAMPLES / "resnet50_training.nvprof.log").read_bytes()
+    with path.open("wb") as file:
+        for _ in range(8):
+            file.write(data)
+    os.utime(path, LONG_AGO)
+    return path
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A trace that is large enough for processes that decode it."""
+    path = tmp_path_factory.mktemp("trace") / "run.pt.trace.json"
+    content = gzip.decompress((SAMPLES / "resnet50_training.pt.trace.json.gz").read_bytes())
+    begin = content.index(b"[", content.index(b'"traceEvents"')) + 1
+    end = content.rindex(b"}", 0, content.rindex(b"]")) + 1
+    with path.open("wb") as file:
+        file.write(content[:begin] + b",".join([content[begin:end]] * 6) + content[end:])
+    os.utime(path, LONG_AGO)
+    return path
+
+
+def end(program: Program, how: signal.Signals) -> None:
+    """End it, and see that it ends as it should."""
+    if how is HANG_UP:
+        program.hang_up()
+        assert program.ended() in (128 + how, -how)
+        return
+    program.send(how)
+    status = program.ended()
+    assert status in ((128 + how, -how) if how is TERM else (-how,))
+    if status == 128 + how:
+        assert program.is_terminal_restored()
+
+
+def moments(count: int, least_s: float, most_s: float, seed: int) -> Iterator[float]:
+    """Random moments, one from each part of a time."""
+    chance = random.Random(seed)
+    part = (most_s - least_s) / count
+    for number in range(count):
+        yield round(least_s + part * (number + chance.random()), 2)
+
+
+@pytest.mark.parametrize("how", [KILL, TERM, HANG_UP], ids=["KILL", "TERM", "HUP"])
+def test_at_any_moment(world: World, log: Path, how: signal.Signals) -> None:
+    truth = world.report(log, "--no-cache")
+    for moment in moments(3, 0.1, 4.0, how):
+        with world.program(log) as program:
+            program.run_for(moment)
+            if program.status is None:
+                end(program, how)
+        assert world.left_running() == [], moment
+        assert world.report(log) == truth, moment
+        assert world.temporary() == [], moment
+
+
+def test_while_the_cache_is_written(world: World, log: Path) -> None:
+    truth = world.report(log, "--no-cache")
+    for how in (HANG_UP, TERM, KILL):
+        # Where the program was quicker than this test, it is there already.
+        shutil.rmtree(world.folder / "cache")
+        with world.program(log) as program:
+            until = time.monotonic() + 60
+            while not world.half_written():
+                assert time.monotonic() < until, "the cache was never written"
+                program.run_for(0.005)
+            end(program, how)
+        assert world.left_running() == []
+    assert world.report(log) == truth
+    with world.program(log) as program:
+        until = time.monotonic() + 60
+        while world.half_written() or not list((world.folder / "cache").rglob("entry.json")):
+            assert time.monotonic() < until, world.half_written()
+            program.run_for(0.1)
+        end(program, TERM)
+    assert world.report(log) == truth
+
+
+def test_processes_that_decode_end_with_the_program(world: World, trace: Path) -> None:
+    for how, moment in ((KILL, 0.0), (TERM, 0.1), (HANG_UP, 0.2)):
+        with world.program(trace, "--no-cache") as program:
+            until = time.monotonic() + 30
+            while not any("chrome.worker" in one for one in world.left_running(0)):
+                assert time.monotonic() < until, "no worker was started"
+                program.run_for(0.01)
+            program.run_for(moment)
+            end(program, how)
+        assert world.left_running() == []
+    assert world.temporary() == []
+
+
+def test_a_copy_of_what_came_through_a_pipe_is_cleared_by_the_next_run(world: World, log: Path) -> None:
+    data = gzip.decompress((SAMPLES / "gpt_cudagraph.nsys.sqlite.gz").read_bytes())
+    with subprocess.Popen(
+        [*PROGRAM, "report", "-"], env=os.environ | world.environment, stdin=subprocess.PIPE, cwd=world.folder
+    ) as program:
+        assert program.stdin is not None
+        program.stdin.write(data[: len(data) // 2])
+        program.stdin.flush()
+        until = time.monotonic() + 30
+        while not world.temporary():
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        (left,) = world.temporary()
+        # One that is in use stays.
+        world.report(SAMPLES / "caffe_conv1.nvprof.log")
+        assert world.temporary() == [left]
+        program.kill()
+    assert world.temporary() == [left]
+    world.report(SAMPLES / "caffe_conv1.nvprof.log")
+    assert world.temporary() == []
+
+
+def test_nsys_ends_with_the_program_and_its_export_is_cleared(world: World) -> None:
+    tools = world.folder / "bin"
+    tools.mkdir()
+    nsys = tools / "nsys"
+    nsys.write_text(
+        "#!/bin/sh\ntrap '' TERM\nfor one; do case $one in --output=*) echo half > ${one#*=};; esac; done\n"
+        "while :; do sleep 0.1; done\n"
+    )
+    nsys.chmod(nsys.stat().st_mode | stat.S_IXUSR)
+    world.environment["PATH"] = f"{tools}:{os.environ['PATH']}"
+    report = world.folder / "run.nsys-rep"
+    report.write_bytes(b"NVIDIA Tegra Profiler Report" + bytes(4000))
+    with world.program(report) as program:
+        exports = world.folder / "cache" / "proftui" / "nsys"
+        until = time.monotonic() + 30
+        while not list(exports.rglob("export.sqlite")):
+            assert time.monotonic() < until
+            program.run_for(0.05)
+        assert any("--output=" in one for one in world.left_running(0))
+        end(program, KILL)
+    assert world.left_running() == []
+    world.report(SAMPLES / "caffe_conv1.nvprof.log")
+    assert list(exports.iterdir()) == []
+
+
+def test_quitting_does_not_wait_for_what_nobody_wants(world: World) -> None:
+    code = """
+from tui import opening
+import time
+def open_profiles(*_args, **_kwargs):
+    time.sleep(60)
+opening.open_profiles = open_profiles
+from tui.cli.main import main
+raise SystemExit(main())
+"""
+    log = SAMPLES / "caffe_conv1.nvprof.log"
+    with Program([sys.executable, "-c", code, str(log)], world.environment) as program:
+        program.shows("Reading")
+        program.press(b"Q")
+        assert program.ended(15) == 0
+        assert program.is_terminal_restored()
