@@ -9,7 +9,7 @@ import polars as pl
 
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.instances import op_instances
-from tui.analysis.ops.overheads import filled
+from tui.analysis.ops.overheads import apart, filled
 from tui.analysis.ops.work import op_row_of_activities
 from tui.model.forest import NONE
 
@@ -50,10 +50,15 @@ def own_times(profile: Profile) -> pl.DataFrame:
         .collect()
     )
     busy, idle = np.zeros(instances.height, np.int64), np.zeros(instances.height, np.int64)
-    per_gpu = (
-        filled(work)
-        .group_by("op", "device")
-        .agg((pl.col("end") - pl.col("start")).sum().alias("busy"), span=pl.col("end").max() - pl.col("start").min())
+    per_gpu = pl.concat(
+        [
+            filled(part)
+            .group_by("op", "device")
+            .agg(
+                (pl.col("end") - pl.col("start")).sum().alias("busy"), span=pl.col("end").max() - pl.col("start").min()
+            )
+            for part in apart(work)
+        ]
     )
     at = per_gpu["op"].to_numpy()
     np.add.at(busy, at, per_gpu["busy"].to_numpy())

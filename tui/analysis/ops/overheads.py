@@ -18,6 +18,8 @@ from tui.model.forest import NONE
 from tui.model.view import TableSpec
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tui.model.forest import Flags, Forest, Ints
     from tui.model.profile import Profile
 
@@ -45,7 +47,7 @@ WORK_LIMIT: Final = 100
 """So many levels of ops are looked at as if each held all GPU work; ops of real programs hold less the deeper they lie.
 """
 
-_AT_ONCE: Final = 1 << 20
+_AT_ONCE: Final = 1 << 18
 """Spans that are sorted together."""
 
 
@@ -159,14 +161,19 @@ def _gpu_idle(profile: Profile, tree: Forest) -> tuple[Ints, Flags]:
 
 def filled(spans: pl.DataFrame) -> pl.DataFrame:
     """The union of the spans of each op and device."""
+    return pl.concat([_filled(part) for part in apart(spans)])
+
+
+def apart(spans: pl.DataFrame) -> Iterator[pl.DataFrame]:
+    """Spans in parts that are small enough to be sorted and grouped without much memory, each op in one of them."""
     if spans.height <= _AT_ONCE:
-        return _filled(spans)
+        yield spans
+        return
     op = spans["op"].to_numpy()
     edges = np.unique(np.quantile(op, np.linspace(0, 1, 2 + spans.height // _AT_ONCE), method="nearest"))
     edges[-1] += 1
-    return pl.concat(
-        [_filled(spans.filter(pl.Series((op >= first) & (op < end)))) for first, end in pairwise(edges.tolist())]
-    )
+    for first, end in pairwise(edges.tolist()):
+        yield spans.filter(pl.Series((op >= first) & (op < end)))
 
 
 def _filled(spans: pl.DataFrame) -> pl.DataFrame:
