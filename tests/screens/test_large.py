@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.screens.opening import opened, settled, until
-from tui.screens import linked
+from tui.screens import detailed, linked
 from tui.screens.linked import LinkedTablesScreen
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ LOG = "resnet50_training.nvprof.log"
 
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(linked, "ROWS_AT_ONCE", 0)
+    monkeypatch.setattr(detailed, "ROWS_AT_ONCE", 0)
 
 
 def tables(pilot: Pilot[None]) -> LinkedTablesScreen:
@@ -41,7 +41,7 @@ async def rows_of(view: str) -> list[pl.DataFrame]:
 @pytest.mark.parametrize("view", ["kernels", "ops-and-kernels", "kernels-by-iteration", "kernels-by-op", "memory"])
 async def test_rows_are_the_same(view: str, monkeypatch: pytest.MonkeyPatch) -> None:
     at_once = await rows_of(view)
-    monkeypatch.setattr(linked, "ROWS_AT_ONCE", 0)
+    monkeypatch.setattr(detailed, "ROWS_AT_ONCE", 0)
     made = await rows_of(view)
     assert all(one.equals(other) for one, other in zip(at_once, made, strict=True))
 

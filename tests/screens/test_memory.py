@@ -90,7 +90,7 @@ async def test_the_numbers_are_those_of_the_report() -> None:
             ("transfer_sizes", told["transfer_sizes"]),
             ("allocators", told["allocators"]),
         ):
-            while not table_of(pilot, name).frame.height:
+            while not screen_of(pilot).query(f"#{name}") or not table_of(pilot, name).frame.height:
                 await press(pilot, NEXT)
             assert_reported(pilot, name, rows)
         assert_reported(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tui.app.tables import TablesApp
 from tui.model.history import History, Place
@@ -13,8 +14,13 @@ from tui.views import view
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from textual.timer import Timer
+
     from tui.options import OpenOptions
     from tui.screens.base import ViewScreen
+
+FREEZE_AFTER: Final = 1.5
+"""Seconds after which new widgets are left out of garbage collection."""
 
 
 def screen_class(name: str) -> type[ViewScreen]:
@@ -30,6 +36,7 @@ class NavigatingApp(TablesApp):
     def __init__(self, options: OpenOptions) -> None:
         super().__init__(options)
         self.history = History()
+        self._freeze_timer: Timer | None = None
         self.availability: dict[str, str] = {}
         """For each view ``ok``, or why this input cannot feed it."""
 
@@ -70,6 +77,7 @@ class NavigatingApp(TablesApp):
         if name not in self._screens:
             self._screens[name] = screen_class(name)()
             self.install_screen(self._screens[name], name)
+            self.widgets_made()
         screen = self._screens[name]
         if self.screen is not screen:
             if isinstance(self.screen, TooSmallScreen):
@@ -77,6 +85,25 @@ class NavigatingApp(TablesApp):
             self.switch_screen(name)
         screen.catch_up()
         return screen
+
+    def widgets_made(self) -> None:
+        """Widgets have been made that stay: once all is quiet, the garbage collector is to look at them no more.
+
+        There are a hundred thousand objects in the widgets of all views: whatever key a full collection falls upon
+        would take a quarter of a second.
+        """
+        if self._freeze_timer is not None:
+            self._freeze_timer.stop()
+        self._freeze_timer = self.set_timer(FREEZE_AFTER, self._freeze)
+
+    def _freeze(self) -> None:
+        self._freeze_timer = None
+        gc.collect()
+        gc.freeze()
+
+    def on_unmount(self) -> None:
+        """Other applications of this process may want to be rid of what this one made."""
+        gc.unfreeze()
 
     def _remember(self) -> None:
         screen = self.view_screen

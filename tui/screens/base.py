@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import on
 from textual.containers import Container
-from textual.screen import Screen
 
 from tui.analysis.inputs.source_lines import NO_LINE, where_from
 from tui.analysis.sessions import rank_words
 from tui.commands import CommandError, command_words
 from tui.fitting import clip_middle
 from tui.model.history import Place
+from tui.screens.detailed import DetailedScreen
 from tui.views import view
 from tui.widgets.command_bar import CommandBar
 from tui.widgets.crumbs import Crumbs
 from tui.widgets.detail_pane import DetailPane
-from tui.widgets.details import Details, below_note, row_details
 from tui.widgets.key_footer import KeyFooter
 from tui.widgets.table_pane import TablePane
 
@@ -25,18 +24,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from textual.app import ComposeResult
-    from textual.css.query import DOMQuery
     from textual.dom import DOMNode
     from textual.widget import Widget
 
-    from tui.app import ProftuiApp
     from tui.model.profile import Profile
+    from tui.model.view import TableState
 
 KEY_CELLS: Final = 24
 """Cells of the key that iterations end with, among the facts of the first line."""
 
 
-class ViewScreen(Screen[None]):
+class ViewScreen(DetailedScreen):
     """A view of the profile.
 
     A subclass composes its body, fills it in `populate`, and names what the help should say of it.
@@ -71,16 +69,6 @@ class ViewScreen(Screen[None]):
     def populate(self) -> None:
         """Fill the widgets from `profile`."""
         raise NotImplementedError
-
-    @property
-    def program(self) -> ProftuiApp:
-        """The application, by its own type."""
-        return cast("ProftuiApp", self.app)
-
-    @property
-    def profile(self) -> Profile:
-        """What to show."""
-        return self.program.profile
 
     def on_mount(self) -> None:
         """Fill the view as soon as it is there."""
@@ -157,7 +145,13 @@ class ViewScreen(Screen[None]):
     def restore(self, place: Place) -> None:
         """Return to a place as it was left."""
         for pane_id, state in place.states:
-            self.query_one(f"#{pane_id}", TablePane).state = state
+            self.arrange_pane(pane_id, state)
+
+    def arrange_pane(self, pane_id: str, state: TableState) -> None:
+        """Arrange a table as it was left; one that still is stays as it is drawn."""
+        pane = self.query_one(f"#{pane_id}", TablePane)
+        if pane.state != state:
+            pane.state = state
 
     def to_first_part(self) -> None:
         """Show the part of the view that it opens with, where it has several."""
@@ -188,21 +182,6 @@ class ViewScreen(Screen[None]):
         return []
 
     # --- tables ------------------------------------------------------------------------------------------------------
-
-    @property
-    def panes(self) -> DOMQuery[TablePane]:
-        """Its tables, shown or not."""
-        return self.query(TablePane)
-
-    @property
-    def table(self) -> TablePane | None:
-        """The table that keys and commands are for: the focused one, or the first that is shown."""
-        focused: DOMNode | None = self.focused
-        while focused is not None:
-            if isinstance(focused, TablePane):
-                return focused
-            focused = focused.parent
-        return next((pane for pane in self.panes if pane.display), None)
 
     def chosen_iterations(self) -> list[int]:
         """The iterations of the marked rows, where the table is of iterations."""
@@ -271,37 +250,7 @@ class ViewScreen(Screen[None]):
             by.append((match[0], word.startswith("-")))
         pane.set_sort(tuple(by))
 
-    # --- details and source lines ------------------------------------------------------------------------------------
-
-    def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
-        """What the details pane says of a row: every value of it, whole."""
-        return row_details(pane.spec, row, frame_columns=pane.frame.columns)
-
-    @on(TablePane.DetailRequested)
-    def _toggle_detail(self, event: TablePane.DetailRequested) -> None:
-        detail = self.query_one(DetailPane)
-        if detail.is_open:
-            detail.close()
-        elif event.row is not None:
-            detail.open(self._with_note(event.pane, event.row))
-
-    @on(TablePane.RowHighlighted)
-    def _follow_row(self, event: TablePane.RowHighlighted) -> None:
-        detail = self.query_one(DetailPane)
-        if detail.is_open and event.row is not None and event.pane is self.table:
-            detail.show(self._with_note(event.pane, event.row))
-
-    def _with_note(self, pane: TablePane, row: dict[str, Any]) -> Details:
-        """The details of a row, below what the user wrote on it."""
-        note = self.program.note_on(pane, row)
-        details = self.details(pane, row)
-        return details if note is None else below_note(note.text, self.program.note_origin(note), details)
-
-    def show_details_again(self) -> None:
-        """Show the details anew, where they are open: what was written on the row is another."""
-        detail, pane = self.query_one(DetailPane), self.table
-        if detail.is_open and pane is not None and pane.current_row is not None:
-            detail.show(self._with_note(pane, pane.current_row))
+    # --- source lines ------------------------------------------------------------------------------------
 
     @on(TablePane.SourceLineRequested)
     def _go_to_source(self, event: TablePane.SourceLineRequested) -> None:

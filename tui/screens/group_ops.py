@@ -16,8 +16,9 @@ from tui.commands import CommandError
 from tui.keys import Scope, bindings_for
 from tui.model.columns import ColumnKind
 from tui.query.write import equals_filter
+from tui.screens.detailed import WORKING
 from tui.screens.kernels import no_kernels
-from tui.screens.worked_out import WORKING, WorkedOutScreen
+from tui.screens.worked_out import WorkedOutScreen
 from tui.widgets.note_line import NoteLine
 from tui.widgets.part_bar import PartBar
 from tui.widgets.table_pane import TablePane

@@ -6,10 +6,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import on, work
+from textual.worker import get_current_worker
 
 from tui.analysis.inputs.replayed import replayed_sessions
 from tui.screens.base import ViewScreen
-from tui.screens.worked_out import ROWS_AT_ONCE, WORKING
+from tui.screens.detailed import WORKING
+from tui.widgets.cells import measure
 from tui.widgets.table_pane import TablePane
 from tui.widgets.table_view import BUSY_AFTER
 
@@ -103,12 +105,6 @@ class LinkedTablesScreen(ViewScreen):
         """The table of a level."""
         return self.query_one(f"#{self.levels[index].name}", TablePane)
 
-    @property
-    def is_large(self) -> bool:
-        """Whether making rows can take longer than a key may."""
-        profile = self.profile
-        return max(profile["activities"].height, profile["api_calls"].height) > ROWS_AT_ONCE
-
     def _fill(self, index: int) -> None:
         """Make the rows of a level; in a thread where there are many launches or calls."""
         level = self.levels[index]
@@ -135,7 +131,10 @@ class LinkedTablesScreen(ViewScreen):
 
     @work(thread=True, exclusive=True, group="fill")
     def _fill_in_thread(self, request: int, level: Level, profile: Profile, above: dict[str, Row]) -> None:
+        if get_current_worker().is_cancelled:
+            return
         rows = level.rows(profile, above)
+        measure(level.spec_for(profile) if level.spec_for is not None else level.spec, rows)
         self.app.call_from_thread(self._take_rows, request, level, rows)
 
     def _take_rows(self, request: int, level: Level, rows: pl.DataFrame) -> None:

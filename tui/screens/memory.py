@@ -25,6 +25,7 @@ from tui.analysis.transfers.moves import SINGLE_TRANSFERS, single_transfers
 from tui.analysis.transfers.tables import TRANSFER_SIZES, TRANSFERS, transfer_share, transfer_sizes, transfers
 from tui.analysis.transfers.unified import UNIFIED, unified_memory
 from tui.fmt import count, duration, percent
+from tui.query.facts import facts_of
 from tui.screens.linked import Level, Row
 from tui.screens.parts import Part, PartsScreen
 from tui.widgets.head_lines import said_lines
@@ -123,8 +124,8 @@ def no_runs(profile: Profile) -> str:
 
 def lacks_unified(profile: Profile) -> str:
     """Why there is no unified memory."""
-    kinds = profile["activities"]["kind"].cast(pl.String)
-    if (kinds == "um").any() or (profile["summary"]["section"].cast(pl.String) == "um").any():
+    work, totals = facts_of(profile["activities"])["kind"], facts_of(profile["summary"])["section"]
+    if any((held.counts["value"] == "um").any() for held in (work, totals)):
         return ""
     return why_none(profile, UNIFIED_MEMORY)
 

@@ -16,9 +16,10 @@ from tui.analysis.ops.work import recorded_sessions
 from tui.keys import Scope, bindings_for
 from tui.model.columns import ColumnKind
 from tui.query.write import equals_filter
+from tui.screens.detailed import WORKING
 from tui.screens.kernels import no_kernels
 from tui.screens.single import TableScreen
-from tui.screens.worked_out import WORKING, WorkedOutScreen
+from tui.screens.worked_out import WorkedOutScreen
 from tui.widgets.kernel_details import below
 from tui.widgets.note_line import NoteLine
 from tui.widgets.table_pane import TablePane

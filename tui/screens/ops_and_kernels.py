@@ -26,10 +26,11 @@ from tui.commands import CommandError
 from tui.fitting import clip_middle
 from tui.keys import Scope, bindings_for
 from tui.model.view import TableState
+from tui.screens.detailed import WORKING
 from tui.screens.group_ops import GroupOpsScreen
 from tui.screens.kernels import LaunchScreen, launch_crumb, launches_of_kernel, no_kernels, no_launches, short
 from tui.screens.linked import Level, Row
-from tui.screens.worked_out import WORKING, WorkedOutScreen
+from tui.screens.worked_out import WorkedOutScreen
 from tui.widgets.kernel_details import below, gain_lines
 from tui.widgets.op_details import op_details
 from tui.widgets.part_bar import PartBar

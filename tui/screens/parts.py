@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import on, work
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from tui.model.history import Place
     from tui.model.profile import Profile
+    from tui.model.view import TableState
     from tui.widgets.details import Details
     from tui.widgets.table_pane import TablePane
 
@@ -69,6 +70,8 @@ class PartsScreen(LaunchScreen):
         self._filled: set[str] = set()
         """The parts that show the present profile."""
         self._levels_reached: dict[str, int] = {}
+        self._states_left: dict[str, TableState] = {}
+        """How tables were left of parts that have not been shown yet, by the ids of their panes."""
 
     @property
     def part(self) -> Part:
@@ -87,13 +90,23 @@ class PartsScreen(LaunchScreen):
         return pane if pane is not None and self._is_level(pane) else self.pane(self._level)
 
     def compose_body(self) -> Iterable[Widget]:
-        """The line of parts, what stands above the tables, and the tables of all parts."""
+        """The line of parts, what stands above the tables, and the tables of the part that is shown."""
         if len(self.PARTS) > 1:
             yield PartBar([part.title for part in self.PARTS], id="parts")
         yield HeadLines(id="head")
-        for part in self.PARTS:
-            for level in part.levels:
-                yield linked_pane(level)
+        yield from super().compose_body()
+
+    def _make_panes(self) -> None:
+        """Make the tables of the part that is shown, where they are not there yet."""
+        body = self.query_one("#body")
+        for level in self.levels:
+            if not self.query(f"#{level.name}"):
+                pane = linked_pane(level)
+                pane.mount_in(body)
+                state = self._states_left.pop(level.name, None)
+                if state is not None:
+                    pane.state = state
+                self.program.widgets_made()
 
     def populate(self) -> None:
         """Fill the part that is shown; the others when they are gone to."""
@@ -115,12 +128,11 @@ class PartsScreen(LaunchScreen):
                 self._selected.pop(level.name, None)
         self._part = place
         self._level = self._levels_reached.get(self.part.name, 0)
+        self._make_panes()
         own = {level.name for level in self.levels}
-        for part in self.PARTS:
-            for level in part.levels:
-                pane = self.query_one(f"#{level.name}")
-                pane.set_class(level.name not in own, "-elsewhere")
-                pane.remove_class("-current")
+        for pane in self.panes:
+            pane.set_class(pane.id not in own, "-elsewhere")
+            pane.remove_class("-current")
         for bar in self.query(PartBar):
             bar.show(place, [not part.lacks(self.profile) for part in self.PARTS])
         if self.part.name not in self._filled:
@@ -189,6 +201,18 @@ class PartsScreen(LaunchScreen):
             self.query_one(HeadLines).show(draw)
 
     # --- place -------------------------------------------------------------------------------------------------------
+
+    def place(self) -> Place:
+        """The place, with the tables that have not been made yet as they were left."""
+        place = super().place()
+        return replace(place, states=(*place.states, *self._states_left.items()))
+
+    def arrange_pane(self, pane_id: str, state: TableState) -> None:
+        """Arrange a table as it was left, or as soon as it is made."""
+        if self.query(f"#{pane_id}"):
+            super().arrange_pane(pane_id, state)
+        else:
+            self._states_left[pane_id] = state
 
     def restore(self, place: Place) -> None:
         """Return to a part and a level with its tables as they were."""

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from textual import work
 
 from tui.screens.base import ViewScreen
+from tui.screens.detailed import ROWS_AT_ONCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tui.model.profile import Profile
-
-ROWS_AT_ONCE: Final = 300_000
-"""Of more launches than this, rows are made in a thread."""
-WORKING: Final = "working it out…"
 
 
 class WorkedOutScreen(ViewScreen):

@@ -18,7 +18,6 @@ from textual.widgets import Input, Static
 
 if TYPE_CHECKING:
     from rich.text import Text
-    from textual.app import ComposeResult
     from textual.binding import BindingType
     from textual.timer import Timer
 
@@ -127,12 +126,6 @@ class QueryBar(Horizontal):
         self._recalled: int | None = None
         self._typed = ""
 
-    def compose(self) -> ComposeResult:
-        """Mode, text, and what the program makes of it."""
-        yield self._label
-        yield self._input
-        yield self._answer
-
     @property
     def is_open(self) -> bool:
         """Whether the bar is on the screen."""
@@ -144,7 +137,10 @@ class QueryBar(Horizontal):
         return self._input.value
 
     def open(self, mode: QueryMode, text: str) -> None:
-        """Show the bar with a text to go on with."""
+        """Show the bar, which has been mounted, with a text to go on with."""
+        if not self._input.is_attached:
+            # Here rather than in `compose`, which comes too late for a key that follows at once.
+            self.mount(self._label, self._input, self._answer)
         self._set_mode(mode)
         self.answer("")
         self._recalled = None

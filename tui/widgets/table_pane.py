@@ -154,7 +154,7 @@ class TablePane(TableArranging):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """While something is typed, the footer leaves out the keys that would only be typed."""
-        return not (action == "find" and self.query_bar.is_open)
+        return not (action == "find" and self.is_typed_into)
 
     # --- marks, copies, exports --------------------------------------------------------------------------------------
 

@@ -16,8 +16,6 @@ from tui.widgets.query_bar import QueryBar, QueryMode
 from tui.widgets.table_view import TableView
 
 if TYPE_CHECKING:
-    from textual.app import ComposeResult
-
     from tui.model.view import TableSpec
     from tui.query.apply import Applied
 
@@ -27,7 +25,7 @@ class TableSearch(TableView):
 
     def __init__(self, spec: TableSpec, *, id: str | None = None, title: str = "") -> None:  # noqa: A002
         super().__init__(spec, id=id, title=title)
-        self.query_bar = QueryBar(self._complete)
+        self._bar: QueryBar | None = None
         self._before = {QueryMode.FIND: "", QueryMode.FILTER: ""}
         """What stood in each mode when the bar was opened."""
         self._origin: int | None = None
@@ -36,11 +34,17 @@ class TableSearch(TableView):
         self._closes_bar = False
         """Whether the bar closes when the text that was accepted turns out to be understood."""
 
-    def compose(self) -> ComposeResult:
-        """Table, query bar, status line."""
-        yield self.table
-        yield self.query_bar
-        yield self.status_line
+    @property
+    def query_bar(self) -> QueryBar:
+        """The bar to type into; most tables are never searched, so that it is made when it is first asked for."""
+        if self._bar is None:
+            self._bar = QueryBar(self._complete)
+        return self._bar
+
+    @property
+    def is_typed_into(self) -> bool:
+        """Whether the bar is open."""
+        return self._bar is not None and self._bar.is_open
 
     # --- what the screens use ----------------------------------------------------------------------------------------
 
@@ -57,7 +61,7 @@ class TableSearch(TableView):
 
     def undo_smallest(self) -> bool:
         """Undo the smallest thing that the user did here; False when there is nothing left."""
-        if self.query_bar.is_open:
+        if self.is_typed_into:
             self.query_bar.action_cancel()
         elif self.is_pending:
             self.cancel_pending()
@@ -121,6 +125,8 @@ class TableSearch(TableView):
         self.notify(plain(f"every view is filtered by {self.carried}; C drops it"), markup=False)
 
     def _open(self, mode: QueryMode) -> None:
+        if not self.query_bar.is_attached:
+            self.mount(self.query_bar, after=self.table)
         if not self.query_bar.is_open:
             self._before = {QueryMode.FIND: self._state.find, QueryMode.FILTER: self._state.filter}
             self._origin = self.table.kept_row
@@ -168,6 +174,8 @@ class TableSearch(TableView):
 
     def answered(self, applied: Applied) -> None:
         """Say in the bar how the text was read or what is wrong with it; an error opens the bar."""
+        if self._bar is None and not applied.error and not applied.find_error:
+            return
         bar = self.query_bar
         if not bar.is_open and (applied.error or applied.find_error):
             self._open(QueryMode.FILTER if applied.error else QueryMode.FIND)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from textual.app import ComposeResult
+    from textual.widget import Widget
 
 APPLIED: Final = frozenset(
     {"filter", "find", "sort", "most_rows", "hides_small", "as_share", "share_of_shown", "hidden"}
@@ -50,8 +51,15 @@ class ArrangedTable(Vertical):
 
     def compose(self) -> ComposeResult:
         """Table above status line."""
-        yield self.table
-        yield self.status_line
+        yield from self._missing()
+
+    def _missing(self) -> list[Widget]:
+        return [widget for widget in (self.table, self.status_line) if not widget.is_attached]
+
+    def mount_in(self, parent: Widget) -> None:
+        """Mount it with all it needs at once: it can be filled before the next message is looked at."""
+        parent.mount(self)
+        self.mount(*self._missing())
 
     def focus_table(self) -> None:
         """Give the focus to the table."""
