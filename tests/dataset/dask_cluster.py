@@ -7,13 +7,13 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from distributed import Client
 
-PATIENCE_S = 60
+PATIENCE_S = 120
 ODD = "import sys\nsys.path[:] = [path for path in sys.path if path.rstrip('/') != {root!r}]\n"
 """What a worker runs first that is to have no proftui."""
 
@@ -100,12 +100,12 @@ class DaskCluster:
 
 def _environment(python_path: str) -> Mapping[str, str]:
     # One thread of Polars for each thread of a worker, as docs/scale.md says.
-    return {**os.environ, "PYTHONPATH": python_path, "POLARS_MAX_THREADS": "1"}
+    paths = os.pathsep.join(filter(None, [python_path, os.environ.get("PYTHONPATH")]))
+    return {**os.environ, "PYTHONPATH": paths, "POLARS_MAX_THREADS": "1"}
 
 
-def wait_until(holds: object) -> None:
+def wait_until(holds: Callable[[], bool]) -> None:
     """Wait until something holds."""
-    assert callable(holds)
     end = time.monotonic() + PATIENCE_S
     while not holds():
         assert time.monotonic() < end, "nothing happens"

@@ -46,6 +46,8 @@ def convert_on_cluster(options: argparse.Namespace, files: Sequence[str]) -> int
 
     if "-" in files:
         raise ProftuiError("standard input (-) cannot be read on a cluster", "name files that all its machines see")
+    if "://" in options.output:
+        raise ProftuiError(f"{options.output}: a dataset is written to a folder", "copy it there when it is whole")
     # Workers have other working folders; and a file that is named twice is one file.
     whole = list({part_name(file): os.path.abspath(file) for file in files}.values())  # noqa: PTH100 (keeps links)
     out_dir = os.path.abspath(options.output)  # noqa: PTH100
