@@ -139,7 +139,7 @@ def test_clocks_that_are_off_are_found_out_by_the_ends() -> None:
         "clocks differ by about 2.0000 ms: so far apart ranks leave collectives, which end together"
     )
     assert in_collectives(off)["comm_wait_ns"].null_count() == 6
-    assert matched_collectives(off)["last_rank"].to_list() == ["rank 0", "rank 1", "rank 1"]
+    assert matched_collectives(off)["last_rank"].to_list() == ["rank 0", "rank 1", "rank 0"]
     assert waits_of_ranks(off)["comm_unmatched_ns"].to_list() == [None, None]
     assert stragglers(off).by_session.height == 2, "lengths tell the straggler without clocks"
 
@@ -219,7 +219,7 @@ def test_one_rank_alone_has_no_collectives_to_compare() -> None:
 
 def test_the_recording_of_two_ranks() -> None:
     ddp = with_iterations(load_one(str(SAMPLES / "ddp_ranks")))
-    assert clocks(ddp).apart_ns == 13_824
+    assert clocks(ddp).apart_ns == 13_625
     rows = waits_of_ranks(ddp).drop("comm_wait_pct").rows()
     assert rows == [
         (0, 77_800_466, 64_471_122, 9_161_846, 4_167_498),
