@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from tui.cache.parking import rows_where
 from tui.model.columns import columns
 from tui.model.view import TableSpec
 
@@ -49,7 +50,7 @@ def gpu_work(profile: Profile, *which: pl.Expr) -> pl.DataFrame:
     """
     if not which:
         return profile["activities"].clear()
-    return profile["activities"].lazy().filter(*which).collect()
+    return rows_where(profile["activities"], *which)
 
 
 def work_of_calls(profile: Profile, *, session: int, correlations: Sequence[int]) -> pl.DataFrame:

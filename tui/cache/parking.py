@@ -46,6 +46,16 @@ def parked(result: Result) -> Result:
     return result
 
 
+def rows_where(frame: pl.DataFrame, *which: pl.Expr) -> pl.DataFrame:
+    """The rows of a frame that some conditions hold for; column by column and parked where it is large."""
+    if not _Switch.is_on or frame.height < _AT_ONCE:
+        return frame.lazy().filter(*which).collect()
+    rows = frame.lazy().select(pl.arg_where(pl.all_horizontal(which))).collect().to_series()
+    if len(rows) and int(rows[-1]) - int(rows[0]) == len(rows) - 1:
+        return frame.slice(int(rows[0]), len(rows))
+    return pl.DataFrame([parked(column.gather(rows)) for column in frame.get_columns()])
+
+
 def _parked(result: Any) -> Any:
     if isinstance(result, np.ndarray):
         return _array(result)
