@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from unittest.mock import patch
 
 import polars as pl
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
@@ -14,6 +15,7 @@ from polars.testing import assert_frame_equal
 from tests.loaders.nvprof.reading import read
 from tests.render_trace import FOOTER, NS, Style, TraceRow, api_table, csv_table, text_table
 from tui.loaders.nvprof.trace_bulk import BulkReader
+from tui.loaders.nvprof.trace_layout import text_header
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
@@ -185,6 +187,41 @@ def test_csv_reads_back(rows: list[TraceRow], memory_types: bool, units: tuple[s
         rows = [row for row in rows if row.api or row.grid or row.correlation is None]
     check(rows, profile, units)
     assert_same(profile, tolerantly(text))
+
+
+CELLS = st.one_of(
+    st.text("0123456789.-KMGTBnmus/ ()", max_size=12),
+    st.from_regex(r"\A[0-9]{0,7}(\.[0-9]{0,7})?([num]?s|[KMGT]?B(/s)?)?\Z"),
+    st.from_regex(r"\A\([0-9]{1,9}( [0-9]{1,9}){1,2}\)\Z"),
+)
+
+
+@given(
+    rows=tables(),
+    style=STYLES,
+    changes=st.lists(st.tuples(st.integers(0, 99), st.integers(0, 19), CELLS), min_size=1, max_size=12),
+)
+def test_any_cell_is_read_alike(rows: list[TraceRow], style: Style, changes: list[tuple[int, int, str]]) -> None:
+    header, *lines = text_table(rows, style).splitlines()
+    layout = text_header(header)
+    assert layout is not None
+    for which, column, cell in changes:
+        line = which % len(lines)
+        left, right = (len(layout.lead), *layout.edges)[column % len(layout.edges) :][:2]
+        lines[line] = lines[line][:left] + cell.rjust(right - left)[left - right :] + lines[line][right:]
+    text = (HEAD + "\n".join((header, *lines)) + "\n").encode()
+    assert_same(read(text), tolerantly(text))
+
+
+@pytest.mark.parametrize(
+    "name", ["[7]", "f(int) [7]", "f(int)  [7]", "f(int) [12345678901234567]", "f [7])", "[7] [8]"]
+)
+def test_what_looks_like_an_id_is_read_alike(name: str) -> None:
+    header, row = text_table([TraceRow("NAME", 5, grid=(1, 1, 1), block=(1, 1, 1), registers=8)], Style()).splitlines()
+    text = (HEAD + "\n".join((header, row, row.replace("NAME", name), row)) + "\n").encode()
+    profile = read(text)
+    assert_same(profile, tolerantly(text))
+    assert profile["activities"].height == 3
 
 
 MUTATIONS = st.lists(

@@ -272,7 +272,7 @@ def dimensions(cells: Bytes, columns: Sequence[tuple[int, int]]) -> tuple[Places
     fits = np.empty((len(columns), len(cells)), np.bool_)
     flat, rows = cells.reshape(-1), np.arange(0, cells.size, cells.shape[1])
     for column, (begin, end) in enumerate(columns):
-        dash = (cells[:, end - 1] == ord("-")) & blank(cells[:, begin : end - 1])
+        dash = cells[:, end - 1] == ord("-")
         good = cells[:, end - 1] == ord(")")
         at = rows + (end - 1)
         for axis, opening in zip((2, 1, 0), b"  (", strict=True):
@@ -281,14 +281,18 @@ def dimensions(cells: Bytes, columns: Sequence[tuple[int, int]]) -> tuple[Places
             parts[column, axis] = np.where(dash, -1, eight_digits(words & KEEP_LAST[count]))
             at = np.maximum(at - count - 1, rows + begin)
             good &= (count > 0) & (count < CELL) & (flat[at] == opening)
-        left = at - (rows + begin)
-        good &= (left > 0) & (count_of_blanks(cells[:, begin:end]) >= left)
-        fits[column] = good | dash
+        opened = at - rows
+        good &= opened > begin
+        fits[column] = (good | dash) & _blank_until(cells, begin, end, np.where(dash, end - 1, opened))
     return parts, fits
 
 
-def count_of_blanks(cells: Bytes) -> Places:
-    """How many blanks each row begins with."""
-    others: Mask = cells != ord(" ")
-    count: Places = np.where(others.any(axis=1), others.argmax(axis=1), cells.shape[1])
-    return count
+def _blank_until(cells: Bytes, begin: int, end: int, until: Places) -> Mask:
+    """Which rows hold nothing but blanks from column ``begin`` to before their own, which is before ``end``."""
+    result = np.ones(len(cells), np.bool_)
+    for last in range(end, begin, -CELL):
+        mask = ~KEEP_LAST[CELL - np.clip(until - (last - CELL), 0, CELL)]
+        if last - begin < CELL:
+            mask &= KEEP_LAST[last - begin]
+        result &= (words_of(cells, last) ^ _BLANKS) & mask == 0
+    return result
