@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from textual import work
+from textual.events import Key
 from textual.worker import get_current_worker
 
 from tui.app.navigation import screen_class
@@ -17,7 +18,7 @@ from tui.screens.loading import LoadingScreen
 from tui.screens.too_small import TooSmallScreen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from textual.events import Resize
     from textual.geometry import Size
@@ -137,7 +138,9 @@ class LoadingApp(NotingApp):
             self.aggregation = Aggregation()
         self.look_at_files()
         if first_time:
+            typed = [key for screen in self.screen_stack if isinstance(screen, LoadingScreen) for key in screen.typed]
             self.go(FIRST_VIEW)
+            self.call_after_refresh(self._type_again, typed)
             self._ask_for_room(self.size)
             self.offer_to_resume()
         else:
@@ -152,6 +155,11 @@ class LoadingApp(NotingApp):
         if news:
             severity = "error" if errors else "warning" if profile.partial or others else "information"
             self.say("\n".join(news), severity=severity)
+
+    def _type_again(self, keys: Sequence[Key]) -> None:
+        """What was typed before there was a view goes to where it was meant to go."""
+        for key in keys:
+            self.post_message(Key(key.key, key.character))
 
     def _work_behind(self, opened: Opened) -> None:
         """Keep what was read for the next time, once the screen shows it."""
