@@ -8,6 +8,7 @@ from textual import on
 from textual.containers import Container
 
 from tui.analysis.inputs.source_lines import NO_LINE, where_from
+from tui.analysis.memo import once_per_profile
 from tui.analysis.sessions import rank_words
 from tui.commands import CommandError, command_words
 from tui.fitting import clip_middle
@@ -32,6 +33,18 @@ if TYPE_CHECKING:
 
 KEY_CELLS: Final = 24
 """Cells of the key that iterations end with, among the facts of the first line."""
+
+
+@once_per_profile("issues")
+def issues_to_mind(whole: Profile) -> int:
+    """How many issues are more than information."""
+    return whole["issues"].filter(whole["issues"]["severity"] != "info").height
+
+
+@once_per_profile("sessions")
+def ranks_in_words(whole: Profile) -> list[str | None]:
+    """The rank of each session; None where it has none."""
+    return whole["sessions"].select(rank_words())["rank_words"].to_list()
 
 
 class ViewScreen(DetailedScreen):
@@ -113,7 +126,7 @@ class ViewScreen(DetailedScreen):
 
     def _facts(self, whole: Profile) -> list[str]:
         sessions, session = whole["sessions"].height, self.program.session
-        issues = whole["issues"].filter(whole["issues"]["severity"] != "info").height
+        issues = issues_to_mind(whole)
         return [
             self.program.reading_again,
             self.program.working,
@@ -135,8 +148,7 @@ class ViewScreen(DetailedScreen):
         """The rank of the session that is shown."""
         if session is None or not 0 <= session < whole["sessions"].height:
             return ""
-        words = whole["sessions"].select(rank_words())["rank_words"][session]
-        return words or ""
+        return ranks_in_words(whole)[session] or ""
 
     def place(self) -> Place:
         """Where the user is in this view, to be returned to."""

@@ -115,8 +115,9 @@ class LaunchScreen(LinkedTablesScreen):
         return [("Durations", line, "of its launches, on a logarithmic scale")]
 
     def launches_behind(self, row: Row) -> pl.DataFrame:
-        """The launches that a row of the kernels stands for."""
-        return launches_of_kernel(self.profile, {"kernels": row})
+        """The launches that a row of the kernels stands for: those of the table below, where it shows them."""
+        shown = self.rows_below("kernels", row)
+        return launches_of_kernel(self.profile, {"kernels": row}) if shown is None else shown
 
 
 class KernelsScreen(LaunchScreen):

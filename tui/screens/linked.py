@@ -73,6 +73,8 @@ class LinkedTablesScreen(ViewScreen):
     def __init__(self) -> None:
         super().__init__()
         self._selected: dict[str, Row] = {}
+        self._rows_of: dict[str, pl.DataFrame] = {}
+        """The rows that each level shows, by its name."""
         self._level = 0
         self._fill_request = 0
         self._filling: Level | None = None
@@ -158,8 +160,16 @@ class LinkedTablesScreen(ViewScreen):
         """Whether a table still shows what was selected before."""
         return self._filling in self.levels[: index + 1]
 
+    def rows_below(self, name: str, row: Row) -> pl.DataFrame | None:
+        """The rows that the table below a level shows, if they are those of a row of it."""
+        index = next(index for index, level in enumerate(self.levels) if level.name == name)
+        if self._selected.get(name) != row or self._shows_old_rows(index + 1):
+            return None
+        return self._rows_of.get(self.levels[index + 1].name)
+
     def _show_rows(self, index: int, rows: pl.DataFrame) -> None:
         level = self.levels[index]
+        self._rows_of[level.name] = rows
         spec = level.spec_for(self.profile) if level.spec_for is not None else None
         self.pane(index).apart = replayed_sessions(self.profile)
         self.pane(index).show(rows, empty=level.empty(self.profile) if rows.is_empty() else "", spec=spec)

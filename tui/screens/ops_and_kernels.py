@@ -336,4 +336,5 @@ class OpsAndKernelsScreen(LaunchScreen, WorkedOutScreen):
 
     def launches_behind(self, row: Row) -> pl.DataFrame:
         """The launches of a kernel in the op that is looked at."""
-        return self.levels[2].rows(self.profile, {**self.selected, "kernels": row})
+        shown = self.rows_below("kernels", row)
+        return self.levels[2].rows(self.profile, {**self.selected, "kernels": row}) if shown is None else shown

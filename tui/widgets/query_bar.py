@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 from tui.keys import Scope, bindings_for
 
-QUIET: Final = 0.04
+QUIET: Final = 0.03
 """Seconds without a key before what is typed takes effect."""
 HISTORY_KEPT: Final = 100
 

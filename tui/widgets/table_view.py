@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from textual import on, work
-from textual.worker import Worker, WorkerState
+from textual.worker import Worker, WorkerState, get_current_worker
 
 from tui.fmt import count
 from tui.query.apply import Applied, apply
@@ -101,6 +101,8 @@ class TableView(ArrangedTable):
         carried: str,
         keep_row: bool,
     ) -> None:
+        if get_current_worker().is_cancelled:
+            return
         applied = self._applied(frame, state, units, carried)
         self.app.call_from_thread(self._take_if_wanted, request, applied, keep_row)
 
