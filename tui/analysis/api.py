@@ -10,6 +10,7 @@ from tui.analysis.durations import figures, share
 from tui.analysis.grouping import grouped
 from tui.analysis.kernels import BY_NAME, FIGURES_SHOWN, aggregated
 from tui.analysis.memo import once_per_profile
+from tui.cache.parking import rows_where
 from tui.model.columns import columns
 from tui.model.schema import NAME
 from tui.model.view import TableSpec
@@ -68,5 +69,5 @@ def api_instances(profile: Profile, *, session: int, name: str, which: pl.Expr |
         which: A further condition on the frame ``api_calls``.
     """
     wanted = (pl.col("session") == session) & (pl.col("name") == name)
-    rows = profile["api_calls"].lazy().with_row_index("number")
-    return rows.filter(wanted if which is None else wanted & which).collect()
+    rows = profile["api_calls"].with_row_index("number")
+    return rows_where(rows, wanted if which is None else wanted & which)
