@@ -120,6 +120,19 @@ def test_tables_are_found_between_other_text() -> None:
     assert profile.texts["run.log"].lines(8, 2) == ["row 3", "TABLE b"]
 
 
+def test_tables_far_apart_are_all_found_wherever_the_search_for_them_pauses() -> None:
+    begins = [0, 1023, 1024, 1025, 9000, 9215, 9216, 9217, 9300, 30_000]
+    lines = ["noise"] * 40_000
+    for begin in begins:
+        lines[begin] = "TABLE a"
+    # A long table ends where lines were not searched yet.
+    lines[9301:20_000] = ["row 1"] * (20_000 - 9301)
+    lines[20_000] = "NOTHING"
+    profile = load("\n".join(lines))
+    assert profile["sessions"]["first_line"].to_list() == [begin + 1 for begin in sorted([*begins, 20_000])]
+    assert profile["summary"].height == 20_000 - 9301
+
+
 def test_a_line_read_on_its_own_opens_no_section() -> None:
     profile = load("NOTHING here\nrow 1\n")
     assert profile["sessions"].height == 1
@@ -319,5 +332,10 @@ def test_cues_agree_with_python(line: str) -> None:
 
     text = f"first\n{line}\nlast\n".encode()
     for content in (text, text + b"damaged \xff\n"):
-        found = Cues([Toy().cue, b"never$"]).indices(Block.of(content, 1)).tolist()
+        block = Block.of(content, 1)
+        cues = Cues([Toy().cue, b"never$"])
+        found = cues.indices(block, 0, block.line_count).tolist()
+        middle = block.line_count // 2
+        parts = [cues.indices(block, 0, middle), cues.indices(block, middle, block.line_count)]
+        assert [index for part in parts for index in part.tolist()] == found
         assert found == ([1] if re.search(Toy().cue, line.encode()) else [])

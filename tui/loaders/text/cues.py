@@ -22,20 +22,23 @@ class Cues:
     def __init__(self, cues: Iterable[bytes]) -> None:
         self._pattern = "(?m)" + "|".join(f"(?:{cue.decode()})" for cue in cues)
 
-    def indices(self, block: Block) -> npt.NDArray[np.int64]:
-        """The indices of the lines of a block that hold a cue."""
-        if not block.line_count:
+    def indices(self, block: Block, first: int, stop: int) -> npt.NDArray[np.int64]:
+        """The indices of the lines of a block, from ``first`` to before ``stop``, that hold a cue."""
+        if first >= stop:
             return np.zeros(0, np.int64)
-        return np.flatnonzero(_lines_of(block).str.contains(self._pattern).to_numpy())
+        return first + np.flatnonzero(_lines_of(block, first, stop).str.contains(self._pattern).to_numpy())
 
     def are_in(self, head: bytes) -> bool:
         """Whether a cue is in the beginning of a text."""
-        return bool(len(self.indices(Block.of(head + b"\n", 1))))
+        block = Block.of(head + b"\n", 1)
+        return bool(len(self.indices(block, 0, block.line_count)))
 
 
-def _lines_of(block: Block) -> pl.Series:
-    """Its lines, newlines included, as strings that share its memory; damaged bytes become U+FFFD."""
-    data, starts = block.data, block.starts
+def _lines_of(block: Block, first: int, stop: int) -> pl.Series:
+    """Some of its lines, newlines included, as strings; damaged bytes become U+FFFD."""
+    starts = block.starts[first : stop + 1]
+    data = block.data[starts[0] : starts[-1]]
+    starts = starts - starts[0]
     try:
         if not data.isascii():
             data.decode()

@@ -31,6 +31,8 @@ _BAD_ROW: Final = (ValueError, OverflowError, PolarsError)
 
 _GOOD_BULK: Final = 256
 """A bulk read of fewer lines hardly pays for looking at the rest of the block."""
+_FIRST_SEARCH: Final = 1024
+"""Lines that are searched for cues at first, where no table is open."""
 _LONGEST_WAIT: Final = 8192
 """Lines that are taken alone, at most, before bulk reading is tried again."""
 _LINES_BETWEEN_REPORTS: Final = 256
@@ -100,7 +102,9 @@ class _Reading:
         self._collector = collector
         self._readers = readers
         self._cues = cues
-        self._with_cue: npt.NDArray[np.int64] | None = None
+        self._with_cue: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+        self._searched = 0
+        self._search_next = _FIRST_SEARCH
         self._section: Section | None = None
         self._bulk: BulkSection | None = None
         self._last_line = 0
@@ -114,7 +118,7 @@ class _Reading:
         """
         asked_before = self._source.stopped
         index = looked_up = 0
-        self._with_cue = None
+        self._with_cue, self._searched, self._search_next = np.zeros(0, np.int64), 0, _FIRST_SEARCH
         begun_at, self.bytes_done = self.bytes_done, block.bytes_read
         while index < block.line_count:
             if index - looked_up >= _LINES_BETWEEN_REPORTS:
@@ -135,11 +139,14 @@ class _Reading:
 
     def _outside(self, block: Block, index: int) -> int:
         """Go to the next line with a cue and offer it to the formats; the index after it."""
-        if self._with_cue is None:
-            self._with_cue = self._cues.indices(block)
-        position = np.searchsorted(self._with_cue, index)
-        if position == len(self._with_cue):
-            return block.line_count
+        while (position := int(np.searchsorted(self._with_cue, index))) == len(self._with_cue):
+            # A table may begin soon, and take the rest of the block: search few lines first and then more and more.
+            first = max(index, self._searched)
+            if first == block.line_count:
+                return first
+            self._searched = min(first + self._search_next, block.line_count)
+            self._search_next *= 8
+            self._with_cue = self._cues.indices(block, first, self._searched)
         index = int(self._with_cue[position])
         line = block.line(index)
         self._last_line = line.number
