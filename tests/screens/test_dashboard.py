@@ -72,20 +72,22 @@ async def go_through(pilot: Pilot[None], door: Door) -> None:
     assert door.view == app.view_screen.VIEW, f"{door} is declined"
     await pilot.pause()
     screen = app.view_screen
-    if door.stretch is not None:
+    if door.gap is not None:
         assert isinstance(screen, TimelineScreen)
-        session, start_ns, duration_ns = door.stretch
-        lanes = screen.lanes
+        gap, lanes = door.gap, screen.lanes
 
         def is_shown() -> bool:
             window = lanes.window
             # The gap is told from what ran before and after it.
-            return window is not None and 0 < window.cell_ns * lanes.size.width < 20 * duration_ns
+            return window is not None and 0 < window.cell_ns * lanes.size.width < 20 * gap.length_ns
 
         await until(pilot, is_shown, f"the stretch of {door}")
         assert lanes.window is not None
         assert lanes.shown is not None
-        assert lanes.window.first_ns <= start_ns + lanes.shown.shifts[session]
+        begin_ns = gap.start_ns + lanes.shown.shifts[gap.session]
+        assert lanes.window.first_ns <= begin_ns <= lanes.cursor_ns < begin_ns + gap.length_ns
+        lane = lanes.shown.lanes[lanes.lane]
+        assert (lane.session, lane.device) == (gap.session, gap.device)
         app.go("dashboard")
         return
     if screen.first_table is None:
@@ -235,6 +237,31 @@ async def test_parts_of_the_time_add_up() -> None:
         gpu = next(fact for fact in board_of(pilot).query_one(FactPanel).facts if fact.name == "gpu_ns")
         for name in ("uses", "split"):
             assert sum(entry.values["total_ns"] for entry in panel(pilot, name).entries) == gpu.value
+
+
+async def test_what_the_time_of_each_of_few_sessions_was_used_for() -> None:
+    async with opened("ddp_ranks") as pilot:
+        await press(pilot, "g")
+        lines = panel(pilot, "wall").entries
+        for session, wall_ns in ((0, 113_696_424), (1, 111_981_596)):
+            own = [entry for entry in lines if entry.values["session"] == session]
+            assert own[0].values["wall_ns"] == wall_ns
+            assert sum(entry.values["time_ns"] for entry in own[1:]) == wall_ns
+            doors = [entry.door for entry in own[1:] if entry.door is not None]
+            assert doors
+            assert all(f"session={session}" in door.filter for door in doors)
+
+
+async def test_of_several_sessions_the_iterations_of_the_one_under_the_cursor_are_drawn() -> None:
+    async with opened("ddp_ranks", size=(120, 40)) as pilot:
+        iterations = panel(pilot, "iterations")
+        iterations.bars.focus()
+        await settled(pilot)
+        assert "Iterations  session 0, 4: 3 to 6" in screen_text(pilot.app)
+        assert "34.054 ms" in screen_text(pilot.app)
+        await press(pilot, "j")
+        assert "Iterations  session 1, 4: 3 to 6" in screen_text(pilot.app)
+        assert "35.613 ms" in screen_text(pilot.app)
 
 
 async def test_figures_that_do_not_add_up_have_no_sum_over_sessions() -> None:

@@ -191,8 +191,8 @@ class DashboardScreen(ViewScreen):
 
     def _show_iterations(self, courses: Sequence[IterationCourse]) -> None:
         panel = self.query_one(IterationsPanel)
-        panel.fill(of_time.iteration_entries(courses, ascii_only=self._ascii), note=of_time.iteration_note(courses))
-        panel.show_course(courses[0] if len(courses) == 1 else None)
+        panel.fill(of_time.iteration_entries(courses, ascii_only=self._ascii))
+        panel.show_courses(courses)
 
     def _show_busy(self, profile: Profile) -> None:
         """A lane for each GPU; sessions have clocks of their own, so there are none over several."""
@@ -218,7 +218,9 @@ class DashboardScreen(ViewScreen):
     def _show_wall(self, rows: pl.DataFrame) -> None:
         panel = self._panel("wall")
         if rows["session"].n_unique() > 1:
-            panel.fill(of_time.wall_of_sessions(rows, ascii_only=self._ascii), note="of each session's wall time")
+            panel.fill(
+                of_time.wall_of_sessions(rows, self.profile, ascii_only=self._ascii), note="of each session's wall time"
+            )
         else:
             panel.fill(
                 of_time.wall_entries(rows, self.profile, ascii_only=self._ascii),

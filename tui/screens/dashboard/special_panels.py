@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from textual import on
 from textual.content import Content
 from textual.widgets import Static
 
 from tui.screens.dashboard.panels import ChartPanel
+from tui.screens.dashboard.time_entries import iteration_note
 from tui.text import plain
 from tui.widgets.busy_chart import BusyChart
 from tui.widgets.times_chart import TimesChart
@@ -40,14 +42,27 @@ class AdvicePanel(ChartPanel):
 
 
 class IterationsPanel(ChartPanel):
-    """The times of the iterations of one session as columns, above what stands out."""
+    """The times of the iterations of a session as columns; of several sessions, of the one under the cursor."""
+
+    _courses: Sequence[IterationCourse] = ()
 
     def above(self) -> Sequence[Widget]:
         """The chart."""
         return [TimesChart()]
 
-    def show_course(self, course: IterationCourse | None) -> None:
-        """Draw the iterations of a session."""
+    def show_courses(self, courses: Sequence[IterationCourse]) -> None:
+        """Draw the iterations of the first session; those of another as soon as the cursor is on its line."""
+        self._courses = courses
+        self._draw(courses[0] if courses else None)
+
+    @on(ChartPanel.Highlighted)
+    def _draw_session(self, event: ChartPanel.Highlighted) -> None:
+        if len(self._courses) > 1:
+            session = event.entry.values["session"]
+            self._draw(next(course for course in self._courses if course.session == session))
+
+    def _draw(self, course: IterationCourse | None) -> None:
+        self.annotate(iteration_note(self._courses, course))
         times = course.times if course is not None else None
         if times is None or times.is_empty():
             self.query_one(TimesChart).show([], first="", last="")

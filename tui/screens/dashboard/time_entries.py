@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from tui.analysis.gpu_time.breakdown import Category
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 SIGNS: Final = {"error": "!!", "warning": "!", "info": "i"}
 """How grave a finding is, where there is no room for words; what has no severity is the tool's."""
 TOOLS_OWN: Final = ">"
+TOLD_APART: Final = 3
+"""Of so many sessions each one's use of its time is told in full; of more, a line."""
 FEW: Final = 2
 """So many kinds of use that cannot be told are named beside the title; of more, their number."""
 
@@ -84,11 +87,16 @@ def wall_note(rows: pl.DataFrame, *, ascii_only: bool) -> str:
     return f"{whole}; not told: {names}" if untold else whole
 
 
-def wall_of_sessions(rows: pl.DataFrame, *, ascii_only: bool) -> list[Entry]:
-    """How much of its wall time each session had GPU work; the rest is in the view of that session."""
+def wall_of_sessions(rows: pl.DataFrame, profile: Profile, *, ascii_only: bool) -> list[Entry]:
+    """How much of its wall time each session had GPU work; of few sessions also what each one's time was used for.
+
+    Wall times of several sessions are never added up: every share is of the session's own.
+    """
     gpu = {str(c) for c in (Category.TENSOR_CORES, Category.OTHER_KERNELS, Category.UNKNOWN_KERNELS, Category.MEMORY)}
+    sessions = rows.partition_by("session", as_dict=True, maintain_order=True)
+    with_ops, with_api = profile["ops"].height > 0, profile["api_calls"].height > 0
     entries = []
-    for (session,), part in rows.partition_by("session", as_dict=True, maintain_order=True).items():
+    for (session,), part in sessions.items():
         on_gpu = int(part.filter(part["category"].is_in(gpu))["time_ns"].sum())
         wall = part["wall_ns"][0]
         entries.append(
@@ -104,6 +112,21 @@ def wall_of_sessions(rows: pl.DataFrame, *, ascii_only: bool) -> list[Entry]:
                 {"session": session, "wall_ns": wall},
             )
         )
+        for row in part.drop_nulls("time_ns").iter_rows(named=True) if len(sessions) <= TOLD_APART else ():
+            door = door_of_category(row["category"], with_api=with_api, with_ops=with_ops) if row["time_ns"] else None
+            entries.append(
+                Entry(
+                    BarRow(
+                        f"{session} {row['category']}",
+                        f"  {row['category']}",
+                        fraction(row["time_ns"], wall),
+                        duration(row["time_ns"], ascii_only=ascii_only),
+                        row["wall_pct"],
+                    ),
+                    replace(door, filter=f"{door.filter} session={session}".strip()) if door is not None else None,
+                    row,
+                )
+            )
     return entries
 
 
@@ -197,15 +220,16 @@ def _means(courses: Sequence[IterationCourse], *, ascii_only: bool) -> list[Entr
     ]
 
 
-def iteration_note(courses: Sequence[IterationCourse]) -> str:
-    """How many there are, and how they are known."""
-    if len(courses) != 1:
+def iteration_note(courses: Sequence[IterationCourse], drawn: IterationCourse | None) -> str:
+    """How many there are, and how they are known; of several sessions, which one is drawn."""
+    if drawn is None:
         return ""
-    spread = courses[0].spread
-    how = {"recorded": "", "found": ", found", "key": ", by key"}.get(courses[0].source, "")
+    spread = drawn.spread
+    how = {"recorded": "", "found": ", found", "key": ", by key"}.get(drawn.source, "")
+    of = f"session {drawn.session}, " if len(courses) > 1 else ""
     if spread["iterations"] == 1:
-        return f"only {spread['first']}{how}"
-    return f"{spread['iterations']}: {spread['first']} to {spread['last']}{how}"
+        return f"{of}only {spread['first']}{how}"
+    return f"{of}{spread['iterations']}: {spread['first']} to {spread['last']}{how}"
 
 
 def gap_entries(rows: pl.DataFrame, *, several: bool, ascii_only: bool) -> list[Entry]:
