@@ -184,6 +184,6 @@ def delays_by_name(profile: Profile) -> pl.DataFrame:
             pl.col("queue_depth").max().alias("depth_max"),
         )
         .with_columns((100 * pl.col("late") / pl.col("launches")).alias("late_pct"))
-        .sort("launches", "name", descending=[True, False])
+        .sort("launches", "name", "session", "kind", descending=[True, False, False, False])
         .collect()
     )

@@ -1,0 +1,87 @@
+"""What is worked out block by block equals what is worked out of the whole, wherever the blocks are cut."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui.analysis.gpu_time import blocks, interval_sets
+from tui.analysis.gpu_time.blocks import apart_by, values_of
+from tui.analysis.gpu_time.interval_sets import at_least, joint_length, most_at_once, union_of
+from tui.analysis.gpu_time.sweeps import lengths_by_class, together, unions_by_class
+from tui.analysis.gpu_time.timelines import Timeline
+
+WORK = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 9), st.integers(0, 3)), min_size=1, max_size=30)
+
+
+@pytest.fixture(autouse=True)
+def _small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "BLOCK", 4)
+    monkeypatch.setattr(interval_sets, "BLOCK", 4)
+
+
+def line_of(work: list[tuple[int, int, int]], resolution_ns: int = 1) -> tuple[Timeline, np.ndarray]:
+    """A timeline of (start, duration, class), and the classes."""
+    rows = sorted(work)
+    starts = np.array([start for start, _, _ in rows], np.int64)
+    ends = starts + np.array([duration for _, duration, _ in rows], np.int64)
+    classes = np.array([found for _, _, found in rows], np.int8)
+    return Timeline(0, 0, resolution_ns, np.arange(len(rows)), starts, ends, is_run=True), classes
+
+
+@given(WORK)
+def test_lengths_by_class(work: list[tuple[int, int, int]]) -> None:
+    line, classes = line_of(work)
+    sets = [{0}, {1, 2}, {0, 1, 2, 3}, {9}]
+    expected = []
+    for wanted in sets:
+        on = np.isin(classes, list(wanted))
+        expected.append(union_of(line.starts[on], line.ends[on]).length)
+    assert lengths_by_class(line, classes, sets) == expected
+
+
+@given(WORK, st.integers(1, 4))
+def test_together(work: list[tuple[int, int, int]], resolution_ns: int) -> None:
+    line, classes = line_of(work, resolution_ns)
+    chosen = classes != 3
+    starts = line.starts[chosen]
+    ends = np.maximum(starts, line.ends[chosen] - (resolution_ns - 1))
+    found = together(line, chosen)
+    assert found.length == at_least(starts, ends, 2).length
+    assert found.most == most_at_once(starts, ends)
+
+
+@given(WORK)
+def test_unions_by_class(work: list[tuple[int, int, int]]) -> None:
+    line, classes = line_of(work)
+    found = unions_by_class(line.starts, line.ends, classes - 1)
+    assert sorted(found) == sorted({int(one) - 1 for one in classes} - {-1})
+    for one, spans in found.items():
+        own = union_of(line.starts[classes - 1 == one], line.ends[classes - 1 == one])
+        assert spans.starts.tolist() == own.starts.tolist()
+        assert spans.ends.tolist() == own.ends.tolist()
+        assert spans.before.tolist() == own.before.tolist()
+
+
+@given(WORK, WORK)
+def test_joint_length(one: list[tuple[int, int, int]], other: list[tuple[int, int, int]]) -> None:
+    first, second = (union_of(line.starts, line.ends) for line, _ in (line_of(one), line_of(other)))
+    assert joint_length(first, second) == (first | second).length
+
+
+@given(WORK, st.integers(1, 5))
+def test_apart_by(work: list[tuple[int, int, int]], least: int) -> None:
+    line, _ = line_of(work)
+    reached = np.maximum.accumulate(line.ends)
+    expected = np.flatnonzero(line.starts[1:] - reached[:-1] >= least) + 1
+    places, begun, last = apart_by(line.starts, line.ends, least)
+    assert places.tolist() == expected.tolist()
+    assert begun.tolist() == reached[expected - 1].tolist()
+    assert last == reached[-1]
+
+
+def test_values_of_chosen_rows_as_they_are_met() -> None:
+    column = np.array([7, 7, 20, 7, 5, 20, 9, 7], np.int64)
+    assert list(values_of(column, column != 5)) == [7, 20, 9]
