@@ -295,7 +295,9 @@ class ViewScreen(DetailedScreen):
 
     @on(CommandBar.Entered)
     def _run_line(self, event: CommandBar.Entered) -> None:
-        self.program.run_line(event.line)
+        if event.line:
+            self.program.run_line(event.line)
+        self.call_after_refresh(self.query_one(CommandBar).pass_on)
 
     @on(CommandBar.Closed)
     def _bar_closed(self) -> None:

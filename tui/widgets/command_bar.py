@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
+from textual import events
 from textual.binding import Binding
 from textual.containers import Horizontal
 from textual.content import Content
@@ -14,9 +15,52 @@ from textual.widgets import Input, Static
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from textual import events
     from textual.app import ComposeResult
     from textual.binding import BindingType
+
+
+class _Line(Input):
+    """What is typed after enter is not of the line: it is kept for where the line leads."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        super().__init__(
+            placeholder="a view and a filter (kernels gemm total>1ms), or what a key does (export)",
+            suggester=SuggestFromList(words),
+            compact=True,
+            select_on_focus=False,
+        )
+        self.is_entered = False
+        self._ahead: list[events.Key] | None = None
+        """What was typed since enter; None where nobody waits any more."""
+
+    def begin(self) -> None:
+        """Type into it, from nothing."""
+        self.value = ""
+        self.is_entered, self._ahead = False, None
+
+    def pass_on(self) -> None:
+        """The line has been run: what was typed since goes to what is there now."""
+        keys, self._ahead = self._ahead or [], None
+        for key in keys:
+            self.app.post_message(events.Key(key.key, key.character))
+
+    async def _on_key(self, event: events.Key) -> None:
+        if self.is_entered:
+            event.stop()
+            event.prevent_default()
+            if self._ahead is not None:
+                self._ahead.append(event)
+            else:
+                self.app.post_message(events.Key(event.key, event.character))
+            return
+        if event.key == "enter":
+            # Here and now: as a binding it would come after the keys that follow.
+            event.stop()
+            event.prevent_default()
+            self.is_entered, self._ahead = True, []
+            await self.action_submit()
+            return
+        await super()._on_key(event)
 
 
 class CommandBar(Horizontal):
@@ -42,7 +86,7 @@ class CommandBar(Horizontal):
     """
 
     class Entered(Message):
-        """A command was typed."""
+        """A command was typed, or nothing; `CommandBar.pass_on` is to be called when it has been run."""
 
         def __init__(self, line: str) -> None:
             super().__init__()
@@ -60,19 +104,14 @@ class CommandBar(Horizontal):
     def compose(self) -> ComposeResult:
         """A colon and an input."""
         yield Static(Content(":"), id="prompt")
-        yield Input(
-            placeholder="a view and a filter (kernels gemm total>1ms), or what a key does (export)",
-            suggester=SuggestFromList(self._words),
-            compact=True,
-            select_on_focus=False,
-        )
+        yield _Line(self._words)
 
     def open(self) -> None:
         """Show the bar, empty, and type into it."""
         self._recalled = len(self._lines)
         self.add_class("-open")
-        line = self.query_one(Input)
-        line.value = ""
+        line = self.query_one(_Line)
+        line.begin()
         # At once, not after the messages that wait: what is typed ahead belongs here.
         self.screen.set_focus(line)
 
@@ -80,6 +119,10 @@ class CommandBar(Horizontal):
         """Leave without a command."""
         self.remove_class("-open")
         self.post_message(self.Closed())
+
+    def pass_on(self) -> None:
+        """What was typed after the line goes to where it has led."""
+        self.query_one(_Line).pass_on()
 
     def action_recall(self, by: int) -> None:
         """A command typed earlier."""
@@ -96,7 +139,7 @@ class CommandBar(Horizontal):
         self.action_close()
         if line:
             self._lines.append(line)
-            self.post_message(self.Entered(line))
+        self.post_message(self.Entered(line))
 
     def on_descendant_blur(self, _event: events.DescendantBlur) -> None:
         """Focus went elsewhere: the bar goes."""

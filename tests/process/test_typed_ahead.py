@@ -1,0 +1,67 @@
+"""What is typed before a view is drawn reaches it, in order."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.pseudo_terminal import Program
+from tests.screens.opening import sample
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+if not sys.platform.startswith("linux"):
+    pytest.skip("pseudo-terminals as Linux has them", allow_module_level=True)
+
+TELLS = """
+import json, time
+from tui import opening
+from tui.app import ProftuiApp
+from tui.widgets.frame_table import FrameTable
+def exit(self, *args, **kwargs):
+    screen = self.view_screen
+    state = [screen.VIEW, [table.cursor_row for table in screen.query(FrameTable)][:1]]
+    open({told!r}, "w").write(json.dumps(state))
+    return leave(self, *args, **kwargs)
+leave, ProftuiApp.exit = ProftuiApp.exit, exit
+def open_profiles(*args, **kwargs):
+    time.sleep({seconds})
+    return read(*args, **kwargs)
+read, opening.open_profiles = opening.open_profiles, open_profiles
+from tui.cli.main import main
+raise SystemExit(main())
+"""
+
+
+def after(keys: bytes, told: Path, *, while_loading: bool) -> list[object]:
+    """The view and the row of its first table after keys that were typed at once."""
+    code = TELLS.format(told=str(told), seconds=2 if while_loading else 0)
+    with Program([sys.executable, "-c", code, sample("resnet50_training.nvprof.log")]) as program:
+        program.shows("Reading" if while_loading else "m views")
+        program.press(keys)
+        if while_loading:
+            program.shows("? help")
+        program.run_for(2.5)
+        program.press(b"Q")
+        assert program.ended() == 0
+    state: list[object] = json.loads(told.read_text())
+    return state
+
+
+@pytest.mark.parametrize(
+    ("keys", "view", "row", "while_loading"),
+    [
+        (b"7jj", "iterations", 2, False),
+        (b"47j", "iterations", 1, False),
+        (b":kernels\rjj", "kernels", 2, False),
+        (b":kernels\r7jj", "iterations", 2, False),
+        (b"7jj", "iterations", 2, True),
+    ],
+    ids=["digit", "two-digits", "command-line", "digit-after-the-command-line", "digit-while-loading"],
+)
+def test_typed_at_once(keys: bytes, view: str, row: int, while_loading: bool, tmp_path: Path) -> None:
+    assert after(keys, tmp_path / "told.json", while_loading=while_loading) == [view, [row]]
