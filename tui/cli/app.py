@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tui.cli.crash import tell_of_crash
 from tui.cli.headless import check_input, load_files, report
 from tui.cli.saying import BAD_INPUT, NO_MEMORY, complain, say, tell, terminal_of, width
 from tui.model.aggregation import aggregation
@@ -35,7 +34,7 @@ def open_app(options: argparse.Namespace) -> int:
         options.view, options.format, options.notes = "dashboard", "text", False
         return report(options)
     check_input(options.files)
-    if not any(file == "-" or Path(file).exists() for file in options.files):
+    if not any(file == "-" or "://" in file or Path(file).exists() for file in options.files):
         # Said without a screen that comes and goes.
         load_files(options)
     if "-" in options.files or not sys.stdin.isatty():
@@ -76,6 +75,8 @@ def _told(fault: Exception) -> int:
     if isinstance(fault, MemoryError):
         complain(NO_MEMORY)
         return BAD_INPUT
+    from tui.cli.crash import tell_of_crash
+
     return tell_of_crash(fault, sys.argv[1:])
 
 

@@ -1,0 +1,110 @@
+"""A dataset in an object store, as a small S3 of the test's own serves it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+from tests.dataset.converting import RANKS, convert, same
+from tui.cli.main import main
+from tui.loaders.dataset import loader
+from tui.loaders.registry import load_one
+from tui.model.errors import ProftuiError
+from tui.model.profile import joined
+
+
+class _Store(BaseHTTPRequestHandler):
+    """Answers HEAD and GET of whole objects and of ranges, as S3 does."""
+
+    folder: Path
+    protocol_version = "HTTP/1.1"
+
+    def do_HEAD(self) -> None:
+        self._answer(body=False)
+
+    def do_GET(self) -> None:
+        self._answer(body=True)
+
+    def _answer(self, *, body: bool) -> None:
+        if "Authorization" not in self.headers:
+            return self._send(403, b"<Error><Code>AccessDenied</Code></Error>", {}, body=body)
+        path = self.folder / unquote(self.path.partition("?")[0]).removeprefix("/bucket/")
+        if not path.is_file():
+            return self._send(404, b"<Error><Code>NoSuchKey</Code></Error>", {}, body=body)
+        data, whole = path.read_bytes(), path.stat().st_size
+        asked = self.headers.get("Range", "")
+        if not asked:
+            return self._send(200, data, {}, body=body)
+        first, _, last = asked.removeprefix("bytes=").partition("-")
+        start = int(first) if first else max(0, whole - int(last))
+        end = min(whole, int(last) + 1) if first and last else whole
+        return self._send(206, data[start:end], {"Content-Range": f"bytes {start}-{end - 1}/{whole}"}, body=body)
+
+    def _send(self, status: int, data: bytes, headers: dict[str, str], *, body: bool) -> None:
+        self.send_response(status)
+        told = {"Content-Length": str(len(data)), "ETag": '"x"', "Last-Modified": "Mon, 01 Jan 2024 00:00:00 GMT"}
+        for name, value in {**told, **headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if body:
+            self.wfile.write(data)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The folder that is served as ``s3://bucket``."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Store", (_Store,), {"folder": tmp_path}))
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    for name, value in {
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.server_port}",
+        "AWS_ALLOW_HTTP": "true",
+        "AWS_REGION": "us-east-1",
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+    }.items():
+        monkeypatch.setenv(name, value)
+    yield tmp_path
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_an_address_opens(in_memory: bool, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not in_memory:
+        monkeypatch.setattr(loader, "IN_MEMORY_BYTES", 0)
+    convert(store / "runs" / "one", *RANKS)
+    found = load_one("s3://bucket/runs/one")
+    same(joined([load_one(path) for path in RANKS]), found)
+    assert found.sources == ("s3://bucket/runs/one",)
+
+
+def test_a_missing_file_is_named(store: Path) -> None:
+    convert(store / "one", *RANKS)
+    next((store / "one/ops/rank=0").iterdir()).unlink()
+    found = load_one("s3://bucket/one/")
+    assert found["sessions"]["rank"].to_list() == [1]
+    assert "ops/rank=0" in "".join(found["issues"]["reason"])
+
+
+def test_no_dataset_there(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", "s3://bucket/nothing"]) == 2
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == 2
+    assert "s3://bucket/nothing/proftui-dataset.json: cannot be read" in told[0]
+    assert "AWS_ACCESS_KEY_ID" in told[1]
+
+
+@pytest.mark.usefixtures("store")
+def test_no_store_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    with pytest.raises(ProftuiError, match="cannot be read"):
+        load_one("s3://bucket/one")
