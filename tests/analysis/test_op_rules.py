@@ -193,7 +193,7 @@ def test_a_users_rules_for_ops_come_first(user_file: Path) -> None:
     [
         ("[[rule]", "not TOML"),
         ("rule = 3", "expected [[rule]] tables"),
-        ("rule = [3]", "rule 1: expected a table"),
+        ("rule = [3]", "expected [[rule]] tables"),
         ('[[rule]]\nop_type = "x"', "rule 1: pattern must be a text"),
         ('[[rule]]\nop_type = 3\npattern = "a"', "rule 1: op_type must be a text"),
         ('[[rule]]\nop_type = "x"\npattern = "a"\ndirection = "up"', "direction must be fprop, bprop or empty, not up"),

@@ -10,8 +10,7 @@ import polars as pl
 
 from tui.analysis.gpu_time.interval_sets import EMPTY, IntervalSet, spans_of
 from tui.analysis.gpu_time.timelines import classes_of
-from tui.analysis.ops.rules import checked_pattern
-from tui.data.user_files import HINT, Stamp, parsed, shipped, stamp, tables, user_path, user_text
+from tui.data.user_files import HINT, Stamp, checked_pattern, parsed, shipped, stamp, tables, user_path, user_text
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:

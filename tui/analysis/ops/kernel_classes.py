@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.ops.rules import UNKNOWN, Rule, checked_pattern, classify
+from tui.analysis.ops.rules import UNKNOWN, Rule, classify
 from tui.analysis.ops.work_groups import WorkGroups, grouped_by, summed, totals_only
-from tui.data.user_files import HINT, Stamp, parsed, stamp, user_path, user_text
+from tui.data.user_files import HINT, Stamp, checked_pattern, parsed, stamp, user_path, user_text
 from tui.model.columns import columns
 from tui.model.errors import ProftuiError
 from tui.model.schema import NAME

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
 from tui.data import user_files
-from tui.data.user_files import HINT, Stamp, parsed, user_path, user_text
+from tui.data.user_files import HINT, Stamp, checked_pattern, parsed, tables, user_path, user_text
 from tui.model.errors import ProftuiError
 from tui.model.schema import NAME
 
@@ -106,16 +106,11 @@ def parse_rules(text: str, source: str) -> Rules:
     return Rules(rules, {member: group for group, members in groups.items() for member in members}, op_rules)
 
 
-def _rules_of(document: Mapping[str, object], key: str, source: str) -> tuple[Rule, ...]:
-    entries = document.get(key, [])
-    if not isinstance(entries, list):
-        raise ProftuiError(f"{source}: expected [[{key}]] tables, found a single value called {key}", HINT)
-    return tuple(_rule(entry, f"{source}: {key} {number}") for number, entry in enumerate(entries, 1))
+def _rules_of(document: dict[str, Any], key: str, source: str) -> tuple[Rule, ...]:
+    return tuple(_rule(entry, where) for entry, where in tables(document, key, source))
 
 
-def _rule(entry: object, where: str) -> Rule:
-    if not isinstance(entry, dict):
-        raise ProftuiError(f"{where}: expected a table", HINT)
+def _rule(entry: Mapping[str, Any], where: str) -> Rule:
     unknown = entry.keys() - {"op_type", "direction", "pattern", "note"}
     if unknown:
         raise ProftuiError(f"{where}: has no key {', '.join(sorted(unknown))}", HINT)
@@ -125,29 +120,8 @@ def _rule(entry: object, where: str) -> Rule:
             raise ProftuiError(f"{where}: {key} must be a text", HINT)
     if values["direction"] not in DIRECTIONS:
         raise ProftuiError(f"{where}: direction must be fprop, bprop or empty, not {values['direction']}", HINT)
-    checked_pattern(values["pattern"], where)
+    checked_pattern(values["pattern"], where, tried=SHIPPED)
     return Rule(**values)
-
-
-def checked_pattern(pattern: str, where: str) -> str:
-    """The pattern of a rule.
-
-    Args:
-        pattern: A regular expression in Rust syntax.
-        where: Which rule it is of, for the error.
-
-    Raises:
-        ProftuiError: It is none.
-    """
-    if where.startswith(f"{SHIPPED}:"):
-        # Tests have tried those of the program; to try each again costs a tenth of a second at every start.
-        return pattern
-    try:
-        pl.Series([""]).str.contains(_regex(pattern))
-    except pl.exceptions.PolarsError as error:
-        problem = str(error).strip().splitlines()[-1]
-        raise ProftuiError(f"{where}: pattern is not a regular expression: {problem}", HINT) from error
-    return pattern
 
 
 def _regex(pattern: str) -> str:

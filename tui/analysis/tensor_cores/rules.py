@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-import polars as pl
-
 from tui.data import user_files
-from tui.data.user_files import HINT, Stamp, parsed, tables, user_path, user_text
+from tui.data.user_files import HINT, Stamp, checked_pattern, parsed, tables, user_path, user_text
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
@@ -99,7 +97,7 @@ def parse_rules(text: str, source: str) -> TensorCoreRules:
         if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
             raise ProftuiError(f"{source}: expected a list of texts called {key}", HINT)
     for number, pattern in enumerate(document.get("devices_without", []), 1):
-        _check_pattern(pattern, f"{source}: devices_without {number}")
+        checked_pattern(pattern, f"{source}: devices_without {number}", tried=SHIPPED)
     return TensorCoreRules(
         tuple(_rule(entry, where) for entry, where in tables(document, "rule", source)),
         frozenset(document.get("without", [])),
@@ -113,7 +111,7 @@ def _rule(entry: Mapping[str, object], where: str) -> tuple[bool | None, str, st
     verdict, pattern, reason = _texts(entry, ("verdict", "pattern", "reason"), where)
     if verdict not in VERDICTS:
         raise ProftuiError(f"{where}: verdict must be yes, no or unknown, not {verdict}", HINT)
-    _check_pattern(pattern, where)
+    checked_pattern(pattern, where, tried=SHIPPED)
     return VERDICTS[verdict], pattern, reason
 
 
@@ -121,7 +119,7 @@ def _eligible(entry: Mapping[str, object], where: str) -> Eligible:
     of, verdict, pattern = _texts(entry, ("of", "verdict", "pattern"), where)
     if of not in ("op", "kernel") or verdict not in ("yes", "no"):
         raise ProftuiError(f"{where}: of must be op or kernel, and verdict yes or no", HINT)
-    _check_pattern(pattern, where)
+    checked_pattern(pattern, where, tried=SHIPPED)
     return Eligible(of, verdict == "yes", pattern)
 
 
@@ -130,14 +128,3 @@ def _texts(entry: Mapping[str, object], keys: tuple[str, str, str], where: str) 
     if not isinstance(first, str) or not isinstance(second, str) or not isinstance(third, str):
         raise ProftuiError(f"{where}: expected {keys[0]}, {keys[1]} and {keys[2]}", HINT)
     return first, second, third
-
-
-def _check_pattern(pattern: str, where: str) -> None:
-    if where.startswith(f"{SHIPPED}:"):
-        # As in `tui.analysis.ops.rules.checked_pattern`.
-        return
-    try:
-        pl.Series([""]).str.contains(f"(?i){pattern}")
-    except pl.exceptions.PolarsError as error:
-        problem = str(error).strip().splitlines()[-1]
-        raise ProftuiError(f"{where}: pattern is not a regular expression: {problem}", HINT) from error
