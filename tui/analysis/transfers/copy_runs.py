@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from tui.analysis.by_session import by_session
 from tui.analysis.memo import once_per_profile
 from tui.model.columns import columns
 from tui.model.view import TableSpec
@@ -57,12 +58,11 @@ def tiny_runs(profile: Profile) -> pl.DataFrame:
     same = pl.col("copy_kind").to_physical().eq_missing(pl.col("copy_kind").to_physical().shift(1))
     goes_on = tiny & tiny.shift(1) & same & (pl.col("start_ns") - end.shift(1) < RUN_GAP_NS)
     columns_ = ("activity", "kind", "copy_kind", "start_ns", "duration_ns", "size_bytes")
-    if not profile["activities"].select(tiny.any()).item():
-        timed = profile["activities"].select(*by, *columns_).clear()
-    else:
-        timed = profile["activities"].select(*by, *columns_).drop_nulls(["start_ns", "duration_ns"])
-    return (
-        timed.sort(*by, "start_ns", maintain_order=True)
+    timed = profile["activities"].select(*by, *columns_)
+    parts = by_session(timed).values() if timed.select(tiny.any()).item() else [timed.clear()]
+    runs = [
+        part.drop_nulls(["start_ns", "duration_ns"])
+        .sort(*by, "start_ns", maintain_order=True)
         .with_columns(
             goes_on=goes_on & ~pl.struct(by).ne_missing(pl.struct(by).shift(1)),
             tiny=tiny,
@@ -79,5 +79,6 @@ def tiny_runs(profile: Profile) -> pl.DataFrame:
         )
         .filter(pl.col("calls") >= RUN_LEAST)
         .drop("run")
-        .sort("duration_ns", descending=True, maintain_order=True)
-    )
+        for part in parts
+    ]
+    return pl.concat(runs).sort("duration_ns", descending=True, maintain_order=True)
