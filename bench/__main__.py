@@ -21,6 +21,7 @@ BENCHMARKS = (
     "memory",
     "ranks",
     "scale",
+    "dataset",
     "analysis",
     "timeline",
     "keys",
