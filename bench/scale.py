@@ -31,7 +31,7 @@ NOTE = (
 )
 ROWS, RUNS = 200_000, 1
 BYTES_PER_ROW = 500
-TRACES, LOGS = 8, 100
+TRACES = 8
 ROWS_OF_LOG = 1000
 WORKERS = 2
 
@@ -54,7 +54,10 @@ def run(rows: int, runs: int) -> list[Figure]:
     )
     figures: list[Figure] = []
     with _cluster() as (address, client):
-        for title, folder in (("traces", ranks_folder(TRACES, rows * BYTES_PER_ROW // TRACES)), ("logs", _logs())):
+        for title, folder in (
+            ("traces", ranks_folder(TRACES, rows * BYTES_PER_ROW // TRACES)),
+            ("logs", _logs(max(8, rows // 2000))),
+        ):
             files = sorted(folder.iterdir())
             ways: dict[str, tuple[list[Path], Callable[[list[Path]], Taken]]] = {
                 "a quarter of them": (files[: len(files) // 4], _convert),
@@ -85,12 +88,12 @@ def _print_line(title: str, files: list[Path], taken: Taken, floor: Taken) -> No
     )
 
 
-def _logs() -> Path:
+def _logs(count: int) -> Path:
     """Logs that are read sooner than a process begins."""
     log, _ = text_log(ROWS_OF_LOG)
-    folder = log.with_name(f"logs_{LOGS}")
+    folder = log.with_name(f"logs_{count}")
     folder.mkdir(exist_ok=True)
-    for rank in range(LOGS):
+    for rank in range(count):
         shutil.copyfile(log, folder / f"rank{rank}.nvprof.log")
     return folder
 
