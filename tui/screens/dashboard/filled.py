@@ -1,0 +1,239 @@
+"""The panels of the dashboard, and how they are filled."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from textual import work
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.worker import get_current_worker
+
+from tui.analysis.dashboard import ORDERS
+from tui.analysis.dashboard.parts import Parts, parts
+from tui.analysis.gpu_time.busy_over_time import busy_over_time
+from tui.analysis.gpu_time.intervals import busy_time
+from tui.analysis.gpu_time.utilisation import utilisation
+from tui.screens.base import ViewScreen
+from tui.screens.dashboard import input_entries as of_input
+from tui.screens.dashboard import time_entries as of_time
+from tui.screens.dashboard import work_entries as of_work
+from tui.screens.dashboard.fact_panel import FactPanel
+from tui.screens.dashboard.panels import ChartPanel
+from tui.screens.dashboard.special_panels import AdvicePanel, IterationsPanel, UtilisationPanel
+from tui.text import plain
+from tui.widgets.bar_list import BarList
+from tui.widgets.busy_chart import BusyLane
+from tui.widgets.columns_layout import Columns
+from tui.widgets.details import sections
+from tui.widgets.needs import needs_text
+from tui.widgets.panel import TextPanel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    import polars as pl
+    from textual.widget import Widget
+
+    from tui.analysis.dashboard import Dashboard
+    from tui.analysis.dashboard.advice import Advice
+    from tui.analysis.dashboard.times import IterationCourse
+    from tui.model.profile import Profile
+
+
+class FilledDashboard(ViewScreen):
+    """Panels in one, two or three columns; what takes a while fills in from a thread."""
+
+    VIEW = "dashboard"
+    AUTO_FOCUS = ""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._asked = 0
+        self._board: Dashboard | None = None
+
+    def compose_body(self) -> Iterable[Widget]:
+        """What is wrong above, all else in columns, the most telling first."""
+        with VerticalScroll(id="dashboard", can_focus=False):
+            yield AdvicePanel("Expert Systems", "findings", id="findings-panel")
+            with Columns(id="columns"):
+                yield ChartPanel("Sessions", "sessions", id="sessions-panel")
+                yield ChartPanel("Resource usage", "breakdown", stacked=True, id="wall-panel")
+                yield FactPanel("Performance summary", id="performance-panel")
+                yield ChartPanel("Top 10 GPU ops", "top_ops", sortable=True, id="ops-panel")
+                yield IterationsPanel("Iterations", "iteration_times", id="iterations-panel")
+                yield ChartPanel("Total GPU time", "gpu_uses", stacked=True, id="uses-panel")
+                yield ChartPanel("Tensor cores", "tc_efficiency_pct", id="tensor-cores-panel")
+                yield UtilisationPanel("GPU utilisation", "busy_pct", id="utilisation-panel")
+                yield ChartPanel("Top 10 kernels", "top_kernels", sortable=True, id="kernels-panel")
+                yield ChartPanel("Longest idle gaps", "gaps", id="gaps-panel")
+                yield ChartPanel("GPU time by kind of work", "split", stacked=True, id="split-panel")
+                yield ChartPanel("Copies", "copies", id="copies-panel")
+                yield ChartPanel("API calls", "top_api", id="api-panel")
+                yield ChartPanel("Layers", "layers", id="layers-panel")
+                yield ChartPanel("As the tool says", "tool_says", id="tool-report-panel")
+                yield ChartPanel("Input", "", id="input-panel")
+                yield TextPanel("System", id="system")
+                yield TextPanel("What this log cannot say", id="missing")
+
+    def populate(self) -> None:
+        """Have everything worked out; until it is there, a sign stands in its place."""
+        self._asked += 1
+        self._board = None
+        for panel in self.query(ChartPanel):
+            panel.fill([])
+        for panel_id, lines in (("findings", 5), ("wall", 7), ("ops", 10)):
+            self._panel(panel_id).wait(lines)
+        self.query_one(FactPanel).wait()
+        for text in self.query(TextPanel):
+            text.display = False
+        if self.focused is None:
+            self._panel("findings").bars.focus(scroll_visible=False)
+        self._work_out(self._asked, self.profile, self.program.options.gpu)
+
+    @work(thread=True, exclusive=True, group="dashboard")
+    def _work_out(self, asked: int, profile: Profile, gpu: str | None) -> None:
+        """Work out one part after another, the quick ones first; each is shown as soon as it is there."""
+        shows = Parts(
+            board=self._show_board,
+            courses=self._show_iterations,
+            busy=lambda _: self._show_busy(profile),
+            wall=self._show_wall,
+            gaps=self._show_gaps,
+            advice=self._show_advice,
+        )
+        worker = get_current_worker()
+        for show, made in zip(shows, parts(profile, gpu=gpu), strict=True):
+            if worker.is_cancelled:
+                return
+            self.app.call_from_thread(self._take, asked, show, made)
+
+    def _take(self, asked: int, show: Callable[[Any], None], made: Any) -> None:
+        # Another session may have been chosen, or the file read again, in the meantime.
+        if asked == self._asked and self.is_attached:
+            show(made)
+
+    def _panel(self, name: str) -> ChartPanel:
+        return self.query_one(f"#{name}-panel", ChartPanel)
+
+    @property
+    def _ascii(self) -> bool:
+        return self.program.ascii_only
+
+    @property
+    def _several(self) -> bool:
+        return self.profile["sessions"].height > 1
+
+    def _show_board(self, board: Dashboard) -> None:
+        self._board = board
+        ascii_only, whole = self._ascii, self.program.whole_profile
+        if whole is not None and whole["sessions"].height > 1 and self.program.session is None:
+            self._panel("sessions").fill(of_input.session_entries(whole, ascii_only=ascii_only))
+        self.query_one(FactPanel).show(board.performance)
+        self._show_top("ops", board, ORDERS[0])
+        self._show_top("kernels", board, ORDERS[0])
+        self._panel("uses").fill(of_work.use_entries(board, ascii_only=ascii_only))
+        self._panel("tensor-cores").fill(
+            of_work.tensor_core_entries(board, ascii_only=ascii_only), note=of_work.tensor_core_note(board)
+        )
+        self._panel("utilisation").fill(
+            of_time.utilisation_entries(board.devices, several_sessions=self._several, ascii_only=ascii_only)
+        )
+        self._panel("split").fill(
+            of_work.split_entries(board, ascii_only=ascii_only),
+            note="by op, else by kernel name" if board.ops_recorded else "by kernel name",
+        )
+        self._panel("copies").fill(of_work.copy_entries(board, ascii_only=ascii_only))
+        counted = of_work.counted_note("calls", ORDERS[0], ascii_only=ascii_only)
+        self._panel("api").fill(
+            of_work.api_entries(board, ascii_only=ascii_only), note=f"CPU time, overlaps GPU time, {counted}"
+        )
+        self._panel("layers").fill(of_input.layer_entries(self.profile, ascii_only=ascii_only))
+        self._show_tool(board)
+        self._panel("input").fill(of_input.input_entries(board, self.profile))
+        self._show_texts(board)
+        self._keep_focus()
+
+    def _show_top(self, name: str, board: Dashboard, order: str) -> None:
+        """The top ops or kernels in an order."""
+        if name == "ops":
+            entries = of_work.op_entries(board, order, ascii_only=self._ascii)
+            note = of_work.ops_note(board, order, ascii_only=self._ascii)
+        else:
+            entries = of_work.kernel_entries(board, order, ascii_only=self._ascii)
+            note = of_work.counted_note("launches", order, ascii_only=self._ascii)
+        self._panel(name).fill(entries, note=note)
+
+    def _show_tool(self, board: Dashboard) -> None:
+        panel = self._panel("tool-report")
+        panel.fill(of_input.tool_entries(board, ascii_only=self._ascii))
+        tools = ", ".join(board.tool_says["tool"].drop_nulls().unique(maintain_order=True).to_list())
+        panel.border_title = Content(f"As {plain(tools)} says")
+
+    def _show_texts(self, board: Dashboard) -> None:
+        system, missing = self.query_one("#system", TextPanel), self.query_one("#missing", TextPanel)
+        lines = of_input.system_lines(board, ascii_only=self._ascii)
+        system.show(sections([("", lines)]))
+        system.display = bool(lines)
+        missing.show(needs_text(board.missing))
+        missing.display = bool(board.missing)
+
+    def _show_iterations(self, courses: Sequence[IterationCourse]) -> None:
+        panel = self.query_one(IterationsPanel)
+        panel.fill(of_time.iteration_entries(courses, ascii_only=self._ascii))
+        panel.show_courses(courses)
+
+    def _show_busy(self, profile: Profile) -> None:
+        """A lane for each GPU; sessions have clocks of their own, so there are none over several."""
+        busy = busy_time(profile)
+        chart = self.query_one(UtilisationPanel)
+        if busy.is_empty() or self._several:
+            chart.show_lanes([], 0)
+            return
+        first, last = int(busy["first_ns"].min()), int(busy["last_ns"].max())  # type: ignore[arg-type]
+        busy = busy.update(utilisation(profile), on=["session", "device"])
+
+        def lane(row: dict[str, Any]) -> BusyLane:
+            def shares(bins: int) -> list[float]:
+                found: list[float] = busy_over_time(
+                    profile, session=row["session"], device=row["device"], first_ns=first, last_ns=last, bins=bins
+                ).tolist()
+                return found
+
+            return BusyLane(f"GPU {row['device'] if row['device'] is not None else '?'}", row["busy_pct"], shares)
+
+        chart.show_lanes([lane(row) for row in busy.iter_rows(named=True)], last - first)
+
+    def _show_wall(self, rows: pl.DataFrame) -> None:
+        panel = self._panel("wall")
+        if rows["session"].n_unique() > 1:
+            panel.fill(
+                of_time.wall_of_sessions(rows, self.profile, ascii_only=self._ascii), note="of each session's wall time"
+            )
+        else:
+            panel.fill(
+                of_time.wall_entries(rows, self.profile, ascii_only=self._ascii),
+                note=of_time.wall_note(rows, ascii_only=self._ascii),
+            )
+        self._keep_focus()
+
+    def _show_gaps(self, rows: pl.DataFrame) -> None:
+        self._panel("gaps").fill(of_time.gap_entries(rows, several=self._several, ascii_only=self._ascii))
+
+    def _show_advice(self, found: Advice | str) -> None:
+        panel = self.query_one(AdvicePanel)
+        if isinstance(found, str):
+            panel.say(found)
+        else:
+            entries = of_time.finding_entries(found, several=self._several, ascii_only=self._ascii)
+            panel.fill(entries, note=found.summary)
+            panel.say(found.guidance)
+        self._keep_focus()
+
+    def _keep_focus(self) -> None:
+        """Where what had the focus has gone away, or has no lines, the first chart with lines has it."""
+        focused = self.focused
+        if focused is None or (isinstance(focused, BarList) and not (focused.rows or focused.is_waiting)):
+            first = next((p.bars for p in self.query(ChartPanel) if p.entries and p.display), None)
+            if first is not None:
+                first.focus(scroll_visible=False)
