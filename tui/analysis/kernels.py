@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.durations import FIGURES, figures, merged_figures, share
-from tui.analysis.grouping import grouped, present
+from tui.analysis.by_name import activities_by_name
+from tui.analysis.durations import FIGURES, merged_figures, share
+from tui.analysis.grouping import present
 from tui.analysis.kinds import kind_by_name
 from tui.analysis.launches.origin import with_launched_by
 from tui.analysis.launches.shapes import with_shapes
@@ -106,9 +107,7 @@ def kernels(profile: Profile) -> pl.DataFrame:
     100), the percentages are those that the log prints, since the whole is known to it alone.
     """
     activities = profile["activities"]
-    single = grouped(
-        activities, ("session", "kind", "name"), [*figures(), pl.col("line").min(), pl.col("short_name").first()]
-    ).with_columns(share())
+    single = activities_by_name(profile).with_columns(share())
     printed = aggregated(profile, "gpu", without=activities["session"]).drop("uses_tensor_core")
     rows = pl.concat([single, printed], how="diagonal")
     missing = _short_names(rows.filter(pl.col("short_name").is_null())["name"])

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.grouping import grouped, present
+from tui.analysis.by_name import activities_by_name
+from tui.analysis.grouping import grouped, is_constant, present
 from tui.analysis.inputs.devices import device_facts
 from tui.analysis.kinds import kind_by_name
 from tui.analysis.memo import once_per_profile
@@ -161,9 +162,18 @@ def kernel_verdicts(profile: Profile) -> pl.DataFrame:
     activities = profile["activities"]
     told = ("uses_tensor_core", "tensor_core_reason")
     keys = ["session", "device", "kind", "name", *told]
-    single = grouped(
-        activities, keys, [pl.len().cast(pl.Int64).alias("launches"), pl.col("duration_ns").sum().alias("total_ns")]
-    )
+    others = ("device", *told)
+    if all(is_constant(activities[name]) for name in others):
+        # What others ask for as well says it all.
+        alike = (pl.lit(activities[name][0], activities.schema[name]).alias(name) for name in others)
+        single = (
+            activities_by_name(profile)
+            .with_columns(pl.col("calls").alias("launches"), pl.col("total_ns").fill_null(0), *alike)
+            .select(*keys, "launches", "total_ns")
+        )
+    else:
+        sums = [pl.len().cast(pl.Int64).alias("launches"), pl.col("duration_ns").sum().alias("total_ns")]
+        single = grouped(activities, keys, sums)
     devices = (
         tensor_cores_by_device(profile)
         .group_by("session", maintain_order=True)
