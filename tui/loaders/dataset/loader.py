@@ -42,8 +42,8 @@ class DatasetLoader:
     formats: Final = (
         Format(
             name="proftui-dataset",
-            title="Parquet dataset of proftui convert (a folder, s3://, gs:// or az://)",
-            recognised_by=f"a folder with {MANIFEST}; sessions keep the formats that they were converted from",
+            title="Parquet dataset of proftui convert",
+            recognised_by=f"a folder, or an s3://, gs:// or az:// address, with {MANIFEST}",
             feeds=tuple(FRAMES),
             record_with="proftui convert FILE... -o DIR",
         ),
