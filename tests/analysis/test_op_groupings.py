@@ -16,7 +16,7 @@ from tui.analysis.ops.by_instance import instances
 from tui.analysis.ops.claimed import claimed, claimed_words
 from tui.analysis.ops.groupings import GROUPINGS, grouping_of
 from tui.analysis.ops.kernel_classes import by_class, parse_classes
-from tui.analysis.ops.places import TREES
+from tui.analysis.ops.trees import TREES
 from tui.analysis.ops.type_summary import op_type_summary
 from tui.model.errors import ProftuiError
 from tui.model.forest import forest_of

@@ -112,7 +112,7 @@ def frame(profile: Profile, name: str, *, gpu: str | None = None) -> pl.DataFram
     from tui.analysis.iterations import work as iteration_work
     from tui.analysis.launches import delays as launch_delays
     from tui.analysis.occupancy import theoretical as occupancy
-    from tui.analysis.ops import by_instance, places, type_summary
+    from tui.analysis.ops import by_instance, trees, type_summary
     from tui.analysis.ops import by_type as op_types
     from tui.analysis.ops import overheads as op_overheads
     from tui.analysis.ops import tables as ops
@@ -130,7 +130,7 @@ def frame(profile: Profile, name: str, *, gpu: str | None = None) -> pl.DataFram
         "op_types": lambda: op_types.op_types(profile),
         "op_type_summary": lambda: type_summary.op_type_summary(profile),
         "op_instances": lambda: by_instance.instances(profile),
-        "op_forest": lambda: places.group_ops(profile).drop("parent"),
+        "op_forest": lambda: trees.group_ops(profile).drop("parent"),
         "op_kernels": lambda: ops.kernels_with_ops(profile),
         "occupancy": lambda: occupancy.occupancy(profile, gpu=gpu),
         "iterations": lambda: iteration_uses.iterations_with_uses(profile).drop("aggregated"),

@@ -14,7 +14,7 @@ from tui.analysis.inputs.capabilities import views as capabilities
 from tui.analysis.inputs.replayed import replayed_sessions
 from tui.analysis.iterations import tables as iterations
 from tui.analysis.iterations.aggregation import words
-from tui.analysis.ops import claimed, places
+from tui.analysis.ops import claimed, trees
 from tui.analysis.ranks import tables as ranks
 from tui.analysis.ranks.clocks import clocks
 from tui.fmt import count, duration, metric
@@ -230,7 +230,7 @@ def _notes(profile: Profile, view: str) -> list[str]:
     if view in ("op-types", "group-ops", "ops") and (said := claimed.claimed_words(profile)):
         notes.append(f"{said}.")
     if view == "group-ops":
-        notes.append(f"Grouped {places.first_tree(profile).title}{_sessions_apart(profile)}.{_other_trees(profile)}")
+        notes.append(f"Grouped {trees.first_tree(profile).title}{_sessions_apart(profile)}.{_other_trees(profile)}")
     if view in OF_ITERATIONS:
         reasons = iterations.reasons(profile)
         several = profile["sessions"].height > 1
@@ -245,11 +245,11 @@ def _notes(profile: Profile, view: str) -> list[str]:
 
 def _other_trees(profile: Profile) -> str:
     """The trees that are left out."""
-    others = [tree.title for tree in places.TREES if not tree.why_not(profile) and tree != places.first_tree(profile)]
+    others = [tree.title for tree in trees.TREES if not tree.why_not(profile) and tree != trees.first_tree(profile)]
     if not others:
         return ""
-    trees = "tree" if len(others) == 1 else "trees"
-    return f" Left out: the {trees} {', '.join(others)} (b in Group Ops of the explorer)."
+    words = "tree" if len(others) == 1 else "trees"
+    return f" Left out: the {words} {', '.join(others)} (b in Group Ops of the explorer)."
 
 
 def _sessions_apart(profile: Profile) -> str:

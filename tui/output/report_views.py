@@ -23,7 +23,7 @@ from tui.analysis.gpu_time import streams
 from tui.analysis.iterations import op_work as iteration_ops
 from tui.analysis.iterations import uses as iteration_uses
 from tui.analysis.iterations import work as iteration_work
-from tui.analysis.ops import op_forest, places, type_summary
+from tui.analysis.ops import op_forest, trees, type_summary
 from tui.analysis.ops import tables as ops
 from tui.analysis.ranks import spread as rank_spread
 from tui.analysis.ranks import tables as ranks
@@ -76,7 +76,7 @@ class TableView:
 
 VIEWS: Final[Mapping[str, TableView]] = {
     "op-types": TableView("op-types", Table(type_summary.OP_TYPE_SUMMARY, type_summary.op_type_summary, summed=True)),
-    "group-ops": TableView("group-ops", Table(op_forest.OP_FOREST, places.group_ops)),
+    "group-ops": TableView("group-ops", Table(op_forest.OP_FOREST, trees.group_ops)),
     "ops": TableView("ops-and-kernels", Table(ops.OPS, ops.ops, summed=True, spec_for=ops.ops_spec)),
     "kernels": TableView("kernels", Table(kernels.KERNELS, kernels.kernels, summed=True)),
     "api": TableView(

@@ -11,7 +11,7 @@ from textual import on
 from tui.analysis.inputs.replayed import replayed_sessions
 from tui.analysis.ops.claimed import claimed_words
 from tui.analysis.ops.op_forest import OP_FOREST
-from tui.analysis.ops.places import TREES, first_tree
+from tui.analysis.ops.trees import TREES, first_tree
 from tui.commands import CommandError
 from tui.keys import Scope, bindings_for
 from tui.model.columns import ColumnKind
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from textual.widget import Widget
 
-    from tui.analysis.ops.places import TreeGrouping
+    from tui.analysis.ops.trees import TreeGrouping
     from tui.model.history import Place
     from tui.model.profile import Profile
 

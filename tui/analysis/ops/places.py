@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -39,20 +37,6 @@ _FRAMES: Final = ("sessions", "devices", "ops", "activities", "api_calls", "rang
 
 _AT_ONCE: Final = 1 << 20
 """Launches that are looked at together."""
-
-
-@dataclass(frozen=True, slots=True)
-class TreeGrouping:
-    """A tree that ops can be put into."""
-
-    name: str
-    """As ``path``: what the command line takes."""
-    title: str
-    """As ``by module or range``."""
-    tree: Callable[[Profile], pl.DataFrame]
-    """As `op_forest`."""
-    why_not: Callable[[Profile], str]
-    """Why it says nothing here, in words; empty where it does."""
 
 
 def _chains(forest: Forest, names: pl.Series) -> tuple[pl.Series, Ints]:
@@ -264,45 +248,3 @@ def by_layer(profile: Profile) -> pl.DataFrame:
     instances = inferred_instances(profile)
     layer = instances["layer"].gather(_or_null(instance_of_activities(profile))).fill_null("(no layer)")
     return _of_activities(profile, layer)
-
-
-def _no_ops(profile: Profile) -> str:
-    return "" if profile["ops"].height else "no ops are recorded"
-
-
-def _no_callers(profile: Profile) -> str:
-    parents = profile["ops"]["parent"]
-    return "" if parents.len() > parents.null_count() else "it is not recorded which op called which"
-
-
-def _no_ranges(profile: Profile) -> str:
-    launched = profile["api_calls"].height > 0 and profile["activities"]["correlation"].count() > 0
-    if profile["ranges"].is_empty():
-        return "no ranges are recorded"
-    return "" if launched else "it is not recorded in which range work was launched"
-
-
-def _no_layers(profile: Profile) -> str:
-    if profile["layers"].is_empty():
-        return "no layers are recorded"
-    return "" if inferred_instances(profile)["layer"].count() else "no op is surely a layer's"
-
-
-TREES: Final = (
-    TreeGrouping("path", "by module or range", by_path, _no_ops),
-    TreeGrouping("caller", "by caller", by_caller, _no_callers),
-    TreeGrouping("range", "by NVTX range", by_range, _no_ranges),
-    TreeGrouping("layer", "by layer", by_layer, _no_layers),
-    TreeGrouping("type", "by type", by_type, lambda _profile: ""),
-)
-"""What ops can be grouped by in a tree; the first that says something is shown first."""
-
-
-def first_tree(profile: Profile) -> TreeGrouping:
-    """The tree that a profile is shown in first."""
-    return next(tree for tree in TREES if not tree.why_not(profile))
-
-
-def group_ops(profile: Profile) -> pl.DataFrame:
-    """The tree that a profile is shown in first."""
-    return first_tree(profile).tree(profile)
