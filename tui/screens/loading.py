@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from textual.events import Key
 
     from tui.loaders.base import LoadProgress
+    from tui.loaders.preview import SoFar
 
 
 HOW: Final = "esc stops and keeps what is there   Q quits"
@@ -66,6 +67,8 @@ class LoadingScreen(Screen[None]):
         self._heard = self._began
         self._progress: LoadProgress | None = None
         self._is_stopping = False
+        self._so_far: SoFar | None = None
+        """What is shown of it."""
         self.typed: list[Key] = []
         """What was typed ahead, in order."""
 
@@ -105,7 +108,8 @@ class LoadingScreen(Screen[None]):
         table = self.query_one(SoFarTable)
         if progress.so_far is None:
             table.display = False
-        elif self._heard - self._source_began >= _SHOWN_AFTER_S:
+        elif progress.so_far is not self._so_far and self._heard - self._source_began >= _SHOWN_AFTER_S:
+            self._so_far = progress.so_far
             width = self.query_one("#state").size.width
             table.show(progress.so_far, _share(progress), width, self.size.height - _OTHER_LINES)
 

@@ -1,0 +1,54 @@
+"""The loading screen of the real program: what has been read is seen, and esc keeps it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.pseudo_terminal import PROGRAM, Program
+from tests.screens.opening import SAMPLES
+
+if not sys.platform.startswith("linux"):
+    pytest.skip("pseudo-terminals as Linux has them", allow_module_level=True)
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_a_slow_pipe_is_seen_and_kept(tmp_path: Path) -> None:
+    """As ``ssh host cat run.log | proftui -``, of which the connection is slow."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    lines = (SAMPLES / "resnet50_training.nvprof.log").read_bytes().splitlines(keepends=True)
+    is_over = threading.Event()
+
+    def write() -> None:
+        # Nobody reads the rest.
+        with suppress(BrokenPipeError), pipe.open("wb", buffering=0) as file:
+            for first in range(0, 4000, 100):
+                file.write(b"".join(lines[first : first + 100]))
+                time.sleep(0.05)
+            is_over.wait(60)
+
+    writer = threading.Thread(target=write, daemon=True)
+    writer.start()
+    command = ["sh", "-c", f'exec {" ".join(PROGRAM)} - < "$0"', str(pipe)]
+    try:
+        with Program(command, {"PYTHONPATH": str(ROOT)}, size=(100, 30)) as program:
+            program.shows("(more is to come: no totals)")
+            program.shows("kernels and copies")
+            program.shows("esc stops and keeps what is there")
+            program.press(b"\x1b")
+            program.shows("partial: stopped after")
+            program.press(b"7")
+            program.shows("Iterations")
+            program.press(b"Q")
+            assert program.ended() == 0
+    finally:
+        is_over.set()
+    writer.join()
