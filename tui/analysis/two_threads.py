@@ -5,6 +5,8 @@ from __future__ import annotations
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
+from tui.cache.parking import is_on
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
@@ -17,7 +19,8 @@ def in_two_threads(makers: Sequence[Callable[[], Any]]) -> Iterator[Any]:
     >>> list(in_two_threads([lambda: "a", lambda: "b"]))
     ['a', 'b']
     """
-    pool = ThreadPoolExecutor(2, "analysis")
+    # Two at once take the memory of two: of an input that memory may not hold, it is one after the other.
+    pool = ThreadPoolExecutor(1 if is_on() else 2, "analysis")
     try:
         begun: list[Future[Any]] = [pool.submit(make) for make in makers]
         for future in begun:

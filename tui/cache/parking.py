@@ -33,6 +33,11 @@ def begin() -> None:
     _Switch.is_on = True
 
 
+def is_on() -> bool:
+    """Whether an input was opened that memory may not hold."""
+    return _Switch.is_on
+
+
 def parked(result: Result) -> Result:
     """The same with all large columns and arrays in it on the disk, which nobody may change; or itself.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 import polars as pl
 
+from tui.analysis.by_session import by_session
 from tui.analysis.grouping import distinct
 from tui.analysis.memo import once_per_profile
 
@@ -73,18 +74,16 @@ def timelines(profile: Profile) -> tuple[Timeline, ...]:
 
 def _parts(activities: pl.DataFrame) -> Iterator[tuple[tuple[int, int | None], Ints, pl.DataFrame]]:
     """For each GPU the rows whose times are known: session and device, where they are, their times."""
-    times = activities.select("session", "device", "start_ns", "duration_ns")
-    rows = np.arange(times.height)
-    if times["start_ns"].null_count() or times["duration_ns"].null_count():
-        known = (times["start_ns"].is_not_null() & times["duration_ns"].is_not_null()).to_numpy()
-        times, rows = times.filter(pl.Series(known)), rows[known]
-    gpus = distinct(times, ("session", "device"))
-    if gpus.height == 1:
-        yield gpus.row(0), rows, times
-    elif gpus.height:
-        parts = times.with_columns(pl.Series("row", rows)).partition_by("session", "device", as_dict=True)
-        for (session, device), part in parts.items():
-            yield (session, device), part["row"].to_numpy(), part
+    rows = activities.select("session", "device", "start_ns", "duration_ns", row=pl.int_range(pl.len()))
+    for times in by_session(rows).values():
+        timed = times.drop_nulls(["start_ns", "duration_ns"])
+        gpus = distinct(timed, ("session", "device"))
+        if gpus.height == 1:
+            yield gpus.row(0), timed["row"].to_numpy(), timed
+        elif gpus.height:
+            parts = timed.partition_by("session", "device", as_dict=True)
+            for (session, device), part in parts.items():
+                yield (session, device), part["row"].to_numpy(), part
 
 
 def classes_of(names: pl.Series, classify: Callable[[pl.Series], npt.NDArray[np.int8]]) -> npt.NDArray[np.int8]:
