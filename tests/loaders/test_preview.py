@@ -122,3 +122,16 @@ def test_an_export_of_nsight_is_told_of_range_by_range(monkeypatch: pytest.Monke
     profile, told = read(Path(recording_file("resnet50_amp.nsys.sqlite.gz")))
     check(profile, told, least=3)
     assert told[-1].calls == profile["activities"].height
+
+
+def test_a_trace_of_pytorch_stops_when_asked_and_keeps_what_is_there() -> None:
+    asked = 0
+
+    def report(_progress: LoadProgress) -> bool:
+        nonlocal asked
+        asked += 1
+        return asked < 6
+
+    profile = registry.load_one(recording_file("resnet50_amp.pt.trace.json.gz"), report=report)
+    assert profile.partial.startswith("stopped at ")
+    assert 0 < profile["ops"].height < 20_000

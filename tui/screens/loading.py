@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from textual.containers import Vertical
 from textual.content import Content
+from textual.renderables.bar import Bar as BarRenderable
 from textual.screen import Screen
 from textual.widgets import ProgressBar, Static
 
@@ -39,6 +40,12 @@ _MOST_TYPED: Final = 40
 """Keys that are kept: nobody means more, but a cat on the keyboard."""
 _OTHER_LINES: Final = 10
 """Of the screen: what stands around the table."""
+
+
+class _AsciiBar(BarRenderable):
+    BAR = "="
+    HALF_BAR_LEFT = " "
+    HALF_BAR_RIGHT = " "
 
 
 class LoadingScreen(Screen[None]):
@@ -76,7 +83,10 @@ class LoadingScreen(Screen[None]):
         """One box in the middle."""
         with Vertical(id="box"):
             yield Static(Content(f"Reading {self._shown(self._paths[0])}"), id="what")
-            yield ProgressBar(total=None, show_eta=False)
+            bar = ProgressBar(total=None, show_eta=False)
+            if getattr(self.app, "ascii_only", False):
+                bar.BAR_RENDERABLE = _AsciiBar
+            yield bar
             yield Static(id="state")
             yield SoFarTable()
             yield FilesRead()
