@@ -18,6 +18,7 @@ from tui.analysis.expert.case import Case
 from tui.analysis.expert.model import EVIDENCE_ROWS, CannotTell, Clean, Found, Severity, State, Verdict
 from tui.analysis.expert.registry import RULES
 from tui.analysis.memo import once_per_profile
+from tui.cache.parking import is_on
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ def _verdicts(rules: Sequence[Rule], case: Case) -> list[Verdict]:
     """What some rules say, in order; of very many launches two rules are worked out at a time."""
     if case.profile["activities"].height + case.profile["api_calls"].height < MANY:
         return [_judged(rule, case) for rule in rules]
-    with ThreadPoolExecutor(2, "rules") as pool:
+    with ThreadPoolExecutor(1 if is_on() else 2, "rules") as pool:
         # A rule that builds on others stands after them: those it waits for are judged, or being judged.
         for rule in rules:
             case.judging[rule.id] = pool.submit(_judged, rule, case)
