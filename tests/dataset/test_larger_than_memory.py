@@ -33,7 +33,7 @@ VISITS = (
     (("memory", "ranges"), 1.0),
     (("metrics", "summaries", "layers", "tool-report", "sql", "notes", "issues"), 1.0),
 )
-"""The views that are visited in one process, one after the other, and the memory it may have as a share of the frames."""
+"""Views visited in one process, one after the other, and the memory that it may have as a share of the frames."""
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the limit is Linux's")
 
