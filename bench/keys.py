@@ -36,7 +36,7 @@ PRESSES = 16
 DOWN, UP, PAGE, RIGHT, ENTER = b"j", b"k", b"\x1b[6~", b"l", b"\r"
 ANYTHING = None
 SORTED = re.compile("sorted by")
-FOUND = re.compile(r"find [\d,]+")
+FOUND = re.compile(r"find( [\d,]+|: no match)")
 FILTERED = re.compile(r"[\d,]+ of [\d,]+ rows")
 VIEWS = {
     "Dashboard": b"1",
