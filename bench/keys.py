@@ -160,16 +160,16 @@ class Run:
 
 def run(rows: int, runs: int) -> list[Figure]:
     """Measure and print the table; each of its lines has a goal."""
-    measured = Run(rows, presses=max(2, min(PRESSES, 4 * runs)))
+    measured = Run(rows, presses=min(PRESSES, 16 * runs))
     try:
         print(f"open up to the dashboard: {measured.opened.rest_s:.1f} s\n", flush=True)
         print_heading()
         for part in (first_looks, tables, looks, charts, again):
+            printed = len(measured.rows)
             try:
                 part(measured)
             finally:
-                print_rows(list(measured.rows.values()))
-                measured.rows.clear()
+                print_rows(list(measured.rows.values())[printed:])
     finally:
         measured.close()
     return [
