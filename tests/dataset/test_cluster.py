@@ -104,7 +104,7 @@ class TestWhatIsWritten:
         tmp_path: Path,
         capsys: pytest.CaptureFixture[str],
     ) -> None:
-        assert convert(cluster, traces, tmp_path / "run") == 1
+        assert convert(cluster, traces, tmp_path / "run") == 2
         assert content(tmp_path / "run") == content(straight)
         told = said(capsys)
         assert f"40 files for 2 workers of {cluster.address}" in told
@@ -149,7 +149,7 @@ class TestWhatFails:
     ) -> None:
         killed = cluster.pids()[0]
         on_first_parts(monkeypatch, lambda: os.kill(killed, signal.SIGKILL))
-        assert convert(cluster, traces, tmp_path / "run") == 1
+        assert convert(cluster, traces, tmp_path / "run") == 2
         assert content(tmp_path / "run") == content(straight)
         told = said(capsys)
         assert re.search(r"of 40 files: \d+ tried more than once, 1 left out", told)
@@ -181,7 +181,7 @@ class TestWhatFails:
         monkeypatch.setattr(tui.dataset.spread, "_task", task)
         # One at a time: others beside it would share its fate.
         monkeypatch.setattr(tui.dataset.spread, "PER_THREAD", 0.5)
-        assert convert(cluster, traces[:6], tmp_path / "run") == 1
+        assert convert(cluster, traces[:6], tmp_path / "run") == 2
         told = said(capsys)
         assert f"left out: {traces[3]}: 2 workers died of it" in told
         assert "wrote 5 files, 5 ranks" in told
@@ -237,7 +237,7 @@ class TestWhatFails:
         try:
             own.add_workers(1)
             on_first_parts(monkeypatch, own.kill_scheduler, at=2)
-            assert convert(own, traces, tmp_path / "run") == 1
+            assert convert(own, traces, tmp_path / "run") == 2
         finally:
             own.close()
         told = said(capsys)
@@ -248,7 +248,7 @@ class TestWhatFails:
     def test_files_that_are_not_there(
         self, cluster: DaskCluster, traces: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        assert convert(cluster, [traces[0], str(tmp_path / "none.json")], tmp_path / "run") == 1
+        assert convert(cluster, [traces[0], str(tmp_path / "none.json")], tmp_path / "run") == 2
         told = said(capsys)
         assert f"left out: {tmp_path}/none.json: there is no such file" in told
         assert "of 2 files: 1 left out" in told
@@ -299,7 +299,7 @@ def test_ctrl_c_and_again(
     assert not (dataset / MANIFEST).exists()
     before = {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in parts.glob("*.json")}
 
-    assert convert(cluster, traces, dataset) == 1
+    assert convert(cluster, traces, dataset) == 2
     assert content(dataset) == content(straight)
     assert (
         before.items() <= {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in parts.glob("*.json")}.items()

@@ -16,11 +16,14 @@ if TYPE_CHECKING:
 
 def convert(options: argparse.Namespace) -> int:
     """Write what came of all files; one that cannot be read does not stop the others."""
-    from tui.dataset.writing import finish, prepare, write_part
+    from tui.dataset.writing import finish, part_name, prepare, write_part
     from tui.loaders.registry import inputs
 
     check_input(options.files)
-    files = [file for path in options.files for file in inputs(path)]
+    if "://" in options.output:
+        raise ProftuiError(f"{options.output}: a dataset is written to a folder", "copy it there when it is whole")
+    # A file that is named twice is one file.
+    files = list({part_name(file): file for path in options.files for file in inputs(path)}.values())
     if options.scheduler is not None:
         from tui.cli.on_cluster import convert_on_cluster
 

@@ -8,7 +8,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Final
 
-from tui.cli.saying import tell
+from tui.cli.saying import BAD_INPUT, tell
 from tui.model.errors import ProftuiError
 from tui.text import plain
 
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 
     from tui.dataset.spread import Standing
     from tui.loaders.dataset.manifest import Manifest
-
-LEFT_OUT: Final = 1
-"""The exit status where the dataset is whole but for files that were left out."""
 
 _INTERRUPTED: Final = 130
 _CHANGE_EVERY_S: Final = 0.2
@@ -35,21 +32,19 @@ def convert_on_cluster(options: argparse.Namespace, files: Sequence[str]) -> int
 
     Args:
         options: Of the command line.
-        files: One by one, as given.
+        files: Each once, as given.
 
     Raises:
         ProftuiError: The cluster cannot do it, or nothing can be read.
     """
     from tui.dataset.cluster import check, connected
     from tui.dataset.spread import SchedulerLostError, Spread
-    from tui.dataset.writing import finish, part_name, prepare
+    from tui.dataset.writing import finish, prepare
 
     if "-" in files:
         raise ProftuiError("standard input (-) cannot be read on a cluster", "name files that all its machines see")
-    if "://" in options.output:
-        raise ProftuiError(f"{options.output}: a dataset is written to a folder", "copy it there when it is whole")
-    # Workers have other working folders; and a file that is named twice is one file.
-    whole = list({part_name(file): os.path.abspath(file) for file in files}.values())  # noqa: PTH100 (keeps links)
+    # Workers have other working folders.
+    whole = [os.path.abspath(file) for file in files]  # noqa: PTH100 (keeps links)
     out_dir = os.path.abspath(options.output)  # noqa: PTH100
     with connected(options.scheduler) as client:
         there = [file for file in whole if os.path.exists(file)]  # noqa: PTH110
@@ -71,13 +66,13 @@ def convert_on_cluster(options: argparse.Namespace, files: Sequence[str]) -> int
             lost = not isinstance(error, KeyboardInterrupt)
             tell("the scheduler is gone" if lost else "interrupted")
             tell(f"{len(standing.parts):,} of {_files(len(whole))} converted; {_AGAIN}")
-            return LEFT_OUT if lost else _INTERRUPTED
+            return BAD_INPUT if lost else _INTERRUPTED
         finally:
             line.end()
     manifest = finish(out_dir, [standing.parts[file] for file in there if file in standing.parts])
     missing = len(whole) - len(there)
     _sum_up(standing, manifest, missing, options.output)
-    return LEFT_OUT if missing or standing.left_out else 0
+    return BAD_INPUT if missing or standing.left_out else 0
 
 
 def _sum_up(standing: Standing, manifest: Manifest, missing: int, output: str) -> None:
