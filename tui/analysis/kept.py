@@ -15,6 +15,7 @@ from tui.analysis.ops.instances import op_instances
 from tui.analysis.ops.recorded import RECORDED, recorded_ops
 from tui.analysis.ops.work import classified_work, op_classes
 from tui.analysis.tensor_cores.eligible import eligible_ops
+from tui.cache.parking import is_on
 from tui.data.user_files import user_path
 
 if TYPE_CHECKING:
@@ -56,7 +57,12 @@ def take_ops(shown: Profile, kept: Mapping[str, pl.DataFrame]) -> bool:
 
 
 def later(shown: Profile) -> tuple[Callable[[], object], ...]:
-    """What the table of ops is made of, which details ask for: in the order in which one needs the other."""
+    """What the table of ops is made of, which details ask for: in the order in which one needs the other.
+
+    Nothing of an input larger than memory: the views that are looked at meanwhile need what there is.
+    """
+    if is_on():
+        return ()
     steps = (op_instances, classified_work, op_classes, eligible_ops)
     return tuple(partial(step, shown) for step in steps)
 
