@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from tui.analysis.grouping import is_constant
+from tui.model.compact import looked_at
 
 if TYPE_CHECKING:
     import polars as pl
@@ -22,12 +23,13 @@ def by_session(frame: pl.DataFrame) -> dict[int, pl.DataFrame]:
     """
     if frame.is_empty():
         return {}
-    if is_constant(frame["session"]):
-        return {frame["session"][0]: frame}
-    if not frame["session"].null_count() and frame["session"].is_sorted():
+    sessions = looked_at(frame, "session")
+    if is_constant(sessions):
+        return {sessions[0]: frame}
+    if not sessions.null_count() and sessions.is_sorted():
         # Where the rows of each session lie together, they stay where they lie.
-        numbers = frame["session"].unique(maintain_order=True)
-        firsts = [*frame["session"].set_sorted().search_sorted(numbers, side="left"), frame.height]
+        numbers = sessions.unique(maintain_order=True)
+        firsts = [*sessions.set_sorted().search_sorted(numbers, side="left"), frame.height]
         return {
             number: frame.slice(first, end - first)
             for number, (first, end) in zip(numbers, pairwise(firsts), strict=True)

@@ -8,6 +8,8 @@ from typing import Any, Final
 
 import polars as pl
 
+from tui.model.compact import looked_at
+
 
 def grouped(rows: pl.DataFrame, keys: Sequence[str], aggregations: Sequence[pl.Expr]) -> pl.DataFrame:
     """What ``group_by(keys).agg(aggregations)`` gives, in no particular order.
@@ -22,7 +24,7 @@ def grouped(rows: pl.DataFrame, keys: Sequence[str], aggregations: Sequence[pl.E
     """
     if rows.is_empty():
         return rows.group_by(keys).agg(*aggregations)
-    constant = [key for key in keys if is_constant(rows[key])]
+    constant = [key for key in keys if is_constant(looked_at(rows, key))]
     varying = [key for key in keys if key not in constant]
     values = rows.select(constant).head(1)
     if not varying:

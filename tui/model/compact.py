@@ -32,6 +32,15 @@ def compact(data: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def looked_at(data: pl.DataFrame, column: str) -> pl.Series:
+    """A column to look at once: a frame that is asked for it by its name keeps it at full size from then on.
+
+    >>> looked_at(pl.DataFrame({"device": [0, 1]}), "device").to_list()
+    [0, 1]
+    """
+    return data.select(column).to_series()
+
+
 def _is_one_value(column: str, dtype: pl.DataType) -> pl.Expr:
     values = pl.col(column)
     same = values.null_count() == pl.len()

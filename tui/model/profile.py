@@ -9,7 +9,7 @@ from typing import Protocol
 import polars as pl
 
 from tui.model.aggregation import Aggregation
-from tui.model.compact import compact
+from tui.model.compact import compact, looked_at
 from tui.model.errors import ProftuiError
 from tui.model.schema import FRAMES, OP_COLUMNS, conform, empty
 
@@ -79,7 +79,7 @@ def _of_session(frame: str, data: pl.DataFrame, session: int) -> pl.DataFrame:
 
 def rows_of_session(data: pl.DataFrame, session: int) -> pl.DataFrame:
     """The rows of a session: where they lie, without a copy, if those of each session lie together."""
-    sessions = data["session"]
+    sessions = looked_at(data, "session")
     if not sessions.is_sorted():
         return data.filter(pl.col("session") == session)
     # Of a sorted column, the first and the last place are looked for, not every row.

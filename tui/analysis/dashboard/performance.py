@@ -14,6 +14,7 @@ from tui.analysis.inputs.recording import tools_of
 from tui.analysis.iterations.tables import sources
 from tui.analysis.iterations.times import iteration_times
 from tui.model.columns import ColumnKind
+from tui.model.compact import looked_at
 
 if TYPE_CHECKING:
     from tui.analysis.inputs.recording import Need
@@ -190,7 +191,7 @@ def _tensor_core_facts(use: TensorCoreUse) -> list[Fact]:
 def _source(profile: Profile, frame: str, section: str) -> str:
     """Where the figures of a kind of work come from, in words."""
     single = profile[frame].height > 0
-    own = set(present(profile[frame]["session"]))
+    own = set(present(looked_at(profile[frame], "session")))
     sessions = profile["summary"].filter(pl.col("section") == section)["session"].unique().to_list()
     printed = any(session not in own for session in sessions)
     parts = ["the single records of the trace"] if single else []

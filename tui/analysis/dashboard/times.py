@@ -14,6 +14,7 @@ from tui.analysis.grouping import present
 from tui.analysis.iterations.tables import iterations, sources
 from tui.analysis.iterations.times import iteration_times
 from tui.analysis.memo import once_per_profile
+from tui.model.compact import looked_at
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
@@ -40,7 +41,7 @@ def wall_time(profile: Profile) -> pl.DataFrame:
     """The rows of `tui.analysis.gpu_time.breakdown.breakdown` of the sessions with GPU work of known times."""
     rows = breakdown(profile)
     activities = profile["activities"]
-    with_work = present(activities["session"].filter(activities["start_ns"].is_not_null()))
+    with_work = present(looked_at(activities, "session").filter(activities["start_ns"].is_not_null()))
     return rows.filter(pl.col("session").is_in(with_work.implode()))
 
 

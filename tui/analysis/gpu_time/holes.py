@@ -29,8 +29,12 @@ class Holes:
     ends: Ints
     after: Ints
     """Place in the timeline of the work that began after each."""
-    lengths: Ints
-    """How long each is, ns."""
+
+    @property
+    def lengths(self) -> Ints:
+        """How long each is, ns."""
+        lengths: Ints = self.ends - self.starts
+        return lengths
 
     @property
     def spans(self) -> IntervalSet:
@@ -39,33 +43,49 @@ class Holes:
 
     def some(self, places: Ints) -> Holes:
         """Those at some places."""
-        return Holes(self.starts[places], self.ends[places], self.after[places], self.lengths[places])
+        return Holes(self.starts[places], self.ends[places], self.after[places])
+
+
+@dataclass(frozen=True, slots=True)
+class _Edges:
+    """Where the gaps of a timeline begin and end: kept once, though they are the edges of its work as well."""
+
+    opened: Ints
+    """When the first work began, and that after each gap."""
+    closed: Ints
+    """The latest end of all before each gap, and of all."""
+    after: Ints
+    """As in `Holes`."""
 
 
 @once_per_profile("activities", "sessions")
+def _edges(profile: Profile) -> tuple[_Edges, ...]:
+    return tuple(_edges_of(line) for line in timelines(profile))
+
+
+def _edges_of(line: Timeline) -> _Edges:
+    after, closed, last = apart_by(line.starts, line.ends, line.resolution_ns)
+    opened = np.concatenate((line.starts[:1], line.starts[after]))
+    return _Edges(opened, np.concatenate((closed, [last])), after)
+
+
 def holes(profile: Profile) -> tuple[Holes, ...]:
     """For each of `timelines` where the device had nothing to do between its first and last work.
 
     From the latest end of all before to the next start. What is shorter than the resolution of the start times cannot
     be told and is left out.
     """
-    return tuple(_holes(line) for line in timelines(profile))
-
-
-def _holes(line: Timeline) -> Holes:
-    after, starts, _ = apart_by(line.starts, line.ends, line.resolution_ns)
-    ends = line.starts[after]
-    return Holes(starts, ends, after, ends - starts)
+    return tuple(Holes(edges.closed[:-1], edges.opened[1:], edges.after) for edges in _edges(profile))
 
 
 @once_per_profile("activities", "sessions")
 def busy_sets(profile: Profile) -> tuple[IntervalSet, ...]:
     """For each of `timelines` when the device had work."""
-    return tuple(_busy(line, own) for line, own in zip(timelines(profile), holes(profile), strict=True))
+    return tuple(_busy(line, edges) for line, edges in zip(timelines(profile), _edges(profile), strict=True))
 
 
-def _busy(line: Timeline, own: Holes) -> IntervalSet:
+def _busy(line: Timeline, edges: _Edges) -> IntervalSet:
     if line.resolution_ns > 1:
         # Gaps that are too short to be told are none of the holes.
         return union_of(line.starts, line.ends)
-    return apart(np.concatenate((line.starts[:1], own.ends)), np.concatenate((own.starts, [line.ends.max()])))
+    return apart(edges.opened, edges.closed)

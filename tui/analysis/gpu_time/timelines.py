@@ -76,7 +76,9 @@ def _parts(activities: pl.DataFrame) -> Iterator[tuple[tuple[int, int | None], I
     """For each GPU the rows whose times are known: session and device, where they are, their times."""
     rows = activities.select("session", "device", "start_ns", "duration_ns", row=pl.int_range(pl.len()))
     for times in by_session(rows).values():
-        timed = times.drop_nulls(["start_ns", "duration_ns"])
+        known = not times["start_ns"].null_count() and not times["duration_ns"].null_count()
+        # Where all are known the times are those of the frame, not a copy.
+        timed = times if known else times.drop_nulls(["start_ns", "duration_ns"])
         gpus = distinct(timed, ("session", "device"))
         if gpus.height == 1:
             yield gpus.row(0), timed["row"].to_numpy(), timed

@@ -9,6 +9,7 @@ import polars as pl
 
 from tui.analysis.grouping import present
 from tui.analysis.inputs.recording import Tool, tool_of
+from tui.model.compact import looked_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +24,7 @@ def replayed_sessions(profile: Profile) -> tuple[int, ...]:
     if not replayed:
         return ()
     in_summary = profile["summary"].filter(pl.col("section") == "gpu")["session"].unique()
-    with_work = {*present(profile["activities"]["session"]).to_list(), *in_summary.to_list()}
+    with_work = {*present(looked_at(profile["activities"], "session")).to_list(), *in_summary.to_list()}
     return tuple(sorted(replayed)) if with_work - replayed else ()
 
 

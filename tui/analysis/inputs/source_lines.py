@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
+from tui.model.compact import looked_at
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -26,7 +28,11 @@ def no_text(profile: Profile) -> str:
     """Why the Log view has nothing to show, and what there is instead; empty where there is a text."""
     if profile.texts:
         return ""
-    lines = (frame["line"] for name, frame in profile.frames.items() if "line" in frame.columns and name != "issues")
+    lines = (
+        looked_at(frame, "line")
+        for name, frame in profile.frames.items()
+        if "line" in frame.columns and name != "issues"
+    )
     return EVENTS if any(column.null_count() < column.len() for column in lines) else TABLES
 
 

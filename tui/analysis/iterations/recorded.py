@@ -9,6 +9,7 @@ import polars as pl
 from tui.analysis.durations import total
 from tui.analysis.grouping import grouped, present
 from tui.analysis.iterations.cutting import OUTSIDE, RECORDED
+from tui.model.compact import looked_at
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
@@ -49,7 +50,7 @@ def recorded_iterations(profile: Profile) -> pl.DataFrame:
         .collect()
     )
     activities = profile["activities"]
-    numbered = present(activities["session"].filter(activities["iteration"].is_not_null()))
+    numbered = present(looked_at(activities, "session").filter(looked_at(activities, "iteration").is_not_null()))
     recorded = pl.concat([frame["session"] for frame in (marks, of_ops)] + [numbered]).unique()
     work = grouped(
         activities,
@@ -61,7 +62,7 @@ def recorded_iterations(profile: Profile) -> pl.DataFrame:
     ).filter(pl.col("session").is_in(recorded.implode()))
     named = pl.concat([frame.select(KEYS).drop_nulls("iteration") for frame in (marks, of_ops, work)]).unique()
     outside = work.filter(pl.col("iteration").is_null()).select(KEYS)
-    has_work = pl.col("session").is_in(present(profile["activities"]["session"]).implode())
+    has_work = pl.col("session").is_in(present(looked_at(profile["activities"], "session")).implode())
     none = pl.col("iteration").is_null()
     return (
         pl.concat([named, outside])

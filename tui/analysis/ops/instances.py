@@ -12,6 +12,7 @@ from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.tree import op_tree
 from tui.analysis.ops.work import op_row_of_activities
 from tui.loaders.linking.launches import SLACK_NS, nest, rows_around, thread_codes
+from tui.model.compact import looked_at
 from tui.model.forest import NONE, Forest
 from tui.model.profile import rows_of_session
 
@@ -52,8 +53,8 @@ def op_instances(profile: Profile) -> pl.DataFrame:
     thread = thread_codes(ops["pid"], ops["tid"])
     same_thread = (tree.parent != NONE) & (thread[tree.parent] == thread)
     api_ns, api_count = _api_within(profile)
-    with_gpu = ops["session"].is_in(activities["session"].unique().implode())
-    with_api = ops["session"].is_in(profile["api_calls"]["session"].unique().implode())
+    with_gpu = ops["session"].is_in(looked_at(activities, "session").unique().implode())
+    with_api = ops["session"].is_in(looked_at(profile["api_calls"], "session").unique().implode())
     cpu_self = duration - tree.children_sums(duration, same_thread) - api_ns
     call = _calls(ops, tree, same_thread & ((launches + api_count)[tree.parent] == 0))
     known = pl.col("cpu_total_ns").is_not_null()

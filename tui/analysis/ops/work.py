@@ -17,6 +17,7 @@ from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.rules import UNKNOWN, classify, op_rules
 from tui.analysis.ops.tree import rows_of_ops
 from tui.analysis.tensor_cores.verdicts import with_verdicts_by_name
+from tui.model.compact import looked_at
 from tui.model.forest import NONE
 from tui.model.schema import NAME
 
@@ -43,7 +44,7 @@ def op_row_of_activities(profile: Profile) -> Ints:
     rows = rows_of_ops(activities["op"], ops)
     if ops.is_empty():
         return rows
-    same = ops["session"].to_numpy()[rows] == activities["session"].to_numpy()
+    same = looked_at(ops, "session").to_numpy()[rows] == looked_at(activities, "session").to_numpy()
     return np.where((rows != NONE) & same, rows, NONE)
 
 
@@ -90,7 +91,8 @@ def work_by_op(profile: Profile) -> pl.DataFrame:
     )
     single = with_verdicts_by_name(profile, single)
     printed = kernels(profile).filter(
-        pl.col("session").is_in(sessions.implode()), ~pl.col("session").is_in(present(activities["session"]).implode())
+        pl.col("session").is_in(sessions.implode()),
+        ~pl.col("session").is_in(present(looked_at(activities, "session")).implode()),
     )
     totals = printed.select(
         "session",

@@ -13,6 +13,7 @@ from tui.analysis.kinds import kind_by_name
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.rules import NAME_LIMIT, classify, first_matches
 from tui.analysis.tensor_cores.rules import TensorCoreRules, tensor_core_rules
+from tui.model.compact import looked_at
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
@@ -163,9 +164,10 @@ def kernel_verdicts(profile: Profile) -> pl.DataFrame:
     told = ("uses_tensor_core", "tensor_core_reason")
     keys = ["session", "device", "kind", "name", *told]
     others = ("device", *told)
-    if all(is_constant(activities[name]) for name in others):
+    if all(is_constant(looked_at(activities, name)) for name in others):
         # What others ask for as well says it all.
-        alike = (pl.lit(activities[name][0], activities.schema[name]).alias(name) for name in others)
+        values = zip(others, activities.select(others).row(0), strict=True)
+        alike = (pl.lit(value, activities.schema[name]).alias(name) for name, value in values)
         single = (
             activities_by_name(profile)
             .with_columns(pl.col("calls").alias("launches"), pl.col("total_ns").fill_null(0), *alike)
@@ -183,7 +185,9 @@ def kernel_verdicts(profile: Profile) -> pl.DataFrame:
     )
     printed = (
         profile["summary"]
-        .filter(pl.col("section") == "gpu", ~pl.col("session").is_in(present(activities["session"]).implode()))
+        .filter(
+            pl.col("section") == "gpu", ~pl.col("session").is_in(present(looked_at(activities, "session")).implode())
+        )
         .group_by("session", "name")
         .agg(pl.col("calls").sum().alias("launches"), pl.col("total_ns").sum())
         .join(devices, on="session", how="left")
