@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from typing import TYPE_CHECKING
+from unittest.mock import patch
 
 import numpy as np
 import polars as pl
@@ -15,10 +16,11 @@ from tests.analysis.frames import copy, kernel, profile
 from tui.analysis.gpu_time.interval_sets import union_of
 from tui.analysis.gpu_time.intervals import busy_time
 from tui.analysis.gpu_time.timelines import timelines
+from tui.analysis.timeline import segments
 from tui.analysis.timeline.bins import NOTHING, bins
 from tui.analysis.timeline.drawing import lane_cells
 from tui.analysis.timeline.find import find_name
-from tui.analysis.timeline.lanes import Lane, LaneKind, lanes
+from tui.analysis.timeline.lanes import FIRST, Lane, LaneKind, lanes
 from tui.analysis.timeline.looks import Look
 from tui.analysis.timeline.ruler import ruler
 from tui.analysis.timeline.segments import BLOCK, flattened
@@ -358,3 +360,17 @@ def test_a_log_without_start_times_has_no_lanes() -> None:
     assert timeline_lanes(made).is_empty()
     assert shown_lanes(made).lanes == ()
     assert timeline_lanes(made).schema["busy_pct"] == pl.Float64
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 60), st.integers(0, 9), st.sampled_from(sorted(Look))), min_size=1),
+    st.integers(1, 5),
+)
+def test_cutting_in_parts_between_pauses_changes_nothing(items: list[tuple[int, int, int]], at_once: int) -> None:
+    starts, lengths, looks = (np.array(values) for values in zip(*sorted(items), strict=True))
+    made = []
+    for count in (len(items) + 1, at_once):
+        with patch.object(segments, "AT_ONCE", count):
+            found = flattened(starts, starts + lengths, looks.astype(np.int8), resolution_ns=1, before=FIRST)
+        made.append((found.starts.tolist(), found.ends.tolist(), found.looks.tolist()))
+    assert made[0] == made[1]

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from textual.app import App
-from textual.worker import WorkerFailed
+from textual.worker import NoActiveWorker, WorkerFailed, get_current_worker
+
+from tui.model.lacking_memory import ADVICE, lacks_memory, memory_words
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from textual.worker import Worker
+
+
+LOADING: Final = "load"
+"""The group of threads that read: without what they read there is nothing to go on with."""
 
 
 def is_developing() -> bool:
@@ -28,7 +35,25 @@ class FaultsApp(App[Any]):
         cause = getattr(error, "error", None) if isinstance(error, WorkerFailed) else None
         return cause if isinstance(cause, Exception) else error
 
+    def _goes_on_without(self, error: Exception) -> bool:
+        """Whether a thread failed for want of memory alone; then it is said where it was at work."""
+        cause = getattr(error, "error", None) if isinstance(error, WorkerFailed) else None
+        try:
+            worker: Worker[Any] = get_current_worker()
+        except NoActiveWorker:
+            return False
+        if not isinstance(cause, BaseException) or not lacks_memory(cause) or worker.group == LOADING:
+            return False
+        say = getattr(worker.node.screen, "say_lack", None)
+        if say is not None:
+            say(memory_words(cause))
+        else:
+            self.notify(f"{memory_words(cause)}: {ADVICE}", severity="error", markup=False)
+        return True
+
     def _handle_exception(self, error: Exception) -> None:
+        if self._goes_on_without(error):
+            return
         if is_developing():
             super()._handle_exception(error)
             return

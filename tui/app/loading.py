@@ -10,6 +10,7 @@ from textual import work
 from textual.events import Key
 from textual.worker import get_current_worker
 
+from tui.app.faults import LOADING
 from tui.app.navigation import screen_class
 from tui.app.noting import NotingApp
 from tui.model.aggregation import Aggregation
@@ -56,7 +57,7 @@ class LoadingApp(NotingApp):
         self.push_screen(LoadingScreen(self.options.paths))
         self.call_after_refresh(self.load)
 
-    @work(thread=True, exclusive=True, group="load")
+    @work(thread=True, exclusive=True, group=LOADING)
     def load(self) -> None:
         """Read the files in a thread; the outcome comes back to `_loaded`."""
         from tui.opening import open_profiles

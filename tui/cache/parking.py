@@ -17,7 +17,7 @@ from tui.model.schema import NAME
 
 Result = TypeVar("Result")
 
-LEAST_BYTES: Final = 1 << 20
+LEAST_BYTES: Final = 1 << 18
 """What is smaller stays in memory."""
 
 _AT_ONCE: Final = 1 << 20

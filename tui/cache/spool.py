@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Final
@@ -18,6 +17,7 @@ from tui.cache.parking import begin
 from tui.cache.place import PART, new_file, opened_entry, opened_file, opened_folder, remove
 from tui.cache.reading import Reader
 from tui.cache.writing import MAPPED_ROWS, Writer
+from tui.loaders.scratch import Scratch
 from tui.model.schema import FRAMES, NAME, empty
 
 if TYPE_CHECKING:
@@ -219,17 +219,11 @@ def _some_folder() -> Iterator[int]:
         try:
             folder = stack.enter_context(opened_folder(make=True))
         except OSError:
-            # Of a name that nobody knows before, and the user's alone.
-            path = tempfile.mkdtemp(prefix="proftui-")
-            stack.callback(_remove_folder, path)
+            # Where this run is killed, the next one takes it away.
+            path = stack.enter_context(Scratch())
             folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
             stack.callback(os.close, folder)
         yield folder
-
-
-def _remove_folder(path: str) -> None:
-    with suppress(OSError):
-        os.rmdir(path)  # noqa: PTH106
 
 
 @contextmanager

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui.cli.headless import check_input, load_files, report
-from tui.cli.saying import BAD_INPUT, NO_MEMORY, complain, say, tell, terminal_of, width
+from tui.cli.saying import BAD_INPUT, complain, no_memory, say, tell, terminal_of, width
 from tui.model.aggregation import aggregation
 from tui.model.errors import ProftuiError
+from tui.model.lacking_memory import lacks_memory
 from tui.options import OpenOptions
 from tui.terminal import environment_changes
 
@@ -72,8 +73,8 @@ def open_app(options: argparse.Namespace) -> int:
 
 def _told(fault: Exception) -> int:
     """Say what ended the explorer; the exit status."""
-    if isinstance(fault, MemoryError):
-        complain(NO_MEMORY)
+    if lacks_memory(fault):
+        complain(no_memory(fault))
         return BAD_INPUT
     from tui.cli.crash import tell_of_crash
 

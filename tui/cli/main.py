@@ -15,8 +15,9 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from tui.cli.arguments import COMMANDS, command_parser, open_parser, without_separator
-from tui.cli.saying import BAD_INPUT, NO_MEMORY, complain, say, width
+from tui.cli.saying import BAD_INPUT, complain, no_memory, say, width
 from tui.model.errors import ProftuiError
+from tui.model.lacking_memory import lacks_memory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,17 +48,27 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Who read our output has had enough; the interpreter would complain of it once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except MemoryError:
-        complain(NO_MEMORY)
-        return BAD_INPUT
     except OSError as error:
+        if lacks_memory(error):
+            return _lacked(error)
         if error.filename is None and error.errno != errno.ENOSPC:
             return _crashed(error, arguments)
         where = "standard output" if error.filename is None else os.fsdecode(error.filename)
         complain(ProftuiError(f"{where}: {error.strerror}"))
         return BAD_INPUT
     except Exception as error:
-        return _crashed(error, arguments)
+        return _lacked(error) if lacks_memory(error) else _crashed(error, arguments)
+    except BaseException as error:
+        # As Polars says it: no plain error.
+        if not lacks_memory(error):
+            raise
+        return _lacked(error)
+
+
+def _lacked(error: BaseException) -> int:
+    """Say that there is not enough memory."""
+    complain(no_memory(error))
+    return BAD_INPUT
 
 
 def _crashed(error: Exception, arguments: Sequence[str]) -> int:

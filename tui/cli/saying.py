@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from tui.model.errors import ProftuiError
+from tui.model.lacking_memory import memory_words
 
 if TYPE_CHECKING:
     from tui.terminal import Terminal
@@ -14,10 +15,15 @@ if TYPE_CHECKING:
 BAD_INPUT: Final = 2
 """The exit status where an input cannot be read."""
 
-NO_MEMORY: Final = ProftuiError("not enough memory for this input", "open a part of it, or a larger machine")
-
 PIPE_WIDTH: Final = 100
 """Columns of a text report where no terminal says how wide it is."""
+
+
+def no_memory(error: BaseException) -> ProftuiError:
+    """What is said where memory was lacking, in one line."""
+    return ProftuiError(
+        f"{memory_words(error)}: close other programs, or open what proftui convert wrote of this input"
+    )
 
 
 def terminal_of(color: str) -> Terminal:

@@ -13,12 +13,14 @@ from tui.analysis.sessions import rank_words
 from tui.commands import CommandError, command_words
 from tui.fitting import clip_middle
 from tui.model.history import Place
+from tui.model.lacking_memory import ADVICE
 from tui.screens.detailed import DetailedScreen
 from tui.views import view
 from tui.widgets.command_bar import CommandBar
 from tui.widgets.crumbs import Crumbs
 from tui.widgets.detail_pane import DetailPane
 from tui.widgets.key_footer import KeyFooter
+from tui.widgets.lack_line import LackLine
 from tui.widgets.table_pane import TablePane
 
 if TYPE_CHECKING:
@@ -68,6 +70,7 @@ class ViewScreen(DetailedScreen):
     def compose(self) -> ComposeResult:
         """Crumbs above, the body with the details beside or below it, the command line and the footer at the foot."""
         yield Crumbs(id="crumbs")
+        yield LackLine(id="lack")
         with Container(id="work"):
             with Container(id="body"):
                 yield from self.compose_body()
@@ -99,8 +102,20 @@ class ViewScreen(DetailedScreen):
         """Show the present profile, if what is shown is an earlier one."""
         if self._is_behind and self.is_attached:
             self._is_behind = False
+            self.query_one(LackLine).show("")
             self.populate()
             self.show_crumbs()
+
+    def say_lack(self, words: str) -> None:
+        """Something of the view could not be worked out for want of memory: when it is gone to again it is tried again.
+
+        Args:
+            words: What was lacking.
+        """
+        if not self.is_attached:
+            return
+        self._is_behind = True
+        self.query_one(LackLine).show(f"{view(self.VIEW).title}: {words}; {ADVICE}")
 
     def carried_changed(self) -> None:
         """Another filter is carried from view to view, or none."""

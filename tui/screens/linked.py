@@ -131,6 +131,16 @@ class LinkedTablesScreen(ViewScreen):
             if self._shows_old_rows(index):
                 self.pane(index).show(self.pane(index).frame.clear(), empty=WORKING)
 
+    def say_lack(self, words: str) -> None:
+        """Show no rows of what was selected before."""
+        if self._said_later is not None:
+            self._said_later.stop()
+        for index in range(len(self.levels)):
+            if self._shows_old_rows(index):
+                self.pane(index).show(self.pane(index).frame.clear(), empty=words)
+        self._filling = None
+        super().say_lack(words)
+
     @work(thread=True, exclusive=True, group="fill")
     def _fill_in_thread(self, request: int, level: Level, profile: Profile, above: dict[str, Row]) -> None:
         if get_current_worker().is_cancelled:

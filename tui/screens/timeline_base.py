@@ -123,6 +123,13 @@ class TimelineBase(ViewScreen):
         self.lanes.redraw()
         self._make_lanes(self.profile, self._session)
 
+    def say_lack(self, words: str) -> None:
+        """Leave no word that the lanes are being put in order."""
+        if self.lanes.shown is None:
+            self.lanes.message = words
+            self.lanes.redraw()
+        super().say_lack(words)
+
     @work(thread=True, exclusive=True, group="lanes")
     def _make_lanes(self, profile: Profile, session: int | None) -> None:
         shown = shown_lanes(profile, session)

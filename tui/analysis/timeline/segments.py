@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -12,7 +13,7 @@ from tui.analysis.gpu_time.intervals import busy_parts
 from tui.analysis.gpu_time.timelines import Timeline
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     import numpy.typing as npt
 
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 BLOCK: Final = 32
 """Sums are kept for so many segments together; what is left over is added up when it is asked for."""
+
+AT_ONCE: Final = 1 << 17
+"""Intervals that are cut at each other together: each takes some dozen numbers for as long as that lasts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +99,24 @@ def flattened(
         return segments_of(starts, ends, looks)
     if resolution_ns > 1 or not before:
         return segments_of(*_parts(starts, ends, looks, resolution_ns))
-    return segments_of(*_by_importance(starts, ends, looks, before))
+    found = [
+        _by_importance(starts[part], ends[part], looks[part], before) for part in _parts_between_pauses(starts, reached)
+    ]
+    del reached
+    return segments_of(*(np.concatenate(values) for values in zip(*found, strict=True)))
+
+
+def _parts_between_pauses(starts: Ints, reached: Ints) -> Iterator[slice]:
+    """Intervals that follow each other, about `AT_ONCE` together, where none is on from one part to the next.
+
+    Args:
+        starts: In order.
+        reached: The latest end of each interval and all before it.
+    """
+    pauses = np.flatnonzero(starts[1:] >= reached[:-1]) + 1
+    wanted = np.searchsorted(pauses, np.arange(AT_ONCE, len(starts), AT_ONCE))
+    edges = np.unique(pauses[wanted[wanted < len(pauses)]]).tolist()
+    yield from (slice(first, last) for first, last in pairwise([0, *edges, len(starts)]))
 
 
 def _parts(starts: Ints, ends: Ints, looks: Looks, resolution_ns: int) -> tuple[Ints, Ints, Looks]:
