@@ -28,7 +28,7 @@ def line_of(work: list[tuple[int, int, int]], resolution_ns: int = 1) -> tuple[T
     starts = np.array([start for start, _, _ in rows], np.int64)
     ends = starts + np.array([duration for _, duration, _ in rows], np.int64)
     classes = np.array([found for _, _, found in rows], np.int8)
-    return Timeline(0, 0, resolution_ns, np.arange(len(rows)), starts, ends, is_run=True), classes
+    return Timeline(0, 0, resolution_ns, 0, starts, ends), classes
 
 
 @given(WORK)

@@ -68,7 +68,7 @@ def what_if(profile: Profile, activities: pl.Series) -> tuple[Gain, ...]:
     """
     work = profile["activities"].select("activity", "duration_ns", "stream", "iteration")
     wanted = work["activity"].is_in(activities.implode()).to_numpy()
-    gains = (_gain(line, work, wanted[line.rows]) for line in timelines(profile) if wanted[line.rows].any())
+    gains = (_gain(line, work, line.of(wanted)) for line in timelines(profile) if line.of(wanted).any())
     return tuple(sorted(gains, key=lambda gain: -gain.alone_ns))
 
 
@@ -77,7 +77,7 @@ def _gain(line: Timeline, work: pl.DataFrame, mask: Flags) -> Gain:
     halved = np.where(mask, line.ends - durations // 2, line.ends)
     busy = union_of(line.starts, line.ends).length
     others = union_of(line.starts[~mask], line.ends[~mask]).length
-    own = work[line.rows[mask]]
+    own = work[line.rows_at(np.flatnonzero(mask))]
     streams = own.group_by("stream").agg(pl.col("duration_ns").sum()).sort("duration_ns", "stream", descending=True)
     iterations = own["iteration"].drop_nulls().n_unique()
     return Gain(

@@ -46,7 +46,7 @@ class KernelSequence:
     @cached_property
     def rows(self) -> Ints:
         """The row of each in ``activities``."""
-        found: Ints = self.line.rows[self.places]
+        found: Ints = self.line.rows_at(self.places)
         return found
 
     @cached_property
@@ -94,6 +94,6 @@ def _by_stream(line: Timeline, streams: pl.Series, chosen: npt.NDArray[np.bool_]
     places = np.flatnonzero(chosen)
     if not len(places):
         return []
-    named = streams.gather(pl.Series(line.rows[places]))
+    named = streams.gather(pl.Series(line.rows_at(places)))
     parts = pl.DataFrame({"stream": named, "place": places}).partition_by("stream", maintain_order=True)
     return [part["place"].to_numpy() for part in parts]

@@ -152,7 +152,7 @@ def _longest(lengths: Ints, most: int) -> Ints:
 def _gaps(profile: Profile, line: Timeline, found: Holes, calls: HostCalls | None, launched: pl.Series) -> pl.DataFrame:
     activities = profile["activities"]
     span = int(line.ends.max() - line.starts[0])
-    before, after = (pl.Series(line.rows[places]) for places in (_before(line, found), found.after))
+    before, after = (pl.Series(line.rows_at(places)) for places in (_before(line, found), found.after))
     gap, launch = pl.col("duration_ns"), pl.col("launch_ns")
     wait = (
         pl.when(launch > pl.col("start_ns"))
@@ -225,7 +225,7 @@ def idle_time(profile: Profile) -> pl.DataFrame:
     rows = []
     for line, found in zip(timelines(profile), holes(profile), strict=True):
         length = found.lengths
-        launch = calls.gather(pl.Series(line.rows[found.after]))
+        launch = calls.gather(pl.Series(line.rows_at(found.after)))
         known = launch.is_not_null().to_numpy()
         by_host = known & (launch.fill_null(0).to_numpy() > found.starts)
         by_kernel = known & ~by_host & (length < KERNEL_WAIT_NS)

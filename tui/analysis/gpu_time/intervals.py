@@ -44,7 +44,7 @@ def busy_time(profile: Profile) -> pl.DataFrame:
     counted as none. ``busy_ns`` is at most the span.
     """
     rows = [
-        (line.session, line.device, len(line.rows), int(line.starts[0]), int(line.ends.max()), _busy(line, busy))
+        (line.session, line.device, len(line.starts), int(line.starts[0]), int(line.ends.max()), _busy(line, busy))
         for line, busy in zip(timelines(profile), busy_sets(profile), strict=True)
     ]
     return (

@@ -67,7 +67,7 @@ def streams(profile: Profile) -> pl.DataFrame:
     by more counts as beside.
     """
     kinds, of_stream = work_kinds(profile), profile["activities"]["stream"]
-    rows = [row for line in timelines(profile) for row in _rows(line, kinds[line.rows], of_stream)]
+    rows = [row for line in timelines(profile) for row in _rows(line, line.of(kinds), of_stream)]
     span = pl.col("span_ns")
     return (
         pl.DataFrame(rows, schema=_SCHEMA, orient="row")
@@ -81,7 +81,7 @@ def streams(profile: Profile) -> pl.DataFrame:
 
 
 def _rows(line: Timeline, kinds: np.ndarray, of_stream: pl.Series) -> list[tuple[object, ...]]:
-    named = of_stream.gather(pl.Series(line.rows))
+    named = line.gathered(of_stream)
     of_each = pl.DataFrame({"stream": named}).with_row_index("at").group_by("stream", maintain_order=True).agg("at")
     parts = [part.to_numpy() for part in of_each["at"]]
     own = [union_of(line.starts[part], line.ends[part]) for part in parts]

@@ -34,19 +34,32 @@ class Timeline:
     """None: the input does not name it."""
     resolution_ns: int
     """The coarsest step of its start times, at least 1: nothing shorter can be told."""
-    rows: Ints
-    """The row of each in ``activities``."""
+    held: Ints | int
+    """The row of each in ``activities``; of rows that follow each other the first one."""
     starts: Ints
     ends: Ints
-    is_run: bool = False
-    """Whether these are rows that follow each other."""
+
+    @property
+    def rows(self) -> Ints:
+        """The row of each in ``activities``: as long as the timeline, so rather `of` and `rows_at`."""
+        return np.arange(self.held, self.held + len(self.starts)) if isinstance(self.held, int) else self.held
+
+    def rows_at(self, places: Ints) -> Ints:
+        """The row in ``activities`` of each of some places."""
+        found: Ints = places + self.held if isinstance(self.held, int) else self.held[places]
+        return found
 
     def of(self, values: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
         """Of values for all rows of ``activities`` those of this device, in its order; of a run they are no copy."""
-        if self.is_run and len(self.rows):
-            first = int(self.rows[0])
-            return values[first : first + len(self.rows)]
-        return values[self.rows]
+        if isinstance(self.held, int):
+            return values[self.held : self.held + len(self.starts)]
+        return values[self.held]
+
+    def gathered(self, values: pl.Series) -> pl.Series:
+        """As `of`, of a column."""
+        if isinstance(self.held, int):
+            return values.slice(self.held, len(self.starts))
+        return values.gather(pl.Series(self.held))
 
     def reached(self) -> Ints:
         """The latest end of each and all before it."""
@@ -65,10 +78,11 @@ def timelines(profile: Profile) -> tuple[Timeline, ...]:
         if (starts[1:] < starts[:-1]).any():
             order = np.argsort(starts, kind="stable")
             starts, ends, rows = starts[order], ends[order], rows[order]
-            is_run = False
+            follow = False
         else:
-            is_run = len(rows) > 0 and int(rows[-1]) - int(rows[0]) == len(rows) - 1
-        found.append(Timeline(session, device, max(1, told.get(session) or 1), rows, starts, ends, is_run))
+            follow = int(rows[-1]) - int(rows[0]) == len(rows) - 1
+        held = int(rows[0]) if follow else rows
+        found.append(Timeline(session, device, max(1, told.get(session) or 1), held, starts, ends))
     return tuple(sorted(found, key=lambda line: (line.session, -1 if line.device is None else line.device)))
 
 

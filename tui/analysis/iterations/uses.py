@@ -110,8 +110,8 @@ def _of_session(
     so_far = np.zeros(rows.height, np.int64)
     for kind, name in _OF_USE.items():
         now = so_far
-        if any((use[line.rows] == kind).any() for line in lines):
-            on = [use[line.rows] <= kind for line in lines]
+        if any((line.of(use) == kind).any() for line in lines):
+            on = [line.of(use) <= kind for line in lines]
             union = union_of(
                 np.concatenate([line.starts[rows_on] for line, rows_on in zip(lines, on, strict=True)]),
                 np.concatenate([line.ends[rows_on] for line, rows_on in zip(lines, on, strict=True)]),

@@ -90,7 +90,7 @@ def contention(case: Case) -> Verdict:
         return Clean(NONE)
     parts = []
     for line in case.lines:
-        computes = work_kinds(case.profile)[line.rows] == WorkKind.COMPUTE
+        computes = line.of(work_kinds(case.profile)) == WorkKind.COMPUTE
         compute = union_of(line.starts[computes], line.ends[computes])
         rows = messages(case).filter(pl.col("device").eq_missing(pl.lit(line.device, pl.Int32))).drop_nulls("start_ns")
         start = rows["start_ns"].to_numpy()
