@@ -60,8 +60,16 @@ def after(keys: bytes, told: Path, *, while_loading: bool) -> list[object]:
         (b":kernels\rjj", "kernels", 2, False),
         (b":kernels\r7jj", "iterations", 2, False),
         (b"7jj", "iterations", 2, True),
+        (b":kernels\rfgemm\rjj", "kernels", 2, False),
     ],
-    ids=["digit", "two-digits", "command-line", "digit-after-the-command-line", "digit-while-loading"],
+    ids=[
+        "digit",
+        "two-digits",
+        "command-line",
+        "digit-after-the-command-line",
+        "digit-while-loading",
+        "filter",
+    ],
 )
 def test_typed_at_once(keys: bytes, view: str, row: int, while_loading: bool, tmp_path: Path) -> None:
     assert after(keys, tmp_path / "told.json", while_loading=while_loading) == [view, [row]]

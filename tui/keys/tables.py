@@ -46,6 +46,7 @@ TABLES: Final = (
         T,
         FIND,
         footer=3,
+        at_once=True,
         shown_keys="/",
     ),
     Action("table.next-match", "n", "next_match", "next match", "Next match.", T, FIND),
@@ -59,6 +60,7 @@ TABLES: Final = (
         T,
         FIND,
         footer=2,
+        at_once=True,
         shown_keys="f &",
     ),
     Action(
@@ -89,6 +91,7 @@ TABLES: Final = (
         "Filter by this column, besides what the filter already asks for; yes/no columns take 1, 0 and ?.",
         T,
         FIND,
+        at_once=True,
     ),
     Action(
         "table.carry",

@@ -84,6 +84,7 @@ TIMELINE: Final = (
         Z,
         FIND,
         footer=1,
+        at_once=True,
         shown_keys="/",
     ),
     Action(

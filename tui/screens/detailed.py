@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from textual import on, work
 from textual.screen import Screen
+from textual.widgets import Input, TextArea
 from textual.worker import get_current_worker
 
 from tui.widgets.detail_pane import DetailPane
@@ -98,6 +99,10 @@ class DetailedScreen(Screen[None]):
         detail, pane = self.query_one(DetailPane), self.table
         if detail.is_open and pane is not None and pane.current_row is not None:
             self._make_details(pane, pane.current_row, detail.show)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """While something is typed, the key that finds is typed like all others."""
+        return not (action == "find" and isinstance(self.focused, (Input, TextArea)))
 
     # --- what takes a while ------------------------------------------------------------------------------------------
 

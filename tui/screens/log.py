@@ -192,6 +192,8 @@ class LogScreen(ViewScreen):
         self.log_view.highlight_matches(text if text != text.lower() else text.lower())
         if text:
             self._search(self.log_view.cursor_line, 1, include_start=True)
+        else:
+            self.query_one(FindBar).pass_on()
 
     @on(FindBar.Entered)
     def _find_entered(self, event: FindBar.Entered) -> None:
@@ -227,12 +229,17 @@ class LogScreen(ViewScreen):
                 wrapped = found < start if direction > 0 else found > start
                 self.app.call_from_thread(self._found, found, wrapped)
                 return
-        self.app.call_from_thread(self._show_status, start, f"{needle!r} stands nowhere in this text")
+        self.app.call_from_thread(self._found_nothing, start, needle)
 
     def _found(self, line: int, wrapped: bool) -> None:
         self.log_view.go_to(line)
         self.log_view.show_match(line)
         self._show_status(line, "went round the end" if wrapped else "")
+        self.query_one(FindBar).pass_on()
+
+    def _found_nothing(self, line: int, needle: str) -> None:
+        self._show_status(line, f"{needle!r} stands nowhere in this text")
+        self.query_one(FindBar).pass_on()
 
     def action_next_issue(self) -> None:
         """Go to the next line that an issue is about."""

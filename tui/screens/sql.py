@@ -102,9 +102,11 @@ class SqlScreen(ViewScreen):
         pane.show(found, spec=result_spec(found), empty="The query finds no rows.")
         rows = f"{count(found.height)} row{'' if found.height == 1 else 's'}"
         self._say("enter on a table shows its first rows" if _is_overview(text) else f"{rows} in {seconds:.2g} s")
+        self.query_one(SqlEditor).pass_on()
 
     def _failed(self, said: str) -> None:
         self._say(f"! {said}", wrong=True)
+        self.query_one(SqlEditor).pass_on()
 
     def _say(self, words: str, *, wrong: bool = False) -> None:
         line = self.query_one("#sql-said", Static)
@@ -114,13 +116,18 @@ class SqlScreen(ViewScreen):
     @on(SqlEditor.Left)
     def _to_rows(self) -> None:
         self.query_one("#result", TablePane).focus_table()
+        if not self._is_running():
+            self.query_one(SqlEditor).pass_on()
+
+    def _is_running(self) -> bool:
+        return any(worker.group == "sql" and not worker.is_finished for worker in self.workers)
 
     def undo_smallest(self) -> bool:
         """Give up a query that runs; then as everywhere."""
-        running = [worker for worker in self.workers if worker.group == "sql" and worker.is_running]
-        if running:
+        if self._is_running():
             self.workers.cancel_group(self, "sql")
             self._say("stopped")
+            self.query_one(SqlEditor).pass_on()
             return True
         return super().undo_smallest()
 

@@ -38,6 +38,7 @@ class TimelineFinding(TimelineBase):
         self._needle, self._found_at = text, None
         if not text or shown is None:
             self._show_hits(None)
+            self._pass_on()
         else:
             self._search(self.profile, shown, text, whole)
 
@@ -48,12 +49,17 @@ class TimelineFinding(TimelineBase):
 
     def _found(self, shown: Shown, hits: Hits) -> None:
         if shown is not self.lanes.shown:
+            self._pass_on()
             return
         self._show_hits(hits)
         if len(hits.starts):
             self._next_hit(hits, 1)
         else:
             self.program.say(f"{plain(self._needle)} stands nowhere here")
+        self._pass_on()
+
+    def _pass_on(self) -> None:
+        self.query_one(FindBar).pass_on()
 
     def _show_hits(self, hits: Hits | None) -> None:
         self.lanes.hits = hits

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import events
 from textual.binding import Binding
 from textual.containers import Horizontal
 from textual.content import Content
@@ -12,16 +11,17 @@ from textual.message import Message
 from textual.suggester import SuggestFromList
 from textual.widgets import Input, Static
 
+from tui.widgets.typed_ahead import EnteredLine
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from textual import events
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
 
-class _Line(Input):
-    """What is typed after enter is not of the line: it is kept for where the line leads."""
-
+class _Line(EnteredLine):
     def __init__(self, words: Sequence[str]) -> None:
         super().__init__(
             placeholder="a view and a filter (kernels gemm total>1ms), or what a key does (export)",
@@ -29,38 +29,6 @@ class _Line(Input):
             compact=True,
             select_on_focus=False,
         )
-        self.is_entered = False
-        self._ahead: list[events.Key] | None = None
-        """What was typed since enter; None where nobody waits any more."""
-
-    def begin(self) -> None:
-        """Type into it, from nothing."""
-        self.value = ""
-        self.is_entered, self._ahead = False, None
-
-    def pass_on(self) -> None:
-        """The line has been run: what was typed since goes to what is there now."""
-        keys, self._ahead = self._ahead or [], None
-        for key in keys:
-            self.app.post_message(events.Key(key.key, key.character))
-
-    async def _on_key(self, event: events.Key) -> None:
-        if self.is_entered:
-            event.stop()
-            event.prevent_default()
-            if self._ahead is not None:
-                self._ahead.append(event)
-            else:
-                self.app.post_message(events.Key(event.key, event.character))
-            return
-        if event.key == "enter":
-            # Here and now: as a binding it would come after the keys that follow.
-            event.stop()
-            event.prevent_default()
-            self.is_entered, self._ahead = True, []
-            await self.action_submit()
-            return
-        await super()._on_key(event)
 
 
 class CommandBar(Horizontal):
@@ -112,6 +80,7 @@ class CommandBar(Horizontal):
         self.add_class("-open")
         line = self.query_one(_Line)
         line.begin()
+        line.value = ""
         # At once, not after the messages that wait: what is typed ahead belongs here.
         self.screen.set_focus(line)
 

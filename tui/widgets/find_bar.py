@@ -9,6 +9,8 @@ from textual.content import Content
 from textual.message import Message
 from textual.widgets import Input, Static
 
+from tui.widgets.typed_ahead import EnteredLine
+
 if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
@@ -29,7 +31,7 @@ class FindBar(Horizontal):
     """
 
     class Entered(Message):
-        """A text was typed."""
+        """A text was typed; `FindBar.pass_on` is to be called when it has been looked for."""
 
         def __init__(self, text: str) -> None:
             super().__init__()
@@ -41,7 +43,7 @@ class FindBar(Horizontal):
     def compose(self) -> ComposeResult:
         """A label and an input."""
         yield Static(Content("find"))
-        yield Input(compact=True, select_on_focus=True)
+        yield EnteredLine(compact=True, select_on_focus=True)
 
     @property
     def is_open(self) -> bool:
@@ -51,7 +53,8 @@ class FindBar(Horizontal):
     def open(self, text: str) -> None:
         """Show the bar and type into it."""
         self.add_class("-open")
-        line = self.query_one(Input)
+        line = self.query_one(EnteredLine)
+        line.begin()
         line.value = text
         # At once, not after the messages that wait: what is typed ahead belongs here.
         self.screen.set_focus(line)
@@ -59,6 +62,10 @@ class FindBar(Horizontal):
     def close(self) -> None:
         """Hide the bar."""
         self.remove_class("-open")
+
+    def pass_on(self) -> None:
+        """The text has been looked for: what was typed after it goes to where it was found."""
+        self.query_one(EnteredLine).pass_on()
 
     def action_leave(self) -> None:
         """Leave without a text."""

@@ -19,6 +19,8 @@ def hit_pattern(query: str) -> re.Pattern[str] | None:
     >>> hit_pattern("gemm | name:conv !relu").findall("Gemm conv relu")
     ['Gemm', 'conv']
     """
+    if not query:
+        return None
     try:
         words = sorted(set(_words(parse(query))), key=len, reverse=True)
     except QueryError:

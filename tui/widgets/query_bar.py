@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from textual.timer import Timer
 
 from tui.keys import Scope, bindings_for
+from tui.widgets.typed_ahead import EnteredLine
 
 QUIET: Final = 0.03
 """Seconds without a key before what is typed takes effect."""
@@ -63,7 +64,8 @@ class _Completion(Suggester):
         return await asyncio.to_thread(self._complete, value)
 
 
-class _QueryInput(Input):
+class _QueryInput(EnteredLine):
+    GIVES_UP: ClassVar = frozenset({"escape"})
     # The footer names the key that keeps the text; Textual's own binding of it is hidden.
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "submit", "keep", key_display="enter")]
 
@@ -141,6 +143,7 @@ class QueryBar(Horizontal):
         if not self._input.is_attached:
             # Here rather than in `compose`, which comes too late for a key that follows at once.
             self.mount(self._label, self._input, self._answer)
+        self._input.begin()
         self._set_mode(mode)
         self.answer("")
         self._recalled = None
@@ -154,6 +157,14 @@ class QueryBar(Horizontal):
         """Hide the bar."""
         self._stop_quiet()
         self.remove_class("-open")
+
+    def type_on(self) -> None:
+        """What was accepted is not carried out: go on to type here."""
+        self._input.begin()
+
+    def pass_on(self) -> None:
+        """What was accepted has been carried out: what was typed since goes to the rows."""
+        self._input.pass_on()
 
     def answer(self, words: str, *, fault: tuple[int, int] | None = None, wrong: bool = False) -> None:
         """Say how the text is read, or what is wrong with it.

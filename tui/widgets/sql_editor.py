@@ -9,8 +9,10 @@ from textual.message import Message
 from textual.widgets import TextArea
 
 from tui.query.sql.complete import suggestion
+from tui.widgets.typed_ahead import TypedAhead
 
 if TYPE_CHECKING:
+    from textual import events
     from textual.binding import BindingType
 
     from tui.query.sql.run import Tables
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 HISTORY_KEPT = 100
 
 
-class SqlEditor(TextArea):
+class SqlEditor(TypedAhead, TextArea):
     """A few lines of SQL.
 
     Args:
@@ -26,9 +28,9 @@ class SqlEditor(TextArea):
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "run", "run", key_display="enter", priority=True),
+        Binding("enter", "run", "run", key_display="enter"),
         Binding("escape", "leave", "to the rows", key_display="esc"),
-        Binding("tab", "leave", "to the rows", show=False, priority=True),
+        Binding("tab", "leave", "to the rows", show=False),
     ]
     DEFAULT_CSS = """
     SqlEditor {
@@ -83,6 +85,20 @@ class SqlEditor(TextArea):
         at_end = self.cursor_location == self.document.end
         self.suggestion = suggestion(self.text, self.tables) if self.tables is not None and at_end else ""
 
+    async def _on_key(self, event: events.Key) -> None:
+        if event.key in ("enter", "tab") and not self._is_entered:
+            # Here and now: as bindings they would come before the keys typed ahead of them, or after those that follow.
+            event.stop()
+            event.prevent_default()
+            if event.key == "enter":
+                self.action_run()
+            else:
+                self.action_leave()
+
+    def on_focus(self) -> None:
+        """Type into it."""
+        self.begin()
+
     def action_run(self) -> None:
         """Run the text."""
         text = self.text.strip()
@@ -91,7 +107,8 @@ class SqlEditor(TextArea):
             self.post_message(self.Run(text))
 
     def action_leave(self) -> None:
-        """Go to the rows."""
+        """Go to the rows; `pass_on` is to be called when they are there."""
+        self.keep_keys()
         self.post_message(self.Left())
 
     def action_cursor_up(self, select: bool = False) -> None:

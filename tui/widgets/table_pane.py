@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import on
 from textual.message import Message
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     import polars as pl
 
     from tui.widgets.table_rows import Key, Row
+
+OPENS_BAR: Final = frozenset({"find", "filter", "filter_column"})
 
 
 class TablePane(TableArranging):
@@ -153,8 +155,8 @@ class TablePane(TableArranging):
             self.app.push_screen(CellDialog(column, self._copied(value), shown=shown.with_unit(value)))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """While something is typed, the footer leaves out the keys that would only be typed."""
-        return not (action == "find" and self.is_typed_into)
+        """While something is typed, keys that open the bar are typed like all others."""
+        return not (action in OPENS_BAR and self.is_typed_into)
 
     # --- marks, copies, exports --------------------------------------------------------------------------------------
 

@@ -194,6 +194,16 @@ class TableSearch(TableView):
         if applied is None or (applied.error if mode is QueryMode.FILTER else applied.find_error) is None:
             self.query_bar.close()
             self.focus_table()
+            self.query_bar.pass_on()
+        else:
+            self.query_bar.type_on()
+
+    def cancel_pending(self) -> None:
+        """Give up what takes a while; what was accepted can be typed on."""
+        super().cancel_pending()
+        if self.is_typed_into:
+            self._closes_bar = False
+            self.query_bar.type_on()
 
     def rows_taken(self) -> None:
         """Underline the hits, and go to the first match at or after the row that the search began at."""

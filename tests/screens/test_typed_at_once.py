@@ -1,0 +1,101 @@
+"""Keys typed in one go across an enter: what follows it reaches what the line leads to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from textual import events
+
+from tests.screens.opening import app_of, opened, press, settled, until
+from tui.screens.log import LogScreen
+from tui.screens.timeline import TimelineScreen
+from tui.widgets.frame_table import FrameTable
+from tui.widgets.table_pane import TablePane
+
+if TYPE_CHECKING:
+    from textual.pilot import Pilot
+
+NAMES = {"\r": "enter", "/": "slash", "\t": "tab", " ": "space", "|": "vertical_line", "*": "asterisk"}
+
+
+async def typed(pilot: Pilot[None], keys: str) -> None:
+    """Type keys without a pause between them."""
+    for key in keys:
+        pilot.app.post_message(events.Key(NAMES.get(key, key), key))
+    await settled(pilot)
+
+
+@pytest.mark.parametrize("begins", ["f", "/"])
+async def test_after_the_bar_of_a_table_keys_reach_its_rows(begins: str) -> None:
+    async with opened("resnet50_training.nvprof.log") as pilot:
+        app_of(pilot).go("kernels")
+        await settled(pilot)
+        await typed(pilot, f"{begins}gemm\r")
+        table = pilot.app.screen.query(FrameTable).first()
+        at, rows = table.cursor_row, len(table.rows)
+        await press(pilot, "escape")
+        await press(pilot, "g")
+        await typed(pilot, f"{begins}gemm\rjj")
+        assert pilot.app.focused is table
+        assert (table.cursor_row, len(table.rows)) == (at + 2, rows)
+
+
+async def test_after_a_filter_that_is_wrong_nothing_is_typed() -> None:
+    async with opened("resnet50_training.nvprof.log") as pilot:
+        app_of(pilot).go("kernels")
+        await settled(pilot)
+        await typed(pilot, "fgemm|\rjj")
+        bar = pilot.app.screen.query(TablePane).first().query_bar
+        assert (bar.is_open, bar.text) == (True, "gemm|")
+        await typed(pilot, "relu\rj")
+        table = pilot.app.screen.query(FrameTable).first()
+        assert (bar.is_open, table.cursor_row) == (False, 1)
+
+
+async def test_a_second_search_can_follow_at_once() -> None:
+    async with opened("resnet50_training.nvprof.log") as pilot:
+        app_of(pilot).go("kernels")
+        await settled(pilot)
+        await typed(pilot, "fgemm\r/cudnn\r")
+        state = pilot.app.screen.query(TablePane).first().state
+        assert (state.filter, state.find) == ("gemm", "cudnn")
+
+
+async def test_after_a_search_in_the_log_keys_move_on_from_the_hit() -> None:
+    async with opened("resnet50_training.nvprof.log") as pilot:
+        app_of(pilot).go("log")
+        await settled(pilot)
+        screen = pilot.app.screen
+        assert isinstance(screen, LogScreen)
+        await typed(pilot, "/gemm\r")
+        hit = screen.log_view.cursor_line
+        await press(pilot, "escape", "g")
+        assert screen.log_view.cursor_line != hit
+        await typed(pilot, "/gemm\rjj")
+        assert screen.log_view.cursor_line == hit + 2
+
+
+async def test_after_a_search_in_the_timeline_keys_move_on_from_the_hit() -> None:
+    async with opened("resnet50_training.nvprof.log") as pilot:
+        app_of(pilot).go("timeline")
+        await settled(pilot)
+        screen = pilot.app.screen
+        assert isinstance(screen, TimelineScreen)
+        await typed(pilot, "/gemm\r")
+        hit = screen.lanes.item
+        await press(pilot, "escape", "home")
+        await typed(pilot, "/gemm\rn")
+        assert hit is not None
+        assert screen.lanes.item is not None
+        assert screen.lanes.item > hit
+
+
+async def test_after_a_query_tab_and_keys_reach_its_rows() -> None:
+    async with opened("resnet50_training.nvprof.log") as pilot:
+        app_of(pilot).go("sql")
+        await until(pilot, lambda: bool(pilot.app.focused) and pilot.app.focused.id == "sql", "the editor")
+        await typed(pilot, "select * from kernels\r\tjj")
+        table = pilot.app.screen.query(FrameTable).first()
+        assert pilot.app.focused is table
+        assert (table.cursor_row, len(table.rows)) == (2, 80)

@@ -1,0 +1,70 @@
+"""What is typed after enter, before what was entered has been carried out: it is for where that leads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import events
+from textual.widgets import Input
+
+if TYPE_CHECKING:
+    from textual.widget import Widget
+else:
+    Widget = object
+
+
+class TypedAhead(Widget):
+    """Mixed into what is typed in: keys that follow enter in one go are kept, and passed on when the time has come.
+
+    A plain class: Textual takes styles and keys from the first widget that a class is made of.
+    """
+
+    GIVES_UP: ClassVar[frozenset[str]] = frozenset()
+    """Keys that are not kept: they end the waiting."""
+
+    _is_entered = False
+    _ahead: list[events.Key] | None = None
+    """What was typed since enter; None where nobody waits any more."""
+
+    def begin(self) -> None:
+        """Type into it; what was typed since enter is for nobody."""
+        self._is_entered, self._ahead = False, None
+
+    def keep_keys(self) -> None:
+        """From now on keys are kept."""
+        self._is_entered, self._ahead = True, []
+
+    def pass_on(self) -> None:
+        """What was entered has been carried out: what was typed since goes to what has the focus now."""
+        # By the application: what a widget sends comes up from what lies in it no further than to itself.
+        self.app.call_later(self._type_again)
+
+    def _type_again(self) -> None:
+        keys, self._ahead = self._ahead or [], None
+        for key in keys:
+            self.app.post_message(events.Key(key.key, key.character))
+
+    async def _on_key(self, event: events.Key) -> None:
+        if not self._is_entered:
+            return
+        if event.key in self.GIVES_UP:
+            self.begin()
+            return
+        event.stop()
+        event.prevent_default()
+        if self._ahead is not None:
+            self._ahead.append(event)
+        else:
+            self.app.post_message(events.Key(event.key, event.character))
+
+
+class EnteredLine(TypedAhead, Input):
+    """A line that enter hands on; where that leads, `pass_on` is to be called, or `begin` where it is typed on."""
+
+    async def _on_key(self, event: events.Key) -> None:
+        if event.key == "enter" and not self._is_entered:
+            # Here and now: as a binding it would come after the keys that follow.
+            event.stop()
+            event.prevent_default()
+            self.keep_keys()
+            await self.action_submit()
