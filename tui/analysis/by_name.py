@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import polars as pl
-
-from tui.analysis.durations import figures
-from tui.analysis.grouping import grouped
+from tui.analysis.figures_by_key import figures_by
 from tui.analysis.memo import once_per_profile
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from tui.model.profile import Profile
 
 
@@ -20,8 +19,4 @@ def activities_by_name(profile: Profile) -> pl.DataFrame:
 
     Columns: those, `tui.analysis.durations.figures`, line (the first one), short_name.
     """
-    return grouped(
-        profile["activities"],
-        ("session", "kind", "name"),
-        [*figures(), pl.col("line").min(), pl.col("short_name").first()],
-    )
+    return figures_by(profile["activities"], ("session", "kind", "name"), "short_name")

@@ -58,7 +58,7 @@ def launches_linked(case: Case) -> str:
     missing = api_trace(case) or start_times(case)
     if missing:
         return missing
-    kernels, known = int(case.is_kernel_timed.sum()), case.launched.height
+    kernels, known = int(case.is_kernel_timed.sum()), case.launches
     if not kernels:
         return "no kernels ran"
     if known < SETTLED * kernels:

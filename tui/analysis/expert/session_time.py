@@ -97,11 +97,20 @@ class SessionTime(SessionFacts):
         )
 
     @cached_property
+    def launches(self) -> int:
+        """How many rows `launched` has."""
+        known = launch_calls(self.profile)["launch_ns"]
+        timed = self.is_kernel_timed
+        return int((timed & known.is_not_null().to_numpy()).sum() if known.null_count() else timed.sum())
+
+    @cached_property
     def is_kernel_timed(self) -> npt.NDArray[np.bool_]:
         """Which rows of ``activities`` are kernels or whole CUDA graphs whose times are known."""
         rows = self.profile["activities"]
-        timed = (rows["start_ns"].is_not_null() & rows["duration_ns"].is_not_null()).to_numpy()
-        found: npt.NDArray[np.bool_] = timed & (work_kinds(self.profile) <= WorkKind.COMMUNICATION)
+        found: npt.NDArray[np.bool_] = work_kinds(self.profile) <= WorkKind.COMMUNICATION
+        for name in ("start_ns", "duration_ns"):
+            if rows[name].null_count():
+                found &= rows[name].is_not_null().to_numpy()
         return found
 
     # --- the CPU ------------------------------------------------------------------------------------------------------
@@ -129,6 +138,15 @@ class SessionTime(SessionFacts):
         """
         shown = ("name", "start_ns", "duration_ns", *columns)
         return self.rows_named("api_calls", pattern, *shown).drop_nulls(["start_ns", "duration_ns"])
+
+    def calls_taking(self, pattern: str, least: float, *columns: str) -> tuple[int, pl.DataFrame]:
+        """How many rows `calls_named` has, and those of them that took longer than so many ns."""
+        names, rows = self.names("api_calls", pattern), self.profile["api_calls"].lazy()
+        timed = pl.col("start_ns").is_not_null() & pl.col("duration_ns").is_not_null()
+        wanted = timed & pl.col("name").is_in(names.implode()) if names.len() else pl.lit(False)
+        number = rows.select(wanted.sum()).collect().item()
+        taking = rows.filter(pl.col("duration_ns") > least, wanted) if number else rows.clear()
+        return number, taking.select("name", "start_ns", "duration_ns", *columns).collect()
 
     @cached_property
     def in_calls(self) -> IntervalSet:

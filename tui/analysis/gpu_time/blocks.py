@@ -73,7 +73,9 @@ def apart_by(starts: Ints, ends: Ints, least: int) -> tuple[Ints, Ints, int]:
         The place of the first interval after each such gap, the latest end of all before it, and the end of all.
     """
     reached = Reached()
-    places, begun = [], []
+    # Memory that is never written to costs nothing: to join parts at the end would take as much again.
+    places, begun = np.empty(len(starts), np.int64), np.empty(len(starts), np.int64)
+    number = 0
     for block in blocks(len(starts)):
         opened = starts[block]
         before, _ = reached.before(ends[block])
@@ -81,6 +83,15 @@ def apart_by(starts: Ints, ends: Ints, least: int) -> tuple[Ints, Ints, int]:
             # Nothing was on before the first one.
             before[0] = opened[0]
         found = np.flatnonzero(opened - before >= least)
-        places.append(found + block.start)
-        begun.append(before[found])
-    return np.concatenate(places), np.concatenate(begun), reached.latest
+        here = slice(number, number + len(found))
+        np.add(found, block.start, out=places[here])
+        begun[here] = before[found]
+        number = here.stop
+    return places[:number], begun[:number], reached.latest
+
+
+def are_rising(values: Ints) -> bool:
+    """Whether no value is below the one before it."""
+    return not any(
+        (values[block.start + 1 : block.stop + 1] < values[block]).any() for block in blocks(len(values) - 1)
+    )

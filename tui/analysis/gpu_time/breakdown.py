@@ -175,8 +175,9 @@ def _rows(
     else:
         classes = line.of(use)
         counts = np.bincount(classes, minlength=len(GpuUse))
-        # What is on with a category before it counts there.
-        lengths = lengths_by_class(line, classes, [range(kind + 1) for kind in _GPU_CATEGORIES.values()])
+        # What is on with a category before it counts there; all of them together are the time that it was busy.
+        kinds = list(_GPU_CATEGORIES.values())
+        lengths = [*lengths_by_class(line, classes, [range(kind + 1) for kind in kinds[:-1]]), busy.length]
         for (category, kind), now in zip(_GPU_CATEGORIES.items(), lengths, strict=True):
             times[category] = 0
             if counts[kind]:

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 
-from tui.analysis.gpu_time.blocks import BLOCK, FOREVER, NEVER, apart_by, blocks
+from tui.analysis.gpu_time.blocks import BLOCK, FOREVER, NEVER, Reached, are_rising, blocks
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy.typing as npt
+    import polars as pl
 
     Ints = npt.NDArray[np.int64]
 
@@ -119,32 +121,63 @@ EMPTY = IntervalSet(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np
 
 def apart(starts: Ints, ends: Ints) -> IntervalSet:
     """A set of stretches that are in order and do not overlap."""
-    lengths = ends - starts
-    return IntervalSet(starts, ends, np.cumsum(lengths) - lengths)
+    before, so_far = np.empty(len(starts), np.int64), 0
+    for block in blocks(len(starts)):
+        lengths = ends[block] - starts[block]
+        until = np.cumsum(lengths)
+        np.subtract(until, lengths - so_far, out=before[block])
+        so_far += int(until[-1])
+    return IntervalSet(starts, ends, before)
 
 
 def in_order(values: Ints) -> Ints:
     """The values sorted; themselves where they are. A stable sort is quick with runs that are in order."""
-    if (values[1:] < values[:-1]).any():
-        values = np.sort(values, kind="stable")
-    return values
+    return values if are_rising(values) else np.sort(values, kind="stable")
 
 
 def union_of(starts: Ints, ends: Ints) -> IntervalSet:
     """The union of intervals, in any order; those without length count as moments and add none."""
     if not len(starts):
         return EMPTY
-    if (starts[1:] < starts[:-1]).any():
+    if not are_rising(starts):
         # Which start an end belongs to is no matter: a stretch opens at the i-th start if i ends are before it.
         starts, ends = in_order(starts), in_order(ends)
-    opens, closed, last = apart_by(starts, ends, 1)
-    return apart(np.concatenate((starts[:1], starts[opens])), np.concatenate((closed, [last])))
+    return _joined(starts, lambda block: ends[block])
+
+
+def _joined(starts: Ints, ends_of: Callable[[slice], Ints]) -> IntervalSet:
+    """The union of one interval or more in order of their starts.
+
+    Args:
+        starts: When they begin.
+        ends_of: When some of them that follow each other end.
+    """
+    opened, closed = np.empty(len(starts), np.int64), np.empty(len(starts), np.int64)
+    reached, number = Reached(), 0
+    for block in blocks(len(starts)):
+        begun = starts[block]
+        before, _ = reached.before(ends_of(block))
+        opens = np.flatnonzero(begun > before)
+        opened[number : number + len(opens)] = begun[opens]
+        # Where a stretch opens the one before it has closed; before the first one there is none.
+        ended = before[opens] if number else before[opens[1:]]
+        number += len(opens)
+        closed[number - 1 - len(ended) : number - 1] = ended
+    closed[number - 1] = reached.latest
+    return apart(opened[:number], closed[:number])
 
 
 def spans_of(rows: pl.DataFrame) -> IntervalSet:
     """When any of some rows was on: the union of their ``start_ns`` and ``duration_ns``, where both are known."""
-    timed = rows.select("start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns")).drop_nulls()
-    return union_of(timed["start_ns"].to_numpy(), timed["end_ns"].to_numpy())
+    timed = rows.select("start_ns", "duration_ns")
+    if any(timed[name].null_count() for name in timed.columns):
+        timed = timed.drop_nulls()
+    if timed.is_empty():
+        return EMPTY
+    starts, lengths = timed["start_ns"].to_numpy(), timed["duration_ns"].to_numpy()
+    if not are_rising(starts):
+        return union_of(starts, starts + lengths)
+    return _joined(starts, lambda block: starts[block] + lengths[block])
 
 
 def union_length(starts: Ints, ends: Ints) -> int:
@@ -211,13 +244,18 @@ def most_at_once(starts: Ints, ends: Ints) -> int:
     >>> most_at_once(np.array([0, 5, 8]), np.array([10, 9, 12]))
     3
     """
-    long = ends > starts
-    if not long.any():
-        return min(1, len(starts))
-    opened, closed = in_order(starts[long]), in_order(ends[long])
+    if not all((ends[block] > starts[block]).all() for block in blocks(len(starts))):
+        long = ends > starts
+        starts, ends = starts[long], ends[long]
+        if not len(starts):
+            return min(1, len(long))
+    if not len(starts):
+        return 0
+    opened, closed = in_order(starts), in_order(ends)
 
     def reaches(count: int) -> bool:
-        return count <= len(opened) and bool((opened[count - 1 :] < closed[: len(closed) - count + 1]).any())
+        later = opened[count - 1 :]
+        return any((later[block] < closed[block]).any() for block in blocks(len(later)))
 
     high = 2
     while reaches(high):

@@ -10,6 +10,7 @@ import polars as pl
 
 from tui.analysis.gpu_time.blocks import FEW_STREAMS, values_of
 from tui.analysis.gpu_time.communication import WorkKind, work_kinds
+from tui.analysis.gpu_time.holes import busy_sets
 from tui.analysis.gpu_time.sweeps import lengths_by_class, together
 from tui.analysis.gpu_time.timelines import Timeline, classes_of, timelines
 from tui.analysis.memo import once_per_profile
@@ -100,7 +101,10 @@ def overlap(profile: Profile) -> pl.DataFrame:
     kinds = work_kinds(profile)
     directions = classes_of(profile["activities"]["copy_kind"], _direction)
     streams = profile["activities"]["stream"]
-    rows = [_row(line, line.of(kinds), line.of(directions), streams) for line in timelines(profile)]
+    rows = [
+        _row(line, busy.length, line.of(kinds), line.of(directions), streams)
+        for line, busy in zip(timelines(profile), busy_sets(profile), strict=True)
+    ]
     return pl.DataFrame(rows, schema=_SCHEMA, orient="row").with_columns(
         _share(pl.col("comm_ns") - pl.col("exposed_comm_ns"), pl.col("comm_ns")).alias("comm_hidden_pct"),
         _share(pl.col("copies_hidden_ns"), pl.min_horizontal("copies_ns", "kernels_ns")).alias("copy_hidden_pct"),
@@ -117,11 +121,11 @@ def _direction(names: pl.Series) -> Classes:
     return np.array([_DIRECTIONS.get(name, 0) for name in names.to_list()], np.int8)
 
 
-def _row(line: Timeline, kinds: Classes, directions: Classes, streams: pl.Series) -> tuple[object, ...]:
+def _row(line: Timeline, busy_ns: int, kinds: Classes, directions: Classes, streams: pl.Series) -> tuple[object, ...]:
     is_kernel = kinds != WorkKind.COPY
     computing = {WorkKind.COMPUTE, WorkKind.MEMSET}
-    compute, comm, kernels, copies, busy_ns = lengths_by_class(
-        line, kinds, (computing, {WorkKind.COMMUNICATION}, {*WorkKind} - {WorkKind.COPY}, {WorkKind.COPY}, {*WorkKind})
+    compute, comm, kernels, copies = lengths_by_class(
+        line, kinds, (computing, {WorkKind.COMMUNICATION}, {*WorkKind} - {WorkKind.COPY}, {WorkKind.COPY})
     )
     up, down, either = lengths_by_class(line, directions, ({1}, {2}, {1, 2}))
     span = int(line.ends.max() - line.starts[0])
@@ -151,7 +155,7 @@ def _row(line: Timeline, kinds: Classes, directions: Classes, streams: pl.Series
 def _streams(line: Timeline, is_kernel: npt.NDArray[np.bool_], streams: pl.Series) -> int | None:
     """In how many streams there are kernels; None where there are none or not all are told."""
     if streams.null_count():
-        named = streams.gather(pl.Series(line.rows[is_kernel]))
+        named = streams.gather(pl.Series(line.rows_at(np.flatnonzero(is_kernel))))
         return named.n_unique() if len(named) and not named.null_count() else None
     own = line.of(streams.to_numpy())
     found = len(list(islice(values_of(own, is_kernel), FEW_STREAMS + 1)))

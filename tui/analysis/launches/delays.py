@@ -57,16 +57,7 @@ def launch_calls(profile: Profile) -> pl.DataFrame:
     the call is not known.
     """
     activities, calls = profile["activities"], profile["api_calls"]
-    launch = np.full(activities.height, -1, np.int32)
-    parts = by_session(calls.select("session", "correlation", "start_ns").with_row_index("at"))
-    for session, first, count in _runs(activities["session"]):
-        own = parts.get(session)
-        if own is None:
-            continue
-        rows = launching_rows(activities["correlation"].slice(first, count), own)
-        if len(parts) > 1:
-            rows = np.where(rows < 0, np.int32(-1), own["at"].to_numpy().astype(np.int32)[rows])
-        launch[first : first + count] = rows
+    launch = _launching(activities, calls)
     at = pl.Series("call", launch, dtype=pl.UInt32, strict=False)
     if _all_differ(launch):
         with_others = pl.lit(0, pl.UInt32)
@@ -77,6 +68,22 @@ def launch_calls(profile: Profile) -> pl.DataFrame:
         (calls["start_ns"] + calls["duration_ns"]).gather(at).alias("launch_end_ns"),
         pl.when(pl.col("call").is_not_null()).then(with_others).alias("launched_with"),
     )
+
+
+def _launching(activities: pl.DataFrame, calls: pl.DataFrame) -> npt.NDArray[np.int32]:
+    """The row of the call that launched each activity, -1 where it is not known."""
+    known = calls.select("session", "correlation", "start_ns")
+    parts, runs = by_session(known), _runs(activities["session"])
+    if len(parts) == 1 and len(runs) == 1 and runs[0][0] in parts:
+        return launching_rows(activities["correlation"], known)
+    launch = np.full(activities.height, -1, np.int32)
+    parts = by_session(known.with_row_index("at"))
+    for session, first, count in runs:
+        if (own := parts.get(session)) is not None:
+            rows = launching_rows(activities["correlation"].slice(first, count), own)
+            places = own["at"].to_numpy().astype(np.int32)
+            launch[first : first + count] = np.where(rows < 0, np.int32(-1), places[rows])
+    return launch
 
 
 def _all_differ(calls: npt.NDArray[np.int32]) -> bool:

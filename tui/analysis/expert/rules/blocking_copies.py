@@ -97,7 +97,8 @@ def synchronous_sets(case: Case) -> Verdict:
     calls = calls.filter(~calls["name"].cast(pl.String).str.contains("(?i)async|setaccess"))
     if calls.is_empty():
         return Clean("there are no blocking calls of memset")
-    sets = case.profile["activities"].filter(pl.col("kind") == "memset")
+    shown = ("activity", "name", "start_ns", "duration_ns", "size_bytes", "correlation", "dst_memory", "src_memory")
+    sets = case.profile["activities"].lazy().filter(pl.col("kind") == "memset").select(shown).collect()
     sets = sets.with_columns(memory=pl.coalesce("dst_memory", "src_memory").cast(pl.String).str.to_lowercase())
     if not sets["memory"].count():
         return CannotTell("the input does not tell what memory was set")

@@ -11,6 +11,7 @@ from tui.analysis.expert import links, needs
 from tui.analysis.expert.figures import total
 from tui.analysis.expert.model import EVIDENCE_ROWS, Clean, Family, Found, Verdict, rule
 from tui.analysis.expert.words import behind, called, counted, named, rounded
+from tui.analysis.gpu_time.blocks import blocks
 from tui.analysis.gpu_time.gaps import longest_gaps
 from tui.analysis.gpu_time.host_calls import NO_CALL
 from tui.analysis.launches.delays import launch_calls
@@ -82,18 +83,7 @@ def _with_lines(case: Case, gaps: pl.DataFrame) -> pl.DataFrame:
 @rule("U6", "host-bound", Family.UTILISATION, needs.launches_linked, link=links.HTA)
 def host_bound(case: Case) -> Verdict:
     """A GPU waits for the CPU to launch."""
-    launch = launch_calls(case.profile)["launch_ns"].fill_null(-1).to_numpy()
-    names = case.profile["activities"]["name"]
-    parts = []
-    for line, holes in case.holes:
-        rows = line.rows[holes.after]
-        late = launch[rows] > holes.starts
-        parts.append(
-            pl.DataFrame({"name": names.gather(pl.Series(rows[late])), "gap_ns": pl.Series(holes.lengths[late])})
-            .group_by("name")
-            .agg(pl.len().cast(pl.Int64).alias("waits"), pl.col("gap_ns").sum())
-        )
-    by_name = pl.concat(parts).group_by("name").sum().sort("gap_ns", "name", descending=[True, False])
+    by_name = _late_by_name(case).sort("gap_ns", "name", descending=[True, False])
     idle, waits = min(total(by_name["gap_ns"]), case.span_of_all_ns), total(by_name["waits"])
     share = case.of_span(idle)
     numbers = {"host_wait_ns": idle, "host_wait_pct": share, "waits": waits}
@@ -109,6 +99,25 @@ def host_bound(case: Case) -> Verdict:
         "all idle time before late launches",
         *behind(by_name),
     )
+
+
+def _late_by_name(case: Case) -> pl.DataFrame:
+    """Gaps before work that had not been launched when the work before it had ended: name, waits, gap_ns."""
+    launch = launch_calls(case.profile)["launch_ns"].fill_null(-1).to_numpy()
+    names = case.profile["activities"]["name"]
+    parts = []
+    for line, holes in case.holes:
+        for block in blocks(len(holes.after)):
+            rows, begun = line.rows_at(holes.after[block]), holes.starts[block]
+            late = launch[rows] > begun
+            gap_ns = (holes.ends[block] - begun)[late]
+            parts.append(
+                pl.DataFrame({"name": names.gather(pl.Series(rows[late])), "gap_ns": gap_ns})
+                .group_by("name")
+                .agg(pl.len().cast(pl.Int64).alias("waits"), pl.col("gap_ns").sum())
+            )
+    none = pl.DataFrame(schema={"name": NAME, "waits": pl.Int64, "gap_ns": pl.Int64})
+    return pl.concat([none, *parts]).group_by("name").sum()
 
 
 @rule("U7", "micro-idle", Family.UTILISATION, needs.fine_clock)
@@ -148,7 +157,7 @@ def silent_pauses(case: Case) -> Verdict:
         quiet = (inside * 100 < case.limit("U9", "api_pct") * lengths) & (
             calls * case.limit("U9", "call_every_ns") < lengths
         )
-        after = pl.Series(line.rows[holes.after[long[quiet]]])
+        after = pl.Series(line.rows_at(holes.after[long[quiet]]))
         device = pl.Series([line.device] * len(after))
         columns = (device, starts[quiet], lengths[quiet], names.gather(after))
         parts.append(pl.DataFrame(dict(zip(_PAUSES, columns, strict=True)), schema=_PAUSES))

@@ -31,11 +31,9 @@ LAUNCH_CALLS: Final = r"(?i)launch(?:kernel|cooperative|grid|_?bykernel)|modulel
 @rule("A3", "launch-bound", Family.LAUNCHES, needs.launches_linked, link=links.HTA)
 def launch_bound(case: Case) -> Verdict:
     """Launching takes longer than running."""
-    rows = _by_call(case.launched.drop_nulls("call_ns"))
-    launches = rows.height
+    launches, bound = _bound(case)
     if not launches:
         return CannotTell("no launching call has a duration")
-    bound = rows.filter(pl.col("duration_ns") < pl.col("call_ns"))
     share = 100 * bound.height / launches
     numbers = {"launches": launches, "bound": bound.height, "bound_pct": share}
     if share <= case.limit("A3", "launches_pct"):
@@ -60,33 +58,48 @@ def launch_bound(case: Case) -> Verdict:
     )
 
 
-def _by_call(launched: pl.DataFrame) -> pl.DataFrame:
-    """What calls launched: the kernels of a graph have one call, to be compared with all of them."""
-    if not launched["launched_with"].max():
-        return launched
-    return (
-        launched.sort("launched_with", maintain_order=True)
-        .group_by("launch_ns", "call_ns", maintain_order=True)
-        .agg(pl.col("name").first(), pl.col("duration_ns").sum())
-    )
+def _bound(case: Case) -> tuple[int, pl.DataFrame]:
+    """How many calls of known duration launched kernels, and those that took longer: name, duration_ns, call_ns.
+
+    The kernels of a graph have one call, to be compared with all of them.
+    """
+    calls = launch_calls(case.profile)
+    if calls["launched_with"].max():
+        rows = (
+            case.launched.drop_nulls("call_ns")
+            .sort("launched_with", maintain_order=True)
+            .group_by("launch_ns", "call_ns", maintain_order=True)
+            .agg(pl.col("name").first(), pl.col("duration_ns").sum())
+        )
+        return rows.height, rows.filter(pl.col("duration_ns") < pl.col("call_ns"))
+    known, places = case.is_kernel_timed, [np.zeros(0, np.int64)]
+    if calls["launch_end_ns"].null_count():
+        known = known & calls["launch_end_ns"].is_not_null().to_numpy()
+    begun, ended = (calls[name].fill_null(0).to_numpy() for name in ("launch_ns", "launch_end_ns"))
+    took = case.profile["activities"]["duration_ns"].fill_null(0).to_numpy()
+    for block in blocks(len(known)):
+        found = np.flatnonzero((took[block] < ended[block] - begun[block]) & known[block])
+        places.append(found + block.start)
+    at = np.concatenate(places)
+    rows = case.profile["activities"].select(pl.col("name", "duration_ns").gather(pl.Series(at)))
+    return int(known.sum()), rows.with_columns(pl.Series("call_ns", ended[at] - begun[at], pl.Int64))
 
 
 @rule("A4", "slow-launches", Family.LAUNCHES, needs.api_trace, link=links.HTA)
 def slow_launches(case: Case) -> Verdict:
     """Some launch calls take very long."""
     least = case.limit("A4", "call_ns")
-    calls = case.calls_named(LAUNCH_CALLS, "tid", "line")
-    if calls.is_empty():
+    calls, slow = case.calls_taking(LAUNCH_CALLS, least, "tid", "line")
+    if not calls:
         return CannotTell("no launch calls are recorded")
-    slow = calls.filter(pl.col("duration_ns") > least)
-    share, taken = 100 * slow.height / calls.height, total(slow["duration_ns"])
-    numbers = {"slow": slow.height, "calls": calls.height, "slow_pct": share, "slow_ns": taken}
+    share, taken = 100 * slow.height / calls, total(slow["duration_ns"])
+    numbers = {"slow": slow.height, "calls": calls, "slow_pct": share, "slow_ns": taken}
     if share <= case.limit("A4", "calls_pct"):
-        of_all = counted(calls.height, "launch call takes", "launch calls take")
+        of_all = counted(calls, "launch call takes", "launch calls take")
         return Clean(f"{percent(share)} of {of_all} longer than {rounded(least)}", numbers)
     worst = largest(slow, "duration_ns", "name", "start_ns", "duration_ns", "tid", "line")
     return Found(
-        f"{slow.height:,} of {counted(calls.height, 'launch call')} ({percent(share)}) take longer than "
+        f"{slow.height:,} of {counted(calls, 'launch call')} ({percent(share)}) take longer than "
         f"{rounded(least)}, the longest {duration(worst['duration_ns'][0])}.",
         "The first launch of a kernel loads it: warm up. Else look for a full queue, locks, or little memory.",
         numbers,
@@ -112,7 +125,7 @@ def launch_delay(case: Case) -> Verdict:
     parts = [activities.clear().with_columns(late_ns=pl.lit(None, pl.Int64))]
     for line in case.lines:
         late, late_ns = _late(line, line.of(called_until), line.of(known), least)
-        rows = activities.select(pl.all().gather(pl.Series(line.rows[late])))
+        rows = activities.select(pl.all().gather(pl.Series(line.rows_at(late))))
         parts.append(rows.with_columns(pl.Series("late_ns", late_ns, pl.Int64)))
     late_rows = pl.concat(parts)
     share, taken = 100 * late_rows.height / launches, total(late_rows["late_ns"])
@@ -163,10 +176,14 @@ def full_queue(case: Case) -> Verdict:
     launch = calls["launch_ns"].fill_null(-1).to_numpy()
     # What one call launches (the kernels of a graph) waits together.
     first = (launch >= 0) & (calls["launched_with"].fill_null(0) == 0).to_numpy()
+    all_first = bool(first.all())
     most, stream = 0, None
     for sequence in case.sequences:
-        chosen = first[sequence.rows]
-        waiting = most_at_once(launch[sequence.rows[chosen]], sequence.starts[chosen])
+        rows, starts = sequence.rows, sequence.starts
+        if not all_first:
+            chosen = first[rows]
+            rows, starts = rows[chosen], starts[chosen]
+        waiting = most_at_once(launch[rows], starts)
         if waiting > most:
             most, stream = waiting, case.profile["activities"]["stream"][int(sequence.rows[0])]
     numbers = {"waiting": most}

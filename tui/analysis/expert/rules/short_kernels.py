@@ -24,15 +24,13 @@ def short_kernels(case: Case) -> Verdict:
     """Most kernels are too short."""
     short = case.limit("A2", "short_ns")
     if case.profile["activities"].height:
-        brief = pl.col("duration_ns") < short
-        sums = [
-            pl.col("duration_ns").count().cast(pl.Int64).alias("all"),
-            brief.sum().cast(pl.Int64).alias("launches"),
-            pl.when(brief).then("duration_ns").sum().alias("total_ns"),
-        ]
-        rows = grouped(case.profile["activities"], ("name", "kind"), sums).filter(pl.col("kind") == "kernel")
-        launches, number, taken, how = total(rows["all"]), total(rows["launches"]), total(rows["total_ns"]), ""
-        by_name = rows.filter(pl.col("launches") > 0).select("name", "launches", "total_ns")
+        is_kernel, took = pl.col("kind") == "kernel", pl.col("duration_ns")
+        work = case.profile["activities"].lazy()
+        launches = int(work.select((is_kernel & took.is_not_null()).sum()).collect().item())
+        brief = work.filter(took < short, is_kernel).select("name", "duration_ns").collect()
+        sums = [pl.len().cast(pl.Int64).alias("launches"), pl.col("duration_ns").sum().alias("total_ns")]
+        by_name = grouped(brief, ("name",), sums)
+        number, taken, how = total(by_name["launches"]), total(by_name["total_ns"]), ""
     else:
         rows = case.kernels.drop_nulls("calls")
         launches = total(rows["calls"])

@@ -68,12 +68,10 @@ def waits(case: Case) -> Verdict:
 def launch_blocking(case: Case) -> Verdict:
     """Nearly every launch is followed by a wait."""
     waiting = case.names("api_calls", ANY_WAIT)
-    calls = case.profile["api_calls"].select(
-        "pid", "tid", "start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns"),
-        launch=pl.Series(_named(case, LAUNCH_CALLS)), wait=pl.Series(_named(case, ANY_WAIT)),
-    )  # fmt: skip
-    if any(calls[name].null_count() for name in ("start_ns", "end_ns", "tid")):
-        calls = calls.drop_nulls(["start_ns", "end_ns", "tid"])
+    calls = case.profile["api_calls"].select("pid", "tid", "start_ns", "duration_ns", does=pl.Series(_does(case)))
+    known = ("start_ns", "duration_ns", "tid")
+    if any(calls.select(pl.col(known).null_count()).row(0)):
+        calls = calls.drop_nulls(known)
     threads = calls.partition_by("pid", "tid", maintain_order=True) if _several_threads(calls) else [calls]
     launches, followed = (sum(column) for column in zip((0, 0), *map(_followed, threads), strict=True))
     if not launches:
@@ -94,35 +92,46 @@ def launch_blocking(case: Case) -> Verdict:
     )
 
 
-def _named(case: Case, pattern: str) -> npt.NDArray[np.bool_]:
-    """Which API calls have a name that a regular expression finds."""
+_LAUNCHES, _WAITS = 1, 2
+"""What a call does; one whose name says both does both."""
+
+
+def _does(case: Case) -> npt.NDArray[np.int8]:
+    """What each API call does, by its name."""
 
     def found(names: pl.Series) -> npt.NDArray[np.int8]:
-        return (names.str.contains(pattern) & (names != "")).cast(pl.Int8).to_numpy()
+        told = ((_LAUNCHES, LAUNCH_CALLS), (_WAITS, ANY_WAIT))
+        does = [(names.str.contains(pattern) & (names != "")).cast(pl.Int8) * flag for flag, pattern in told]
+        return (does[0] + does[1]).to_numpy()
 
-    return classes_of(case.profile["api_calls"]["name"], found).view(np.bool_)
+    return classes_of(case.profile["api_calls"]["name"], found)
 
 
 def _several_threads(calls: pl.DataFrame) -> bool:
     """Whether it is worth the time to take them apart."""
-    return bool(calls["pid"].null_count()) or any(calls[name].min() != calls[name].max() for name in ("pid", "tid"))
+    unnamed, *differ = calls.select(
+        pl.col("pid").null_count() > 0,
+        *((pl.col(name).min() != pl.col(name).max()).alias(f"{name}s") for name in ("pid", "tid")),
+    ).row(0)
+    return bool(unnamed) or any(differ)
 
 
 def _followed(calls: pl.DataFrame) -> tuple[int, int]:
     """How many launches a thread makes, and after how many of them its next call is a wait."""
     if not calls["start_ns"].is_sorted():
         calls = calls.sort("start_ns", maintain_order=True)
-    starts, ends, launch, wait = (calls[name].to_numpy() for name in ("start_ns", "end_ns", "launch", "wait"))
+    starts, lengths, does = (calls[name].to_numpy() for name in ("start_ns", "duration_ns", "does"))
     reached = Reached()
     launches = followed = 0
     last = np.zeros(1, np.bool_)
     for block in blocks(len(starts)):
-        before, _ = reached.before(ends[block])
+        before, _ = reached.before(starts[block] + lengths[block])
         # A driver call within a runtime call is not what comes next.
         outer = starts[block] >= before
-        launching = np.concatenate((last, launch[block][outer]))
+        own = does[block][outer]
+        launching = np.concatenate((last, own & _LAUNCHES != 0))
         launches += int(launching[1:].sum())
-        followed += int((launching[:-1] & wait[block][outer]).sum())
+        followed += int((launching[:-1] & (own & _WAITS != 0)).sum())
         last = launching[-1:]
     return launches, followed
 

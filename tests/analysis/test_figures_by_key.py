@@ -1,0 +1,74 @@
+"""Figures by name from sorted numbers are those that Polars works out group by group."""
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
+
+from tui.analysis.durations import figures
+from tui.analysis.figures_by_key import MANY, figures_by
+from tui.analysis.grouping import grouped
+
+_KEYS = ("session", "kind", "name")
+
+
+def _rows(told: list[tuple[int, str, str, int | None]], lines: list[int | None] | None = None) -> pl.DataFrame:
+    schema = {"session": pl.UInt32, "kind": pl.Categorical, "name": pl.Categorical, "duration_ns": pl.Int64}
+    rows = pl.DataFrame(told, schema=schema, orient="row")
+    line = pl.Series("line", lines if lines is not None else range(1, rows.height + 1), pl.UInt32)
+    return rows.with_columns(line, pl.col("name").alias("short_name"))
+
+
+def _by_group(rows: pl.DataFrame) -> pl.DataFrame:
+    return grouped(rows, _KEYS, [*figures(), pl.col("line").min(), pl.col("short_name").first()])
+
+
+def _same(rows: pl.DataFrame) -> None:
+    found = figures_by(rows, _KEYS, "short_name", many=0)
+    assert_frame_equal(found.sort(_KEYS), _by_group(rows).sort(_KEYS), check_exact=True)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 2), st.sampled_from(("kernel", "memcpy")), st.sampled_from("abc"), st.integers(0, 10**9)
+        ),
+        min_size=1,
+        max_size=80,
+    )
+)
+def test_sorted_numbers_tell_the_same_as_groups(told: list[tuple[int, str, str, int | None]]) -> None:
+    _same(_rows(told))
+
+
+def test_quantiles_lie_between_two_calls() -> None:
+    rows = _rows([(0, "kernel", "a", taken) for taken in (40, 10, 20, 30)] + [(0, "kernel", "b", 7)])
+    found = figures_by(rows, _KEYS, many=0).sort("name")
+    assert found.select("calls", "total_ns", "min_ns", "max_ns", "median_ns", "p90_ns", "p99_ns", "line").rows() == [
+        (4, 100, 10, 40, 25, 37, 40, 1),
+        (1, 7, 7, 7, 7, 7, 7, 5),
+    ]
+    assert found["std_ns"].to_list() == [13, None]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        _rows([(0, "kernel", "a", 5), (0, "kernel", "a", None), (0, "kernel", "b", None)]),
+        _rows([(0, "kernel", "a", -5), (0, "kernel", "b", 3)]),
+        _rows([(0, "kernel", "a", 5), (0, "kernel", "a", 6)], [9, 3]),
+        _rows([(0, "kernel", "a", 5), (0, "kernel", "a", 6)], [None, 3]),
+        _rows([(0, "kernel", "a", 1 << 61), (7, "kernel", "b", 6)]),
+        _rows([]),
+    ],
+    ids=["no duration", "below zero", "lines out of order", "no line", "too long", "no rows"],
+)
+def test_what_cannot_be_one_number_is_grouped(rows: pl.DataFrame) -> None:
+    _same(rows)
+
+
+def test_so_many_rows_are_sorted() -> None:
+    names = [("kernel", "abcde"[at * at % 5], at * 7919 % 1013) for at in range(MANY)]
+    rows = _rows([(0, *told) for told in names])
+    assert_frame_equal(figures_by(rows, _KEYS, "short_name").sort(_KEYS), _by_group(rows).sort(_KEYS), check_exact=True)
