@@ -6,6 +6,8 @@ import gc
 import importlib
 from typing import TYPE_CHECKING, Final
 
+from textual import work
+
 from tui.app.tables import TablesApp
 from tui.model.history import History, Place
 from tui.screens.too_small import TooSmallScreen
@@ -37,6 +39,7 @@ class NavigatingApp(TablesApp):
         super().__init__(options)
         self.history = History()
         self._freeze_timer: Timer | None = None
+        self._is_ready = False
         self.availability: dict[str, str] = {}
         """For each view ``ok``, or why this input cannot feed it."""
 
@@ -96,8 +99,18 @@ class NavigatingApp(TablesApp):
             self._freeze_timer.stop()
         self._freeze_timer = self.set_timer(FREEZE_AFTER, self._freeze)
 
+    @work(thread=True, group="ready")
+    def _make_ready(self) -> None:
+        """Make what the first filter needs while nobody waits for it: the parser takes as long as ten keys may."""
+        from tui.query.parse import make_parser
+
+        make_parser()
+
     def _freeze(self) -> None:
         self._freeze_timer = None
+        if not self._is_ready:
+            self._is_ready = True
+            self._make_ready()
         gc.collect()
         gc.freeze()
 

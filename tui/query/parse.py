@@ -54,7 +54,7 @@ def read(text: str) -> tuple[list[Token], Node, QueryError | None]:
         return [], Everything(), QueryError("half a character cannot be searched for", half.start(), half.end())
     tokens: list[Token] = []
     depth = _Depth()
-    parser = _parser().parse_interactive(text)
+    parser = make_parser().parse_interactive(text)
     try:
         for token in parser.lexer_thread.lex(parser.parser_state):  # type: ignore[no-untyped-call]
             parser.feed_token(token)
@@ -192,7 +192,8 @@ def _operator(token: Token) -> Operator:
 
 
 @lru_cache(maxsize=1)
-def _parser() -> Lark:
+def make_parser() -> Lark:
+    """The parser: it is made once, which takes a while."""
     return Lark.open(
         "grammar.lark",
         rel_to=__file__,

@@ -2,25 +2,59 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from textual.widgets import Footer
+from textual.widgets._footer import FooterKey
 
 from tui.keys import footer_keys
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
-    from textual.widget import Widget
+    from textual.binding import Binding
+    from textual.screen import Screen
 
 
 class KeyFooter(Footer):
-    """Of the keys that work now, those that `tui.keys.footer_keys` chooses; `?` lists all."""
+    """Of the keys that work now, those that `tui.keys.footer_keys` chooses; `?` lists all.
+
+    Textual's own makes a widget for each of the sixty keys of a table, several times while a view comes up.
+    """
 
     def __init__(self) -> None:
         super().__init__(show_command_palette=False, compact=True)
+        self._shown: list[tuple[Binding, bool, str]] = []
+        self._looks = False
 
     def compose(self) -> ComposeResult:
         """The chosen keys, in their order."""
-        offered: dict[str, Widget] = {key.action: key for key in super().compose()}  # type: ignore[attr-defined]
-        for method in footer_keys(list(offered)):
-            yield offered[method]
+        self._shown = self._chosen() if self._bindings_ready else []
+        for binding, enabled, tooltip in self._shown:
+            yield FooterKey(
+                binding.key,
+                self.app.get_key_display(binding),
+                binding.description,
+                binding.action,
+                disabled=not enabled,
+                tooltip=tooltip,
+            ).data_bind(compact=Footer.compact)
+
+    def _chosen(self) -> list[tuple[Binding, bool, str]]:
+        """The keys to show, and whether each works."""
+        offered: dict[str, tuple[Binding, bool, str]] = {}
+        for _, binding, enabled, tooltip in self.screen.active_bindings.values():
+            if binding.show:
+                offered.setdefault(binding.action, (binding, enabled, tooltip))
+        return [offered[method] for method in footer_keys(list(offered))]
+
+    def bindings_changed(self, screen: Screen[Any]) -> None:
+        """Other keys may work now: look once all that has been asked for is done."""
+        self._bindings_ready = True
+        if screen.app.app_focus and self.is_attached and screen is self.screen and not self._looks:
+            self._looks = True
+            self.call_after_refresh(self._look)
+
+    async def _look(self) -> None:
+        self._looks = False
+        if self.is_attached and self._chosen() != self._shown:
+            await self.recompose()
