@@ -43,6 +43,11 @@ class KernelSequence:
         """Some of them that follow each other."""
         return replace(self, places=self.places[places])
 
+    @property
+    def first_row(self) -> int:
+        """The row of the first one in ``activities``."""
+        return int(self.line.rows_at(self.places[:1])[0])
+
     @cached_property
     def rows(self) -> Ints:
         """The row of each in ``activities``."""

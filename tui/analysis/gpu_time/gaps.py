@@ -141,10 +141,11 @@ def longest_gaps(profile: Profile, most: int) -> pl.DataFrame:
 
 def _longest(lengths: Ints, most: int) -> Ints:
     """The places of the ``most`` longest in order of time; of equal ones the first."""
-    places = np.arange(len(lengths))
     if len(lengths) > most:
         least = np.partition(lengths, len(lengths) - most)[-most]
         places = np.flatnonzero(lengths >= least)
+    else:
+        places = np.arange(len(lengths))
     longest: Ints = np.sort(places[np.argsort(-lengths[places], kind="stable")[:most]])
     return longest
 

@@ -105,11 +105,12 @@ class HostCalls:
         return call, longest
 
 
-def _on_during(starts: Ints, ends: Ints, stretches: Sequence[tuple[int, int]]) -> Ints:
+def _on_during(starts: Ints, lengths: Ints, stretches: Sequence[tuple[int, int]]) -> Ints:
     """The places of the intervals that were on in any of some stretches of time, in order."""
     found = [np.zeros(0, np.int64)]
     for block in blocks(len(starts)):
-        begun, ended = starts[block], ends[block]
+        begun = starts[block]
+        ended = begun + lengths[block]
         first, last = begun.min(), ended.max()
         here = [(begin, end) for begin, end in stretches if first < end and last >= begin]
         if here:
@@ -133,14 +134,14 @@ def host_calls(api_calls: pl.DataFrame | None, during: Sequence[tuple[int, int]]
     """
     if api_calls is None:
         return None
-    calls = (
-        api_calls.select("name", "start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
-        .drop_nulls(["start_ns", "end_ns"])
-    )  # fmt: skip
+    calls, times = api_calls.select("name", "start_ns", "duration_ns"), ("start_ns", "duration_ns")
+    if any(calls[name].null_count() for name in times):
+        calls = calls.drop_nulls(times)
     if calls.is_empty():
         return None
     if during is not None:
-        calls = calls[_on_during(calls["start_ns"].to_numpy(), calls["end_ns"].to_numpy(), during)]
+        calls = calls[_on_during(calls["start_ns"].to_numpy(), calls["duration_ns"].to_numpy(), during)]
+    calls = calls.select("name", "start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
     if not calls["start_ns"].is_sorted():
         calls = calls.sort("start_ns", maintain_order=True)
     starts, ends = calls["start_ns"].to_numpy(), calls["end_ns"].to_numpy()

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from tui.analysis.by_session import by_session
+from tui.analysis.gpu_time.blocks import blocks
 from tui.analysis.grouping import distinct
 from tui.analysis.memo import once_per_profile
 
@@ -115,9 +116,15 @@ def classes_of(names: pl.Series, classify: Callable[[pl.Series], npt.NDArray[np.
     places = (codes.fill_null(last) if codes.null_count() else codes).to_numpy()
     if not len(places):
         return np.zeros(0, np.int8)
-    used = np.flatnonzero(np.bincount(places))
+    met = np.zeros(last + 1, np.bool_)
+    for block in blocks(len(places)):
+        met[places[block]] = True
+    used = np.flatnonzero(met)
     texts = pl.Series(used, dtype=pl.UInt32).set(pl.Series(used == last), None).cat.to(names.dtype)
     table = np.zeros(last + 1, np.int8)
     table[used] = classify(texts.cast(pl.String).fill_null(""))
-    found: npt.NDArray[np.int8] = table[places]
+    # To look all up at once would take the places as numbers of 64 bits.
+    found = np.empty(len(places), np.int8)
+    for block in blocks(len(places)):
+        found[block] = table[places[block]]
     return found

@@ -9,9 +9,11 @@ import polars as pl
 
 from tui.analysis.by_session import by_session
 from tui.analysis.gpu_time.timelines import timelines
+from tui.analysis.grouping import is_constant
 from tui.analysis.memo import once_per_profile
 from tui.loaders.linking.launches import launching_rows
 from tui.model.columns import columns
+from tui.model.compact import looked_at
 from tui.model.view import TableSpec
 
 if TYPE_CHECKING:
@@ -63,17 +65,19 @@ def launch_calls(profile: Profile) -> pl.DataFrame:
         with_others = pl.lit(0, pl.UInt32)
     else:
         with_others = (pl.col("start_ns").rank("ordinal").over("call") - 1).cast(pl.UInt32)
+    if at.null_count():
+        with_others = pl.when(pl.col("call").is_not_null()).then(with_others)
     return pl.DataFrame([at, activities["start_ns"]]).select(
         calls["start_ns"].gather(at).alias("launch_ns"),
         (calls["start_ns"] + calls["duration_ns"]).gather(at).alias("launch_end_ns"),
-        pl.when(pl.col("call").is_not_null()).then(with_others).alias("launched_with"),
+        with_others.alias("launched_with"),
     )
 
 
 def _launching(activities: pl.DataFrame, calls: pl.DataFrame) -> npt.NDArray[np.int32]:
     """The row of the call that launched each activity, -1 where it is not known."""
     known = calls.select("session", "correlation", "start_ns")
-    parts, runs = by_session(known), _runs(activities["session"])
+    parts, runs = by_session(known), _runs(looked_at(activities, "session"))
     if len(parts) == 1 and len(runs) == 1 and runs[0][0] in parts:
         return launching_rows(activities["correlation"], known)
     launch = np.full(activities.height, -1, np.int32)
@@ -96,6 +100,8 @@ def _all_differ(calls: npt.NDArray[np.int32]) -> bool:
 
 def _runs(sessions: pl.Series) -> list[tuple[int, int, int]]:
     """Each session of a frame that is in order of sessions: number, first row, rows."""
+    if is_constant(sessions):
+        return [(sessions[0], 0, len(sessions))]
     runs = sessions.rle().struct.unnest()
     counts = runs["len"].to_numpy().astype(np.int64)
     firsts = np.cumsum(counts) - counts

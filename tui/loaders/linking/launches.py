@@ -79,7 +79,8 @@ def _looked_up(
         return np.where(keys[at] == wanted, values[at], np.int32(-1))
     # Numbers that tools count up lie close together: to look them up in a table takes a third of the time.
     table = np.full(last - first + 2, -1, np.int32)
-    table[keys - first] = values
+    for begin in range(0, len(keys), _BLOCK):
+        table[keys[begin : begin + _BLOCK] - first] = values[begin : begin + _BLOCK]
     found = np.empty(len(wanted), np.int32)
     for begin in range(0, len(wanted), _BLOCK):
         block = wanted[begin : begin + _BLOCK]

@@ -91,7 +91,7 @@ def communication_on_compute_stream(case: Case) -> Verdict:
     streams = case.profile["activities"].select("device", "stream")
     mixed = pl.DataFrame(
         [
-            (*streams.row(int(sequence.rows[0])), int(sequence.talks.sum()), len(sequence))
+            (*streams.row(sequence.first_row), int(sequence.talks.sum()), len(sequence))
             for sequence in case.sequences
             if sequence.talks.any() and not sequence.talks.all()
         ],

@@ -64,7 +64,7 @@ def _bound(case: Case) -> tuple[int, pl.DataFrame]:
     The kernels of a graph have one call, to be compared with all of them.
     """
     calls = launch_calls(case.profile)
-    if calls["launched_with"].max():
+    if calls.select(pl.col("launched_with").max()).item():
         rows = (
             case.launched.drop_nulls("call_ns")
             .sort("launched_with", maintain_order=True)
@@ -175,17 +175,19 @@ def full_queue(case: Case) -> Verdict:
     calls = launch_calls(case.profile)
     launch = calls["launch_ns"].fill_null(-1).to_numpy()
     # What one call launches (the kernels of a graph) waits together.
-    first = (launch >= 0) & (calls["launched_with"].fill_null(0) == 0).to_numpy()
+    first = launch >= 0
+    if calls.select(pl.col("launched_with").max()).item():
+        first &= (calls["launched_with"].fill_null(0) == 0).to_numpy()
     all_first = bool(first.all())
     most, stream = 0, None
     for sequence in case.sequences:
-        rows, starts = sequence.rows, sequence.starts
+        places, starts = sequence.places, sequence.starts
         if not all_first:
-            chosen = first[rows]
-            rows, starts = rows[chosen], starts[chosen]
-        waiting = most_at_once(launch[rows], starts)
+            chosen = sequence.line.of(first)[places]
+            places, starts = places[chosen], starts[chosen]
+        waiting = most_at_once(sequence.line.of(launch)[places], starts)
         if waiting > most:
-            most, stream = waiting, case.profile["activities"]["stream"][int(sequence.rows[0])]
+            most, stream = waiting, case.profile["activities"]["stream"][sequence.first_row]
     numbers = {"waiting": most}
     if most < case.limit("A6", "waiting"):
         return Clean(f"at most {counted(most, 'launch waits', 'launches wait')} in a stream", numbers)

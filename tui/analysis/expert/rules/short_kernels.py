@@ -100,11 +100,11 @@ def _runs(sequence: KernelSequence, work: pl.DataFrame, short: float, least: int
         least: So many of them.
     """
     names, starts, ends = sequence.names, sequence.starts, sequence.ends
-    took = ends - starts
     # Most kernels are followed by another one: only the few places where one goes on are looked at further.
     again = np.flatnonzero(names[1:] == names[:-1])
     goes_on = again[
-        (starts[again + 1] - ends[again] < short) & (took[again + 1] < short) & (took[again] < short)
+        (starts[again + 1] - ends[again] < short) & (ends[again + 1] - starts[again + 1] < short)
+        & (ends[again] - starts[again] < short)
         & ~sequence.talks[again]
     ]  # fmt: skip
     cuts = np.flatnonzero(np.diff(goes_on) > 1) + 1
@@ -112,8 +112,9 @@ def _runs(sequence: KernelSequence, work: pl.DataFrame, short: float, least: int
     last = goes_on[np.concatenate((cuts - 1, [-1]))] + 1 if len(goes_on) else goes_on
     long = last - first + 1 >= least
     first, last = first[long], last[long]
-    sums = np.concatenate(([0], np.cumsum(took)))
-    return work.select(pl.all().gather(pl.Series(sequence.rows[first]))).with_columns(
+    sums = np.concatenate(([0], np.cumsum(ends - starts))) if len(first) else np.zeros(1, np.int64)
+    rows = sequence.line.rows_at(sequence.places[first])
+    return work.select(pl.all().gather(pl.Series(rows))).with_columns(
         pl.Series("launches", last - first + 1, pl.Int64),
         pl.Series("duration_ns", sums[last + 1] - sums[first], pl.Int64),
         pl.Series("run_ns", ends[last] - starts[first], pl.Int64),
