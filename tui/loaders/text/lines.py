@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import Final
+
+_FIRST: Final = 1 << 20
+"""Bytes of the first piece: who works on pieces need not wait for a large one. The next are each twice as large."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +28,14 @@ def _never() -> bool:
 def whole_lines(
     chunks: Iterable[bytes], *, piece_size: int, line_limit: int, is_late: Callable[[], bool] = _never
 ) -> Iterator[Piece]:
-    """Put a stream together as pieces of about ``piece_size`` bytes.
+    """Put a stream together as pieces of about ``piece_size`` bytes; the first ones are smaller.
 
     Of a line longer than ``line_limit`` bytes only so many are kept, and its piece ends with it. While the rest of such
-    a line is passed over, a piece of nothing comes for every chunk. Where ``is_late`` says so, a piece is what has come.
+    a line is passed over, a piece of nothing comes for every chunk. Where ``is_late`` says so, a piece is what has
+    come.
     """
     pending: list[bytes] = []
-    held = 0
+    held, wanted = 0, min(piece_size, _FIRST)
     beginning = b""  # of a line that is too long and whose end has not come yet
     passed = 0  # bytes of that line
     for chunk in chunks:
@@ -46,8 +51,9 @@ def whole_lines(
             beginning, rest = b"", chunk[end + 1 :]
         pending.append(rest)
         held += len(rest)
-        if held < piece_size and not is_late():
+        if held < wanted and not is_late():
             continue
+        wanted = min(piece_size, 2 * wanted)
         data, rest = _split(pending)
         yield from _with_lines_cut(data, line_limit)
         if len(rest) > line_limit:
