@@ -26,6 +26,9 @@ CLOUDS: Final = {
 UNREADABLE: Final = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError)
 """What Polars raises where a file is not what its footer says, or is not to be had."""
 
+FIRST_ANSWER: Final = {"max_retries": 2, "retry_timeout_ms": 3000, "connect_timeout": "2s"}
+"""A store that does not answer is soon told of; once it has answered, Polars asks again for as long as it will."""
+
 _BLOCK: Final = 1 << 20
 
 
@@ -102,7 +105,7 @@ class Cloud:
         """As `Folder.manifest`."""
         address = self.address(MANIFEST)
         try:
-            lines = pl.scan_lines(address, glob=False).head(1).collect()
+            lines = pl.scan_lines(address, glob=False, storage_options=FIRST_ANSWER).head(1).collect()
         except UNREADABLE as error:
             scheme = self._address.partition("://")[0]
             raise ProftuiError(
