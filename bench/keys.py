@@ -13,7 +13,7 @@ import numpy as np
 
 from bench.figures import Figure
 from bench.grow_nsys import hard_database
-from bench.terminal import COLUMNS, LINES, Answer, Terminal
+from bench.terminal import COLUMNS, LINES, QUIET_BARE_S, Answer, Terminal
 
 TITLE = "Keys"
 NOTE = (
@@ -28,9 +28,9 @@ ROWS, RUNS = 5_000_000, 1
 MOVE, FILTER, SORT, OPEN = "move", "filter", "sort", "open"
 GOALS_MS = {MOVE: 16, FILTER: 100, SORT: 500, OPEN: 100}
 
-FLOORS = 10
+FLOORS = 6
 """So often the bare application answers for a line of the table."""
-PRESSES = 16
+PRESSES = 10
 """So often a key that moves is pressed at most: the whole takes two to three minutes."""
 
 DOWN, UP, PAGE, RIGHT, ENTER = b"j", b"k", b"\x1b[6~", b"l", b"\r"
@@ -108,8 +108,7 @@ class Run:
         keys = VIEWS[name]
         if len(keys) == 1:
             return keys
-        self.app.press(b":")
-        self.app.press(keys)
+        self.app.press(b":" + keys)
         return ENTER
 
     def key(
@@ -145,7 +144,7 @@ class Run:
         row.rest.append(answer.rest_s)
         if probe:
             row.frozen.append(answer.frozen_s)
-        bare = self.bare.press(floor).first() if len(row.floor) < FLOORS else None
+        bare = self.bare.press(floor, quiet_s=QUIET_BARE_S).first() if len(row.floor) < FLOORS else None
         if bare is not None:
             row.floor.append(bare.at_s)
             row.floor_worked.append(bare.worked_s)
@@ -160,7 +159,7 @@ class Run:
 
 def run(rows: int, runs: int) -> list[Figure]:
     """Measure and print the table; each of its lines has a goal."""
-    measured = Run(rows, presses=min(PRESSES, 16 * runs))
+    measured = Run(rows, presses=min(PRESSES, 10 * runs))
     try:
         print(f"open up to the dashboard: {measured.opened.rest_s:.1f} s\n", flush=True)
         print_heading()
@@ -191,7 +190,7 @@ def first_looks(run: Run) -> None:
     for name in VIEWS:
         if name != "Dashboard":
             run.key(f"first look: {name}", run.type(name), goal=OPEN, floor=b"2", probe=True)
-            run.bare.press(b"1")
+            run.bare.press(b"1", quiet_s=QUIET_BARE_S)
 
 
 def tables(run: Run) -> None:
@@ -201,8 +200,7 @@ def tables(run: Run) -> None:
     run.moves("kernels: page down", PAGE)
     run.app.press(b"g")
     for word in (b"elementwise", b"memcpy"):
-        run.app.press(b"f")
-        run.app.press(word[:-1])
+        run.app.press(b"f" + word[:-1])
         run.key("kernels: filter", word[-1:], goal=FILTER, shows=FILTERED, floor=b"s")
         run.app.press(b"\x1b")
     run.app.press(b"g")
@@ -213,8 +211,7 @@ def tables(run: Run) -> None:
     run.moves("launches: column", RIGHT, b"h")
     for _ in range(3):
         for text in (b"duration>30u", b"duration<4u"):
-            run.app.press(b"f")
-            run.app.press(text)
+            run.app.press(b"f" + text)
             run.key("launches: filter", b"s", goal=FILTER, shows=FILTERED, floor=b"s")
             run.app.press(b"\x1b")
     run.app.press(b"^")
@@ -249,8 +246,7 @@ def looks(run: Run) -> None:
     for _ in range(6):
         run.key("launches: mark (space)", b" ", floor=DOWN)
     run.app.press(b"\x1b")
-    run.app.press(b"/")
-    run.app.press(b"elementwis")
+    run.app.press(b"/elementwis")
     run.key("launches: find", b"e", goal=FILTER, shows=FOUND, floor=b"s")
     run.app.press(b"\x1b")
 
@@ -274,7 +270,7 @@ def again(run: Run) -> None:
     for _ in range(2):
         for name in VIEWS:
             run.key(f"again: {name}", run.type(name), goal=OPEN, floor=b"2", probe=True)
-            run.bare.press(b"1")
+            run.bare.press(b"1", quiet_s=QUIET_BARE_S)
 
 
 def print_heading() -> None:

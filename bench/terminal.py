@@ -2,7 +2,7 @@
 
 The terminal says that it can take pictures as wholes (synchronized output, mode 2026), as most do: Textual then ends
 each picture with a sequence, which tells exactly when it has come. The program has come to rest when nothing has come
-for `QUIET_S` and all its threads sleep: a thread that still works at something does not count as rest.
+for a moment and all its threads sleep: a thread that still works at something does not count as rest.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 COLUMNS, LINES = 160, 50
-QUIET_S = 0.15
+QUIET_S = 0.12
 """Longer than any pause after which a program does more: see `SETTLED_AFTER` and `QUIET` of its widgets."""
+QUIET_BARE_S = 0.03
+"""Of a program that does nothing later."""
 PROBE_AFTER_S = 0.04
 """So long after the latest picture a program at work is asked for another."""
 PROBE = b"\x0c"
@@ -82,12 +84,13 @@ class Terminal:
         self._left = b""
         self.ended = False
 
-    def press(self, keys: bytes, *, probe: bool = False, limit_s: float = 120.0) -> Answer:
+    def press(self, keys: bytes, *, probe: bool = False, quiet_s: float = QUIET_S, limit_s: float = 120.0) -> Answer:
         """Press keys and wait until the program has come to rest.
 
         Args:
             keys: What the terminal sends for them; nothing: only wait.
             probe: Ask for a picture again and again while the program works: tells how long the screen is frozen.
+            quiet_s: So long nothing may come before it rests.
             limit_s: Waits no longer.
         """
         answer = Answer()
@@ -105,7 +108,7 @@ class Terminal:
                         asked = None
                 continue
             asleep = asleep + 1 if self._sleeps() else 0
-            if asleep >= 5 and now - latest > QUIET_S and (asked is None or now - latest > 1):
+            if asleep >= 5 and now - latest > quiet_s and (asked is None or now - latest > 1):
                 break
             if probe and asked is None and asleep == 0 and now - latest > PROBE_AFTER_S:
                 os.write(self._fd, PROBE)

@@ -180,7 +180,9 @@ class TimelineBase(ViewScreen):
         ):
             content = Content(plain(text))
             self.query_one(f"#timeline-{name}", Static).update(
-                in_ascii(content) if self.program.ascii_only else content
+                in_ascii(content) if self.program.ascii_only else content,
+                # One line, whatever it says.
+                layout=False,
             )
 
     @on(TimelineView.Moved)

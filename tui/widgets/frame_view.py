@@ -189,8 +189,12 @@ class FrameView(ScrollView, can_focus=True):
     def mark(self, source_rows: Iterable[int]) -> None:
         """Set the marked rows."""
         self.marks = set(source_rows)
-        self._strips.clear()
         self.refresh()
+
+    def toggle_mark(self) -> None:
+        """Mark the row under the cursor, or take its mark away."""
+        self.marks = self.marks ^ {self.rows.source_row(self.cursor_row)}
+        self._refresh_row(self.cursor_row)
 
     def note(self, source_rows: Iterable[int]) -> None:
         """Set the rows that have notes."""

@@ -127,4 +127,7 @@ def _edges(bar: Bar, look: Look) -> list[tuple[float, str]]:
 
 
 def _part_at(edges: Sequence[tuple[float, str]], step: float) -> str:
-    return next((part for edge, part in edges if step <= edge), edges[-1][1] if edges else "whole")
+    for edge, part in edges:
+        if step <= edge:
+            return part
+    return edges[-1][1] if edges else "whole"

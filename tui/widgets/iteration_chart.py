@@ -16,6 +16,7 @@ from tui.widgets.iteration_bars import bar_width
 from tui.widgets.iteration_drawing import LABEL, Around, Drawing, DrawnBars, drawn, drawn_bars
 
 if TYPE_CHECKING:
+    from rich.style import Style
     from textual import events
 
 KEYS_HERE: Final = "b span  a show only these  p steady  K key  A earlier  + _ z zoom"
@@ -95,6 +96,7 @@ class IterationChart(Widget, can_focus=True):
         self._bars: list[Bar] = []
         self._drawn_bars: DrawnBars | None = None
         self._lines: list[Strip] = []
+        self._styles: dict[str, Style] = {}
 
     # --- what is shown -----------------------------------------------------------------------------------------------
 
@@ -204,6 +206,7 @@ class IterationChart(Widget, can_focus=True):
     def notify_style_update(self) -> None:
         """Look the component styles up again after a change of theme or focus."""
         super().notify_style_update()
+        self._styles = {}
         self._redraw()
 
     def _redraw(self) -> None:
@@ -227,16 +230,22 @@ class IterationChart(Widget, can_focus=True):
     def _bar_cells(self) -> int:
         return bar_width(len(self._shown()), self.content_size.width - LABEL)
 
+    def _looked_up(self) -> dict[str, Style]:
+        """The style of each part; Textual takes long to work them out."""
+        base = self.rich_style
+        parts = {
+            name.partition("--")[2]: base + self.get_component_rich_style(name, partial=True)
+            for name in self.COMPONENT_CLASSES
+        }
+        return {**parts, "": base}
+
     def render_line(self, y: int) -> Strip:
         """Draw one line."""
         if not self._lines:
             ascii_only = bool(getattr(self.app, "ascii_only", False))
             colors = getattr(getattr(self.app, "options", None), "color", "truecolor")
-            base = self.rich_style
-            styles = {
-                name.partition("--")[2]: base + self.get_component_rich_style(name, partial=True)
-                for name in self.COMPONENT_CLASSES
-            }
+            if not self._styles:
+                self._styles = self._looked_up()
             of = Drawing(
                 rows=self.rows,
                 bars=self._shown(),
@@ -246,7 +255,7 @@ class IterationChart(Widget, can_focus=True):
                 around=self.around,
                 width=self.content_size.width,
                 height=self.content_size.height,
-                styles={**styles, "": base},
+                styles=self._styles,
                 ascii_only=ascii_only,
                 smooth=not ascii_only and colors != "none",
             )

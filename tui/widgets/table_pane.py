@@ -165,7 +165,7 @@ class TablePane(TableArranging):
         table = self.table
         if not len(table.rows):
             return
-        table.mark(table.marks ^ {table.rows.source_row(table.cursor_row)})
+        table.toggle_mark()
         table.action_cursor_down()
         self.show_status()
         self.state_changed()

@@ -90,7 +90,8 @@ class TimelineCanvas(TimelineLanes):
 
     def render_line(self, y: int) -> Strip:
         """Draw one line of the screen."""
-        width = self.size.width
+        # Asked for once: Textual works it out anew each time.
+        width, height = self.size
         if self.shown is None or self.window is None or not self.shown.lanes:
             text = self.message if y == 0 else ""
             return Strip([Segment(pad(f" {clip(text, width - 1)}", width), self._style(NOTHING + 1))], width)
@@ -99,10 +100,10 @@ class TimelineCanvas(TimelineLanes):
         if y == 1:
             return self._iterations_line(self.window)
         visible, place = self.reachable(), y - HEAD + self._top
-        if y < HEAD + self.room and place < len(visible):
-            return self._lane_line(visible, place)
-        if y == self.size.height - 1 and self.size.height >= LEGEND_FROM:
+        if y == height - 1 and height >= LEGEND_FROM:
             return self._legend_line()
+        if place < len(visible):
+            return self._lane_line(visible, place)
         return Strip.blank(width, self._look_of(""))
 
     def _lane_line(self, visible: Sequence[int], line: int) -> Strip:
