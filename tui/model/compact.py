@@ -10,14 +10,18 @@ _WORTH_IT: Final = 100_000
 """Rows; fewer take no memory to speak of."""
 
 
-def compact(data: pl.DataFrame) -> pl.DataFrame:
+def compact(data: pl.DataFrame, least: int = _WORTH_IT) -> pl.DataFrame:
     """The same frame: a column whose values are all equal, or all null, costs nothing for a row.
+
+    Args:
+        data: Any frame.
+        least: Rows, at least 1; a frame of fewer is left as it is.
 
     >>> data = pl.DataFrame({"device": [0] * 100_000})
     >>> compact(data).equals(data)
     True
     """
-    if data.height < _WORTH_IT:
+    if data.height < least:
         return data
     # Nearly every other column shows at once that it has several values.
     ends = data.select(pl.col(column).first().eq_missing(pl.col(column).last()) for column in data.columns).row(0)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import polars as pl
 import polars.selectors as cs
 
+from tui.model.compact import compact
 from tui.model.names import kind_of, short_name
 from tui.model.schema import NAME
 
@@ -72,8 +73,9 @@ def activities_of(
     )
     read = known.collect()
     if len(codes) != read.height or not np.array_equal(codes, np.arange(len(codes))):
-        read = read[codes]
-    return rows.hstack(read.get_columns())
+        # What all cells say alike need not be gathered.
+        read = compact(read, 1)[codes]
+    return pl.concat((rows, read), how="horizontal")
 
 
 def _mapped(column: str, values: pl.Series, function: Callable[[str], str | None]) -> pl.Expr:
