@@ -76,10 +76,11 @@ async def visit():
             else:
                 app.go(view)
             await settled(pilot)
+            there = app.view_screen.VIEW
             await pilot.press("down", "down", "enter")
             await settled(pilot)
             lacks = app.availability.get(view, "ok") != "ok" or bool(str(app.view_screen.query_one("#lack").visual))
-            print(view, app.view_screen.VIEW, "lacking" if lacks else "shown", flush=True)
+            print(view, there, "lacking" if lacks else "shown", flush=True)
 asyncio.run(visit())
 """
 
