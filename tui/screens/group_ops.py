@@ -86,7 +86,7 @@ class GroupOpsScreen(WorkedOutScreen):
         rows = grouping.tree(profile)
         fed = [not tree.why_not(profile) for tree in TREES]
         self.query_one("#groupings", PartBar).show(NAMES.index(grouping.name), fed)
-        self.query_one(NoteLine).show(claimed_words(profile))
+        self.query_one("#claimed", NoteLine).show(claimed_words(profile))
         self.pane.apart = replayed_sessions(profile)
         self.pane.show(rows, empty=no_kernels(profile) if rows.is_empty() else "")
         self.pane.focus_table()

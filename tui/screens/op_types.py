@@ -120,7 +120,7 @@ class OpTypesScreen(TableScreen, WorkedOutScreen):
             self._pane.focus_table()
             return
         super().populate()
-        self.query_one(NoteLine).show(claimed_words(self.profile))
+        self.query_one("#claimed", NoteLine).show(claimed_words(self.profile))
         self._show_titles()
 
     def restore(self, place: Place) -> None:
