@@ -20,7 +20,7 @@ NOTE = (
     "convert: the frames of one rank that are in memory, written; opening: all that the app does before it shows a "
     "view, each in a fresh process, without its imports; peak: memory of the process that is no page of a file"
 )
-ROWS, RUNS = 10_000_000, 1
+ROWS, RUNS = 2_000_000, 1
 
 _OPEN = """
 import json, sys, threading, time

@@ -19,7 +19,7 @@ NOTE = (
     "the rows that the file has besides its launches (API calls, ops, ranges) are in it"
 )
 
-ROWS, RUNS = 5_000_000, 1
+ROWS, RUNS = 1_000_000, 1
 GOAL = 150.0
 _KINETO_BYTES = 5_000
 """About so many bytes of a PyTorch trace are for one launch: its ops, calls and flows are among them."""
@@ -57,7 +57,7 @@ def run(rows: int, runs: int) -> list[Figure]:
     )
     files = {
         "nvprof text": (text_log(2_000)[0], text_log(rows)[0]),
-        "Kineto": (kineto_trace(2_000 * _KINETO_BYTES), kineto_trace(min(rows * _KINETO_BYTES, 1_000_000_000))),
+        "Kineto": (kineto_trace(2_000 * _KINETO_BYTES), kineto_trace(min(rows * _KINETO_BYTES, 256_000_000))),
         "Nsight Systems": (hard_database(20_000), hard_database(rows)),
     }
     return [_figure(title, *paths, runs) for title, paths in files.items()]

@@ -15,7 +15,7 @@ NOTE = (
     "8 PyTorch traces, 500 bytes a row asked for; the events of two recorded ranks are repeated in turns; up to the "
     "joined frames; peak: memory of all processes, what they share counted in each"
 )
-ROWS, RUNS = 1_000_000, 3
+ROWS, RUNS = 300_000, 1
 RANKS = 8
 BYTES_PER_ROW = 500
 

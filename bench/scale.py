@@ -29,7 +29,7 @@ NOTE = (
     "dataset; the cluster is there before; CPU: of the processes that read and write, which others here delay "
     "but hardly add to; peak: memory of the largest of them"
 )
-ROWS, RUNS = 200_000, 1
+ROWS, RUNS = 100_000, 1
 BYTES_PER_ROW = 500
 TRACES = 8
 ROWS_OF_LOG = 1000
