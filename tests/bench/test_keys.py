@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bench import grow_nsys
-from bench.keys import VIEWS, Run, again, charts, first_looks, looks, print_heading, print_rows, tables
+from bench.keys import VIEWS, Run, again, charts, first_looks, print_heading, print_rows, tables
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +21,7 @@ def test_every_key_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr(grow_nsys, "DATA", tmp_path)
     run = Run(ROWS, presses=2)
     try:
-        for part in (first_looks, tables, looks, charts, again):
+        for part in (first_looks, tables, charts, again):
             part(run)
     finally:
         run.close()
