@@ -150,7 +150,7 @@ def write_page(page: Path, figures: Sequence[Figure]) -> None:
         cells = [
             figure.what,
             value(figure.goal, figure.unit),
-            f"**{value(figure.measured, figure.unit)}**",
+            f"**{value(figure.measured, figure.unit)}**" if figure.measured is not None else "–",
             figure.verdict,
             _number(figure.seconds),
             figure.floor,

@@ -25,7 +25,7 @@ def test_a_benchmark_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
     out = tmp_path / "figures.json"
     found = main([name, "--rows", "5000", "--runs", "1", "--json", str(out)])
     assert found or name == "second_opening", "files this small are not kept"
-    assert all(figure.measured is not None for figure in found)
+    assert all(figure.measured is not None or name == "memory" for figure in found), "of so little nothing is left"
     assert all(figure.repeat_with.startswith(f"python -m bench {name} ") for figure in found)
     written = json.loads(out.read_text())
     assert [figure["what"] for figure in written["figures"]] == [figure.what for figure in found]
