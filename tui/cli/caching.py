@@ -20,7 +20,7 @@ def cache(options: argparse.Namespace) -> int:
     """List or clear what is kept."""
     from tui.cache.place import NotOursError, folder, opened_folder
     from tui.cache.room import clear, entries
-    from tui.loaders.source import size_in_words
+    from tui.loaders.sizes import size_in_words
 
     try:
         with suppress(FileNotFoundError), opened_folder():

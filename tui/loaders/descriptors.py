@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tui.model.errors import ProftuiError
@@ -40,3 +41,31 @@ def unreadable(name: str, error: OSError | ValueError) -> ProftuiError:
     """What to say of an input that cannot be read."""
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return ProftuiError(f"{name}: cannot be read ({reason.lower()})")
+
+
+def has_changed(descriptor: int, path: str | None, before: os.stat_result) -> bool:
+    """Whether a file is another than it was, or another one has taken its place.
+
+    Args:
+        descriptor: The open file.
+        path: Where it was opened; None for standard input.
+        before: What it was like.
+    """
+    after = os.fstat(descriptor)
+    if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+        return True
+    return path is not None and is_replaced(path, before)
+
+
+def is_replaced(path: str, before: os.stat_result) -> bool:
+    """Whether another file, or none, has the name of one that was opened.
+
+    Args:
+        path: Where it was opened.
+        before: What it was like.
+    """
+    try:
+        now = Path(path).stat()
+    except OSError:
+        return True
+    return (now.st_dev, now.st_ino) != (before.st_dev, before.st_ino)

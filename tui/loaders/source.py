@@ -17,10 +17,11 @@ from typing import BinaryIO, Final
 
 from tui.loaders.base import LoadProgress, Report, keep_going
 from tui.loaders.decompress import DamagedStreamError, compression_of, decompressed
-from tui.loaders.descriptors import number_of, opened, unreadable
+from tui.loaders.descriptors import has_changed, is_replaced, number_of, opened, unreadable
 from tui.loaders.file_kinds import why_empty
 from tui.loaders.preview import Preview
 from tui.loaders.scratch import Scratch
+from tui.loaders.sizes import size_in_words
 from tui.loaders.text.block import Block as Block
 from tui.loaders.text.cleaning import clean_line
 from tui.loaders.text.encoding import Encoding, as_utf8, encoding_of
@@ -221,7 +222,7 @@ class Source:
         not UTF-8, or another file has its name now.
         """
         is_text = self.compression is None and self.encoding == "utf-8" and not self._pushed_back
-        if self._status is None or not is_text or self.name == STANDARD_INPUT or self._is_replaced(self._status):
+        if self._status is None or not is_text or self.name == STANDARD_INPUT or is_replaced(self.name, self._status):
             return None
         return self._begin_at + self.bytes_read
 
@@ -396,9 +397,7 @@ class Source:
     def _note_change(self) -> None:
         if self._status is None or self._fd is None:
             return
-        before, after = self._status, os.fstat(self._fd)
-        changed = (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns)
-        if changed or self._is_replaced(before):
+        if has_changed(self._fd, None if self.name == STANDARD_INPUT else self.name, self._status):
             self.notes.append(
                 Note(
                     "warning",
@@ -408,26 +407,3 @@ class Source:
                     "open it again when nothing writes to it",
                 )
             )
-
-    def _is_replaced(self, before: os.stat_result) -> bool:
-        if self.name == STANDARD_INPUT:
-            return False
-        try:
-            now = Path(self.name).stat()
-        except OSError:
-            return True
-        return (now.st_dev, now.st_ino) != (before.st_dev, before.st_ino)
-
-
-def size_in_words(size: int) -> str:
-    """A size for a message, in powers of 1024.
-
-    >>> size_in_words(1), size_in_words(1 << 20), size_in_words(1_288_490_189)
-    ('1 byte', '1 MB', '1.2 GB')
-    """
-    if size < 1024:
-        return f"{size} byte" if size == 1 else f"{size} bytes"
-    value, unit = float(size), 0
-    while value >= 1024 and unit < 4:
-        value, unit = value / 1024, unit + 1
-    return f"{value:.1f}".removesuffix(".0") + f" {' KMGT'[unit]}B"

@@ -12,7 +12,7 @@ from polars.exceptions import PolarsError
 from tui.loaders.ahead import one_ahead
 from tui.loaders.base import keep_going
 from tui.loaders.collector import Collector
-from tui.loaders.source import size_in_words
+from tui.loaders.sizes import size_in_words
 from tui.loaders.text.cues import Cues
 from tui.loaders.text.section import BulkSection
 from tui.model.errors import ProftuiError
