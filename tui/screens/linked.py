@@ -13,6 +13,7 @@ from tui.screens.base import ViewScreen
 from tui.screens.detailed import WORKING
 from tui.widgets.cells import measure
 from tui.widgets.table_pane import TablePane
+from tui.widgets.table_stack import TableStack
 from tui.widgets.table_view import BUSY_AFTER
 
 if TYPE_CHECKING:
@@ -84,8 +85,7 @@ class LinkedTablesScreen(ViewScreen):
 
     def compose_body(self) -> Iterable[Widget]:
         """One pane a level."""
-        for level in self.levels:
-            yield linked_pane(level)
+        yield TableStack(*(linked_pane(level) for level in self.levels), id="tables")
 
     @property
     def levels(self) -> tuple[Level, ...]:

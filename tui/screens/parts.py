@@ -98,11 +98,11 @@ class PartsScreen(LaunchScreen):
 
     def _make_panes(self) -> None:
         """Make the tables of the part that is shown, where they are not there yet."""
-        body = self.query_one("#body")
+        tables = self.query_one("#tables")
         for level in self.levels:
             if not self.query(f"#{level.name}"):
                 pane = linked_pane(level)
-                pane.mount_in(body)
+                pane.mount_in(tables)
                 state = self._states_left.pop(level.name, None)
                 if state is not None:
                     pane.state = state

@@ -11,6 +11,7 @@ from textual.containers import Vertical
 from tui.model.view import Sort, TableSpec, TableState
 from tui.text import plain
 from tui.widgets.frame_table import FrameTable
+from tui.widgets.frame_view import HEADER
 from tui.widgets.status_line import StatusLine
 from tui.widgets.table_rows import Key, Row, TableRows
 
@@ -79,11 +80,22 @@ class ArrangedTable(Vertical):
             self.spec = self.table.spec = spec
         self._state = self.arranged(self._state)
         cursor, marks = self._cursor_key() or self._wanted_cursor, self._mark_keys() or self._wanted_marks
+        lines = self.lines_of_use
         self.frame = frame
+        if self.lines_of_use != lines:
+            self.refresh(layout=True)
         self._empty = plain(empty)
         self._place(cursor, marks)
         self.show_notes()
         self.apply_state()
+
+    @property
+    def lines_of_use(self) -> int | None:
+        """The lines that it takes to see every row; None where it has none and says why."""
+        if self.frame.is_empty():
+            return None
+        beside = sum(child.display for child in self.children if child is not self.table)
+        return HEADER + self.frame.height + beside
 
     @property
     def current_row(self) -> Row | None:
