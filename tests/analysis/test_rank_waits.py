@@ -20,6 +20,7 @@ from tui.analysis.ranks.waits import (
     collective_ranks,
     in_collectives,
     matched_collectives,
+    unmatched_words,
     waits_of_ranks,
 )
 from tui.loaders.registry import load_one
@@ -208,6 +209,20 @@ def test_an_iteration_that_a_rank_of_the_group_lacks_is_unmatched() -> None:
     short = with_iterations(type(made)({**made.frames, "activities": without}, made.sources))
     assert matched(short)["iteration"].unique().to_list() == [0]
     assert waits_of_ranks(short)["comm_unmatched_ns"].to_list() == [2 * MS, 0]
+    assert unmatched_words(short) == (
+        "matched with no other rank: 1 kernel of communication, 2.0000 ms: "
+        "their numbers in an iteration differ from rank to rank"
+    )
+
+
+def test_a_kind_that_is_never_matched_is_all_unmatched() -> None:
+    made = job([[0, 3 * MS]])
+    outside = made["activities"].with_columns(pl.lit(None, pl.Int32).alias("iteration"))
+    lost = type(made)({**made.frames, "activities": outside}, made.sources)
+    row = collective_kinds(lost).row(0, named=True)
+    assert (row["collectives"], row["comm_wait_ns"], row["comm_transfer_ns"]) == (0, None, None)
+    assert row["comm_unmatched_ns"] == row["all_comm_ns"] > 0
+    assert unmatched_words(lost).endswith("outside of iterations")
 
 
 def test_one_rank_alone_has_no_collectives_to_compare() -> None:

@@ -10,7 +10,7 @@ from tests.snapshots import screen_text
 from tui.screens.help import HelpScreen
 from tui.screens.linked import LinkedTablesScreen
 from tui.screens.log import LogScreen
-from tui.screens.menu import MenuScreen
+from tui.screens.menu import MenuLines, MenuScreen
 from tui.screens.too_small import TooSmallScreen
 from tui.widgets.detail_pane import DetailPane
 from tui.widgets.table_pane import TablePane
@@ -141,6 +141,22 @@ async def test_menu_of_views_says_why_one_cannot_be_fed() -> None:
         await press(pilot, "j", "enter")
         assert not isinstance(pilot.app.screen, MenuScreen)
         assert view(pilot) == "op-types"
+
+
+async def test_the_menu_line_under_the_cursor_is_all_of_one_colour() -> None:
+    async with opened(CAFFE) as pilot:
+        await press(pilot, "m")
+        lines = pilot.app.screen.query_one(MenuLines)
+
+        def colours(row: int) -> set[object]:
+            strip = lines.render_line(row)
+            return {segment.style.color for segment in strip if segment.style and segment.text.strip()}
+
+        assert len(colours(0)) == 1
+        assert len(colours(1)) > 1
+        await press(pilot, "j")
+        assert len(colours(0)) > 1
+        assert len(colours(1)) == 1
 
 
 async def test_a_view_without_input_is_declined_in_words() -> None:

@@ -54,6 +54,8 @@ async def test_from_an_iteration_to_its_slowest_rank_and_what_ran_there() -> Non
     async with opened(RANKS) as pilot:
         await press(pilot, "8", MORE, MORE)
         assert column_of(pilot, "slowest_ranks", "longest_rank") == ["rank 1", "rank 0", "rank 0", "rank 1"]
+        tie = "no rank takes longest most often: rank 0 and rank 1 do in 2 of 4 iterations each"
+        assert tie in screen_text(pilot.app)
         await press(pilot, "j", "enter")
         assert column_of(pilot, "iteration_ranks", "who") == ["rank 0", "rank 1"]
         await press(pilot, "enter")
@@ -79,6 +81,8 @@ async def test_waiting_is_told_with_the_clocks_that_tell_it() -> None:
         text = screen_text(pilot.app)
         assert "77.37% of the time in matched collectives is waiting for the last rank: 64.525 ms of 83.396 ms" in text
         assert "clocks agree: ranks leave collectives within 13.625" in text
+        assert "matched with no other rank: 21 kernels of communication, 6.6658 ms: outside of iterations" in text
+        assert column_of(pilot, "collective_kinds", "comm_unmatched_ns") == [0, 6_665_838]
         assert column_of(pilot, "collectives", "last_rank")[:4] == ["rank 1"] * 4
         assert column_of(pilot, "collective_ranks", "comm_wait_ns") == [0, 14_892_806]
 

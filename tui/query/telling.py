@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 CONTEXT: Final = frozenset({"session", "kind"})
 """Columns that tell rows apart where they differ, and say nothing where they are the same in all rows."""
 
-WHERE_DIFFERENT: Final = 2
-"""The priority of such a column where it tells rows apart."""
+WHERE_DIFFERENT: Final = 0
+"""The priority of a session where there are several: no figure says anything without it."""
 SILENT: Final = 99
 """The priority of a column that says nothing here."""
 

@@ -36,6 +36,7 @@ from tui.analysis.ranks.waits import (
     collective_kinds,
     collective_ranks,
     matched_collectives,
+    unmatched_words,
 )
 from tui.fmt import duration, percent
 from tui.screens.kernels import launch_crumb
@@ -51,6 +52,8 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
     from tui.widgets.head_lines import Draw
 
+MOST_NAMED: Final = 4
+"""More ranks than these are counted instead of named."""
 ONE_SESSION: Final = "one rank is recorded, or shown: open the recordings of several together, or press S for all"
 NO_ITERATIONS: Final = "no iteration is on two ranks: iterations have to be recorded, as with ProfilerStep or NVTX"
 
@@ -120,8 +123,15 @@ def iterations_head(profile: Profile) -> Draw | None:
     rows = slowest_ranks(profile)
     if rows.is_empty():
         return None
-    first = rows.group_by("longest_rank").len().sort("len", "longest_rank", descending=[True, False]).row(0)
-    said = f"{first[0]} takes longest in {first[1]} of {rows.height} iterations"
+    times = rows.group_by("longest_rank").len("times").sort("longest_rank")
+    most = times.filter(pl.col("times") == pl.col("times").max())
+    names = most["longest_rank"].to_list()
+    of = f"{most['times'][0]} of {rows.height} iterations"
+    said = f"{names[0]} takes longest in {of}"
+    if len(names) > 1:
+        said = f"no rank takes longest most often: {', '.join(names[:-1])} and {names[-1]} do in {of} each"
+        if len(names) > MOST_NAMED:
+            said = f"no rank takes longest most often: {len(names)} ranks do in {of} each"
     how = "an iteration is as long on all ranks that wait for each other: who came last to collectives is another sign"
     return lambda width, ascii_only: said_lines([(said, "bold"), (how, "$text-muted")], width, ascii_only=ascii_only)
 
@@ -150,7 +160,7 @@ def collectives_head(profile: Profile) -> Draw | None:
     """How much of the time in collectives is waiting, and whether the clocks can tell."""
     if not several_ranks(profile):
         return None
-    rows, known = collective_kinds(profile), clocks(profile)
+    rows, known, left = collective_kinds(profile), clocks(profile), unmatched_words(profile)
     wait, transfer = (int(rows[name].sum()) for name in ("comm_wait_ns", "comm_transfer_ns"))
 
     def draw(width: int, ascii_only: bool) -> list[Content]:
@@ -161,6 +171,8 @@ def collectives_head(profile: Profile) -> Draw | None:
             whole = duration(wait + transfer, ascii_only=ascii_only)
             words = f"{share} of the time in matched collectives is waiting for the last rank: {amount} of {whole}"
             said = [(words, "bold"), *said]
+        if left:
+            said.append((left, "$text-muted"))
         return said_lines(said, width, ascii_only=ascii_only)
 
     return draw

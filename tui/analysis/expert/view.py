@@ -24,6 +24,9 @@ FEW: Final = 3
 FOLDED: Final = "folded"
 """The ``state`` of the row that stands for all clean ones, and above them where they are shown."""
 
+SESSION_CELLS: Final = 9
+"""Cells of the column that tells sessions apart, with the blanks before it."""
+
 EXPERT: Final = TableSpec(
     "findings",
     "Findings",
@@ -46,7 +49,8 @@ EXPERT: Final = TableSpec(
 def spec_for(profile: Profile) -> TableSpec:
     """The table for a profile: sessions are told where there are several."""
     if profile["sessions"].height > 1:
-        return EXPERT
+        # The session takes its room from the message, not from the cost.
+        return replace(EXPERT, pinned_least=EXPERT.pinned_least - SESSION_CELLS)
     return replace(EXPERT, columns=tuple(column for column in EXPERT.columns if column.name != "session"))
 
 

@@ -26,10 +26,10 @@ SLOWEST_RANKS: Final = TableSpec(
     "Slowest rank of each iteration",
     (
         COLUMNS["iteration"],
-        replace(COLUMNS["longest_rank"], title="Slowest", priority=2),
+        replace(COLUMNS["longest_rank"], priority=2),
         replace(COLUMNS["longest_ns"], title="Its time", help="Time of the slowest rank.", priority=2),
         *columns("above_median_ns", "spread_pct", "last_rank", "wait_ns", "rank_median_ns"),
-        replace(COLUMNS["fastest_rank"], title="Fastest"),
+        *columns("fastest_rank"),
         replace(COLUMNS["shortest_ns"], title="Fastest time", help="Time of the fastest rank."),
         *columns("ranks"),
     ),

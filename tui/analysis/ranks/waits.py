@@ -9,8 +9,9 @@ import polars as pl
 
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ranks.clocks import clocks, leave_together, with_times
-from tui.analysis.ranks.collectives import TURN, collectives
+from tui.analysis.ranks.collectives import TURN, collectives, matched
 from tui.analysis.ranks.naming import named
+from tui.fmt import count, duration
 from tui.model.columns import COLUMNS, columns
 from tui.model.view import TableSpec
 
@@ -101,7 +102,7 @@ def collective_kinds(profile: Profile) -> pl.DataFrame:
 
     Columns: collective, communicator, collectives (matched ones, each counted once), ranks (that recorded any of it),
     group_size; all_comm_ns (summed over the ranks), comm_wait_ns, comm_transfer_ns and comm_unmatched_ns, which add up
-    to it as in `waits_of_ranks`; comm_wait_pct.
+    to it as in `waits_of_ranks`; comm_wait_pct. Of a kind of which none was matched, all is unmatched.
     """
     rows = collectives(profile)
     by = ("collective", "communicator")
@@ -119,9 +120,29 @@ def collective_kinds(profile: Profile) -> pl.DataFrame:
         own.join(counted, on=by, how="left", nulls_equal=True)
         .join(told, on=by, how="left", nulls_equal=True)
         .with_columns(pl.col("collectives").fill_null(0), *_shares())
+        .with_columns(
+            comm_unmatched_ns=pl.when(pl.col("collectives") == 0).then("all_comm_ns").otherwise("comm_unmatched_ns")
+        )
         .sort("comm_wait_ns", "all_comm_ns", *by, descending=[True, True, False, False], nulls_last=True)
         .select(column.name for column in COLLECTIVE_KINDS.columns)
     )
+
+
+def unmatched_words(profile: Profile) -> str:
+    """How much communication is matched with no other rank, and why; empty where all of it is, or for one rank."""
+    rows = collectives(profile)
+    if rows["session"].n_unique() < 2:
+        return ""
+    left = rows.join(matched(profile), on=("session", "activity"), how="anti")
+    if left.is_empty():
+        return ""
+    outside = left["iteration"].null_count()
+    why = "outside of iterations" if outside else "their numbers in an iteration differ from rank to rank"
+    if 0 < outside < left.height:
+        why = f"{count(outside)} outside of iterations; numbers of the others differ from rank to rank"
+    spent = duration(int(left["duration_ns"].sum()))
+    kernels = f"{count(left.height)} kernel{'s' if left.height != 1 else ''}"
+    return f"matched with no other rank: {kernels} of communication, {spent}: {why}"
 
 
 def _shares() -> tuple[pl.Expr, pl.Expr]:

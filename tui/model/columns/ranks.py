@@ -29,7 +29,7 @@ RANKS: Final = (
     Column("behind_ns", "Above mean", K.DURATION, "The rank's iteration less the mean over the ranks.", 3),
     Column("mean_ns", "Mean", K.DURATION, "Mean over the ranks.", 3),
     Column("spread_pct", "Spread%", K.PERCENT, "Longest less shortest rank, as a share of the mean.", 2),
-    Column("longest_rank", "Longest", K.TEXT, "Rank whose iteration is the longest.", 4),
+    Column("longest_rank", "Slowest", K.TEXT, "Rank whose iteration is the longest.", 4),
     Column("last_rank", "Last to collectives", K.TEXT, "Rank that came last to the long collectives.", 2),
     Column("wait_ns", "Waits", K.DURATION, "What the rank that waited longest was in them above the last one.", 3),
     Column("shortest_ns", "Shortest", K.DURATION, "Shortest over the ranks.", 6),
@@ -40,7 +40,7 @@ RANKS: Final = (
         "rank_median_ns", "Median rank", K.DURATION, "Half of the ranks take no longer; the mean of the middle two.", 4
     ),
     Column("above_median_ns", "Above median", K.DURATION, "The slowest rank less the median over the ranks.", 2),
-    Column("fastest_rank", "Shortest", K.TEXT, "Rank that takes the shortest time.", 6),
+    Column("fastest_rank", "Fastest", K.TEXT, "Rank that takes the shortest time.", 6),
     Column("op_least_ns", "Min", K.DURATION, "GPU time an iteration of the rank that takes least for it.", 4),
     Column("op_middle_ns", "Median", K.DURATION, "GPU time an iteration, median over the ranks that have it.", 3),
     Column("op_most_ns", "Max", K.DURATION, "GPU time an iteration of the rank that takes most for it.", 2),
