@@ -54,9 +54,9 @@ RAW = "\n".join(
     [
         f'{LAUNCH},"device__attribute_display_name","device__attribute_multiprocessor_count","gpu__time_duration.sum",'
         '"launch__registers_per_thread","launch__func_cache_config","dram__bytes.sum.per_second",'
-        '"sm__inst_executed_pipe_tensor_op_hmma.sum"',
-        '"","","","","","","","","","","","","","us","register/thread","","Gbyte/s","inst"',
-        f'{FIRST},"NVIDIA A100","108","12.5","40.000000","PreferNone","1.5","4096"',
+        '"sm__pipe_tensor_op_hmma_cycles_active.avg.pct_of_peak_sustained_active"',
+        '"","","","","","","","","","","","","","us","register/thread","","Gbyte/s","%"',
+        f'{FIRST},"NVIDIA A100","108","12.5","40.000000","PreferNone","1.5","40.96"',
         f'{SECOND},"NVIDIA A100","108","0.64","16.000000","PreferNone","0.25","0"',
     ]
 )
@@ -71,6 +71,9 @@ SUMMARY = "\n".join(
 )
 
 
+HMMA = "sm__inst_executed_pipe_tensor_op_hmma"
+CYCLES = "sm__pipe_tensor_cycles_active"
+MATRICES = "sm__pipe_tensor_type_hmma_hgmma_qgmma_imma_igmma_bmma_bgmma_cycles_active"
 SHORT = '"ID","Kernel Name","Metric Name","Metric Unit","Metric Value"\n'
 
 
@@ -116,7 +119,7 @@ def test_rules_are_findings_of_the_tool() -> None:
 def test_the_raw_page_has_a_row_of_units_and_facts_of_the_device() -> None:
     profile = read(RAW)
     columns = ("name", "duration_ns", "registers", "uses_tensor_core", "tensor_core_reason", "line")
-    reason = "Nsight Compute: sm__inst_executed_pipe_tensor_op_hmma.sum"
+    reason = "Nsight Compute: sm__pipe_tensor_op_hmma_cycles_active.avg.pct_of_peak_sustained_active"
     assert rows(profile, "activities", *columns) == [
         ("void f<int, 4>(int *)", 12_500, 40, True, reason, 3),
         ("g", 640, 16, False, reason, 4),
@@ -288,10 +291,41 @@ def test_the_pages_of_real_runs(corpus: Callable[[str], str]) -> None:
         ({"sm__pipe_tensor_op_dmma_cycles_active.avg.pct": "0"}, None),
         ({"sm__pipe_tensor_op_dmma_cycles_active.avg.pct": "0.1"}, True),
         ({"sm__pipe_tensor_cycles_active.avg.pct": "0.81", "sm__pipe_tensor_type_hgmma_cycles_active.avg": "0"}, False),
-        ({"sm__inst_executed_pipe_tensor.sum": "12"}, True),
+        ({f"{HMMA}.sum": "12"}, None),
+        ({f"{HMMA}.sum": "0"}, False),
+        ({f"{HMMA}.sum": "12", f"{HMMA}_type_hfma2.sum": "12"}, False),
+        ({f"{HMMA}.sum": "12", f"{HMMA}_type_hfma2.sum": "8"}, True),
+        ({f"{HMMA}.sum": "36864", f"{CYCLES}.sum": "73728", f"{MATRICES}.sum": "0"}, False),
+        ({f"{HMMA}.sum": "2048", f"{CYCLES}.sum": "6144", f"{MATRICES}.sum": "2048"}, None),
+        ({f"{HMMA}.sum": "132096", f"{CYCLES}.sum": "792576", f"{MATRICES}.sum": "792576"}, True),
+        ({f"{HMMA}.sum": "132096", f"{CYCLES}.sum": "792576"}, True),
+        ({f"{HMMA}.sum": "36864", f"{CYCLES}.sum": "73728"}, None),
+        ({f"{CYCLES}.avg.pct": "0.02", f"{MATRICES}.avg.pct": "0.01"}, None),
+        ({f"{CYCLES}.avg.pct": "0.61", f"{MATRICES}.avg.pct": "0.61"}, True),
+        ({f"{CYCLES}.min.pct": "0", f"{CYCLES}.max.pct": "9.5"}, True),
         ({"dram__bytes.sum": "12"}, None),
     ],
-    ids=["little", "none", "much", "no double precision", "double precision", "of other work", "instructions", "other"],
+    ids=[
+        "little",
+        "none",
+        "much",
+        "no double precision",
+        "double precision",
+        "of other work",
+        "instructions of any kind",
+        "no instruction",
+        "packed alone",
+        "more than packed",
+        "cycles of none",
+        "cycles of few",
+        "cycles of all",
+        "long instructions",
+        "short instructions",
+        "shares too small",
+        "shares that agree",
+        "idle SMs",
+        "other",
+    ],
 )
 def test_what_the_tensor_pipe_did_tells_of_tensor_cores(metrics: dict[str, str], uses: bool | None) -> None:
     header = ",".join([LAUNCH, *(f'"{name}"' for name in metrics)])

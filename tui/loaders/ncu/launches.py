@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from tui.loaders.ncu.tensor_pipe import tensor_cores
 from tui.loaders.ncu.values import base_unit, decimal_sign, looks_like_number, numbers
 from tui.loaders.text.cell_values import by_value
 from tui.model.names import short_name
@@ -39,14 +40,6 @@ _DEVICE_METRICS: Final = MappingProxyType(
 _DEVICE_NAME: Final = "device__attribute_display_name"
 _OF_DEVICE: Final = r"^(?:device__attribute|nvlink|numa|c2clink|pcie)_"
 """Metrics that are facts of the machine, the same for each launch."""
-
-_TENSOR: Final = r"pipe_tensor(?:_(?:op|type)_|\w*\.sum$)"
-"""Counts of the tensor pipe's instructions, and its active cycles by kind of instruction."""
-
-_TENSOR_ACTIVE: Final = r"pipe_tensor_cycles_active"
-_TENSOR_BUSY_PCT: Final = 5.0
-"""The pipe's cycles of all kinds together also count work that is no tensor core's: on an H200 0.8 % in kernels that
-draw random numbers. Only nothing at all, or more than this, says something."""
 
 _SEVERITIES: Final = MappingProxyType({"OPT": "warning", "WRN": "warning", "ERR": "error", "INF": "info"})
 _ARGUMENTS_LIMIT: Final = 8
@@ -102,10 +95,10 @@ def add_launches(rows: pl.DataFrame, collector: Collector) -> None:
         *(pl.col(name).drop_nulls().first() for name in ("context", "stream", "device")),
         *(pl.col(f"{shape}_{axis}").drop_nulls().first() for shape in ("grid", "block") for axis in "xyz"),
         *(_metric(names).alias(column) for column, names in _ACTIVITY_METRICS.items()),
-        *_tensor(),
         _words().alias("arguments"),
         pl.col("line").min(),
     )
+    launches = launches.join(tensor_cores(rows, TOOL), on="id", how="left", maintain_order="left")
     names = launches["kernel"].cast(NAME)
     whole = {column: pl.Int32 if column == "registers" else pl.Int64 for column in _ACTIVITY_METRICS}
     activities = launches.drop("id", "kernel").with_columns(
@@ -124,31 +117,6 @@ def add_launches(rows: pl.DataFrame, collector: Collector) -> None:
 def _metric(names: tuple[str, ...]) -> pl.Expr:
     """The value of the first of some metrics that a launch has."""
     return pl.coalesce(pl.col("value_number").filter(pl.col("metric") == name).drop_nulls().first() for name in names)
-
-
-def _tensor() -> list[pl.Expr]:
-    """Whether tensor cores were used, and the metric that says so; null where none was collected."""
-    active = pl.col("metric").str.contains(_TENSOR_ACTIVE)
-    exact = pl.col("metric").str.contains(_TENSOR) & ~active
-    known = pl.col("value_number").is_not_null()
-    values, actives = (pl.col("value_number").filter(chosen & known) for chosen in (exact, active))
-    largest, largest_active = (
-        pl.col("metric").filter(chosen & known).get(of.arg_max(), null_on_oob=True)
-        for chosen, of in ((exact, values), (active, actives))
-    )
-    # No double precision instruction alone does not mean that there was none at all.
-    most_kinds = exact & known & pl.col("metric").str.contains(r"hg?mma|pipe_tensor\.sum")
-    uses = (
-        pl.when(values.max() > 0)
-        .then(pl.lit(True))
-        .when(most_kinds.any() | (actives.max() == 0))
-        .then(pl.lit(False))
-        .when(actives.max() > _TENSOR_BUSY_PCT)
-        .then(pl.lit(True))
-    )
-    none = pl.when(values.max() == 0).then(pl.col("metric").filter(most_kinds).first())
-    said = pl.when(uses.is_not_null()).then(pl.lit(f"{TOOL}: ") + pl.coalesce(none, largest, largest_active))
-    return [uses.alias("uses_tensor_core"), said.alias("tensor_core_reason")]
 
 
 def _words() -> pl.Expr:
