@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analysis.frames import copy, kernel, profile
+from tui.analysis.gpu_time.intervals import busy_time
 from tui.analysis.gpu_time.overlap import OVERLAP, overlap
+from tui.analysis.gpu_time.streams import streams
 from tui.loaders.registry import load_one
 from tui.model.profile import Profile
 
@@ -71,6 +73,48 @@ def test_kernels_that_only_rounding_makes_overlap_are_not_concurrent() -> None:
     )
     found = row(rounded)
     assert (found["concurrent_ns"], found["most_at_once"]) == (6, 2)
+
+
+def test_of_rounded_starts_busy_time_is_the_one_that_the_gpu_is_said_to_have() -> None:
+    made = profile(
+        sessions=[{"session": 0, "format": "nvprof-text", "start_resolution_ns": 10}],
+        activities=[
+            kernel("a", 8, start_ns=0, device=0, stream=7),
+            kernel("b", 8, start_ns=0, device=0, stream=7),
+            copy("HtoD", 8, start_ns=10, device=0, stream=7),
+            kernel("c", 5, start_ns=95, device=0, stream=7),
+        ],
+    )
+    told = busy_time(made)["busy_ns"].item()
+    assert told == 8 + 8 + 8 + 5
+    assert streams(made)["busy_ns"].to_list() == [told]
+    found = row(made)
+    parts = [found[name] for name in ("compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns")]
+    assert (found["busy_ns"], parts) == (told, [21, 0, 8, 71])
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 90), st.integers(0, 30), st.sampled_from(["a", "nccl", "HtoD"])), min_size=1),
+    st.integers(1, 12),
+)
+def test_the_parts_add_up_to_the_span_whatever_starts_are_rounded_to(
+    work: list[tuple[int, int, str]], resolution_ns: int
+) -> None:
+    made = profile(
+        sessions=[{"session": 0, "format": "nvprof-text", "start_resolution_ns": resolution_ns}],
+        activities=[
+            copy(name, length, start_ns=start, device=0)
+            if name == "HtoD"
+            else kernel(name, length, start_ns=start, device=0)
+            for start, length, name in work
+        ],
+    )
+    found = row(made)
+    parts = [found[name] for name in ("compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns")]
+    assert sum(parts) == found["total_span_ns"]
+    assert min(parts) >= 0
+    assert min(found["copies_hidden_ns"], found["both_ways_ns"]) >= 0
+    assert found["busy_ns"] == busy_time(made)["busy_ns"].item()
 
 
 def test_gpus_and_sessions_are_apart() -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from tui.analysis.gpu_time.holes import busy_sets
+from tui.analysis.gpu_time.sweeps import time_on
 from tui.analysis.gpu_time.timelines import timelines
 from tui.analysis.memo import once_per_profile
 
@@ -41,16 +42,22 @@ def busy_time(profile: Profile) -> pl.DataFrame:
     copies, memsets, unified memory work and whole CUDA graphs), idle_ns (span - busy), busy_pct.
 
     Start times are rounded to ``sessions.start_resolution_ns``: an overlap shorter than that may be none, and is
-    counted as none. ``busy_ns`` is at most the span.
+    counted as none. ``busy_ns`` is at most the time from the first start to the last end on the device.
     """
     rows = [
-        (line.session, line.device, len(line.starts), int(line.starts[0]), int(line.ends.max()), _busy(line, busy))
+        (
+            line.session,
+            line.device,
+            len(line.starts),
+            int(line.starts[0]),
+            int(line.ends.max()),
+            busy_length(line, busy),
+        )
         for line, busy in zip(timelines(profile), busy_sets(profile), strict=True)
     ]
     return (
         pl.DataFrame(rows, schema=_SCHEMA, orient="row")
         .with_columns((pl.col("last_ns").max() - pl.col("first_ns").min()).over("session").alias("span_ns"))
-        .with_columns(pl.min_horizontal("busy_ns", "span_ns").alias("busy_ns"))
         .select(
             "session",
             "device",
@@ -76,8 +83,13 @@ def busy_parts(line: Timeline) -> tuple[Ints, Ints]:
     return starts, np.maximum(line.ends, starts)
 
 
-def _busy(line: Timeline, busy: IntervalSet) -> int:
+def busy_length(line: Timeline, busy: IntervalSet) -> int:
+    """How long a device had work, as `busy_time` counts it.
+
+    Args:
+        line: The work of the device.
+        busy: When it had work, of `busy_sets`.
+    """
     if line.resolution_ns == 1:
         return busy.length
-    starts, ends = busy_parts(line)
-    return int((ends - starts).sum())
+    return min(time_on(line.starts, line.ends, line.resolution_ns), int(line.ends.max() - line.starts[0]))

@@ -11,6 +11,7 @@ import polars as pl
 from tui.analysis.gpu_time.blocks import FEW_STREAMS, values_of
 from tui.analysis.gpu_time.communication import WorkKind, work_kinds
 from tui.analysis.gpu_time.holes import busy_sets
+from tui.analysis.gpu_time.intervals import busy_length
 from tui.analysis.gpu_time.sweeps import lengths_by_class, together
 from tui.analysis.gpu_time.timelines import Timeline, classes_of, timelines
 from tui.analysis.memo import once_per_profile
@@ -95,14 +96,14 @@ def overlap(profile: Profile) -> pl.DataFrame:
     - concurrent_ns: two kernels or more at once; concurrent_pct: as a share of kernels_ns; most_at_once: kernels;
       kernel_streams: streams with kernels, null where the input does not name them
 
-    A share of nothing is null. Overlaps shorter than ``sessions.start_resolution_ns`` may be none: where starts are
-    rounded, ``concurrent_ns`` counts only pairs that overlap by more.
+    A share of nothing is null. Overlaps shorter than ``sessions.start_resolution_ns`` may be none and are counted as
+    none, as in `busy_time`; ``concurrent_ns`` counts only pairs that overlap by more.
     """
     kinds = work_kinds(profile)
     directions = classes_of(profile["activities"]["copy_kind"], _direction)
     streams = profile["activities"]["stream"]
     rows = [
-        _row(line, busy.length, line.of(kinds), line.of(directions), streams)
+        _row(line, busy_length(line, busy), line.of(kinds), line.of(directions), streams)
         for line, busy in zip(timelines(profile), busy_sets(profile), strict=True)
     ]
     return pl.DataFrame(rows, schema=_SCHEMA, orient="row").with_columns(
@@ -127,6 +128,9 @@ def _row(line: Timeline, busy_ns: int, kinds: Classes, directions: Classes, stre
     compute, comm, kernels, copies = lengths_by_class(
         line, kinds, (computing, {WorkKind.COMMUNICATION}, {*WorkKind} - {WorkKind.COPY}, {WorkKind.COPY})
     )
+    # Of rounded starts a sum of parts can be longer than the whole, by less than what they are rounded to.
+    compute = min(compute, busy_ns)
+    kernels = min(max(kernels, compute), busy_ns)
     up, down, either = lengths_by_class(line, directions, ({1}, {2}, {1, 2}))
     span = int(line.ends.max() - line.starts[0])
     at_once = together(line, is_kernel)
@@ -142,10 +146,10 @@ def _row(line: Timeline, busy_ns: int, kinds: Classes, directions: Classes, stre
         comm,
         copies,
         kernels,
-        copies + kernels - busy_ns,
+        max(0, copies + kernels - busy_ns),
         up,
         down,
-        up + down - either,
+        max(0, up + down - either),
         at_once.length,
         at_once.most,
         _streams(line, is_kernel, streams),

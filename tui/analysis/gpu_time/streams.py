@@ -10,6 +10,7 @@ import polars as pl
 
 from tui.analysis.gpu_time.communication import WorkKind, work_kinds
 from tui.analysis.gpu_time.interval_sets import IntervalSet, at_least, union_of
+from tui.analysis.gpu_time.sweeps import time_on
 from tui.analysis.gpu_time.timelines import Timeline, timelines
 from tui.analysis.memo import once_per_profile
 from tui.model.columns import columns
@@ -63,8 +64,8 @@ def streams(profile: Profile) -> pl.DataFrame:
     beside_pct (of busy_ns), idle_ns (span - busy_ns), comm_ns and copies_ns (time of communication, of copies),
     start_ns and end_ns (first start, last end), span_ns (of the GPU).
 
-    Overlaps shorter than ``sessions.start_resolution_ns`` may be none; of starts that are rounded, only what overlaps
-    by more counts as beside.
+    Overlaps shorter than ``sessions.start_resolution_ns`` may be none and are counted as none: of starts that are
+    rounded, only what overlaps by more counts as beside.
     """
     kinds, of_stream = work_kinds(profile), profile["activities"]["stream"]
     rows = [row for line in timelines(profile) for row in _rows(line, line.of(kinds), of_stream)]
@@ -90,6 +91,7 @@ def _rows(line: Timeline, kinds: np.ndarray, of_stream: pl.Series) -> list[tuple
     rows: list[tuple[object, ...]] = []
     for part, busy in zip(parts, own, strict=True):
         starts, ends, kind = line.starts[part], line.ends[part], kinds[part]
+        last = int(ends.max())
         is_copy, talks = kind == WorkKind.COPY, kind == WorkKind.COMMUNICATION
         rows.append(
             (
@@ -99,12 +101,12 @@ def _rows(line: Timeline, kinds: np.ndarray, of_stream: pl.Series) -> list[tuple
                 len(part),
                 int((~is_copy & (kind != WorkKind.MEMSET)).sum()),
                 int((ends - starts).sum()),
-                busy.length,
+                min(time_on(starts, ends, line.resolution_ns), last - int(starts[0])),
                 (busy & shared).length if len(parts) > 1 else 0,
-                union_of(starts[talks], ends[talks]).length,
-                union_of(starts[is_copy], ends[is_copy]).length,
+                time_on(starts[talks], ends[talks], line.resolution_ns),
+                time_on(starts[is_copy], ends[is_copy], line.resolution_ns),
                 int(starts[0]),
-                int(ends.max()),
+                last,
                 span,
             )
         )

@@ -23,21 +23,44 @@ if TYPE_CHECKING:
 
 
 class _Union:
-    """The length of a union of intervals that are given in order of their starts."""
+    """The length of a union of intervals that are given in order of their starts.
 
-    def __init__(self) -> None:
+    Args:
+        resolution_ns: To what the starts are rounded: an overlap that is shorter is counted as none.
+    """
+
+    def __init__(self, resolution_ns: int = 1) -> None:
         self._reached = Reached()
+        self._resolution_ns = resolution_ns
         self.length = 0
 
     def add(self, starts: Ints, ends: Ints) -> Ints:
         """Count the next ones; the latest end before each of them."""
         before, reached = self._reached.before(ends)
-        self.length += int((reached - np.maximum(before, starts)).sum())
+        if self._resolution_ns == 1:
+            self.length += int((reached - np.maximum(before, starts)).sum())
+            return before
+        begun = np.where(before < starts + self._resolution_ns, starts, before)
+        self.length += int((np.maximum(ends, begun) - begun).sum())
         return before
 
 
+def time_on(starts: Ints, ends: Ints, resolution_ns: int) -> int:
+    """How long any of some intervals was on.
+
+    Args:
+        starts: Of intervals in order of their starts.
+        ends: Of the same.
+        resolution_ns: To what the starts are rounded: an overlap that is shorter is counted as none.
+    """
+    union = _Union(resolution_ns)
+    for block in blocks(len(starts)):
+        union.add(starts[block], ends[block])
+    return union.length
+
+
 def lengths_by_class(line: Timeline, classes: Classes, sets: Sequence[Collection[int]]) -> list[int]:
-    """For each set of classes how long the union of the work of these classes is.
+    """For each set of classes how long the union of the work of these classes is; see `time_on`.
 
     Args:
         line: The work.
@@ -46,7 +69,7 @@ def lengths_by_class(line: Timeline, classes: Classes, sets: Sequence[Collection
     """
     present = frozenset(np.flatnonzero(np.bincount(classes)).tolist())
     held = [present.intersection(wanted) for wanted in sets]
-    unions = {wanted: _Union() for wanted in held if wanted}
+    unions = {wanted: _Union(line.resolution_ns) for wanted in held if wanted}
     tables = {wanted: np.isin(np.arange(max(present, default=0) + 1), list(wanted)) for wanted in unions}
     for block in blocks(len(line.starts)):
         starts, ends, own = line.starts[block], line.ends[block], classes[block]
