@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
-from textual.theme import Theme
+from textual.theme import BUILTIN_THEMES, Theme
 
 DARK: Final = Theme(
     name="proftui-dark",
@@ -49,6 +50,10 @@ LIGHT: Final = Theme(
         "block-cursor-foreground": "#ffffff",
     },
 )
+
+SIXTEEN_DARK: Final = replace(BUILTIN_THEMES["ansi-dark"], primary="ansi_green", accent="ansi_bright_green")
+"""The terminal's own sixteen colours on a dark ground. Blue, which Textual takes, is hardly told from black there: a
+row under the cursor is black on it."""
 
 
 def theme_name(choice: str, colors: str) -> str:
