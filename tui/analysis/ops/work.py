@@ -151,7 +151,8 @@ def classified_work(profile: Profile) -> pl.DataFrame:
     """`work_by_op` with op_type and group of the work, direction and rule.
 
     Copies and sets are what they are recorded as. A kernel counts as what its op does; where the name of the op does
-    not tell, or there is no op, as what the kernel's own name tells. ``kernel_type`` is the latter.
+    not tell, or there is no op, as what the kernel's own name tells, and so does its group where the type that the input
+    records is in none. ``kernel_type`` is what the kernel's own name tells.
     """
     rules = op_rules()
     work = work_by_op(profile)
@@ -170,7 +171,7 @@ def classified_work(profile: Profile) -> pl.DataFrame:
         .cast(NAME)
         .alias("op_type"),
         pl.when(by_op_first)
-        .then(pl.col("own_group").cast(pl.String))
+        .then(pl.coalesce(pl.col("own_group").cast(pl.String), kernel_group))
         .otherwise(kernel_group)
         .cast(NAME)
         .alias("group"),
