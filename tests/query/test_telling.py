@@ -37,3 +37,9 @@ def test_a_session_stays_with_the_names_that_it_tells_apart() -> None:
 
 def test_an_empty_table_keeps_its_columns() -> None:
     assert weighed(SPEC, rows().clear()) == SPEC.columns
+
+
+def test_a_session_that_another_column_names_is_no_more_than_it_was() -> None:
+    spec = TableSpec("t", "T", columns("who", "calls", "session"), key=("session",))
+    frame = pl.DataFrame({"who": ["rank 0", "rank 1"], "calls": [1, 2], "session": [0, 1]})
+    assert weighed(spec, frame) == spec.columns

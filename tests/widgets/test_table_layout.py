@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tui.model.columns import columns
 from tui.model.view import PINNED_LEAST
+from tui.query.telling import SILENT
 from tui.widgets.table_layout import GAP, GUTTER, TableLayout, lay_out
 
 COLUMNS = columns("name", "total_ns", "time_pct", "calls", "avg_ns", "min_ns")
@@ -100,3 +103,22 @@ def test_columns_without_a_single_value_come_last_and_are_not_counted() -> None:
     assert layout.sequence[3:] == ("avg_ns", "calls", "min_ns")
     assert layout.after == 1
     assert lay_out(COLUMNS, WIDTHS, width, pinned="name", unknown={"calls", "avg_ns", "min_ns"}).after == 0
+
+
+def test_beside_a_whole_name_what_is_free_goes_to_less_important_columns_that_fit() -> None:
+    widths = {**WIDTHS, "name": 10, "avg_ns": 40}
+    layout = lay_out(COLUMNS, widths, GUTTER + 10 + 9 + 6 + 6 + 8 + 4 * GAP, pinned="name")
+    assert placed_names(layout) == ["name", "total_ns", "time_pct", "calls", "min_ns"]
+    assert layout.placed[0].width == 10
+    assert layout.after == 1
+    one_less = lay_out(COLUMNS, widths, GUTTER + 10 + 9 + 6 + 6 + 8 + 4 * GAP - 1, pinned="name")
+    assert placed_names(one_less) == ["name", "total_ns", "time_pct", "calls"]
+
+
+def test_what_says_nothing_takes_no_room_from_a_name() -> None:
+    silent = [replace(column, priority=SILENT) if column.name == "min_ns" else column for column in COLUMNS]
+    cut = lay_out(silent, {**WIDTHS, "name": 60}, GUTTER + 59 + 9 + 6 + 6 + 8 + 8 + 5 * GAP, pinned="name")
+    assert placed_names(cut) == ["name", "total_ns", "time_pct", "calls", "avg_ns"]
+    assert cut.placed[0].width == 60
+    whole = lay_out(silent, {**WIDTHS, "name": 60}, GUTTER + 60 + 9 + 6 + 6 + 8 + 8 + 5 * GAP, pinned="name")
+    assert placed_names(whole)[-1] == "min_ns"

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 CONTEXT: Final = frozenset({"session", "kind"})
 """Columns that tell rows apart where they differ, and say nothing where they are the same in all rows."""
 
+WHO: Final = "who"
+"""The column that names the session of a row, where a table has it."""
 WHERE_DIFFERENT: Final = 0
 """The priority of a session where there are several: no figure says anything without it."""
 SILENT: Final = 99
@@ -39,17 +41,19 @@ def worth_showing(spec: TableSpec, rows: pl.DataFrame) -> tuple[list[Column], li
 def weighed(spec: TableSpec, rows: pl.DataFrame) -> tuple[Column, ...]:
     """The columns of a table that the rows have, with the priority that they deserve for these rows.
 
-    What says nothing here goes last; a session, where there are several, stays with the names that it tells apart.
+    What says nothing here goes last; a session, where there are several and no other column names it, stays with the
+    names that it tells apart.
     """
     present = replace(spec, columns=tuple(column for column in spec.columns if column.name in rows.columns))
     if rows.is_empty():
         return present.columns
     told = {column.name for column in worth_showing(present, rows)[0]}
+    is_named = any(column.name == WHO for column in present.columns)
     return tuple(
         replace(column, priority=SILENT)
         if column.name not in told
         else replace(column, priority=WHERE_DIFFERENT)
-        if column.name == "session"
+        if column.name == "session" and not is_named
         else column
         for column in present.columns
     )

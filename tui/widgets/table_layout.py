@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from tui.model.columns import ColumnKind
 from tui.model.view import PINNED_LEAST
+from tui.query.telling import SILENT
 
 if TYPE_CHECKING:
     from tui.model.columns import Column
@@ -77,20 +78,32 @@ class TableLayout:
 
 
 def _columns_that_fit(
-    columns: Sequence[Column], widths: Mapping[str, int], room: int, bar_columns: Collection[str]
+    columns: Sequence[Column], widths: Mapping[str, int], room: int, bar_columns: Collection[str], name_more: int
 ) -> set[str]:
+    """The most important columns, up to the first that lacks the room; then what is free beside a whole name and bars.
+
+    Args:
+        columns: All but the pinned ones.
+        widths: Cells that each needs.
+        room: Cells beside the least of the name.
+        bar_columns: Columns that a bar follows.
+        name_more: Cells that the name needs above its least to be whole.
+    """
     kept: set[str] = set()
-    are_barred = False
+    are_barred = is_filling = False
     by_importance = sorted(range(len(columns)), key=lambda position: (columns[position].priority, position))
     for position in by_importance:
         column = columns[position]
-        if not are_barred and column.priority >= BAR_PRIORITY:
+        needs = widths[column.name] + GAP
+        if not are_barred and (column.priority >= BAR_PRIORITY or needs > room):
             room -= (BAR_MIN + 1) * len(kept.intersection(bar_columns))
             are_barred = True
-        room -= widths[column.name] + GAP
-        if room < 0:
-            break
-        kept.add(column.name)
+        if not is_filling and (needs > room or column.priority >= SILENT):
+            is_filling = True
+            room -= name_more
+        if needs <= room:
+            room -= needs
+            kept.add(column.name)
     return kept
 
 
@@ -152,7 +165,8 @@ def lay_out(
     room -= sum(widths[column.name] + GAP for column in held)
     rest = [column for column in columns if column is not head and column not in held]
 
-    fitting = _columns_that_fit(rest, widths, room, bar_columns)
+    name_more = widths[pinned] - head_least if head else 0
+    fitting = _columns_that_fit(rest, widths, room, bar_columns, name_more)
     ordered = [column.name for column in rest if column.name in fitting]
     ordered += sorted((column.name for column in rest if column.name not in fitting), key=lambda name: name in unknown)
     first = max(0, min(first, len(ordered) - 1))
