@@ -219,7 +219,7 @@ def test_metrics_and_events() -> None:
         ("warning", "this row of metrics is torn: process 4302 writes into it; it is left out"),
         (
             "warning",
-            "inst_executed is <OVERFLOW> in 1 launches, here first: the counter overflowed, and it stays unknown",
+            "inst_executed is <OVERFLOW> here: the counter overflowed, and it stays unknown",
         ),
     ]
 

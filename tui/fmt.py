@@ -206,17 +206,23 @@ _KIND_BY_UNIT: Final = {
 }
 
 
+LEVELS: Final = "of 10"
+"""Levels of use go from 0 (idle) to 10 (max)."""
+
+
 def metric(value: float | None, unit: str | None, *, ascii_only: bool = False) -> str:
     """The value of a metric or event, whose unit is its own.
 
     >>> metric(429_496_729_600.0, "B/s"), metric(98.4375, "%"), metric(9.0, "level"), metric(32768.0, None)
-    ('400 GiB/s', '98.44%', '9 level', '32,768')
+    ('400 GiB/s', '98.44%', '9 of 10', '32,768')
     >>> metric(1_500_000.0, "ns")
     '1.5000 ms'
     """
     kind = _KIND_BY_UNIT.get(unit or "", ColumnKind.COUNT)
     text = format_value(kind, value, ascii_only=ascii_only)
-    return text if value is None or not unit or kind is not ColumnKind.COUNT else f"{text} {unit}"
+    if value is None or not unit or kind is not ColumnKind.COUNT:
+        return text
+    return f"{text} {LEVELS if unit == 'level' else unit}"
 
 
 def _number(kind: ColumnKind, value: float, unit: Unit | None, suffix: bool) -> str:

@@ -50,7 +50,12 @@ def test_a_view_of_start_times_needs_a_trace() -> None:
 def test_views_that_each_frame_feeds() -> None:
     assert views(profile(api_calls=[{"name": "cudaFree", "duration_ns": 1}]))["api-calls"] == OK
     assert views(profile(summary=[printed("api", "cudaFree", 1, 1)]))["api-calls"] == OK
-    assert views(profile(metrics=[{"kernel": "k", "metric": "ipc", "avg": 1.0}]))["metrics"] == OK
+    measured = views(profile(metrics=[{"kernel": "k", "metric": "ipc", "avg": 1.0}]))
+    # Rules on how good the recording is have something to say of metrics, and of what could not be read.
+    assert (measured["metrics"], measured["expert-systems"]) == (OK, OK)
+    for severity, fed in (("error", True), ("warning", True), ("info", False)):
+        told = views(profile(issues=[{"severity": severity, "reason": "torn"}]))["expert-systems"]
+        assert (told == OK) is fed
     assert views(profile(layers=[{"layer": "conv1", "time_ns": 5}]))["layers"] == OK
     assert views(profile(layers=[{"layer": "conv1", "predicted_ns": 5}]))["layers"] == OK
     assert views(profile(layers=[{"layer": "conv1"}]))["layers"] != OK

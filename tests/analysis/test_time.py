@@ -96,3 +96,25 @@ def test_a_session_without_gpu_work_says_what_it_holds() -> None:
         ("process 6", None, "no GPU work, 1 API call, 2 ranges"),
         (None, None, "no GPU times"),
     ]
+
+
+def test_commands_are_told_apart_without_the_folders_of_their_paths() -> None:
+    folder = "/home/someone/a/long/way/to"
+    commands = [f"{folder}/bin/python {folder}/batch.py ./clip.avi"] * 2 + [
+        "C:\\tools\\run.exe D:/x/y.avi",
+        "./a --out b/c",
+    ]
+    made = profile(
+        sessions=[
+            {"session": number, "pid": 50 + number, "command": command, "format": "nvprof-text"}
+            for number, command in enumerate(commands)
+        ],
+        activities=[kernel("k", 100)],
+    )
+    assert session_times(made)["short"].to_list() == [
+        "pid 50 python batch.py ./clip.avi",
+        "pid 51 python batch.py ./clip.avi",
+        "run.exe y.avi",
+        "./a --out b/c",
+    ]
+    assert session_times(made)["label"].to_list() == commands

@@ -26,11 +26,16 @@ def rank_words() -> pl.Expr:
     return pl.coalesce(rank + pl.format(" of {}", "world_size"), rank).alias("rank_words")
 
 
+_FOLDERS: Final = r"(?:\B|\b[A-Za-z]:)[/\\](?:[^\s/\\]+[/\\])+"
+"""Those of absolute paths, to the last one."""
+
+
 def session_times(profile: Profile) -> pl.DataFrame:
-    """One row per session, in order: session, label, pid, rank_words, host, first_line, last_line, gpu_ns.
+    """One row per session, in order: session, label, short, pid, rank_words, host, first_line, last_line, gpu_ns.
 
     ``label`` is the command that was profiled, else the file where there are several, else the process, else the
-    format. ``gpu_ns`` is the summed time of its GPU activities; null where the log does not hold any: ``holds`` says in
+    format. ``short`` is the label without the folders of its paths, with the process where several are alike.
+    ``gpu_ns`` is the summed time of its GPU activities; null where the log does not hold any: ``holds`` says in
     words what it holds beside them. ``rank_words`` is its rank, as ``rank 1 of 2``.
     """
     file = pl.col("source").str.split("/").list.last()
@@ -41,7 +46,12 @@ def session_times(profile: Profile) -> pl.DataFrame:
     sessions = profile["sessions"].select("session", label, "pid", rank_words(), "host", "first_line", "last_line")
     sessions = sessions.join(times, on="session", how="left", maintain_order="left").sort("session")
     held = [_held_in_words(profile, session) for session in sessions["session"]]
-    return sessions.with_columns(pl.Series("holds", held, pl.String))
+    short = pl.col("label").str.replace_all(_FOLDERS, "")
+    process = pl.format("pid {} {}", "pid", short)
+    alike = short.is_duplicated() & pl.col("pid").is_not_null()
+    return sessions.with_columns(
+        pl.Series("holds", held, pl.String), pl.when(alike).then(process).otherwise(short).alias("short")
+    )
 
 
 def _held_in_words(profile: Profile, session: int) -> str:

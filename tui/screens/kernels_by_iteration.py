@@ -85,7 +85,11 @@ def found_words(profile: Profile) -> list[str]:
     found = list(reasons(profile).values())
     if profile.aggregation.key:
         return [f"by {clip_middle(profile.aggregation.key, KEY_CRUMB)}"]
-    return [found[0].partition(",")[0]] if len(found) == 1 else [f"found in {len(found)} sessions"] if found else []
+    if len(found) != 1:
+        return [f"found in {len(found)} sessions"] if found else []
+    short = found[0].partition(",")[0]
+    # In which launches nothing repeats is more than a line has room for.
+    return [short.partition(" in ")[0] if short.startswith("whole run") else short]
 
 
 class KernelsByIterationScreen(IterationLaunchScreen):

@@ -8,6 +8,7 @@ from rich.cells import cell_len, set_cell_size
 from textual.content import Content
 from textual.widget import Widget
 
+from tui.fitting import clip
 from tui.text import plain
 from tui.widgets.ascii_text import in_ascii
 
@@ -60,7 +61,7 @@ def fit(path: Sequence[str], facts: Sequence[str], width: int, arrow: str = " â–
     """Shorten a path and drop facts until both fit into a line.
 
     Facts give way first, then the file, then what lies between the view and the last crumb, the oldest first; the
-    names of the view and of the last crumb stay whole.
+    name of the view stays whole, and so does the last crumb where it has the room beside it.
 
     >>> fit(["run.log", "Ops", "gemm"], ["A100", "4 sessions"], 28)
     (['run.log', 'Ops', 'gemm'], ['A100'])
@@ -70,6 +71,8 @@ def fit(path: Sequence[str], facts: Sequence[str], width: int, arrow: str = " â–
     (['a_verâ€¦', 'Kernels by Iteration', 'iteraâ€¦', 'launches'], [])
     >>> fit(["a_very_long_name.log", "Kernels by Iteration", "iteration 12", "launches"], [], 36)
     (['Kernels by Iteration', 'â€¦', 'launches'], [])
+    >>> fit(["run.log", "Iterations", "found: 923 launches repeat 5 times"], [], 36)
+    (['Iterations', 'found: 923 launches reâ€¦'], [])
     """
     crumbs, kept = list(path), list(facts)
 
@@ -86,4 +89,6 @@ def fit(path: Sequence[str], facts: Sequence[str], width: int, arrow: str = " â–
         crumbs[VIEW_AT + 1 : -1] = ["â€¦"]
     if over() > 0 and len(crumbs) > VIEW_AT:
         crumbs.pop(0)
+    if over() > 0:
+        crumbs[-1] = clip(crumbs[-1], max(LEAST, cell_len(crumbs[-1]) - over()))
     return crumbs, kept

@@ -31,6 +31,7 @@ from tui.analysis.inputs.needs import (
 from tui.analysis.inputs.recording import Need, Tool, tools_of
 from tui.analysis.inputs.source_lines import no_text
 from tui.analysis.inputs.vendors import amd_sessions
+from tui.analysis.issues import issue_counts
 from tui.analysis.iterations.tables import sources
 from tui.analysis.kinds import kind_by_name
 from tui.views import VIEWS
@@ -80,6 +81,10 @@ def views(profile: Profile) -> dict[str, str]:
         fed.add("memory")
     if not {API_WORK, TOOL_REPORT} <= lacks.keys():
         # Rules on API calls, and what the recording tool itself found, need no GPU work.
+        fed.add("expert-systems")
+    issues = issue_counts(profile)
+    if METRICS not in lacks or issues["warning"] or issues["error"]:
+        # Nor do those on how good the recording is: the dashboard shows what they found.
         fed.add("expert-systems")
     answers = {}
     for view in VIEWS:

@@ -335,5 +335,6 @@ class _LaunchTable(MetricTable):
         unknown = long.filter(pl.col("value").is_null()).group_by("metric", "text", maintain_order=True)
         for metric, text, count, line in unknown.agg(pl.len(), pl.col("line").first().alias("at")).iter_rows():
             what = "the counter overflowed" if text == OVERFLOW else "that is no value"
-            reason = f"{metric} is {text} in {count} launches, here first: {what}, and it stays unknown"
+            where = f"in {count} launches, here first" if count > 1 else "here"
+            reason = f"{metric} is {text} {where}: {what}, and it stays unknown"
             self._state.collector.issue("warning", line, text, reason)

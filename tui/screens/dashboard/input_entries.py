@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from tui.analysis.expert.words import counted
 from tui.analysis.issues import issues
 from tui.analysis.layers import layer_totals
 from tui.analysis.sessions import session_times
@@ -32,7 +33,7 @@ def session_entries(whole: Profile, *, ascii_only: bool) -> list[Entry]:
         Entry(
             BarRow(
                 str(row["session"]),
-                " ".join(part for part in (str(row["session"]), row["rank_words"] or "", row["label"]) if part),
+                " ".join(part for part in (str(row["session"]), row["rank_words"] or "", row["short"]) if part),
                 fraction(row["gpu_ns"], most),
                 duration(row["gpu_ns"], ascii_only=ascii_only)
                 if row["gpu_ns"] is not None
@@ -85,8 +86,13 @@ def input_entries(board: Dashboard, profile: Profile) -> list[Entry]:
     entries = []
     if board.left_out:
         entries.append(Entry(BarRow("left-out", "replayed kernels are left out", None, "see System"), Door("metrics")))
-    if counts := [f"{count(number)} {severity}" for severity, number in board.issues.items() if number]:
-        entries.append(Entry(BarRow("issues", f"issues: {', '.join(counts)}", None, ""), Door("issues")))
+    found = [
+        counted(number, severity, "info" if severity == "info" else "")
+        for severity, number in board.issues.items()
+        if number
+    ]
+    if found:
+        entries.append(Entry(BarRow("issues", f"issues: {', '.join(found)}", None, ""), Door("issues")))
     # The gravest in words: where a log holds no times, they are what there is to know.
     for place, row in enumerate(issues(profile).head(ISSUE_ROWS).iter_rows(named=True)):
         line = f"line {count(row['line'])}" if row["line"] is not None else ""
