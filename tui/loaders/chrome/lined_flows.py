@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Raw
 
 from tui.loaders.chrome.event import Event, NotProvenError
-from tui.loaders.chrome.lined_text import LEAST_BYTES, is_number, nanoseconds, stands
+from tui.loaders.chrome.lined_text import is_number, nanoseconds, stands
 from tui.loaders.chrome.pieces import FLOW, LONGEST_TEXT, Rows, Texts
 from tui.loaders.digits import first_digits
 
@@ -127,7 +127,7 @@ def _tails(data: bytes, text: Bytes, begins: Ints, ends: Ints) -> tuple[Ints, li
     """The distinct lines, and which of them each is; -1 where there are more than anybody looks for."""
     which = np.full(len(begins), -1, np.int64)
     tails: list[bytes] = []
-    left = np.flatnonzero(ends - begins >= LEAST_BYTES)
+    left = np.arange(len(begins))
     while len(left) and len(tails) < _MOST_TAILS:
         tail = data[begins[left[0]] : ends[left[0]]]
         same = (ends[left] - begins[left] == len(tail)) & stands(text, begins[left], tail)
@@ -148,9 +148,10 @@ def _tail(tail: bytes, texts: Texts) -> tuple[int, int]:
 
 def _codes(values: Ints, texts: Texts) -> npt.NDArray[np.int32]:
     """The codes of numbers as texts."""
-    if len(values) and int(values.max()) < _SMALL:
+    largest = int(values.max(initial=0))
+    if largest < _SMALL:
         distinct = np.flatnonzero(np.bincount(values))
-        codes = np.zeros(_SMALL, np.int32)
+        codes = np.zeros(largest + 1, np.int32)
         codes[distinct] = [texts[one] for one in distinct.tolist()]
         return codes[values]
     distinct, which = np.unique(values, return_inverse=True)
