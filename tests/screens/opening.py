@@ -27,6 +27,7 @@ SETTLED_AFTER = 0.002
 """Seconds that the cursor rests before others are told of the row, in tests."""
 
 table_view.SETTLED_AFTER = SETTLED_AFTER  # type: ignore[misc]
+ProftuiApp.MAKES_AHEAD = False  # type: ignore[misc]
 
 SAMPLES = Path(__file__).parents[2] / "sample_logs"
 

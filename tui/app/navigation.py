@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import gc
 import importlib
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import work
 
-from tui.app.tables import TablesApp
+from tui.app.quiet import QuietApp
 from tui.model.history import History, Place
 from tui.screens.too_small import TooSmallScreen
-from tui.views import view
+from tui.views import VIEWS, view
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from textual.timer import Timer
-
     from tui.options import OpenOptions
     from tui.screens.base import ViewScreen
-
-FREEZE_AFTER: Final = 1.5
-"""Seconds after which new widgets are left out of garbage collection."""
 
 
 def screen_class(name: str) -> type[ViewScreen]:
@@ -32,14 +26,19 @@ def screen_class(name: str) -> type[ViewScreen]:
     return found
 
 
-class NavigatingApp(TablesApp):
+class NavigatingApp(QuietApp):
     """Moves between views, and knows where the user has been."""
+
+    MAKES_AHEAD: ClassVar = True
+    """Whether views are made before they are gone to, while nobody presses a key."""
 
     def __init__(self, options: OpenOptions) -> None:
         super().__init__(options)
         self.history = History()
-        self._freeze_timer: Timer | None = None
-        self._is_ready = False
+        self._ahead: list[str] | None = None
+        """The views that are still to be made ahead; None where it was not begun."""
+        self._made_ahead: dict[str, ViewScreen] = {}
+        """Views that were made before anyone went to them."""
         self.availability: dict[str, str] = {}
         """For each view ``ok``, or why this input cannot feed it."""
 
@@ -78,10 +77,14 @@ class NavigatingApp(TablesApp):
     def _show(self, name: str) -> ViewScreen:
         """Put a view's screen on top; it is made on first use and kept."""
         if name not in self._screens:
-            self._screens[name] = screen_class(name)()
-            self.install_screen(self._screens[name], name)
+            made = self._made_ahead.pop(name, None)
+            self._screens[name] = made or screen_class(name)()
+            if made is None:
+                self.install_screen(self._screens[name], name)
             self.widgets_made()
+        self.disturbed()
         screen = self._screens[name]
+        screen.is_ahead = False
         if self.screen is not screen:
             if isinstance(self.screen, TooSmallScreen):
                 self.pop_screen()
@@ -89,34 +92,42 @@ class NavigatingApp(TablesApp):
         screen.catch_up()
         return screen
 
-    def widgets_made(self) -> None:
-        """Widgets have been made that stay: once all is quiet, the garbage collector is to look at them no more.
+    def make_ahead(self) -> bool:
+        """Make the next view that can be gone to, without its rows: most of a first look is making its widgets."""
+        if not self.MAKES_AHEAD or self._profile is None or not self._screens:
+            return False
+        if self._ahead is None:
+            if any(worker.is_running for worker in self.workers):
+                return True
+            self._ahead = []
+            self._import_ahead([each.name for each in VIEWS if self.availability.get(each.name, "ok") == "ok"])
+        if not all(screen.is_mounted for screen in self._made_ahead.values()):
+            return True
+        while self._ahead:
+            name = self._ahead.pop(0)
+            if name not in self._screens:
+                screen = self._made_ahead[name] = screen_class(name)()
+                screen.is_ahead = True
+                self.install_screen(screen, name)
+                # A piece at a time: `App.get_screen` would hold up the keys until all of it is made.
+                self._register(self, screen)
+                self.widgets_made()
+                return True
+        return False
 
-        There are a hundred thousand objects in the widgets of all views: whatever key a full collection falls upon
-        would take a quarter of a second.
-        """
-        if self._freeze_timer is not None:
-            self._freeze_timer.stop()
-        self._freeze_timer = self.set_timer(FREEZE_AFTER, self._freeze)
-
-    @work(thread=True, group="ready")
-    def _make_ready(self) -> None:
-        """Make what the first filter needs while nobody waits for it: the parser takes as long as ten keys may."""
+    @work(thread=True, group="ahead")
+    def _import_ahead(self, names: list[str]) -> None:
+        """Import what the views and the first filter need."""
         from tui.query.parse import make_parser
 
         make_parser()
+        for name in names:
+            screen_class(name)
+        self.call_from_thread(self._go_ahead, names)
 
-    def _freeze(self) -> None:
-        self._freeze_timer = None
-        if not self._is_ready:
-            self._is_ready = True
-            self._make_ready()
-        gc.collect()
-        gc.freeze()
-
-    def on_unmount(self) -> None:
-        """Other applications of this process may want to be rid of what this one made."""
-        gc.unfreeze()
+    def _go_ahead(self, names: list[str]) -> None:
+        self._ahead = names
+        self.look_soon()
 
     def _remember(self) -> None:
         screen = self.view_screen

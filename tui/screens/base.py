@@ -61,6 +61,9 @@ class ViewScreen(DetailedScreen):
     HELP: ClassVar[str] = ""
     """Three lines for the help: what the view shows and where its numbers come from."""
 
+    is_ahead: bool = False
+    """Whether it is made before anyone goes to it: it is filled when somebody does."""
+
     _is_behind: bool = False
     """Whether another profile has been chosen since it was filled."""
 
@@ -88,7 +91,9 @@ class ViewScreen(DetailedScreen):
 
     def on_mount(self) -> None:
         """Fill the view as soon as it is there."""
-        self._is_behind = False
+        self._is_behind = self.is_ahead
+        if self.is_ahead:
+            return
         self.populate()
         self.show_crumbs()
 

@@ -111,7 +111,6 @@ class OpTypesScreen(TableScreen, WorkedOutScreen):
     def on_mount(self) -> None:
         """Begin with all figures folded."""
         self._pane.state = replace(self._pane.state, hidden=FIGURES)
-        super().on_mount()
 
     def populate(self) -> None:
         """Fill the table, and say what no type claims."""

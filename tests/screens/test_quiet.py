@@ -1,0 +1,105 @@
+"""What is done while nobody presses a key: views are made ahead, garbage is collected."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.screens.opening import app_of, opened, press, settled, until
+from tests.snapshots import screen_text
+from tui.app import ProftuiApp, quiet
+from tui.screens.kernels import KernelsScreen
+
+if TYPE_CHECKING:
+    from textual.pilot import Pilot
+
+TRACE = "caffe_conv1.nvprof.log"
+
+
+def ahead(pilot: Pilot[None]) -> dict[str, object]:
+    """The views that were made before anyone went to them."""
+    return dict(app_of(pilot)._made_ahead)
+
+
+async def all_made(pilot: Pilot[None]) -> None:
+    """Wait until every view that can be gone to is made."""
+    app = app_of(pilot)
+    can = {name for name, reason in app.availability.items() if reason == "ok"}
+    await until(pilot, lambda: can <= {*app._made_ahead, *app._screens}, "all views")
+    await until(pilot, lambda: all(screen.is_mounted for screen in app._made_ahead.values()), "their widgets")
+
+
+@pytest.fixture
+def _makes_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ProftuiApp, "MAKES_AHEAD", True)
+
+
+@pytest.mark.usefixtures("_makes_ahead")
+async def test_a_view_that_was_made_ahead_shows_what_any_other_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(TRACE) as pilot:
+        await all_made(pilot)
+        made = ahead(pilot)
+        assert isinstance(made["kernels"], KernelsScreen)
+        assert made["kernels"].first_table is not None
+        # Rows come when it is gone to: nothing is worked out that nobody asked for.
+        assert made["kernels"].first_table.frame.is_empty()
+        app_of(pilot).go("kernels")
+        await settled(pilot)
+        assert pilot.app.screen is made["kernels"]
+        seen = screen_text(pilot.app)
+    monkeypatch.setattr(ProftuiApp, "MAKES_AHEAD", False)
+    async with opened(TRACE) as pilot:
+        assert ahead(pilot) == {}
+        app_of(pilot).go("kernels")
+        await settled(pilot)
+        assert screen_text(pilot.app) == seen
+
+
+@pytest.mark.usefixtures("_makes_ahead")
+async def test_a_view_is_gone_to_while_it_is_being_made() -> None:
+    async with opened(TRACE) as pilot:
+        app = app_of(pilot)
+        await until(pilot, lambda: app._ahead is not None and not app._ahead, "all views")
+        # One that has just begun.
+        app._ahead = ["issues"]
+        app._made_ahead.pop("issues", None)
+        app._installed_screens.pop("issues", None)
+        assert app.make_ahead()
+        assert not ahead(pilot)["issues"].is_mounted  # type: ignore[attr-defined]
+        app.go("issues")
+        await settled(pilot)
+        assert app.view_screen is not None
+        assert app.view_screen.VIEW == "issues"
+        assert "issues" not in ahead(pilot)
+        assert app.view_screen.first_table is not None
+        assert app.view_screen.first_table.spec.name == "issues"
+
+
+@pytest.mark.usefixtures("_makes_ahead")
+async def test_nobody_has_been_in_a_view_that_was_made_ahead() -> None:
+    async with opened(TRACE) as pilot:
+        await all_made(pilot)
+        app = app_of(pilot)
+        assert set(app._screens) == {"dashboard"}
+        assert [place.view for place in app.history.places] == ["dashboard"]
+
+
+async def test_garbage_waits_for_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    collected: list[int] = []
+    before = gc.get_threshold()
+    monkeypatch.setattr(quiet, "QUIET_AFTER", 0.02)
+    monkeypatch.setattr(quiet, "YOUNG_AFTER", 0.05)
+    monkeypatch.setattr(quiet, "ALL_AFTER", 0.5)
+    async with opened(TRACE) as pilot:
+        assert gc.get_threshold() == quiet.THRESHOLDS
+        await until(pilot, lambda: app_of(pilot)._round is None, "rest")
+        monkeypatch.setattr(quiet.gc, "collect", lambda generation=2: collected.append(generation) or 0)
+        await press(pilot, "j")
+        await until(pilot, lambda: len(collected) > 1, "rest")
+        assert collected == [1, 2]
+        await asyncio.sleep(0.6)
+        assert collected == [1, 2]
+    assert gc.get_threshold() == before
