@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import pytest
 from textual import events
 
-from tests.screens.opening import app_of, opened, press, settled, until
+from tests.screens.opening import app_of, opened, press, sample, settled, until
+from tui.app import ProftuiApp
+from tui.options import OpenOptions
+from tui.screens.loading import LoadingScreen
 from tui.screens.log import LogScreen
 from tui.screens.timeline import TimelineScreen
 from tui.widgets.frame_table import FrameTable
@@ -99,3 +104,39 @@ async def test_after_a_query_tab_and_keys_reach_its_rows() -> None:
         table = pilot.app.screen.query(FrameTable).first()
         assert pilot.app.focused is table
         assert (table.cursor_row, len(table.rows)) == (2, 80)
+
+
+@pytest.mark.parametrize("late", ["before", "after"])
+async def test_keys_typed_around_the_end_of_loading_keep_their_order(late: str) -> None:
+    """Some are typed while the files are read, and others just before or just after the first view is there."""
+    app = ProftuiApp(OpenOptions(paths=(sample("resnet50_training.nvprof.log"),)))
+    is_read, seen = asyncio.Event(), []
+    loaded = app._loaded
+
+    async def hold(opened_: Any) -> None:
+        await is_read.wait()
+        if late == "before":
+            post("3")
+        loaded(opened_)
+        if late == "after":
+            post("3")
+        post("4")
+
+    def post(key: str) -> None:
+        app.post_message(events.Key(key, key))
+
+    go = app.go
+
+    def note(name: str, *how: Any) -> None:
+        seen.append(name)
+        go(name, *how)
+
+    with patch.object(app, "_loaded", hold), patch.object(app, "go", note):
+        async with app.run_test(size=(80, 24)) as pilot:
+            await until(pilot, lambda: isinstance(app.screen, LoadingScreen), "the loading screen")
+            post("7")
+            post("2")
+            await pilot.pause()
+            is_read.set()
+            await until(pilot, lambda: len(seen) == 5, "all keys")
+    assert seen == ["dashboard", "iterations", "op-types", "group-ops", "ops-and-kernels"]

@@ -7,19 +7,18 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from textual import work
-from textual.events import Key
 from textual.worker import get_current_worker
 
 from tui.app.faults import LOADING
 from tui.app.navigation import screen_class
-from tui.app.noting import NotingApp
+from tui.app.typed_early import TypedEarlyApp
 from tui.model.aggregation import Aggregation
 from tui.model.errors import ProftuiError
 from tui.screens.loading import LoadingScreen
 from tui.screens.too_small import TooSmallScreen
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from textual.events import Resize
     from textual.geometry import Size
@@ -41,7 +40,7 @@ KEEP_AFTER: Final = 1.0
 """Seconds after which what was read is kept: the first screen comes first."""
 
 
-class LoadingApp(NotingApp):
+class LoadingApp(TypedEarlyApp):
     """Reads files in a thread, and shows the dashboard once there is something to show."""
 
     def __init__(self, options: OpenOptions) -> None:
@@ -139,9 +138,8 @@ class LoadingApp(NotingApp):
             self.aggregation = Aggregation()
         self.look_at_files()
         if first_time:
-            typed = [key for screen in self.screen_stack if isinstance(screen, LoadingScreen) for key in screen.typed]
             self.go(FIRST_VIEW)
-            self.call_after_refresh(self._type_again, typed)
+            self.call_after_refresh(self.type_again)
             self._ask_for_room(self.size)
             self.offer_to_resume()
         else:
@@ -156,11 +154,6 @@ class LoadingApp(NotingApp):
         if news:
             severity = "error" if errors else "warning" if profile.partial or others else "information"
             self.say("\n".join(news), severity=severity)
-
-    def _type_again(self, keys: Sequence[Key]) -> None:
-        """What was typed before there was a view goes to where it was meant to go."""
-        for key in keys:
-            self.post_message(Key(key.key, key.character))
 
     def _work_behind(self, opened: Opened) -> None:
         """Keep what was read for the next time, once the screen shows it."""

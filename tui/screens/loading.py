@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from textual.app import ComposeResult
-    from textual.events import Key
 
     from tui.loaders.base import LoadProgress
     from tui.loaders.preview import SoFar
@@ -35,9 +34,6 @@ _SILENT_S: Final = 1.0
 """A loader that says nothing for so long is past the reading."""
 _SHOWN_AFTER_S: Final = 0.8
 """What is read sooner than this is not worth a table that comes and goes."""
-_ACT_HERE: Final = frozenset({"escape", "q", "Q", "ctrl+q", "ctrl+c", "ctrl+z", "ctrl+l"})
-_MOST_TYPED: Final = 40
-"""Keys that are kept: nobody means more, but a cat on the keyboard."""
 _OTHER_LINES: Final = 10
 """Of the screen: what stands around the table."""
 
@@ -76,8 +72,6 @@ class LoadingScreen(Screen[None]):
         self._is_stopping = False
         self._so_far: SoFar | None = None
         """What is shown of it."""
-        self.typed: list[Key] = []
-        """What was typed ahead, in order."""
 
     def compose(self) -> ComposeResult:
         """One box in the middle."""
@@ -122,13 +116,6 @@ class LoadingScreen(Screen[None]):
             self._so_far = progress.so_far
             width = self.query_one("#state").size.width
             table.show(progress.so_far, _share(progress), width, self.size.height - _OTHER_LINES)
-
-    def on_key(self, event: Key) -> None:
-        """Keep what is typed ahead for the view that comes."""
-        if event.key not in _ACT_HERE and len(self.typed) < _MOST_TYPED:
-            self.typed.append(event)
-            event.stop()
-            event.prevent_default()
 
     def show_stopping(self) -> None:
         """Say that no more is read."""
