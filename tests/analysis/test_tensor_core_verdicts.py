@@ -16,9 +16,16 @@ from tui.analysis.launches.origin import launch_origin
 from tui.analysis.ops.drill import kernels_of_recorded_op, launches_of_recorded_op
 from tui.analysis.ops.recorded import recorded_ops
 from tui.analysis.tensor_cores import rules as tensor_core_rules
-from tui.analysis.tensor_cores.verdicts import AS_RECORDED, ASSUMED, kernel_verdicts, verdicts_by_name
+from tui.analysis.tensor_cores.verdicts import (
+    AS_RECORDED,
+    ASSUMED,
+    kernel_verdicts,
+    tensor_cores_by_name,
+    verdicts_by_name,
+)
 from tui.loaders import registry
 
+MEASURED = Path(__file__).parents[1] / "data/measured/tensor_cores_h200.tsv"
 HALF = "turing_fp16_s1688cudnn_fp16_256x128_ldg8_relu_f2f_exp_medium_nhwc_tn_v1"
 SINGLE = "volta_sgemm_128x32_nn"
 BY_NAME = "1688 or 8816: an instruction of Turing's tensor cores"
@@ -153,3 +160,13 @@ def test_recordings_in_single_precision_use_tensor_cores_too_where_tf32_is_allow
         uses, unknown = shares(f"{name}.pt.trace.json.gz")
         assert uses == share
         assert unknown < 0.5
+
+
+def test_names_say_what_an_h200_measured() -> None:
+    """Kernels of two training steps (PyTorch 2.11), and whether Nsight Compute 2025.3 counted matrix instructions."""
+    measured = pl.read_csv(MEASURED, separator="\t")
+    told = tensor_cores_by_name(measured["kernel"]).with_columns(pl.col("name").cast(pl.String))
+    both = measured.join(told, left_on="kernel", right_on="name", how="left")
+    wrong = both.filter(pl.col("uses_tensor_core_right").ne_missing(pl.col("uses_tensor_core") == "yes"))
+    assert measured["uses_tensor_core"].value_counts(sort=True).rows() == [("no", 46), ("yes", 11)]
+    assert wrong["kernel"].to_list() == []
