@@ -8,7 +8,10 @@ import polars as pl
 
 from tests.analysis.frames import kernel, printed, profile
 from tests.analysis.test_op_instances import opened
+from tui.analysis.ops.tables import OPS, ops
 from tui.analysis.ops.type_summary import FOLDS, OP_TYPE_SUMMARY, op_type_summary
+from tui.model.view import TableState
+from tui.query.apply import apply
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,3 +74,15 @@ def test_every_figure_belongs_to_one_group_of_columns() -> None:
     assert {column.name for column in OP_TYPE_SUMMARY.columns} >= set(figures)
     assert all(fold.holds(fold.total) and fold.holds(fold.others[0]) for fold in FOLDS)
     assert not FOLDS[0].holds("op_type")
+
+
+def test_launches_are_called_launches_beside_the_calls_of_ops() -> None:
+    made = opened("sample_logs/resnet50_training.nvprof.log")
+    heading = {column.title: column.name for column in OPS.columns}
+    assert "Calls" not in heading
+    by_op = ops(made).group_by("op_type").agg(pl.col(heading["Launches"]).sum().alias("launches"))
+    by_type = op_type_summary(made).select("op_type", "launches")
+    assert by_op.sort("op_type").rows() == by_type.sort("op_type").rows()
+    few = apply(ops(made), OPS, TableState(filter="launches<6"), units={})
+    assert few.error is None
+    assert 0 < few.passed == (ops(made)["calls"] < 6).sum() < ops(made).height

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
     from tui.options import OpenOptions
 
+NOTHING_YET = "nothing was compared yet: d asks what with; so do :compare FILE, :compare iterations 3:5 and the like"
 HOW = "name a file, or: session 1; sessions 0 1; iterations 3:5; iterations 3 5"
 
 
@@ -62,7 +63,7 @@ class ComparingApp(LoadingApp):
         word, *rest = what.split() or [""]
         if not word:
             if self.compared is None:
-                raise CommandError(f"nothing was compared yet: {HOW}")
+                raise CommandError(NOTHING_YET)
             self.go("compare")
         elif word in ("session", "sessions") and 1 <= len(rest) <= 2 and all(one.isdecimal() for one in rest):
             numbers = [self.session or 0, int(rest[0])] if len(rest) == 1 else [int(rest[0]), int(rest[1])]

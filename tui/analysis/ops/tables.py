@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
@@ -11,7 +12,7 @@ from tui.analysis.kernels import KERNELS, kernels
 from tui.analysis.ops.recorded import RECORDED, recorded_ops
 from tui.analysis.ops.rules import classify, op_rules
 from tui.analysis.ops.work import classified_work, recorded_sessions
-from tui.model.columns import columns
+from tui.model.columns import COLUMNS, columns
 from tui.model.schema import NAME
 from tui.model.view import TableSpec
 
@@ -20,25 +21,22 @@ if TYPE_CHECKING:
 
     from tui.model.profile import Profile
 
+_LAUNCHES: Final = replace(
+    COLUMNS["calls"],
+    title="Launches",
+    help="How often its kernels, copies and sets ran; an op may launch several.",
+    aliases=("launches", *COLUMNS["calls"].aliases),
+)
+"""Of ops that kernel names tell: how often the op itself was called is not among what they say."""
+
 OPS: Final = TableSpec(
     "ops",
     "Ops",
-    columns(
-        "op",
-        "total_ns",
-        "time_pct",
-        "calls",
-        "avg_ns",
-        "kernels",
-        "max_ns",
-        "min_ns",
-        "op_type",
-        "direction",
-        "group",
-        "uses_tensor_core",
-        "op_source",
-        "session",
-        "line",
+    (
+        *columns("op", "total_ns", "time_pct"),
+        _LAUNCHES,
+        *columns("avg_ns", "kernels", "max_ns", "min_ns", "op_type", "direction", "group"),
+        *columns("uses_tensor_core", "op_source", "session", "line"),
     ),
     key=("session", "op_type", "direction"),
     sort=(("total_ns", True),),
