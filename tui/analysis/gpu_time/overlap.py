@@ -126,12 +126,15 @@ def _row(line: Timeline, busy_ns: int, kinds: Classes, directions: Classes, stre
     is_kernel = kinds != WorkKind.COPY
     computing = {WorkKind.COMPUTE, WorkKind.MEMSET}
     compute, comm, kernels, copies = lengths_by_class(
-        line, kinds, (computing, {WorkKind.COMMUNICATION}, {*WorkKind} - {WorkKind.COPY}, {WorkKind.COPY})
+        line,
+        kinds,
+        (computing, {WorkKind.COMMUNICATION}, {*WorkKind} - {WorkKind.COPY}, {WorkKind.COPY}),
+        resolution_ns=line.resolution_ns,
     )
     # Of rounded starts a sum of parts can be longer than the whole, by less than what they are rounded to.
     compute = min(compute, busy_ns)
     kernels = min(max(kernels, compute), busy_ns)
-    up, down, either = lengths_by_class(line, directions, ({1}, {2}, {1, 2}))
+    up, down, either = lengths_by_class(line, directions, ({1}, {2}, {1, 2}), resolution_ns=line.resolution_ns)
     span = int(line.ends.max() - line.starts[0])
     at_once = together(line, is_kernel)
     return (

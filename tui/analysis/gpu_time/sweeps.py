@@ -59,17 +59,20 @@ def time_on(starts: Ints, ends: Ints, resolution_ns: int) -> int:
     return union.length
 
 
-def lengths_by_class(line: Timeline, classes: Classes, sets: Sequence[Collection[int]]) -> list[int]:
-    """For each set of classes how long the union of the work of these classes is; see `time_on`.
+def lengths_by_class(
+    line: Timeline, classes: Classes, sets: Sequence[Collection[int]], *, resolution_ns: int = 1
+) -> list[int]:
+    """For each set of classes how long the union of the work of these classes is.
 
     Args:
         line: The work.
         classes: The class of each activity of the line, from 0.
         sets: The classes.
+        resolution_ns: As in `time_on`; with more than 1, lengths of sets need not add up to that of all.
     """
     present = frozenset(np.flatnonzero(np.bincount(classes)).tolist())
     held = [present.intersection(wanted) for wanted in sets]
-    unions = {wanted: _Union(line.resolution_ns) for wanted in held if wanted}
+    unions = {wanted: _Union(resolution_ns) for wanted in held if wanted}
     tables = {wanted: np.isin(np.arange(max(present, default=0) + 1), list(wanted)) for wanted in unions}
     for block in blocks(len(line.starts)):
         starts, ends, own = line.starts[block], line.ends[block], classes[block]
