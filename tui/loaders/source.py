@@ -33,7 +33,7 @@ from tui.model.errors import ProftuiError
 
 HEAD_SIZE: Final = 1 << 16
 """Bytes at the beginning that formats are told by."""
-BLOCK_SIZE: Final = 8 << 20
+BLOCK_SIZE: Final = 16 << 20
 """Bytes: large enough for what is done once for each block to cost nothing, small enough to report progress."""
 LINE_LIMIT: Final = 1 << 20
 """Of a longer line only so many bytes are read, whatever its length."""

@@ -47,6 +47,7 @@ class TextBulk(BulkReader):
         self._edges = layout.edges
         self._name_start = layout.name_start
         self._api_names = Dictionary()
+        self._names = Names()
         self._words = Words(layout)
         # So many characters in front of the cells are looked at with them: figures are read eight at a time.
         self._shift = CELL
@@ -145,11 +146,9 @@ class TextBulk(BulkReader):
         return self._table.api_code(api_name(text[len(self._no_cells) :]))
 
     def _gpu_codes(self, data: Bytes, cells: Bytes, begins: Places, ends: Places) -> npt.NDArray[np.int32]:
-        names = strings(data, begins + (self._name_start - self._edges[1]), ends)
         columns, good = read_cells(self._layout, cells, self._shift - self._edges[1], self._words)
-        columns["name"] = names.cast(NAME)
-        # Two blanks in a name can be those before another row, where the end of a line was lost.
-        good &= ~names.str.contains("  ", literal=True).to_numpy()
+        columns["name"], plain = self._names.read(strings(data, begins + (self._name_start - self._edges[1]), ends))
+        good &= plain
         codes = np.full(len(ends), ODD, np.int32)
         count = int(np.count_nonzero(good))
         if count:
@@ -161,6 +160,27 @@ class TextBulk(BulkReader):
             first = self._table.add_columns(columns, count)
             codes[good] = np.arange(first, first + count)
         return codes
+
+
+class Names:
+    """Names of what the GPU did: few different ones, each looked at once."""
+
+    def __init__(self) -> None:
+        self._known = Dictionary()
+        self._names = pl.Series([""], dtype=NAME)
+
+    def read(self, texts: pl.Series) -> tuple[pl.Series, Mask]:
+        """The names as a column of `CELLS`, and which of them are plain."""
+        own, codes, first = self._known.look_up(texts)
+        if len(first):
+            new = texts[first]
+            # Two blanks in a name can be those before another row, where the end of a line was lost.
+            is_odd = new.str.contains("  ", literal=True).to_numpy()
+            meaning = np.where(is_odd, ODD, len(self._names) + np.arange(len(new)))
+            self._known.learn(own[first], meaning.astype(np.int32))
+            self._names.extend(new.cast(NAME))
+            codes = self._known.translate(own)
+        return self._names[pl.Series(np.maximum(codes, 0).astype(np.uint32))], codes >= 0
 
 
 class Words:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from tui.loaders.text.cleaning import clean_bytes, clean_line
 from tui.loaders.text.section import Line
+
+_AT_ONCE: Final = 1 << 19
+"""Bytes that are searched at once: they and what is found of them stay in the processor's cache."""
 
 
 class Block:
@@ -35,9 +39,8 @@ class Block:
     def of(cls, data: bytes, first_line: int) -> Block:
         """Make a block of whole lines, as they stand in the input, each with its newline."""
         array = np.frombuffer(data, np.uint8)
-        # One pass finds the lines and, on the way, that there is hardly ever anything to clean, and that all is ASCII:
-        # as signed numbers, the bytes of other characters are below 32, too.
-        places = np.flatnonzero(array.view(np.int8) < 32)
+        # One pass finds the lines and, on the way, that there is hardly ever anything to clean, and that all is ASCII.
+        places = _no_plain_characters(array)
         codes = array[places]
         ends = codes == 10
         is_ascii = True
@@ -67,3 +70,26 @@ class Block:
     def raw(self, index: int) -> bytes:
         """The bytes of one line, without its newline."""
         return self.data[self.starts[index] : self.starts[index + 1] - 1]
+
+
+def _no_plain_characters(array: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
+    """Where the control characters of a text are, and the bytes of characters that are not ASCII."""
+    # As signed numbers the latter are below 32, too.
+    signed = array.view(np.int8)
+    flags = np.zeros(min(-(-len(array) // 8) * 8, _AT_ONCE), np.bool_)
+    eights = flags.view(np.uint64)
+    is_some = np.empty(len(eights), np.bool_)
+    found = [np.zeros(0, np.int64)]
+    for begin in range(0, len(array), _AT_ONCE):
+        piece = signed[begin : begin + _AT_ONCE]
+        np.less(piece, 32, out=flags[: len(piece)])
+        flags[len(piece) :] = False
+        # Lines are long: eight bytes are looked at as one, nearly all of which have no end of a line in them.
+        at = np.flatnonzero(np.not_equal(eights, 0, out=is_some))
+        hits = eights[at]
+        if int(np.bitwise_count(hits).sum()) == len(hits):
+            places = (at << 3) + (np.bitwise_count(hits - np.uint64(1)) >> 3)
+        else:
+            places = np.flatnonzero(flags)
+        found.append(places + begin)
+    return np.concatenate(found)

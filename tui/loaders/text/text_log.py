@@ -15,6 +15,7 @@ from tui.loaders.collector import Collector
 from tui.loaders.sizes import size_in_words
 from tui.loaders.text.cues import Cues
 from tui.loaders.text.section import BulkSection
+from tui.loaders.unused_memory import keep_for_blocks
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ class TextLogLoader:
             ProftuiError: No format found anything of its own in it.
         """
         source.report_to(report)
+        keep_for_blocks()
         collector = Collector(source.name, source.preview)
         reading = _Reading(source, collector, [form.reader(collector) for form in self._text_formats], self._cues)
         for block in one_ahead(source.blocks(), source.give_up):
