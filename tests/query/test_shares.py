@@ -32,6 +32,22 @@ def test_the_smallest_rows_go_as_long_as_they_hold_one_percent_together() -> Non
     assert small.to_list() == [False, False, True, True, True, True, False]
 
 
+@pytest.mark.parametrize("dtype", [pl.Int64, pl.Float64])
+@pytest.mark.parametrize("huge", [0, 10**15])
+def test_of_very_many_rows_the_same_are_small(dtype: pl.DataType, huge: int) -> None:
+    """Few of them tell where the small ones end; one row that they do not see may hold nearly all."""
+    weights = pl.Series("total_ns", [(place * 7919) % 60_013 for place in range(60_013)] + [huge]).cast(dtype)
+    small = small_rows(pl.DataFrame({"total_ns": weights, "session": [0] * len(weights)}), "total_ns", None)
+    assert small is not None
+    ascending = weights.sort()
+    least = next(
+        weight
+        for weight, sum_ in zip(ascending, ascending.cum_sum(), strict=True)
+        if sum_ * 100 > SMALL_PCT * ascending.sum()
+    )
+    assert small.to_list() == [weight < least for weight in weights]
+
+
 def test_rows_of_one_weight_go_together_or_not_at_all() -> None:
     small = small_rows(table([7] * 1_000), "total_ns", None)
     assert small is not None

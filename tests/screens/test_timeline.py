@@ -140,6 +140,12 @@ async def test_gaps_are_gone_through_and_listed_longest_first() -> None:
         assert "gap of 280.00 µs from 1.72 ms" in screen_text(pilot.app)
         await press(pilot, "left_curly_bracket")
         assert "gap of 340.00 µs" in screen_text(pilot.app)
+        await press(pilot, "left_curly_bracket")
+        assert "no more gaps of a cell or longer this way" in screen_text(pilot.app)
+        await press(pilot, "l")
+        assert "no more gaps" not in screen_text(pilot.app)
+        await press(pilot, "h")
+        assert "gap of 340.00 µs" in screen_text(pilot.app)
         await press(pilot, "I")
         lengths = re.findall(r"([\d.]+) µs  at", screen_text(pilot.app))
         assert lengths == ["340.00", "340.00", "340.00", "280.00", "280.00"] + ["10.000"] * 3

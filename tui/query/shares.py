@@ -13,6 +13,8 @@ import polars as pl
 
 SMALL_PCT: Final = 1.0
 """The smallest rows of a session are small as long as they hold no more than this share of its weight together."""
+SAMPLED: Final = 1 << 14
+"""So many weights tell where about the small ones end."""
 
 
 def total_of(frame: pl.DataFrame, weight: str, apart: Collection[int] = ()) -> int | float | None:
@@ -90,19 +92,21 @@ def small_rows(frame: pl.DataFrame, weight: str, mask: pl.Series | None) -> pl.S
     """
     if weight not in frame.columns or not frame.schema[weight].is_numeric():
         return None
-    values = pl.col(weight) if mask is None else pl.when(mask).then(pl.col(weight))
-    sessions = pl.col("session") if "session" in frame.columns else pl.lit(0)
-    rows = frame.select(values.alias("weight"), sessions.alias("session"))
-    if rows["session"].n_unique() <= 1:
-        rows = rows.with_columns(pl.lit(_least_that_matters(rows["weight"])).alias("least"))
-    else:
-        groups = rows.group_by("session").agg("weight")
-        least = pl.Series(
-            "least", [_least_that_matters(weights) for weights in groups["weight"]], rows.schema["weight"]
-        )
-        groups = groups.select("session", least)
-        rows = rows.join(groups, on="session", how="left", maintain_order="left", nulls_equal=True)
+    values = frame[weight] if mask is None else frame.select(pl.when(mask).then(pl.col(weight))).to_series()
+    if "session" not in frame.columns or _is_one(frame["session"]):
+        least = _least_that_matters(values)
+        return pl.Series(np.zeros(len(values), np.bool_)) if least is None else (values < least).fill_null(False)
+    rows = pl.DataFrame({"weight": values, "session": frame["session"]})
+    groups = rows.group_by("session").agg("weight")
+    leasts = pl.Series("least", [_least_that_matters(weights) for weights in groups["weight"]], values.dtype)
+    groups = groups.select("session", leasts)
+    rows = rows.join(groups, on="session", how="left", maintain_order="left", nulls_equal=True)
     return rows.select((pl.col("weight") < pl.col("least")).fill_null(False)).to_series()
+
+
+def _is_one(sessions: pl.Series) -> bool:
+    """Whether all are the same session."""
+    return not len(sessions) or (not sessions.null_count() and sessions.min() == sessions.max())
 
 
 def _least_that_matters(weights: pl.Series) -> int | float | None:
@@ -111,8 +115,11 @@ def _least_that_matters(weights: pl.Series) -> int | float | None:
     total = sum_of(known)
     if not len(known) or total is None:
         return None
-    # The small ones are mostly few: of the smallest, at most twice as many are looked at as hold enough.
-    bound = total / len(known) / 32
+    # A sample tells about how large the small ones are; where it was mistaken, larger ones are looked at as well.
+    sample = np.sort(known.gather_every(len(known) // SAMPLED + 1).to_numpy())
+    place = int(np.searchsorted(np.cumsum(sample), SMALL_PCT / 100 * sample.sum(), side="right"))
+    bound: int | float = sample[min(place, len(sample) - 1)].item()
+    bound += type(bound)(bound / 16)
     smallest = known.filter(known <= bound)
     while len(smallest) < len(known) and (sum_of(smallest) or 0) * 100 <= SMALL_PCT * total:
         bound = 2 * bound if bound > 0 else float("inf")

@@ -174,16 +174,17 @@ class TimelineBase(ViewScreen):
 
     def _show_status(self) -> None:
         width = max(20, self.size.width - 2)
-        for name, text in (
-            ("item", under_cursor(self.lanes, width)),
-            ("place", on_screen(self.lanes, self._needle, self._found_at, width)),
-        ):
-            content = Content(plain(text))
-            self.query_one(f"#timeline-{name}", Static).update(
-                in_ascii(content) if self.program.ascii_only else content,
-                # One line, whatever it says.
-                layout=False,
-            )
+        self._say_below(under_cursor(self.lanes, width))
+        self._say_below(on_screen(self.lanes, self._needle, self._found_at, width), line="place")
+
+    def _say_below(self, text: str, *, line: str = "item") -> None:
+        """Write a line below the lanes: it stays until the cursor moves, and is there sooner than a message."""
+        content = Content(plain(text))
+        self.query_one(f"#timeline-{line}", Static).update(
+            in_ascii(content) if self.program.ascii_only else content,
+            # One line, whatever it says.
+            layout=False,
+        )
 
     @on(TimelineView.Moved)
     def _moved(self) -> None:

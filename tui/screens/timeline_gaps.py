@@ -66,7 +66,7 @@ class TimelineGaps(TimelineBase):
         here = gap_at(lane, at)
         gap = next_gap(lane, here.start_ns if here is not None else at, step, least_ns=view.window.cell_ns)
         if gap is None:
-            self.program.say("no more gaps of a cell or longer this way: + shows shorter ones, I lists the longest")
+            self._say_below("no more gaps of a cell or longer this way: + shows shorter ones, I lists the longest")
             return
         view.put_cursor(min(gap.start_ns + view.window.cell_ns, (gap.start_ns + gap.end_ns) // 2) + shift)
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 from tui.keys import Scope, bindings_for
 from tui.widgets.typed_ahead import EnteredLine
 
-QUIET: Final = 0.03
+QUIET: Final = 0.01
 """Seconds without a key before what is typed takes effect."""
 HISTORY_KEPT: Final = 100
 
