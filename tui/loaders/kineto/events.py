@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.loaders.kineto.categories import matching, whole_numbers
+from tui.loaders.kineto.order import in_order, outer_first
 from tui.loaders.kineto.roles import ROLES, Era
 from tui.model.errors import ProftuiError
 from tui.model.schema import NAME
@@ -79,9 +80,9 @@ def sort_out(trace: Trace, roles: Roles, *, called: str) -> Events:
     work = [parts.pop(kind).with_columns(kind=pl.lit(kind, NAME)) for kind in ("kernel", "memcpy", "memset")]
     return Events(
         era=era,
-        ops=_outer_first(parts.pop("op")),
-        ranges=_outer_first(parts.pop("range")),
-        python=_outer_first(parts.pop("python")),
+        ops=_outer_first(parts, "op"),
+        ranges=_outer_first(parts, "range"),
+        python=_outer_first(parts, "python"),
         calls=parts["call"],
         gpu=_placed(pl.concat(work), labels),
         overhead=parts["overhead"],
@@ -163,6 +164,7 @@ def _check_size(parts: Mapping[str, pl.DataFrame], called: str) -> None:
         )
 
 
-def _outer_first(rows: pl.DataFrame) -> pl.DataFrame:
-    """The rows sorted so that one that lies within another follows it."""
-    return rows.sort("start_ns", "duration_ns", "external_id", descending=[False, True, False], maintain_order=True)
+def _outer_first(parts: dict[str, pl.DataFrame], role: str) -> pl.DataFrame:
+    """The rows of a role, which are taken out, sorted so that one that lies within another follows it."""
+    order = outer_first(parts[role])
+    return in_order(parts.pop(role).get_columns(), order)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.loaders.kineto.categories import mapped, matching
+from tui.loaders.kineto.categories import mapped, matching, no_names
+from tui.loaders.kineto.order import in_order, outer_first
 from tui.loaders.kineto.tree import paths
 from tui.loaders.linking.launches import nest, rows_around
 from tui.loaders.linking.nesting import NONE
@@ -61,20 +62,21 @@ def stacks_of(events: Events) -> Texts:
 def _ranges_and_ops(ops: pl.DataFrame, ranges: pl.DataFrame) -> Texts:
     """The path to each op through the ranges and ops around it."""
     columns = ("pid", "tid", "start_ns", "duration_ns", "external_id", "name")
-    rows = pl.concat([ranges.select(columns), ops.select(columns)]).with_row_index("row")
+    rows = pl.concat([ranges.select(columns), ops.select(columns)])
     # Where an op and a range begin and end together, the one whose id came first is around the other.
-    rows = rows.sort(
-        "start_ns", "duration_ns", "external_id", descending=[False, True, False], maintain_order=True, nulls_last=False
-    )
-    nesting = nest(rows.select("pid", "tid", "start_ns", "duration_ns"))
+    order = outer_first(rows)
+    rows = in_order(rows.drop("external_id").get_columns(), order)
+    nesting = nest(rows)
     codes, names = _codes(rows["name"])
     found = paths(nesting, codes, max(len(names), 1))
     parent = np.full(len(rows), NONE, np.int64)
     inner = nesting.parent != NONE
     parent[inner] = found.code[nesting.parent[inner]]
-    in_input = np.empty(len(rows), np.int64)
-    in_input[rows["row"].to_numpy()] = parent
-    return _texts(found, names, in_input[ranges.height :], "/", innermost_first=False)
+    if order is not None:
+        in_input = np.empty(len(rows), np.int64)
+        in_input[order] = parent
+        parent = in_input
+    return _texts(found, names, parent[ranges.height :], "/", innermost_first=False)
 
 
 def _paths_around(
@@ -82,7 +84,7 @@ def _paths_around(
 ) -> Texts:
     """The path through ``frames`` to each op, null where none is around it."""
     if frames.is_empty() or ops.is_empty():
-        return Texts(pl.Series([None] * ops.height, dtype=NAME), False)
+        return Texts(no_names(ops.height), False)
     nesting = nest(frames)
     codes, names = _codes(frames["name"])
     found = paths(nesting, codes, len(names))

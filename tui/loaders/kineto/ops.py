@@ -124,7 +124,7 @@ def _forward(
     with_sequence = numbered.filter(pl.col("sequence") >= 0)
     backward = with_sequence.filter("is_backward")
     if backward.is_empty():
-        return pl.Series([None] * rows.height, dtype=pl.UInt32)
+        return pl.repeat(None, rows.height, dtype=pl.UInt32, eager=True)
     makers = with_sequence.filter(~pl.col("is_backward"))
     key = ("pid", "forward_thread", "sequence")
     by_arrow = _arrows(rows, nesting, flows).join(backward, on="row").select(*key, "forward").unique(key, keep="first")
