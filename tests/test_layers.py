@@ -23,7 +23,9 @@ LAYERS = (
 )
 """From the bottom up: a layer imports itself and what is below it."""
 
-HEADLESS = ("cache", "cli", "clipboard", "dataset", "labels", "opening", "options", "output", "state", "terminal")
+HEADLESS = (
+    "cache", "cli", "clipboard", "dataset", "labels", "opening", "options", "output", "processor", "state", "terminal"
+)  # fmt: skip
 """Modules without a screen, beside the layers."""
 
 BELOW_THE_SCREEN = (*HEADLESS, *(name for layer in LAYERS[:4] for name in layer))

@@ -18,6 +18,7 @@ from tui.cli.arguments import COMMANDS, command_parser, open_parser, without_sep
 from tui.cli.saying import BAD_INPUT, complain, no_memory, say, width
 from tui.model.errors import ProftuiError
 from tui.model.lacking_memory import lacks_memory
+from tui.processor import fit_numpy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -84,10 +85,12 @@ def _run(arguments: list[str]) -> int:
     command = arguments[0] if arguments and arguments[0] in COMMANDS else None
     if command is None:
         options = open_parser().parse_intermixed_args(arguments)
+        fit_numpy()
         from tui.cli.app import open_app
 
         return open_app(options)
     options = command_parser(command).parse_intermixed_args(arguments[1:])
+    fit_numpy()
     if command == "formats":
         from tui.loaders.registry import formats
         from tui.output.listing import formats_text
