@@ -11,7 +11,7 @@ from tui.keys import ACTIONS, Scope
 from tui.model.aggregation import aggregation
 from tui.model.errors import ProftuiError
 from tui.theme import theme_name
-from tui.views import VIEWS, find_view
+from tui.views import VIEWS, find_view, view
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -122,6 +122,9 @@ def _quit(app: ProftuiApp, _rest: str) -> None:
     app.exit()
 
 
+HOMES: Final = {Scope.TIMELINE: "timeline"}
+"""Views that are gone to for a key of theirs: its name tells what it does without them."""
+
 COMMANDS: Final[dict[str, tuple[Callable[[ProftuiApp, str], None], str]]] = {
     "filter": (_filter, "keep the rows that match"),
     "find": (_find, "highlight the rows that match"),
@@ -172,10 +175,10 @@ def run_command(app: ProftuiApp, line: str) -> None:
     if target is not None:
         app.go(target.name, (lambda screen: screen.show_only(rest)) if rest else None)
         return
-    for action in ACTIONS:
-        if action.id.partition(".")[2] == word:
-            _run_action(app, action.scope, action.method)
-            return
+    action = next((action for action in ACTIONS if action.id.partition(".")[2] == word), None)
+    if action is not None:
+        _run_action(app, action.scope, action.method)
+        return
     raise CommandError(f"no command or view is called {word}; ? lists the keys, m the views")
 
 
@@ -185,15 +188,27 @@ def _run_action(app: ProftuiApp, scope: Scope, method: str) -> None:
         return
     screen = app.view_screen
     target = screen.action_target(method) if screen is not None else None
-    if target is None:
+    if target is not None:
+        app.call_later(app.run_action, method, target)
+    elif scope in HOMES:
+
+        def run(home: ViewScreen) -> None:
+            app.call_later(app.run_action, method, home.action_target(method))
+
+        app.go(HOMES[scope], run)
+    else:
         raise CommandError("that needs a table, and there is none here")
-    app.call_later(app.run_action, method, target)
 
 
 class ProftuiProvider(Provider):
     """Every view and every key of the present screen, for the command palette."""
 
-    def _entries(self) -> list[tuple[str, Callable[[], None], str]]:
+    def _entries(self, *, elsewhere: bool = False) -> list[tuple[str, Callable[[], None], str]]:
+        """Titles, what they do, and what is said of them.
+
+        Args:
+            elsewhere: Also the keys of views that are gone to for them.
+        """
         from tui.app import ProftuiApp
 
         app = self.app
@@ -204,10 +219,11 @@ class ProftuiProvider(Provider):
         screen = app.view_screen
         for action in ACTIONS:
             here = action.scope is Scope.APP or (screen is not None and screen.action_target(action.method) is not None)
-            if here and action.group != "Movement":
+            if (here or (elsewhere and action.scope in HOMES)) and action.group != "Movement":
+                where = "" if here else f"{view(HOMES[action.scope]).title}: "
                 entries.append(
                     (
-                        f"{action.label.capitalize()}  ({action.shown_keys or action.keys.split(',')[0]})",
+                        f"{where}{action.label.capitalize()}  ({action.shown_keys or action.keys.split(',')[0]})",
                         partial(_run_action, app, action.scope, action.method),
                         action.help,
                     )
@@ -221,9 +237,9 @@ class ProftuiProvider(Provider):
             yield DiscoveryHit(title, callback, help=about)
 
     async def search(self, query: str) -> Hits:
-        """What matches the words typed."""
+        """What matches the words typed; also what another view is gone to for."""
         matcher = self.matcher(query)
-        for title, callback, about in self._entries():
+        for title, callback, about in self._entries(elsewhere=True):
             score = max(matcher.match(title), matcher.match(about) * 0.6 if about else 0)
             if score > 0:
                 yield Hit(score, matcher.highlight(title), callback, help=about)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from typing import TYPE_CHECKING, Final
 
@@ -161,6 +162,26 @@ async def test_ops_and_kernels_go_round_their_orders() -> None:
                 assert values == sorted(values, reverse=True)
                 seen.append([entry.row.key for entry in chart.entries])
             assert len({tuple(keys) for keys in seen}) == len(ORDERS)
+
+
+async def test_the_cursor_goes_on_from_panel_to_panel_and_back() -> None:
+    async with opened(TRAINING, size=(80, 24)) as pilot:
+        screen = app_of(pilot).screen
+        met = []
+        lines = sum(panel.display and len(panel.entries) for panel in screen.query(ChartPanel))
+        lines += len(screen.query_one(FactPanel).facts)
+        assert pilot.app.focused is not None
+        first = pilot.app.focused.id
+        for _ in range(lines + 3):
+            met.append(pilot.app.focused.id)
+            await press(pilot, "j")
+        panels = list(dict.fromkeys(met))
+        assert (met[0], met[-1]) == (first, panels[-1])
+        assert [panel for before, panel in itertools.pairwise(met) if panel != before] == panels[1:]
+        assert {"performance", "gaps"} <= set(panels)
+        await press(pilot, *["k"] * (lines + 3))
+        assert pilot.app.focused.id == first
+        assert "tab next panel" in screen_text(pilot.app).splitlines()[-1]
 
 
 async def test_i_tells_what_a_figure_is_and_follows_the_cursor() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 import pytest
 
-from tests.screens.opening import app_of, opened, press
+from tests.screens.opening import app_of, opened, press, until
 from tests.snapshots import screen_text
 from tui.analysis.gpu_time.gaps import gaps
 from tui.screens.help import HelpScreen
@@ -80,6 +80,23 @@ async def test_the_longest_idle_gap(size: tuple[int, int]) -> None:
         await press(pilot, "enter")
         assert (longest["start_ns"], longest["duration_ns"]) == (169_458_656, 5_291_344)
         assert "gap of 5.2913 ms from 169.458656 ms in GPU 0 stream 7" in screen_text(pilot.app)
+
+
+async def test_the_longest_idle_gap_by_name_from_anywhere() -> None:
+    async with opened(LOG, size=(80, 24)) as pilot:
+        await press(pilot, "4", "colon", *"gaps", "enter")
+        assert isinstance(pilot.app.screen, MenuScreen)
+        assert "Longest gaps in GPU 0 stream 7" in screen_text(pilot.app)
+        await press(pilot, "enter")
+        assert "gap of 5.2913 ms from 169.458656 ms in GPU 0 stream 7" in screen_text(pilot.app)
+        await press(pilot, "1", "ctrl+p", *"gaps")
+        await until(pilot, lambda: "Timeline: Gaps  (I)" in screen_text(pilot.app), "the command is found")
+
+
+async def test_a_key_of_a_view_that_cannot_be_fed_says_why_by_name() -> None:
+    async with opened("gpt_summary.nvprof.log", notifications=True) as pilot:
+        await press(pilot, "colon", *"gaps", "enter")
+        assert "Timeline: no start times: record with nvprof" in screen_text(pilot.app)
 
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")

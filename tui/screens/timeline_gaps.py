@@ -71,7 +71,10 @@ class TimelineGaps(TimelineBase):
         view.put_cursor(min(gap.start_ns + view.window.cell_ns, (gap.start_ns + gap.end_ns) // 2) + shift)
 
     def action_list_gaps(self) -> None:
-        """The longest gaps of the lane."""
+        """The longest gaps of the lane, as soon as the lanes are there."""
+        self._when_there(self._list_gaps)
+
+    def _list_gaps(self) -> None:
         view = self.lanes
         if view.shown is None or not view.shown.lanes:
             return

@@ -13,6 +13,7 @@ from textual.widget import Widget
 from tui.keys import Scope, bindings_for
 from tui.text import plain
 from tui.widgets.bars import BarRow, bar_columns, bar_lines
+from tui.widgets.panel import EdgePassed
 
 if TYPE_CHECKING:
     from textual import events
@@ -119,11 +120,15 @@ class BarList(Widget, can_focus=True):
             self.post_message(self.RowHighlighted(self, self._rows[self.cursor].key))
 
     def action_cursor_down(self) -> None:
-        """Line down."""
+        """Line down; from the last one to what stands below."""
+        if self.cursor + 1 >= len(self._rows):
+            self.post_message(EdgePassed(1))
         self._move_to(self.cursor + 1)
 
     def action_cursor_up(self) -> None:
-        """Line up."""
+        """Line up; from the first one to what stands above."""
+        if not self.cursor:
+            self.post_message(EdgePassed(-1))
         self._move_to(self.cursor - 1)
 
     def action_cursor_top(self) -> None:

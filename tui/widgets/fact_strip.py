@@ -13,6 +13,7 @@ from textual.widget import Widget
 from tui.fitting import cell_width, pad
 from tui.fmt import format_value
 from tui.keys import Scope, bindings_for
+from tui.widgets.panel import EdgePassed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -145,11 +146,15 @@ class FactStrip(Widget, can_focus=True):
             self.post_message(self.Highlighted(self.current))
 
     def action_cursor_down(self) -> None:
-        """The figure below."""
+        """The figure below; from the last one to what stands below them all."""
+        if self._cursor + 1 >= len(self._facts):
+            self.post_message(EdgePassed(1))
         self._move_to(self._cursor + 1)
 
     def action_cursor_up(self) -> None:
-        """The figure above."""
+        """The figure above; from the first one to what stands above them all."""
+        if not self._cursor:
+            self.post_message(EdgePassed(-1))
         self._move_to(self._cursor - 1)
 
     def action_cursor_right(self) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from textual.containers import Vertical
 from textual.content import Content
+from textual.message import Message
 
 from tui.widgets.details import DetailText
 
@@ -13,6 +14,18 @@ if TYPE_CHECKING:
     from textual.widget import Widget
 
     from tui.widgets.details import Details
+
+
+class EdgePassed(Message):
+    """The cursor is moved on from the last line of a panel, or back from its first.
+
+    Args:
+        step: 1 downwards, -1 upwards.
+    """
+
+    def __init__(self, step: int) -> None:
+        super().__init__()
+        self.step = step
 
 
 class Panel(Vertical):

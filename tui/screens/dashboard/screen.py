@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
+from textual.binding import Binding
 
 from tui.analysis.dashboard import ORDERS
 from tui.analysis.definitions import definition
+from tui.keys import Scope, bindings_for
 from tui.screens.dashboard.doors import Door, door_of_fact
 from tui.screens.dashboard.fact_panel import FactPanel
 from tui.screens.dashboard.filled import FilledDashboard
 from tui.screens.dashboard.panels import ChartPanel, Entry
+from tui.widgets.bar_list import BarList
 from tui.widgets.detail_pane import DetailPane
+from tui.widgets.fact_strip import FactStrip
+from tui.widgets.panel import EdgePassed
 
 if TYPE_CHECKING:
     from textual.widget import Widget
@@ -22,17 +28,37 @@ class DashboardScreen(FilledDashboard):
     """Its lines are doors, have details, and can be had in several orders."""
 
     HELP: ClassVar = (
-        "The profile at a glance. tab goes from panel to panel, j and k within one, enter to the rows behind a line.\n"
+        "The profile at a glance. j and k go through the lines of all panels, tab from panel to panel, enter to the "
+        "rows behind a line.\n"
         "i tells what a line is and how it is worked out; s puts the top ops and kernels in order of time, calls or "
         "average.\n"
         "What the input does not hold is unknown, and the last panel says which command records it."
     )
+
+    BINDINGS: ClassVar = [
+        replace(binding, show=True, description="next panel")
+        for binding in bindings_for(Scope.APP)
+        if isinstance(binding, Binding) and binding.id == "app.next-pane"
+    ]
 
     def doors(self) -> list[Door]:
         """Every door of what is shown."""
         entries = [entry.door for panel in self.query(ChartPanel) if panel.display for entry in panel.entries]
         facts = [door_of_fact(fact) for fact in self.query_one(FactPanel).facts]
         return [door for door in (*entries, *facts) if door is not None]
+
+    @on(EdgePassed)
+    def _to_next_panel(self, event: EdgePassed) -> None:
+        panels = [widget for widget in self.focus_chain if isinstance(widget, BarList | FactStrip)]
+        place = next((place for place, panel in enumerate(panels) if panel is self.focused), None)
+        if place is None or not 0 <= place + event.step < len(panels):
+            return
+        panel = panels[place + event.step]
+        panel.focus()
+        if event.step > 0:
+            panel.action_cursor_top()
+        else:
+            panel.action_cursor_bottom()
 
     @on(ChartPanel.Opened)
     def _open(self, event: ChartPanel.Opened) -> None:
