@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import polars as pl
 import pytest
 
 from tests.analysis.frames import kernel, profile
@@ -11,6 +12,7 @@ from tests.screens.made_profiles import opened_profile
 from tests.screens.opening import app_of, opened, press
 from tests.screens.parts import assert_reported, column_of, reported, screen_of, table_of
 from tests.snapshots import assert_screen, screen_text
+from tui.analysis.ops.places import by_layer
 from tui.widgets.detail_pane import DetailPane
 
 if TYPE_CHECKING:
@@ -152,6 +154,19 @@ async def test_a_total_leads_to_its_layers_and_a_layer_to_work_of_its_name() -> 
     async with opened_profile(made) as pilot:
         await press(pilot, *LAYERS)
         assert column_of(pilot, "layer_work", "name") == ["a"]
+
+
+async def test_a_layer_of_caffe_leads_to_the_kernels_that_the_tree_of_layers_counts_for_it() -> None:
+    async with opened("caffe_conv1.nvprof.log") as pilot:
+        await press(pilot, *LAYERS)
+        assert len(column_of(pilot, "layer_work", "name")) == 8
+        forward = table_of(pilot, "layer_work").frame["duration_ns"].sum()
+        await press(pilot, "j")
+        backward = table_of(pilot, "layer_work").frame
+        names = backward["name"].cast(pl.String).str.extract(r"(calc_bias|wgrad|dgrad)").to_list()
+        assert names == ["calc_bias", "wgrad", "dgrad"] * 2
+        (told,) = by_layer(app_of(pilot).profile).filter(pl.col("node") == "conv1")["gpu_ns"]
+        assert forward + backward["duration_ns"].sum() == told
 
 
 @pytest.mark.parametrize("keys", [("0",), RANGES, METRIC, LAYERS], ids=("api", "ranges", "metrics", "layers"))

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 import polars as pl
 
 from tui.analysis.durations import total
 from tui.analysis.gpu_work import gpu_work
+from tui.analysis.ops.inferred_instances import inferred_instances, instance_of_activities
 from tui.model.columns import COLUMNS, columns
 from tui.model.view import TableSpec
 
@@ -125,17 +127,39 @@ def layers_of_total(profile: Profile, row: Mapping[str, Any]) -> pl.DataFrame:
     return layers(profile).filter(pl.col(name).eq_missing(pl.lit(row[name])) for name in _RUN)
 
 
-def work_of_layer(profile: Profile, layer: str | None) -> pl.DataFrame:
-    """The GPU work that was launched in an op or NVTX range named as a layer, or in one within it; in time order.
+def work_of_layer(profile: Profile, row: Mapping[str, Any]) -> pl.DataFrame:
+    """The GPU work of a layer, in time order.
 
-    A layer itself says nothing of kernels: it is its name that tells.
+    A layer itself says nothing of kernels. Where ops or NVTX ranges are recorded, it is what was launched in one that
+    is named as the layer, or in one within it; else what its type of layer tells for sure
+    (`tui.analysis.ops.layers_of_ops`), of the layer's phase.
+
+    Args:
+        profile: Where to look.
+        row: Of `layers`.
     """
-    ops = profile["ops"]
-    if layer is None or ops.is_empty():
+    layer, ops = row["layer"], profile["ops"]
+    if layer is None:
         return gpu_work(profile)
+    if ops.is_empty():
+        return _inferred_work(profile, row)
     within = pl.col("group").cast(pl.String).str.split("/").list.contains(layer)
     own = ops.lazy().filter((pl.col("name").cast(pl.String) == layer) | within).select("op").collect()["op"]
     return gpu_work(profile, pl.col("op").is_in(own.implode()))
+
+
+def _inferred_work(profile: Profile, row: Mapping[str, Any]) -> pl.DataFrame:
+    backward = pl.col("direction").cast(pl.String).eq_missing(pl.lit("bprop"))
+    of_phase = {"forward": ~backward, "backward": backward}.get(row["phase"] or "", pl.lit(value=True))
+    own = inferred_instances(profile).select(
+        ((pl.col("session") == row["session"]) & (pl.col("layer") == row["layer"]) & of_phase)
+        .fill_null(value=False)
+        .alias("own")
+    )["own"]
+    if not own.any():
+        return gpu_work(profile)
+    inside = instance_of_activities(profile)
+    return gpu_work(profile, pl.lit(pl.Series(np.append(own.to_numpy(), False)[inside])))
 
 
 def _ratio() -> pl.Expr:

@@ -28,9 +28,9 @@ OTHERS_SHOWN = 12
 
 
 def work_of_selected(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
-    """GPU work in ops and ranges that are named as the selected layer."""
+    """GPU work of the selected layer."""
     row = above.get("layers")
-    return gpu_work(profile) if row is None else work_of_layer(profile, row["layer"])
+    return gpu_work(profile) if row is None else work_of_layer(profile, row)
 
 
 def of_selected_total(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
@@ -51,6 +51,8 @@ def no_work(profile: Profile) -> str:
             "layer times alone hold no kernels: open, together with this file, a profile of the same program with "
             "NVTX ranges or ops named as the layers"
         )
+    if profile["ops"].is_empty():
+        return "the names of kernels do not tell for sure which of them are of this layer"
     return "no op and no NVTX range is named as this layer"
 
 
@@ -91,7 +93,8 @@ class LayersScreen(PartsScreen):
     HELP: ClassVar = (
         "Times of a model's layers as a framework measured them and as a model predicted them; . goes to the totals.\n"
         "Ratio is predicted over measured; unknown where one of them was not run.\n"
-        "Caffe's times are averages per iteration. GPU work below is of ops and ranges that are named as the layer."
+        "Caffe's times are averages per iteration. GPU work below is of ops and ranges that are named as the layer; "
+        "where none are recorded, of kernels whose names tell for sure that they are the layer's."
     )
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
