@@ -36,3 +36,26 @@ def test_grouped_is_group_by(rows: list[tuple[object, ...]], keys: list[str]) ->
 def test_present_is_unique(values: list[int | None]) -> None:
     column = pl.Series(values, dtype=pl.Int64)
     assert sorted(present(column).to_list(), key=str) == sorted(column.unique().to_list(), key=str)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pl.Series(["b", "a", "c", "a"] * 60_000, dtype=pl.Categorical),
+        pl.Series([-7, 65_528, 3] * 80_000, dtype=pl.Int32),
+        pl.Series([-7, 65_529, 3] * 80_000, dtype=pl.Int64),
+        pl.Series([0, 2**64 - 1, 2**63] * 80_000, dtype=pl.UInt64),
+        pl.Series([1, None, 3] * 80_000, dtype=pl.Int64),
+        pl.Series([0.5, 1.5, 2.5] * 80_000),
+    ],
+    ids=["names", "close", "too far apart", "large", "one is missing", "no whole numbers"],
+)
+def test_each_value_of_a_long_column_is_met_once(values: pl.Series) -> None:
+    """Of a long column of few values rows of each are looked up, rather than grouped."""
+    expected = sorted(values.unique().to_list(), key=str)
+    found = present(values)
+    assert (found.dtype, sorted(found.to_list(), key=str)) == (values.dtype, expected)
+    frame = pl.DataFrame({"session": pl.repeat(4, len(values), dtype=pl.UInt32, eager=True), "value": values})
+    rows = distinct(frame, ("session", "value"))
+    assert rows.schema == frame.schema
+    assert sorted(rows.rows(), key=str) == [(4, value) for value in expected]

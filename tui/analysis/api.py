@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.durations import figures, share
-from tui.analysis.grouping import grouped
+from tui.analysis.durations import FIGURES, share
+from tui.analysis.figures_by_key import figures_by
 from tui.analysis.kernels import BY_NAME, FIGURES_SHOWN, aggregated
 from tui.analysis.memo import once_per_profile
 from tui.cache.parking import rows_where
@@ -45,11 +45,11 @@ def api(profile: Profile) -> pl.DataFrame:
     ``time_pct`` is the share of the session's API time, summed over all threads.
     """
     calls = profile["api_calls"]
-    single = grouped(
-        calls,
-        ("session", "name"),
-        [*figures(), pl.lit(None, pl.Boolean).alias("uses_tensor_core"), pl.col("line").min()],
-    ).with_columns(share())
+    single = (
+        figures_by(calls, ("session", "name"))
+        .with_columns(pl.lit(None, pl.Boolean).alias("uses_tensor_core"), share())
+        .select("session", "name", *FIGURES, "uses_tensor_core", "line", "time_pct")
+    )
     recorded = aggregated(profile, "api", without=calls["session"]).drop("kind")
     rows = pl.concat([single, recorded])
     return (

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
 import polars as pl
 
+from tui.analysis.gpu_time.blocks import blocks
 from tui.model.compact import looked_at
 
 
@@ -41,6 +43,9 @@ def grouped(rows: pl.DataFrame, keys: Sequence[str], aggregations: Sequence[pl.E
 
 def distinct(rows: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     """The distinct values of some columns together, in no particular order, as cheaply as `grouped`."""
+    varying = [key for key in keys if not is_constant(looked_at(rows, key))]
+    if len(varying) == 1 and (firsts := _one_of_each(rows[varying[0]])) is not None:
+        return rows.select(pl.col(keys).gather(firsts))
     return grouped(rows.select(keys), keys, ())
 
 
@@ -50,7 +55,23 @@ def present(column: pl.Series) -> pl.Series:
     >>> present(pl.Series([3, 3, 3])).to_list()
     [3]
     """
-    return column.head(1) if is_constant(column) else column.unique()
+    if is_constant(column):
+        return column.head(1)
+    firsts = _one_of_each(column)
+    return column.unique() if firsts is None else column.gather(firsts)
+
+
+def _one_of_each(column: pl.Series) -> pl.Series | None:
+    """A row of each value of a long column of few whole numbers or categories; None of others."""
+    if column.len() < _LONG or column.null_count() or not (column.dtype.is_integer() or column.dtype == pl.Categorical):
+        return None
+    low, high = _bounds(column)
+    if high - low >= _FEW:
+        return None
+    numbers, rows = column.to_physical().to_numpy(), np.full(high - low + 1, -1, np.int64)
+    for block in blocks(len(numbers)):
+        rows[numbers[block].astype(np.int64) - low] = np.arange(block.start, block.stop)
+    return pl.Series(rows[rows >= 0])
 
 
 def is_constant(column: pl.Series) -> bool:
@@ -69,6 +90,10 @@ def _bounds(column: pl.Series) -> tuple[Any, Any]:
     return numbers.min(), numbers.max()
 
 
+_LONG: Final = 200_000
+"""Of fewer rows it makes no difference."""
+_FEW: Final = 1 << 16
+"""Of more values a table of all would not stay in the cache of the processor."""
 _KEY_LIMIT: Final = 1 << 62
 _SMALL: Final = 1 << 32
 """Keys below this take half the memory."""

@@ -26,6 +26,11 @@ WINDOW: Final = 1 << 18
 """Chains are looked for in so many launches of the middle of a long recording."""
 
 
+_MIX: Final = np.uint64(0x9E3779B97F4A7C15)
+"""Of a number times this the highest bits are as good as drawn."""
+_PLACE_BITS: Final = 18
+
+
 @dataclass(frozen=True, slots=True)
 class Chain:
     """A chain of kernels that repeats, with what its repeats take together."""
@@ -94,13 +99,15 @@ def worst_chain(sequence: KernelSequence, busy: float, repeats: int) -> Chain | 
     talks = np.concatenate(([0], np.cumsum(middle.talks)))
     best: Chain | None = None
     code, n = names, len(names)
+    often = np.ones(n, np.bool_)
     for length in LENGTHS:
         if n < length:
             break
-        code = code[: n - length + 1] * np.uint64(0x9E3779B97F4A7C15) + names[length - 1 :] + np.uint64(1)
+        code = code[: n - length + 1] * _MIX + names[length - 1 :] + np.uint64(1)
         taken = ends[length - 1 :] - starts[: n - length + 1]
         own = running[length:] - running[:-length]
-        held = np.flatnonzero((own < busy * taken) & (talks[length:] == talks[:-length]))
+        often = _often(code, often[: len(code)], repeats)
+        held = np.flatnonzero((own < busy * taken) & (talks[length:] == talks[:-length]) & often)
         if len(held) <= repeats:
             continue
         by_code = (
@@ -123,6 +130,20 @@ def worst_chain(sequence: KernelSequence, busy: float, repeats: int) -> Chain | 
         if len(places) > repeats and (best is None or chain.idle_ns > best.idle_ns):
             best = chain
     return best
+
+
+def _often(code: npt.NDArray[np.uint64], before: npt.NDArray[np.bool_], repeats: int) -> npt.NDArray[np.bool_]:
+    """Where chains may begin that come more often than ``repeats``: all of them, and few others.
+
+    Args:
+        code: Tells chains of a length apart.
+        before: The same of chains that are shorter by one: no chain comes more often than its beginning.
+        repeats: How often a chain may come.
+    """
+    # To count what shares a place is quicker than to count each code, and leaves little to be counted so.
+    place = ((code * _MIX) >> np.uint64(64 - _PLACE_BITS)).astype(np.int64)
+    often: npt.NDArray[np.bool_] = before & (np.bincount(place[before], minlength=1 << _PLACE_BITS)[place] > repeats)
+    return often
 
 
 def _apart(places: Ints, length: int) -> Ints:
