@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import weakref
 from typing import TYPE_CHECKING, Any, Final
 
 import nanoarrow  # type: ignore[import-untyped]
@@ -28,8 +29,8 @@ _NUMBERS: Final[Mapping[Any, tuple[Any, Any]]] = {
 }
 """What the values of a type are to numpy and to Arrow: truth is bits; names are numbers of rows of a table."""
 
-_MAPPED: Final[list[tuple[int, int]]] = []
-"""Where in memory mapped columns begin and end."""
+_MAPPED: Final[dict[int, tuple[int, int, weakref.ref[mmap.mmap]]]] = {}
+"""Where in memory files begin and end that are mapped."""
 
 _AT_ONCE: Final = 1 << 20
 """Values that are renumbered at once."""
@@ -56,7 +57,7 @@ def column(data: mmap.mmap, kept: Column, rows: int, dtype: pl.DataType) -> pl.S
     try:
         number, arrow = _NUMBERS[type(dtype)]
         values = np.frombuffer(data, number or np.uint8, rows if number else (rows + 7) // 8, kept.values)
-        _MAPPED.append((values.ctypes.data, values.ctypes.data + values.nbytes))
+        _note(data)
         valid = None if kept.valid is None else np.frombuffer(data, np.uint8, (rows + 7) // 8, kept.valid)
         array = nanoarrow.c_array_from_buffers(arrow, rows, [valid, values], null_count=kept.nulls)
         return pl.Series(array).alias(kept.name)
@@ -64,11 +65,16 @@ def column(data: mmap.mmap, kept: Column, rows: int, dtype: pl.DataType) -> pl.S
         raise DamagedError(f"no column {kept.name}") from error
 
 
-def is_mapped(series: pl.Series) -> bool:
-    """Whether the values of a column lie in a file, as far as that can be told: a part of such a column does as well.
+def _note(data: mmap.mmap) -> None:
+    """Note where a file lies for as long as it is mapped: something else may come to lie there after that."""
+    number = id(data)
+    if number not in _MAPPED:
+        first = np.frombuffer(data, np.uint8).ctypes.data
+        _MAPPED[number] = first, first + len(data), weakref.ref(data, lambda _: _MAPPED.pop(number, None))
 
-    Files that are mapped no more are not forgotten: what came to lie there since is then taken for mapped.
-    """
+
+def is_mapped(series: pl.Series) -> bool:
+    """Whether the values of a column lie in a file, as far as can be told: a part of such a column does as well."""
     if series.n_chunks() != 1 or type(series.dtype) not in _NUMBERS or series.dtype == pl.Boolean:
         return False
     physical = series.to_physical() if series.dtype == NAME else series
@@ -76,19 +82,21 @@ def is_mapped(series: pl.Series) -> bool:
     if there is None:
         return False
     place = physical.slice(there, 1).to_numpy(allow_copy=False).ctypes.data
-    return any(first <= place < end for first, end in _MAPPED)
+    return any(first <= place < end for first, end, _ in tuple(_MAPPED.values()))
 
 
 def nothing(name: str, rows: int, dtype: pl.DataType) -> pl.Series:
     """A column without a value: nulls, which take no memory where the type allows."""
     if not rows or type(dtype) not in _NUMBERS:
         return pl.repeat(None, rows, dtype=dtype, eager=True).alias(name)
-    if dtype == NAME:
-        # That each number is one of a name would be looked at for every row.
-        return pl.Series(name, [None], NAME).new_from_index(0, rows)
     # Pages that are never written to are one and the same page of zeros.
     zeros = mmap.mmap(-1, 8 * rows, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=mmap.PROT_READ)
-    return column(zeros, Column(name, 0, 0, rows), rows, dtype)
+    numbers = column(zeros, Column(name, 0, 0, rows), rows, dtype)
+    if dtype != NAME:
+        return numbers
+    if not hasattr(numbers.cat, "to"):
+        return pl.Series(name, [None], NAME).new_from_index(0, rows)
+    return numbers.cat.to(NAME)
 
 
 def renumbered(numbers: pl.Series, table: np.ndarray[Any, Any], rows: int) -> pl.Series:

@@ -5,19 +5,22 @@ from __future__ import annotations
 import dataclasses
 import mmap
 from contextlib import suppress
-from typing import Any, Final, TypeVar, cast
+from typing import IO, TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import numpy as np
 import polars as pl
 
-from tui.cache.columns import bytes_of, column, is_mapped
+from tui.cache.columns import bytes_of, column, is_mapped, nothing
 from tui.cache.files import Column, mapped
 from tui.cache.place import unnamed_file
 from tui.model.schema import NAME
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 Result = TypeVar("Result")
 
-LEAST_BYTES: Final = 1 << 18
+LEAST_BYTES: Final = 1 << 16
 """What is smaller stays in memory."""
 
 _AT_ONCE: Final = 1 << 20
@@ -58,18 +61,41 @@ def rows_where(frame: pl.DataFrame, *which: pl.Expr) -> pl.DataFrame:
     rows = frame.lazy().select(pl.arg_where(pl.all_horizontal(which))).collect().to_series()
     if len(rows) and int(rows[-1]) - int(rows[0]) == len(rows) - 1:
         return frame.slice(int(rows[0]), len(rows))
-    return pl.DataFrame([parked(column.gather(rows)) for column in frame.get_columns()])
+    columns = (frame.select(name).to_series() for name in frame.columns)
+    return pl.DataFrame([parked(column.gather(rows)) for column in columns])
+
+
+def held_bytes(result: Any) -> int:
+    """What a result takes of memory, about: what is mapped takes none."""
+    if isinstance(result, np.ndarray):
+        return 0 if _lies_in_file(result) else result.nbytes
+    if isinstance(result, pl.Series):
+        return 0 if _is_nothing(result) or is_mapped(result) else int(result.estimated_size())
+    if isinstance(result, pl.DataFrame):
+        return sum(held_bytes(result.select(name).to_series()) for name in result.columns)
+    return sum(held_bytes(one) for one in _inside(result))
+
+
+def _inside(result: Any) -> Iterable[Any]:
+    """What a result is made of."""
+    if isinstance(result, (tuple, list)):
+        return result
+    if isinstance(result, dict):
+        return result.values()
+    if dataclasses.is_dataclass(result) and not isinstance(result, type):
+        return (getattr(result, field.name) for field in dataclasses.fields(result))
+    return ()
 
 
 def _parked(result: Any) -> Any:
     if isinstance(result, np.ndarray):
         return _array(result)
     if isinstance(result, pl.Series):
-        return _series(result)
+        return _columns([result])[0]
     if isinstance(result, pl.DataFrame):
         if all(bytes_of(result.height, dtype) < LEAST_BYTES for dtype in result.dtypes):
             return result
-        return pl.DataFrame([_series(one) for one in result.get_columns()])
+        return pl.DataFrame(_columns([result.select(name).to_series() for name in result.columns]))
     if isinstance(result, tuple) and type(result) is tuple:
         return tuple(_parked(one) for one in result)
     if isinstance(result, list):
@@ -83,41 +109,72 @@ def _parked(result: Any) -> Any:
     return result
 
 
+def _lies_in_file(values: np.ndarray) -> bool:
+    base = values.base
+    while isinstance(base, np.ndarray):
+        base = base.base
+    return isinstance(base, mmap.mmap | memoryview)
+
+
 def _array(values: np.ndarray) -> np.ndarray:
-    is_there = isinstance(values.base, mmap.mmap | memoryview)
-    if values.nbytes < LEAST_BYTES or is_there or values.dtype.hasobject or values.ndim != 1:
+    if values.nbytes < LEAST_BYTES or _lies_in_file(values) or values.dtype.hasobject or not values.ndim:
         return values
     with unnamed_file() as file:
-        for first in range(0, len(values), _AT_ONCE):
-            file.write(np.ascontiguousarray(values[first : first + _AT_ONCE]).data)
+        at_once = max(1, _AT_ONCE * len(values) // values.size)
+        for first in range(0, len(values), at_once):
+            file.write(np.ascontiguousarray(values[first : first + at_once]).data)
         file.flush()
-        return np.frombuffer(mapped(file.fileno()), values.dtype)
+        return np.frombuffer(mapped(file.fileno()), values.dtype).reshape(values.shape)
 
 
-def _series(series: pl.Series) -> pl.Series:
-    rows = len(series)
-    if bytes_of(rows, series.dtype) < LEAST_BYTES or (series.dtype == NAME and not hasattr(series.cat, "to")):
-        return series
-    if is_mapped(series):
-        return series
-    numbers = series.to_physical() if series.dtype == NAME else series
-    nulls = series.null_count()
+def _columns(columns: list[pl.Series]) -> list[pl.Series]:
+    """Columns in one file: each file that is mapped counts among those that are open."""
+    large = {place: series for place, series in enumerate(columns) if _is_to_be_parked(series)}
+    found = list(columns)
+    if not large:
+        return found
     with unnamed_file() as file:
-        # Eight rows are a byte of bits: parts begin with a byte.
-        for part in _slices(numbers):
-            values = part.fill_null(False if series.dtype == pl.Boolean else 0).to_numpy()
-            packed = np.packbits(values, bitorder="little") if series.dtype == pl.Boolean else values
-            file.write(np.ascontiguousarray(packed).data)
-        bits = None
-        if nulls:
-            file.write(bytes(-file.tell() % _ALIGNED))
-            bits = file.tell()
-            for part in _slices(numbers):
-                file.write(np.packbits(part.is_not_null().to_numpy(), bitorder="little").data)
+        lying = {place: _written(file, series) for place, series in large.items() if not _is_nothing(series)}
         file.flush()
-        data = mapped(file.fileno())
-    found = column(data, Column(series.name, 0, bits, nulls), rows, numbers.dtype)
-    return found.cat.to(NAME) if series.dtype == NAME else found
+        data = mapped(file.fileno()) if lying else None
+    for place, series in large.items():
+        if data is None or place not in lying:
+            found[place] = nothing(series.name, len(series), series.dtype)
+            continue
+        numbers = pl.UInt32() if series.dtype == NAME else series.dtype
+        there = column(data, lying[place], len(series), numbers)
+        found[place] = there.cat.to(NAME) if series.dtype == NAME else there
+    return found
+
+
+def _is_to_be_parked(series: pl.Series) -> bool:
+    if bytes_of(len(series), series.dtype) < LEAST_BYTES or (series.dtype == NAME and not hasattr(series.cat, "to")):
+        return False
+    return not is_mapped(series)
+
+
+def _is_nothing(series: pl.Series) -> bool:
+    return series.null_count() == len(series)
+
+
+def _written(file: IO[bytes], series: pl.Series) -> Column:
+    """Write the values of a column, and after them which are there; where they lie."""
+    numbers = series.to_physical() if series.dtype == NAME else series
+    file.write(bytes(-file.tell() % _ALIGNED))
+    first = file.tell()
+    # Eight rows are a byte of bits: parts begin with a byte.
+    for part in _slices(numbers):
+        values = part.fill_null(False if series.dtype == pl.Boolean else 0).to_numpy()
+        packed = np.packbits(values, bitorder="little") if series.dtype == pl.Boolean else values
+        file.write(np.ascontiguousarray(packed).data)
+    bits = None
+    nulls = series.null_count()
+    if nulls:
+        file.write(bytes(-file.tell() % _ALIGNED))
+        bits = file.tell()
+        for part in _slices(numbers):
+            file.write(np.packbits(part.is_not_null().to_numpy(), bitorder="little").data)
+    return Column(series.name, first, bits, nulls)
 
 
 def _slices(series: pl.Series) -> list[pl.Series]:

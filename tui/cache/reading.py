@@ -10,6 +10,7 @@ import polars as pl
 
 from tui.cache.columns import column, nothing, renumbered
 from tui.cache.files import Column, DamagedError, File, Frame, Mapped, checked, mapped, whole
+from tui.cache.parking import is_on
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
@@ -68,11 +69,15 @@ class Reader:
             columns |= self._columns(piece, kept.rows, schema)
         if not set(columns) <= set(schema):
             raise DamagedError("a column that no such frame has")
-        missing = {name: dtype for name, dtype in schema.items() if name not in columns}
-        columns |= {name: nothing(name, kept.rows, dtype) for name, dtype in missing.items()}
-        if any(len(columns[name]) != kept.rows or columns[name].dtype != dtype for name, dtype in schema.items()):
+        if any(len(series) != kept.rows or series.dtype != schema[name] for name, series in columns.items()):
             raise DamagedError("a column of another type or length")
-        return pl.DataFrame([columns[name].alias(name) for name in schema])
+        # That each number is one of a name is looked at for every row: where memory suffices, one value stands for all.
+        one_value = {name for name, dtype in schema.items() if dtype == NAME and name not in columns and not is_on()}
+        for name, dtype in schema.items():
+            if name not in columns and name not in one_value:
+                columns[name] = nothing(name, kept.rows, dtype)
+        data = pl.DataFrame([columns[name].alias(name) for name in schema if name in columns])
+        return data.select(pl.lit(None, NAME).alias(name) if name in one_value else name for name in schema)
 
     def _columns(self, piece: Mapped, rows: int, schema: pl.Schema) -> dict[str, pl.Series]:
         with self._opened(self._entry, piece.file) as descriptor:

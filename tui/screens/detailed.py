@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from textual import on, work
 from textual.screen import Screen
+from textual.widget import Widget
 from textual.widgets import Input, TextArea
 from textual.worker import get_current_worker
 
+from tui.cache.parking import is_on
+from tui.loaders.unused_memory import give_back
 from tui.widgets.detail_pane import DetailPane
 from tui.widgets.details import Details, below_note, row_details, sections
 from tui.widgets.table_pane import TablePane
@@ -103,6 +106,13 @@ class DetailedScreen(Screen[None]):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """While something is typed, the key that finds is typed like all others."""
         return not (action == "find" and isinstance(self.focused, (Input, TextArea)))
+
+    def on_screen_suspend(self) -> None:
+        """Of an input that memory may not hold, a view that is left keeps no line that it has drawn."""
+        if is_on():
+            for widget in self.walk_children(Widget):
+                widget.refresh()
+            give_back()
 
     # --- what takes a while ------------------------------------------------------------------------------------------
 

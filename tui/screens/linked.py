@@ -9,6 +9,7 @@ from textual import on, work
 from textual.worker import get_current_worker
 
 from tui.analysis.inputs.replayed import replayed_sessions
+from tui.cache.parking import parked
 from tui.screens.base import ViewScreen
 from tui.screens.detailed import WORKING
 from tui.widgets.cells import measure
@@ -145,7 +146,7 @@ class LinkedTablesScreen(ViewScreen):
     def _fill_in_thread(self, request: int, level: Level, profile: Profile, above: dict[str, Row]) -> None:
         if get_current_worker().is_cancelled:
             return
-        rows = level.rows(profile, above)
+        rows = parked(level.rows(profile, above))
         measure(level.spec_for(profile) if level.spec_for is not None else level.spec, rows)
         self.app.call_from_thread(self._take_rows, request, level, rows)
 
