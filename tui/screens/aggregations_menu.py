@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 ALL: Final = "all"
 """What the line of all iterations gives."""
+ALL_WORDS: Final = "all iterations"
 KEY_CELLS: Final = 44
 
 
@@ -30,19 +31,23 @@ def aggregations_menu(made: Sequence[MadeAggregation], present: Aggregation) -> 
     if not any(chosen == Aggregation() for _, chosen, _ in entries):
         entries.insert(0, (ALL, Aggregation(), None))
     current = ""
+    rows = []
     for name, chosen, one in entries:
         is_present = chosen == present
         current = name if is_present else current
-        key = f"ends with {clip_middle(plain(chosen.key), KEY_CELLS)}" if chosen.key else "as recorded or found"
         number = f"{count(one.iterations)} iteration{'s' if one.iterations != 1 else ''}" if one is not None else ""
         when = "" if one is None else "as opened" if one.at is None else f"made at {one.at:%H:%M:%S}"
+        key = f"ends with {clip_middle(plain(chosen.key), KEY_CELLS)}" if chosen.key else "as recorded or found"
+        rows.append((name, "*" if is_present else " ", chosen.words or ALL_WORDS, number, when, key))
+    words, numbers, times = (max(len(row[place]) for row in rows) for place in (2, 3, 4))
+    for name, mark, chosen_words, number, when, key in rows:
         lines.append(
             (
                 name,
                 Content.assemble(
-                    (f" {'*' if is_present else ' '} {chosen.words or 'all iterations':22}", "bold $accent"),
-                    f" {number:>18}",
-                    ("  " + "  ".join(part for part in (when, key) if part), "$text-muted"),
+                    (f" {mark} {chosen_words:{words}}", "bold $accent"),
+                    f"  {number:>{numbers}}",
+                    (f"  {when:{times}}  {key}", "$text-muted"),
                 ),
             )
         )

@@ -23,7 +23,9 @@ def sessions_menu(profile: Profile, current: int | None) -> MenuScreen:
     for row in session_times(profile).iter_rows(named=True):
         time = duration(row["gpu_ns"]) if row["gpu_ns"] is not None else ""
         holds = row["holds"] if row["gpu_ns"] is None else ""
-        pid = f"pid {row['pid']}" if row["pid"] is not None and row["label"] != f"process {row['pid']}" else ""
+        # What tells two of them apart must not be cut off.
+        named = row["short"].startswith("pid ") or row["label"] == f"process {row['pid']}"
+        pid = f"pid {row['pid']}" if row["pid"] is not None and not named else ""
         rank = row["rank_words"] or ""
         host = f"on {plain(row['host'])}" if row["host"] else ""
         where = f"lines {row['first_line']:,} to {row['last_line']:,}" if row["first_line"] is not None else ""
@@ -32,7 +34,7 @@ def sessions_menu(profile: Profile, current: int | None) -> MenuScreen:
                 str(row["session"]),
                 Content.assemble(
                     (f" {row['session']:>3} ", "bold $accent"),
-                    f" {time:>10}  {plain(row['label'])}",
+                    f" {time:>10}  {plain(row['short'])}",
                     ("  " + "  ".join(part for part in (holds, rank, host, pid, where) if part), "$text-muted"),
                 ),
             )
