@@ -78,6 +78,24 @@ async def test_the_slowest_iteration_is_one_key_away_and_the_next_slowest_anothe
         assert iteration_under(pilot) == 5
 
 
+async def test_as_many_bars_as_there_is_room_for_have_their_number() -> None:
+    async with opened(TRACE, size=(80, 24)) as pilot:
+        await press(pilot, "7")
+        line = next(line for line in screen_text(pilot.app).splitlines() if line.startswith(" iteration  "))
+        assert line.split() == ["iteration", "3", "4", "5", "6", "7"]
+    async with opened_profile(loop(*[1_000] * 60), size=(80, 24)) as pilot:
+        await press(pilot, "7")
+        line = next(line for line in screen_text(pilot.app).splitlines() if line.startswith(" iteration  "))
+        assert line.split() == ["iteration", *(str(number) for number in range(0, 60, 5)), "59"]
+
+
+async def test_gpu_work_that_outlasts_its_iteration_is_told() -> None:
+    async with opened("gpt_cudagraph.nsys.sqlite.gz") as pilot:
+        await press(pilot, "7")
+        line = next(line for line in screen_text(pilot.app).splitlines() if line.startswith(" iteration 0: "))
+        assert line.startswith(" iteration 0: 480.86 µs, 1.39 x median  launched 4.3001 ms of GPU work  ")
+
+
 async def test_chart_and_table_follow_each_other() -> None:
     async with opened(TRACE) as pilot:
         await press(pilot, "7", "j", "j")

@@ -24,6 +24,10 @@ LABEL: Final = 11
 AROUND: Final = 5
 """Lines beside those of the bars: two of words above; marks, numbers and the legend below."""
 
+STEPS: Final = (1, 2, 5, 10, 20, 50)
+"""Of the iterations, every so manyth has its number below its bar."""
+NUMBERS_APART: Final = 2
+"""Blanks between two numbers."""
 MARKS: Final = {"warm-up": "w", "left over": "l", "tail": "t", "outside": "o"}
 """What stands under work that is no iteration."""
 CHOSEN, ASCII_CHOSEN = "═", "="
@@ -159,11 +163,16 @@ def _marks(of: Drawing) -> Strip:
 
 
 def _numbers(of: Drawing) -> Strip:
-    """The numbers of the first and the last bar, and that of the one under the cursor."""
+    """The numbers of the bar under the cursor, of the first and the last, and as many between as can be read."""
     line = [" "] * of.width
     taken: list[tuple[int, int]] = []
     numbered = [place for place, bar in enumerate(of.bars) if bar.is_numbered]
     places = [*([of.pointer] if of.pointer is not None else []), *numbered[:1], *numbered[-1:]]
+    if all(bar.first == bar.last for bar in of.bars):
+        numbers = of.rows["iteration"].gather([of.bars[place].first for place in numbered]).to_list()
+        longest = max((len(str(number)) for number in numbers), default=0)
+        every = next(step for step in STEPS if step * of.cells >= longest + NUMBERS_APART)
+        places += [place for place, number in zip(numbered, numbers, strict=True) if number % every == 0]
     for place in dict.fromkeys(places):
         bar = of.bars[place]
         number = of.rows["iteration"][bar.slowest if place == of.pointer or bar.last == bar.first else bar.last]

@@ -62,6 +62,9 @@ def readout(rows: pl.DataFrame, bar: Bar, times: Mapping[str, Any] | None, *, as
     parts = [f"{name}: {duration(row['duration_ns'], ascii_only=ascii_only)}"]
     if number is not None and times is not None and times["iterations"] > 2 and times["median_ns"]:
         parts[0] += f", {row['duration_ns'] / times['median_ns']:.2f} x median"
+    if (row["gpu_ns"] or 0) > row["duration_ns"]:
+        # Where nothing waits for the GPU, the time of what was launched is none of the iteration's own.
+        parts.append(f"launched {duration(row['gpu_ns'], ascii_only=ascii_only)} of GPU work")
     numbers = rows["iteration"].slice(bar.first, bar.last - bar.first + 1).drop_nulls()
     if bar.last > bar.first and len(numbers):
         mean = duration(bar.mean_ns, ascii_only=ascii_only)

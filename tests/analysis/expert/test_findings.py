@@ -17,6 +17,7 @@ from tests.analysis.expert.profiles import (
     SESSION,
     SUMMED,
     call,
+    moved,
     run,
     step,
     traced,
@@ -221,3 +222,13 @@ def test_totals_alone_are_never_clean_of_what_needs_times() -> None:
 def test_steps_of_a_call_are_told_apart() -> None:
     made = traced(run(0, MS, correlation=1), api_calls=[call(0, 10, correlation=1)], ranges=[step(0, 0, MS)])
     assert of_rule(findings(made), "I1")["state"] == "found"
+
+
+def test_uploads_before_the_first_iteration_are_clean_of_repeated_uploads() -> None:
+    steps = traced(
+        moved(0, MS),
+        *(run(n * 10 * MS, MS, iteration=n) for n in range(1, 4)),
+        ranges=[step(n, n * 10 * MS, 10 * MS) for n in range(1, 4)],
+    )
+    row = of_rule(findings(steps), "T10")
+    assert (row["state"], row["reason"]) == ("clean", "no iteration uploads anything: 1 upload outside of them")
