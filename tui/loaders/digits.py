@@ -29,8 +29,13 @@ _THREE, _SEVEN, _EIGHT, _SIXTEEN, _THIRTY_TWO, _TOP, _ALL = (np.uint64(bits) for
 _HIGH_BITS, _VALUE_BITS, _BELOW_HIGH = (every(byte) for byte in (0x80, 0x0F, 0x7F))
 _ZEROS: Final = every(ord("0"))
 _TO_HIGH: Final = every(0x80 - 10)
-_PAIRS, _FOURS = np.uint64(0x00FF00FF00FF00FF), np.uint64(0x0000FFFF0000FFFF)
-_TEN, _HUNDRED, _TEN_THOUSAND = (np.uint64(base) for base in (10, 100, 10_000))
+_TEN: Final = np.uint64(10)
+# Digits, pairs and fours are added up: how far apart they lie, where the sums lie, what those count in the next step.
+_JOINED: Final = (
+    (_EIGHT, np.uint64(0x00FF00FF00FF00FF), np.uint64(100)),
+    (_SIXTEEN, np.uint64(0x0000FFFF0000FFFF), np.uint64(10_000)),
+    (_THIRTY_TWO, np.uint64(0xFFFFFFFF), np.uint64(0)),
+)
 _POWERS: Final = 10 ** np.arange(CELL + 1, dtype=np.int64)
 TO_MASK: Final = np.uint64(0x0102040810204080)
 """Times flags of eight bytes it has them in its highest byte."""
@@ -61,10 +66,15 @@ def not_digits(words: Words) -> Words:
 def eight_digits(words: Words) -> Places:
     """Eight digits as numbers; bytes that are zero count as the digit 0."""
     words = words & _VALUE_BITS
-    words = (words * _TEN + (words >> _EIGHT)) & _PAIRS
-    words = (words * _HUNDRED + (words >> _SIXTEEN)) & _FOURS
-    words = words * _TEN_THOUSAND + (words >> _THIRTY_TWO) & np.uint64(0xFFFFFFFF)
-    return words.astype(np.int64)
+    higher = words * _TEN
+    for distance, kept, base in _JOINED:
+        # In place: fresh memory for every step would cost more than the step.
+        words >>= distance
+        words += higher
+        words &= kept
+        if base:
+            np.multiply(words, base, out=higher)
+    return words.view(np.int64)
 
 
 def final_digits(data: Bytes, ends: Places) -> tuple[Places, Places]:

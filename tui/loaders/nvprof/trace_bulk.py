@@ -30,13 +30,15 @@ if TYPE_CHECKING:
     from tui.loaders.text.block import Block
     from tui.loaders.text.section import Line
 
-    LookedUp = Future[npt.NDArray[np.uint32]]
+    LookedUp = list[Future[npt.NDArray[np.uint32]]]
 
 ODD: Final = -2
 """In place of the code of cells that the tolerant reader has to look at."""
 
 _NEW: Final = -1
 _FIRST_CHUNK: Final = 256
+_LOOK_UPS: Final = 2
+"""Threads that look up what repeats, each a part of the rows."""
 _LOOK_AHEAD: Final = 16
 """So many lines of program output are looked through for the next row."""
 _ENOUGH: Final = 20_000
@@ -138,7 +140,7 @@ class BulkReader(ABC):
     def __init__(self, table: TraceTable) -> None:
         self._table = table
         self._known = Dictionary()
-        self._beside = ThreadPoolExecutor(1, "look-up")
+        self._beside = ThreadPoolExecutor(_LOOK_UPS, "look-up")
         self._gpu_rows = self._gpu_cells = 0
         self._chunk = _FIRST_CHUNK
 
@@ -179,34 +181,46 @@ class BulkReader(ABC):
     def _looked_up(self, data: Bytes, cells_at: Places, ends: Places) -> LookedUp | None:
         """Begin to look up the cells between ``cells_at`` and ``ends``; None where too few of them repeat.
 
-        It is done in another thread: Polars needs no interpreter for it, and the caller has other columns to read.
+        It is done in threads of its own: Polars needs no interpreter for it, and the caller has other columns to read.
         """
         if self._gpu_rows > _ENOUGH and self._gpu_cells > 0.5 * self._gpu_rows:
             return None
         # An odd row may seem to end before its cells begin.
         ends = np.maximum(ends, cells_at)
-        return self._beside.submit(lambda: self._known.codes(strings(data, cells_at, ends)))
+
+        def look_up(part: slice) -> npt.NDArray[np.uint32]:
+            return self._known.codes(strings(data, cells_at[part], ends[part]))
+
+        size = max(_FIRST_CHUNK, -(-len(ends) // _LOOK_UPS))
+        return [self._beside.submit(look_up, slice(begin, begin + size)) for begin in range(0, len(ends) or 1, size)]
 
     def _codes(
         self, data: Bytes, cells_at: Places, ends: Places, good: Mask, looked_up: LookedUp | None
     ) -> npt.NDArray[np.int32]:
         """What rows are, as `_new_codes` says it; those that are not ``good`` are `ODD`."""
+        own = np.concatenate([part.result() for part in looked_up]) if looked_up else None
+        if good.all():
+            return self._good_codes(data, cells_at, ends, own)
         codes = np.full(len(ends), ODD, np.int32)
         chosen = np.flatnonzero(good)
-        cells_at, ends = cells_at[chosen], ends[chosen]
-        if looked_up is None:
-            codes[chosen] = self._new_codes(data, cells_at, ends)
-            return codes
-        own = looked_up.result()[chosen]
+        own = None if own is None else own[chosen]
+        codes[chosen] = self._good_codes(data, cells_at[chosen], ends[chosen], own)
+        return codes
+
+    def _good_codes(
+        self, data: Bytes, cells_at: Places, ends: Places, own: npt.NDArray[np.uint32] | None
+    ) -> npt.NDArray[np.int32]:
+        """The same of rows that are good, of which ``own`` are the codes of the dictionary where it has them."""
+        if own is None:
+            return self._new_codes(data, cells_at, ends)
         found, first = self._known.meanings(own)
         if len(first):
             new = self._new_codes(data, cells_at[first], ends[first])
             self._known.learn(own[first], new)
             found = self._known.translate(own)
             self._gpu_cells += int(np.count_nonzero(new & 1 == 0))
-        self._gpu_rows += int(np.count_nonzero(found & 1 == 0))
-        codes[chosen] = found
-        return codes
+        self._gpu_rows += len(found) - int(np.count_nonzero(found & 1))
+        return found
 
     def _take_chunk(self, block: Block, start: int, stop: int, take_one: Callable[[Line], bool]) -> int:
         data = block.array

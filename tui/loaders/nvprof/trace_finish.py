@@ -107,7 +107,9 @@ def _base(rows: pl.DataFrame, codes: npt.NDArray[np.int32], cells: pl.DataFrame,
     if telling.is_empty():
         return _BASES[0]
     # Some thousand rows are enough to tell; a log of copies has millions.
-    places = np.flatnonzero(np.isin(codes, telling["code"].to_numpy()))[:4096]
+    is_telling = np.zeros(cells.height, np.bool_)
+    is_telling[telling["code"]] = True
+    places = np.flatnonzero(is_telling[codes])[:4096]
     power = pl.col("throughput_power") - pl.col("size_power")
     ratio = pl.col("size") / (pl.col("duration_ns") * 1e-9) / pl.col("throughput")
     found = (

@@ -85,7 +85,7 @@ class Figures:
     def as_ns(self) -> Places:
         """Times in nanoseconds, half to even; -1 for ``-``."""
         power = self.unit - self.decimals
-        value: Places = self.digits * _POWERS[np.maximum(power, 0)]
+        value: Places = self.digits * _POWERS.take(power, mode="clip")
         fine = np.flatnonzero(power < 0)
         if len(fine):
             value[fine] = np.rint(value[fine] / _FLOAT_POWERS[-power[fine]]).astype(np.int64)
@@ -116,11 +116,14 @@ def words_of(cells: Bytes, end: int) -> Words:
     return np.ascontiguousarray(strided)
 
 
-def blank(cells: Bytes) -> Mask:
-    """Which rows hold nothing but blanks."""
+def blank(cells: Bytes, begin: int, end: int) -> Mask:
+    """Which rows hold nothing but blanks from column ``begin`` to before column ``end``."""
     result = np.ones(len(cells), np.bool_)
-    for column in cells.T:
-        result &= column == ord(" ")
+    while end - begin >= CELL:
+        result &= words_of(cells, end) == _BLANKS
+        end -= CELL
+    for column in range(begin, end):
+        result &= cells[:, column] == ord(" ")
     return result
 
 
@@ -159,7 +162,7 @@ def _bytes_where(chosen: Iterable[bool]) -> int:
 
 _NEVER: Final = 0xFF
 _BEFORE, _BEHIND, _OTHERS, _DECIMALS = _shapes()
-_NOT_OTHERS: Final = _BEFORE | _BEHIND | (np.arange(256, dtype=np.uint64) >> _SEVEN) * np.uint64(0xFF << 56)
+_IS_OTHER: Final = ~(_BEFORE | _BEHIND | (np.arange(256, dtype=np.uint64) >> _SEVEN) * np.uint64(0xFF << 56))
 _DECIMAL_COUNT: Final = _DECIMALS.astype(np.int8)
 
 
@@ -185,9 +188,9 @@ def figures(cells: Bytes, columns: Sequence[tuple[int, int]], suffix: bytes) -> 
             own = KEEP_LAST[width]
             word = (word & own) | (_BLANKS & ~own)
         words[column] = word
-        good[column] = blank(cells[:, begin : before_rest - CELL])
+        good[column] = blank(cells, begin, before_rest - CELL)
         if rest:
-            dash[column] = good[column] & (word == _BLANKS) & blank(cells[:, before_rest : end - 1])
+            dash[column] = good[column] & (word == _BLANKS) & blank(cells, before_rest, end - 1)
             dash[column] &= cells[:, end - 1] == ord("-")
             for place, sign in enumerate(rest, before_rest):
                 good[column] &= cells[:, place] == sign
@@ -198,17 +201,19 @@ def figures(cells: Bytes, columns: Sequence[tuple[int, int]], suffix: bytes) -> 
         words = (words << _EIGHT) | _BLANK
     others = (not_digits(words) * TO_MASK) >> _TOP
     shape = others.view(np.int64)
-    good &= (words & ~_NOT_OTHERS[shape]) == _OTHERS[shape]
-    digits = ((words & _BEFORE[shape]) << _EIGHT) | (words & _BEHIND[shape])
+    good &= (words & _IS_OTHER.take(shape)) == _OTHERS.take(shape)
+    digits = words & _BEFORE.take(shape)
+    digits <<= _EIGHT
+    digits |= words & _BEHIND.take(shape)
     if suffix:
         # The letter of the unit leaves room for one more digit.
         digits <<= (others >> _SEVEN) << _THREE
-        unit = (_TIME_PREFIX if suffix == b"s" else _SIZE_PREFIX)[(words >> _TOP).view(np.int64)]
+        unit = (_TIME_PREFIX if suffix == b"s" else _SIZE_PREFIX).take((words >> _TOP).view(np.int64))
         good &= unit != _NO_UNIT
     else:
         unit = np.zeros(words.shape, np.int8)
         good &= shape <= _LAST_IS_DIGIT
-    return Figures(eight_digits(digits), _DECIMAL_COUNT[shape], unit, dash, good | dash)
+    return Figures(eight_digits(digits), _DECIMAL_COUNT.take(shape), unit, dash, good | dash)
 
 
 _LAST_IS_DIGIT: Final = 0x7F
@@ -227,9 +232,9 @@ def final_ids(data: Bytes, ends: Places) -> tuple[Places, Places]:
     """
     cells = cells_at(data, ends - _LAST, _LAST)
     word = words_of(cells, _LAST - 1)
-    count = CLEAR_AT_END[((not_digits(word) * TO_MASK) >> _TOP).view(np.int64)]
-    ids = eight_digits(word & KEEP_LAST[count])
-    full = np.flatnonzero(count == CELL)
+    count = CLEAR_AT_END.take(((not_digits(word) * TO_MASK) >> _TOP).view(np.int64))
+    ids = eight_digits(word & KEEP_LAST.take(count))
+    full = np.flatnonzero((count == CELL) & (cells[:, _LAST - 2 - CELL] != ord("[")))
     if len(full):
         word = words_of(cells[full], _LAST - 1 - CELL)
         further = CLEAR_AT_END[((not_digits(word) * TO_MASK) >> _TOP).view(np.int64)]

@@ -82,9 +82,13 @@ class RowStore:
         )
         self._parts.clear()
         self.count = self._looked_at = 0
-        known = [pl.col(column) for column in ("duration_ns", "correlation")]
         rows = pl.DataFrame({"line": line, "start_ns": start, "duration_ns": duration, "correlation": correlation})
-        return rows.with_columns(pl.when(column != UNKNOWN).then(column) for column in known), code.astype(np.int32)
+        with_unknown = [
+            name
+            for name, values in (("duration_ns", duration), ("correlation", correlation))
+            if (values == UNKNOWN).any()
+        ]
+        return rows.with_columns(pl.when(pl.col(name) != UNKNOWN).then(name) for name in with_unknown), code
 
 
 def _typed(columns: Iterable[npt.NDArray[np.integer]]) -> list[npt.NDArray[np.integer]]:

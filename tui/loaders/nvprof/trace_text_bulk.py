@@ -61,7 +61,8 @@ class TextBulk(BulkReader):
             # Columns are counted in characters.
             plain &= ascii_lines
         index = np.flatnonzero(plain)
-        begins, ends = begins[index], ends[index]
+        if len(index) < len(plain):
+            begins, ends = begins[index], ends[index]
         ids, name_ends = self._ids(data, begins, ends)
         cells_begin = begins + self._edges[1]
         looked_up = self._looked_up(data, cells_begin, name_ends)
@@ -119,7 +120,7 @@ class TextBulk(BulkReader):
         cells = self._cells(data, begins)
         is_api = self._is_api(cells)
         gap = self._layout.edges[-1] - self._edges[1] + self._shift
-        plain = blank(cells[:, gap:-1]) & (cells[:, gap - 1] != ord(" ")) & (cells[:, -1] != ord(" "))
+        plain = blank(cells, gap, cells.shape[1] - 1) & (cells[:, gap - 1] != ord(" ")) & (cells[:, -1] != ord(" "))
         plain &= (cells[:, self._shift] == ord(" ")) & (data[ends - 1] != ord("\t"))
         # A name such as "[7]" looks like an id.
         plain &= ends > begins + (self._name_start - self._edges[1])
@@ -246,7 +247,7 @@ def read_cells(
         if column not in _WORDS:
             good &= cells[:, begin] == ord(" ")
             if column in ("um", "address"):
-                good &= (cells[:, end - 1] == ord("-")) & blank(cells[:, begin : end - 1])
+                good &= (cells[:, end - 1] == ord("-")) & blank(cells, begin, end - 1)
             elif column not in _FIGURES:
                 good &= cells[:, end - 1] != ord(" ")
     grids = [column for column in ("grid", "block") if column in places]
