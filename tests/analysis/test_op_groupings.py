@@ -87,7 +87,7 @@ def test_every_level_of_every_tree_adds_up(made: Profile) -> None:
         assert sums(rows, "gpu_self_ns") == whole, tree.name
         assert sums(rows.filter(pl.col("level") == 1), "gpu_ns") == whole
         forest = forest_of(rows["parent"].to_numpy())
-        own, inside = rows["gpu_self_ns"].to_numpy(), rows["gpu_ns"].fill_null(0).to_numpy()
+        own, inside = rows["gpu_self_ns"].fill_null(0).to_numpy(), rows["gpu_ns"].fill_null(0).to_numpy()
         assert (inside == own + forest.children_sums(inside)).all()
         # Each row is followed by what lies in it, the largest of what lies in one first.
         assert rows["level"].to_list() == [
@@ -145,3 +145,9 @@ def test_what_nothing_claims_is_told() -> None:
     assert claimed_words(known) == "Ops inferred from the names of kernels; rules know all of them"
     assert claimed_words(profile()) == ""
     assert claimed_words(profile(activities=[copy("HtoD", 5)])) == "Copies and sets alone"
+
+
+def test_a_tree_of_work_whose_time_is_unknown_has_no_times() -> None:
+    made = profile(activities=[kernel("sgemm", None, device=0), kernel("relu", None, device=0)])
+    rows = next(tree for tree in TREES if tree.name == "type").tree(made)
+    assert rows["gpu_ns"].null_count() == rows["gpu_self_ns"].null_count() == rows.height > 0

@@ -22,7 +22,7 @@ from tests.analysis.expert.profiles import (
     step,
     traced,
 )
-from tests.analysis.frames import profile
+from tests.analysis.frames import kernel, profile
 from tui.analysis.expert.findings import FINDINGS, findings
 from tui.analysis.expert.registry import RULES
 from tui.analysis.expert.view import FOLDED, counts, expert_rows
@@ -232,3 +232,17 @@ def test_uploads_before_the_first_iteration_are_clean_of_repeated_uploads() -> N
     )
     row = of_rule(findings(steps), "T10")
     assert (row["state"], row["reason"]) == ("clean", "no iteration uploads anything: 1 upload outside of them")
+
+
+def test_kernels_without_times_are_not_said_not_to_have_run() -> None:
+    launch = {"grid_x": 64, "grid_y": 1, "grid_z": 1, "block_x": 256, "block_y": 1, "block_z": 1}
+    made = profile(
+        sessions=[{**SESSION, "format": "ncu-csv", "tool": "Nsight Compute"}],
+        activities=[kernel("sgemm", None, device=0, registers=32, **launch)],
+    )
+    rows = findings(made)
+    for rule in ("L1", "L2", "L3"):
+        assert of_rule(rows, rule)["reason"] == (
+            "the input holds no times of kernels: record with ncu --set full --csv --page raw ./app"
+        )
+    assert of_rule(rows, "P13")["reason"].startswith("no ops: record with nsys profile")

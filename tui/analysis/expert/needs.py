@@ -94,12 +94,26 @@ def several_launches(case: Case) -> str:
     return missing or ("" if case.profile["activities"].height else case.lacks.get(held.START_TIMES.name, ""))
 
 
+def kernel_times(case: Case) -> str:
+    """Times of kernels that compute, to weigh them by."""
+    configs = case.configs
+    if configs.is_empty():
+        return "no kernels that compute ran"
+    if configs["total_ns"].null_count() == configs.height:
+        return "the input holds no times of kernels" + (
+            ": record with ncu --set full --csv --page raw ./app" if case.tool is Tool.NCU else ""
+        )
+    return ""
+
+
 def occupancies(case: Case) -> str:
     """The theoretical occupancy of most of the kernel time."""
     missing = any_gpu_work(case) or launch_configs(case)
     if missing:
         return missing
     configs = case.configs
+    if missing := kernel_times(case):
+        return missing
     known = total(configs.filter(pl.col("occupancy_pct").is_not_null())["total_ns"])
     if known < SETTLED * total(configs["total_ns"]) or not known:
         unknown = configs.filter(pl.col("occupancy_pct").is_null()).drop_nulls("occupancy_reason")
@@ -113,8 +127,8 @@ def sm_counts(case: Case) -> str:
     if missing:
         return missing
     configs = case.configs
-    if configs.is_empty():
-        return "no kernels that compute ran"
+    if missing := kernel_times(case):
+        return missing
     known = total(configs.filter(pl.col("sm_efficiency_pct").is_not_null())["total_ns"])
     if known < SETTLED * total(configs["total_ns"]) or not known:
         return "the number of SMs of this GPU is not known: name it with --gpu"

@@ -7,6 +7,7 @@ from typing import Final
 from tui.analysis.inputs.recording import Need, Tool
 
 _NSYS: Final = "nsys profile --trace=cuda,nvtx ./app"
+_NSYS_SHAPES: Final = "nsys profile --trace=cuda,nvtx --pytorch=autograd-shapes-nvtx ./app"
 _NSYS_EXPORT: Final = "nsys export --type sqlite run.nsys-rep"
 _TORCH: Final = "torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])"
 _DLPROF: Final = "dlprof --mode=pytorch python train.py"
@@ -138,7 +139,7 @@ OPS: Final = Need(
     "which operation of the program launched each kernel",
     "nvprof -o run.nvprof ./app, with NVTX ranges around the operations",
     {
-        Tool.NSYS: "nsys profile --trace=cuda,nvtx --pytorch=autograd-shapes-nvtx ./app",
+        **dict.fromkeys((Tool.NSYS, Tool.NCU), _NSYS_SHAPES),
         Tool.PYTORCH: _TORCH,
         Tool.DLPROF: "dlprof --mode=pytorch python train.py, with nvidia_dlprof_pytorch_nvtx.init() in the program",
         Tool.ROCPROF: "rocprofv3 --kernel-trace --hip-trace --marker-trace, with roctx ranges around the operations",
@@ -149,7 +150,8 @@ SHAPES: Final = Need(
     "the shapes and types that each op worked on",
     "nvprof -o run.nvprof ./app, under torch.autograd.profiler.emit_nvtx(record_shapes=True)",
     {
-        Tool.NSYS: "nsys profile --trace=cuda,nvtx --pytorch=autograd-shapes-nvtx ./app",
+        **dict.fromkeys((Tool.NSYS, Tool.NCU), _NSYS_SHAPES),
+        Tool.ROCPROF: "open a PyTorch trace recorded with record_shapes=True",
         Tool.PYTORCH: "torch.profiler.profile(record_shapes=True)",
     },
 )

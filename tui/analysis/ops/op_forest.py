@@ -88,7 +88,10 @@ def op_forest(profile: Profile, leaves: pl.DataFrame) -> pl.DataFrame:
     forest = forest_of(rows["parent"].fill_null(NONE).to_numpy().astype(np.int64))
     self_ns = rows["gpu_ns"].fill_null(0).to_numpy().astype(np.int64)
     sums = [_sum(forest, rows[name]) for name in SUMMED]
-    rows = rows.with_columns(*sums, pl.Series("gpu_self_ns", self_ns))
+    rows = rows.with_columns(*sums).with_columns(
+        # A group without work of its own has none, if the time of what lies in it is known.
+        pl.when(pl.col("gpu_ns").is_not_null()).then(pl.Series("gpu_self_ns", self_ns)).alias("gpu_self_ns")
+    )
     rank = rows.select(
         pl.struct(
             pl.col("gpu_ns").fill_null(0).neg(), pl.col("cpu_own_ns").fill_null(0).neg(), "session", "node", "what"
