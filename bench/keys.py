@@ -31,7 +31,9 @@ GOALS_MS = {MOVE: 16, FILTER: 100, SORT: 500, OPEN: 100}
 FLOORS = 6
 """So often the bare application answers for a line of the table."""
 PRESSES = 10
-"""So often a key that moves is pressed at most: the whole takes two to three minutes."""
+"""So often a key that moves is pressed in each run: one run takes about two minutes."""
+FEW = 6
+"""So often a key that does more than that, in each run."""
 
 DOWN, UP, PAGE, RIGHT, ENTER = b"j", b"k", b"\x1b[6~", b"l", b"\r"
 ANYTHING = None
@@ -79,11 +81,13 @@ class Run:
     Args:
         rows: Launches and copies of the database.
         presses: How often each key that moves is pressed.
+        few: How often each key that does more.
     """
 
-    def __init__(self, rows: int, presses: int) -> None:
+    def __init__(self, rows: int, presses: int, few: int) -> None:
         self.rows: dict[str, Row] = {}
         self._presses = presses
+        self.few = few
         self._state = tempfile.TemporaryDirectory()
         homes = dict.fromkeys(("XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"), self._state.name)
         path = str(hard_database(rows))
@@ -159,7 +163,7 @@ class Run:
 
 def run(rows: int, runs: int) -> list[Figure]:
     """Measure and print the table; each of its lines has a goal."""
-    measured = Run(rows, presses=min(PRESSES, 10 * runs))
+    measured = Run(rows, presses=PRESSES * runs, few=FEW * runs)
     try:
         print(f"open up to the dashboard: {measured.opened.rest_s:.1f} s\n", flush=True)
         print_heading()
@@ -199,56 +203,63 @@ def tables(run: Run) -> None:
     run.moves("kernels: row down", DOWN)
     run.moves("kernels: page down", PAGE)
     run.app.press(b"g")
-    for word in (b"elementwise", b"memcpy"):
+    for turn in range(run.few):
+        word = (b"elementwise", b"memcpy")[turn % 2]
         run.app.press(b"f" + word[:-1])
         run.key("kernels: filter", word[-1:], goal=FILTER, shows=FILTERED, floor=b"s")
         run.app.press(b"\x1b")
     run.app.press(b"g")
-    run.key("kernels: into the launches", ENTER, goal=OPEN, floor=b"s", probe=True)
+    for turn in range(run.few):
+        if turn:
+            run.app.press(b"q")
+        run.key("kernels: into the launches", ENTER, goal=OPEN, floor=b"s", probe=True)
     run.moves("launches: row down", DOWN)
     run.moves("launches: page down", PAGE)
     run.moves("launches: last and first row", b"G", b"g")
     run.moves("launches: column", RIGHT, b"h")
-    for _ in range(3):
-        for text in (b"duration>30u", b"duration<4u"):
-            run.app.press(b"f" + text)
-            run.key("launches: filter", b"s", goal=FILTER, shows=FILTERED, floor=b"s")
-            run.app.press(b"\x1b")
+    for turn in range(run.few):
+        run.app.press(b"f" + (b"duration>30u", b"duration<4u")[turn % 2])
+        run.key("launches: filter", b"s", goal=FILTER, shows=FILTERED, floor=b"s")
+        run.app.press(b"\x1b")
     run.app.press(b"^")
-    for _ in range(6):
+    for _ in range(run.few):
         run.app.press(RIGHT)
         run.key("launches: sort", b"s", goal=SORT, shows=SORTED, floor=b"s")
         run.app.press(RIGHT)
         run.key("launches: sort by a second", b";", goal=SORT, shows=SORTED, floor=b"s")
-    run.app.press(b"h")
-    run.key("launches: a picture while sorting", b"s", goal=FILTER, floor=b"s", probe=True)
+    for _ in range(run.few // 2):
+        run.app.press(b"h")
+        run.key("launches: a picture while sorting", b"s", goal=FILTER, floor=b"s", probe=True)
     run.app.press(b"g")
     run.moves("launches, sorted: page down", PAGE)
-    for _ in range(2):
+    for _ in range(run.few // 2 * 2):
         run.key("launches: hide small (x)", b"x", goal=FILTER, floor=b"s", probe=True)
     run.to("Kernels by Iteration")
     run.app.press(b"G", probe=True)
-    run.moves("launches of the largest iteration: row down", DOWN, UP)
+    run.moves("launches of the largest iteration: row up and down", UP, DOWN)
 
 
 def looks(run: Run) -> None:
     """What draws the rows of a large table otherwise, or says more of one."""
+    # It shows the launches still.
     run.to("Kernels")
-    run.app.press(ENTER)
     run.app.press(b"g")
-    run.key("launches: details (i)", b"i", goal=OPEN, floor=b"s", probe=True)
-    run.moves("launches with details: row down", DOWN)
-    run.key("launches: no details (i)", b"i", goal=OPEN, floor=b"s", probe=True)
-    for _ in range(4):
+    for _ in range(run.few // 2):
+        run.key("launches: details (i)", b"i", goal=OPEN, floor=b"s", probe=True)
+        run.moves("launches with details: row down", DOWN)
+        run.key("launches: no details (i)", b"i", goal=OPEN, floor=b"s", probe=True)
+    for _ in range(run.few):
         run.key("launches: unit (u)", b"u", goal=OPEN, floor=b"s", probe=True)
-    for _ in range(3):
+    for _ in range(run.few // 3 * 3):
         run.key("launches: shares (%)", b"%", goal=OPEN, floor=b"s", probe=True)
-    for _ in range(6):
+    for _ in range(run.few):
         run.key("launches: mark (space)", b" ", floor=DOWN)
     run.app.press(b"\x1b")
-    run.app.press(b"/elementwis")
-    run.key("launches: find", b"e", goal=FILTER, shows=FOUND, floor=b"s")
-    run.app.press(b"\x1b")
+    for turn in range(run.few):
+        word = (b"elementwis", b"aten::op_1")[turn % 2]
+        run.app.press(b"/" + word)
+        run.key("launches: find", (b"e", b"2")[turn % 2], goal=FILTER, shows=FOUND, floor=b"s")
+        run.app.press(b"\x1b")
 
 
 def charts(run: Run) -> None:
@@ -261,13 +272,13 @@ def charts(run: Run) -> None:
     run.moves("timeline: zoom in", b"+")
     run.moves("timeline, close: move", RIGHT, PAGE)
     run.moves("timeline: lane", DOWN, UP)
-    run.moves("timeline: zoom out", b"_")
     run.moves("timeline: next gap", b"}")
+    run.moves("timeline: zoom out", b"_")
 
 
 def again(run: Run) -> None:
     """Views that have been looked at before."""
-    for _ in range(2):
+    for _ in range(run.few // 2):
         for name in VIEWS:
             run.key(f"again: {name}", run.type(name), goal=OPEN, floor=b"2", probe=True)
             run.bare.press(b"1", quiet_s=QUIET_BARE_S)

@@ -79,6 +79,9 @@ class Terminal:
         if self.pid == 0:
             os.environ.update(environment or {})
             os.environ.update(TERM="xterm-256color", COLORTERM="truecolor")
+            for name in ("COLUMNS", "LINES"):
+                # Of the terminal that the benchmark runs in, or of a test: programs believe them before the terminal.
+                os.environ.pop(name, None)
             os.execvp(command[0], list(command))
         fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
         self._left = b""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bench import grow_nsys
-from bench.keys import VIEWS, Run, again, charts, first_looks, print_heading, print_rows, tables
+from bench.keys import VIEWS, Run, again, charts, first_looks, looks, print_heading, print_rows, tables
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,9 +19,9 @@ ROWS = 20_000
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_every_key_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
     monkeypatch.setattr(grow_nsys, "DATA", tmp_path)
-    run = Run(ROWS, presses=2)
+    run = Run(ROWS, presses=2, few=3)
     try:
-        for part in (first_looks, tables, charts, again):
+        for part in (first_looks, tables, looks, charts, again):
             part(run)
     finally:
         run.close()
