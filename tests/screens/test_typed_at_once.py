@@ -10,6 +10,7 @@ import pytest
 from textual import events
 
 from tests.screens.opening import app_of, opened, press, sample, settled, until
+from tests.snapshots import screen_text
 from tui.app import ProftuiApp
 from tui.options import OpenOptions
 from tui.screens.loading import LoadingScreen
@@ -140,3 +141,17 @@ async def test_keys_typed_around_the_end_of_loading_keep_their_order(late: str) 
             is_read.set()
             await until(pilot, lambda: len(seen) == 5, "all keys")
     assert seen == ["dashboard", "iterations", "op-types", "group-ops", "ops-and-kernels"]
+
+
+async def test_a_table_that_a_view_opens_with_does_not_take_the_keys_of_a_bar_opened_since() -> None:
+    async with opened("resnet50_training.nvprof.log") as pilot:
+        app_of(pilot).go("kernels")
+        await settled(pilot)
+        pane = pilot.app.screen.query(TablePane).first()
+        pane.focus_table()
+        pane.action_filter()
+        await typed(pilot, "name:a1")
+        assert (pane.query_bar.is_open, pane.query_bar.text) == (True, "name:a1")
+        assert "esc undo" in screen_text(pilot.app).splitlines()[-1]
+        await typed(pilot, "\r")
+        assert pilot.app.focused is pane.table

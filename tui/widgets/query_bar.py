@@ -85,7 +85,10 @@ class QueryBar(Horizontal):
         & > #query-mode { width: 8; padding: 0 1; color: $accent; text-style: bold; }
         & > Input { width: 1fr; min-width: 12; height: 1; border: none; padding: 0; background: $panel; }
         & > Input:focus { border: none; background: $panel; }
-        & > #query-answer { width: auto; max-width: 60%; padding: 0 1; color: $text-muted; }
+        & > #query-answer {
+            width: auto; max-width: 60%; padding: 0 1; color: $text-muted;
+            text-wrap: nowrap; text-overflow: ellipsis;
+        }
         &.-wrong > #query-answer { color: $error; text-style: bold; max-width: 75%; }
     }
     """

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 from textual.containers import Vertical
+from textual.widgets import Input
 
 from tui.model.view import Sort, TableSpec, TableState
 from tui.text import plain
@@ -63,8 +64,16 @@ class ArrangedTable(Vertical):
         self.mount(*self._missing())
 
     def focus_table(self) -> None:
-        """Give the focus to the table."""
-        self.table.focus()
+        """Give the focus to the table, once it is there; not where the user has begun to type something since."""
+        screen = self.screen
+        before = screen.focused
+
+        def focus() -> None:
+            typed_into = screen.focused is not before and isinstance(screen.focused, Input)
+            if not typed_into and self.is_attached:
+                screen.set_focus(self.table)
+
+        self.app.call_later(focus)
 
     # --- rows --------------------------------------------------------------------------------------------------------
 
