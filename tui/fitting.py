@@ -73,19 +73,20 @@ def whole_pieces(text: str, width: int, *, ascii_only: bool = False) -> str:
     return clip("  ".join(pieces), width, ascii_only=ascii_only)
 
 
-def clip_middle(text: str, width: int, *, ascii_only: bool = False) -> str:
-    """The text cut in the middle to a width in cells, with an ellipsis.
+def clip_middle(text: str, width: int, *, ascii_only: bool = False, tail: float = 0.5) -> str:
+    """The text cut in the middle to a width in cells, with an ellipsis; of the cells, its end gets ``tail``.
 
     >>> clip_middle("maxwell_scudnn_128x64_relu_small_nn_v1", 17)
     'maxwell_…ll_nn_v1'
+    >>> clip_middle("maxwell_scudnn_128x64_relu_small_nn_v1", 17, tail=0.75)
+    'maxw…_small_nn_v1'
     """
     if cell_width(text) <= width:
         return text
     if width <= 2:
         return clip(text, width, ascii_only=ascii_only)
     mark = ellipsis(ascii_only=ascii_only)
-    tail = (width - 1) // 2
-    end = _fitting(text[::-1], tail)[::-1]
+    end = _fitting(text[::-1], int((width - 1) * tail))[::-1]
     return _fitting(text, width - 1 - cell_width(end)) + mark + end
 
 

@@ -256,3 +256,11 @@ async def test_of_many_launches_rows_are_made_in_a_thread(monkeypatch: pytest.Mo
         screen = app_of(pilot).view_screen
         assert screen is not None
         assert screen.query_one("#ops", TablePane).frame["total_ns"].sum() == 100
+
+
+async def test_of_a_name_that_is_cut_the_end_tells_it_apart() -> None:
+    async with opened("resnet50_training.pt.trace.json.gz", size=(80, 24)) as pilot:
+        await press(pilot, "3")
+        text = screen_text(pilot.app)
+        assert "autograd:…on: ConvolutionBackward0 " in text
+        assert "autograd:…NativeBatchNormBackward0 " in text

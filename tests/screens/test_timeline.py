@@ -153,6 +153,14 @@ async def test_gaps_are_gone_through_and_listed_longest_first() -> None:
         assert "gap of 340.00 µs from 2.36 ms" in screen_text(pilot.app)
 
 
+async def test_kernels_around_a_gap_have_short_names_that_the_menu_has_room_for() -> None:
+    async with opened(TRACE, size=(80, 24)) as pilot:
+        await press(pilot, *GO, "I")
+        listed = [text for text in screen_text(pilot.app).splitlines() if " → " in text]
+        assert "5.2918 ms  at 169.55832 ms     batch_no…_kernel → vectoriz…_kernel " in listed[0]
+        assert not any("void " in text or "… │" in text for text in listed)
+
+
 async def test_a_name_is_found_in_every_lane_and_esc_forgets_it() -> None:
     async with opened_profile(loop()) as pilot:
         await press(pilot, *GO, "slash", *"relu", "enter")

@@ -10,9 +10,9 @@ from textual.content import Content
 from tui.analysis.timeline.ruler import exactly
 from tui.analysis.timeline.shown import title
 from tui.analysis.timeline.under import Stretch, gap_at, lane_of_gpu, longest_gaps, name_of, next_gap
-from tui.fitting import clip_middle
+from tui.fitting import shorten_symbol
 from tui.fmt import duration
-from tui.screens.menu import MenuScreen
+from tui.screens.menu import MenuScreen, menu_width
 from tui.screens.timeline_base import TimelineBase
 from tui.text import plain
 
@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
     from tui.widgets.timeline_view import TimelineView
 
-NAME_CELLS: Final = 28
+BEFORE: Final = 34
+"""Cells of a gap's length and its begin."""
+AROUND: Final = 9
+"""Cells of the menu's border and scroll bar, and between two names."""
 GAPS_LISTED: Final = 100
 GAP_SHARE: Final = 0.4
 """Of the screen, that a gap takes when it is gone to from the list."""
@@ -33,13 +36,14 @@ def gaps_menu(profile: Profile, view: TimelineView, gaps: Sequence[Stretch]) -> 
     """The menu; it gives the place of a gap in the list as text."""
     assert view.shown is not None, "gaps are of a lane"
     lane, ascii_only = view.shown.lanes[view.lane], view.ascii_only
+    room = (menu_width(view.app.size.width) - BEFORE - AROUND) // 2
     lines = []
     for place, gap in enumerate(gaps):
         after = int(np.searchsorted(lane.starts, gap.end_ns, side="left"))
         before = int(np.searchsorted(lane.reached, gap.start_ns, side="left"))
         names = " -> " if ascii_only else " → "
         around = names.join(
-            clip_middle(plain(name_of(profile, lane, item), ascii_only=ascii_only), NAME_CELLS, ascii_only=ascii_only)
+            shorten_symbol(plain(name_of(profile, lane, item), ascii_only=ascii_only), room, ascii_only=ascii_only)
             for item in (before, after)
         )
         begins = plain(exactly(gap.start_ns + view.shift(view.lane)), ascii_only=ascii_only)

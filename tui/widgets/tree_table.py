@@ -30,6 +30,10 @@ NAME_LEAST: Final = 16
 """Cells that are left to a name, however deep it lies."""
 
 
+TAIL: Final = 0.75
+"""Of a name that is cut, its end gets this part: ``autograd::engine::evaluate_function: `` begins every second one."""
+
+
 class TreeText(str):
     """The name of a row with what stands before it."""
 
@@ -75,7 +79,7 @@ class TreeWriter(CellWriter):
         before = " " * indent + value.sign + " "
         # Names of ops begin alike: their ends tell them apart.
         return before + clip_middle(
-            self.whole(str(value)), max(1, width - cell_width(before)), ascii_only=self._ascii_only
+            self.whole(str(value)), max(1, width - cell_width(before)), ascii_only=self._ascii_only, tail=TAIL
         )
 
 
