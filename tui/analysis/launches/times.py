@@ -9,6 +9,7 @@ import polars as pl
 
 from tui.analysis.by_session import by_session
 from tui.analysis.memo import once_per_profile
+from tui.cache.parking import parked
 from tui.loaders.linking.launches import with_launch
 from tui.model.profile import rows_of_session
 
@@ -45,8 +46,9 @@ def launched(profile: Profile) -> pl.DataFrame:
     Columns: session, pid, tid, launch_ns, duration_ns, is_kernel (a kernel, or a whole CUDA graph).
     """
     columns = profile["activities"].select("session", "kind", "duration_ns", "correlation")
+    # One after the other goes where there is room for all of them.
     parts = [
-        _launched(work.drop_nulls("correlation"), rows_of_session(profile["api_calls"], session))
+        parked(_launched(work.drop_nulls("correlation"), rows_of_session(profile["api_calls"], session)))
         for session, work in sorted(by_session(columns).items())
     ]
     return pl.concat(parts) if parts else pl.DataFrame(schema=_SCHEMA)

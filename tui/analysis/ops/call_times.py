@@ -11,6 +11,7 @@ from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.instances import op_instances
 from tui.analysis.ops.overheads import apart, filled
 from tui.analysis.ops.work import op_row_of_activities
+from tui.cache.parking import parked
 from tui.model.forest import NONE
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def own_times(profile: Profile) -> pl.DataFrame:
     rows = op_row_of_activities(profile)
     timed = activities["start_ns"].is_not_null() & activities["duration_ns"].is_not_null()
     here = timed.to_numpy() & (rows != NONE)
-    work = (
+    work = parked(
         activities.lazy()
         .select(
             pl.Series("op", rows),

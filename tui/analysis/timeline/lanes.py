@@ -131,7 +131,9 @@ def _timed(frame: pl.DataFrame, *keys: str) -> Iterator[pl.DataFrame]:
     """The rows with known times of one session after the other, with ``row`` and the keys."""
     rows = frame.select(*keys, "start_ns", "duration_ns", pl.int_range(pl.len(), dtype=pl.UInt32).alias("row"))
     for _, part in sorted(by_session(rows).items()):
-        yield part.drop_nulls(["start_ns", "duration_ns"])
+        known = not part["start_ns"].null_count() and not part["duration_ns"].null_count()
+        # Where all are known they stay where they lie.
+        yield part if known else part.drop_nulls(["start_ns", "duration_ns"])
 
 
 def _gpu_lanes(profile: Profile, steps: dict[int, int]) -> Iterator[Lane]:
@@ -139,11 +141,10 @@ def _gpu_lanes(profile: Profile, steps: dict[int, int]) -> Iterator[Lane]:
     looks = looks_of_work(profile)
     for timed in _timed(profile["activities"], "session", "device", "stream"):
         for (session, device), of_gpu in _parts(timed, "session", "device"):
-            streams = list(_parts(of_gpu, "stream"))
             where = {"session": session, "device": device}
-            if len(streams) > 1:
+            if of_gpu.select(pl.col("stream").n_unique()).item() > 1:
                 yield _lane(LaneKind.GPU, of_gpu, looks, steps, **where)
-            for (stream,), of_stream in streams:
+            for (stream,), of_stream in _parts(of_gpu.drop("session", "device"), "stream"):
                 yield _lane(LaneKind.STREAM, of_stream, looks, steps, **where, stream=stream)
 
 

@@ -71,12 +71,16 @@ def segments_of(starts: Ints, ends: Ints, looks: Looks) -> Segments:
     kinds = np.flatnonzero(np.bincount(looks, minlength=1)).astype(np.int8) if len(looks) else np.zeros(0, np.int8)
     of_kind = np.zeros(int(kinds.max(initial=0)) + 1, np.int8)
     of_kind[kinds] = np.arange(len(kinds))
-    firsts = np.arange(0, len(starts), BLOCK)
-    sums = np.zeros((len(firsts) + 1, len(kinds)), np.int64)
-    lengths = ends - starts
-    for place, kind in enumerate(kinds):
-        if len(firsts):
-            sums[1:, place] = np.cumsum(np.add.reduceat(np.where(looks == kind, lengths, 0), firsts))
+    sums = np.zeros((-(-len(starts) // BLOCK) + 1, len(kinds)), np.int64)
+    # Some whole blocks at a time: what each step leaves for the next then takes little memory.
+    for first in range(0, len(starts), AT_ONCE):
+        part = slice(first, first + AT_ONCE)
+        lengths, here = ends[part] - starts[part], looks[part]
+        firsts = np.arange(0, len(lengths), BLOCK)
+        of_part = sums[1 + first // BLOCK :][: len(firsts)]
+        for place, kind in enumerate(kinds):
+            of_part[:, place] = np.add.reduceat(np.where(here == kind, lengths, 0), firsts)
+    np.cumsum(sums, axis=0, out=sums)
     return Segments(starts, ends, looks, kinds, of_kind, sums)
 
 
@@ -103,7 +107,9 @@ def flattened(
         _by_importance(starts[part], ends[part], looks[part], before) for part in _parts_between_pauses(starts, reached)
     ]
     del reached
-    return segments_of(*(np.concatenate(values) for values in zip(*found, strict=True)))
+    joined = [np.concatenate(values) for values in zip(*found, strict=True)]
+    del found
+    return segments_of(*joined)
 
 
 def _parts_between_pauses(starts: Ints, reached: Ints) -> Iterator[slice]:
