@@ -1,4 +1,9 @@
-"""Memory that a profile takes when it has been opened: what the process has in use, less what it has without it."""
+"""Memory that a launch takes in a profile that has been opened.
+
+A file and one of half its launches are opened, each in a process of its own, and the difference of what the two have in
+use is divided by the difference of their launches. What a process takes whatever it opens, and what it keeps of memory
+that only reading needed, is in both and cancels out, as far as it does not grow with the file.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +11,7 @@ import json
 import statistics
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 from bench.figures import Figure
@@ -15,8 +21,8 @@ from bench.grow_trace import ROOT, text_log
 
 TITLE = "memory when a profile is open"
 NOTE = (
-    "memory in use by the process two seconds after it opened the file, less that after opening one of 2,000 launches; "
-    "the rows that the file has besides its launches (API calls, ops, ranges) are in it"
+    "memory in use (no page of a file) two seconds after a file was opened, less that of half the launches, "
+    "for each launch that it has more; its rows besides launches (API calls, ops, ranges) are in it"
 )
 
 ROWS, RUNS = 1_000_000, 1
@@ -30,58 +36,59 @@ from tui.model.aggregation import Aggregation
 from tui.opening import open_profiles
 from tui.options import OpenOptions
 
-def used():
-    status = dict(line.split(":", 1) for line in open("/proc/self/status"))
-    return int(status["VmRSS"].split()[0]) * 1024
-
-def opened(path):
-    options = OpenOptions(paths=(path,), cache=False)
-    return open_profiles(options, lambda progress: True, session=None, aggregation=Aggregation()).profile
-
-opened(sys.argv[1])
-gc.collect()
-before = used()
-profile = opened(sys.argv[2])
+options = OpenOptions(paths=(sys.argv[1],), cache=False)
+profile = open_profiles(options, lambda progress: True, session=None, aggregation=Aggregation()).profile
 gc.collect()
 time.sleep(2)  # Polars gives memory back half a second after it was freed
-after = used()
+status = dict(line.split(":", 1) for line in open("/proc/self/status"))
 rows = {name: frame.height for name, frame in profile.frames.items()}
-print(json.dumps([before, after, rows, {name: frame.estimated_size() for name, frame in profile.frames.items()}]))
+sizes = {name: frame.estimated_size() for name, frame in profile.frames.items()}
+print(json.dumps([int(status["RssAnon"].split()[0]) * 1024, rows, sizes]))
 """
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """A profile that is open."""
+
+    used_bytes: int
+    rows: dict[str, int]
+    """Of each frame."""
+    frame_bytes: dict[str, int]
+    """What its columns would take if none were shared."""
 
 
 def run(rows: int, runs: int) -> list[Figure]:
     """Print a line for each kind of file; the figures that have goals."""
-    print(
-        f"{'':<16}{'launches':>10}{'API calls':>11}{'ops':>10}{'empty MB':>10}{'MB':>8}{'B a launch':>12}  of which B"
-    )
+    print(f"{'':<16}{'launches':>10}{'API calls':>11}{'ops':>10}{'half MB':>10}{'MB':>8}{'B a launch':>12}  of which B")
+    kineto_bytes = min(rows * _KINETO_BYTES, 256_000_000)
     files = {
-        "nvprof text": (text_log(2_000)[0], text_log(rows)[0]),
-        "Kineto": (kineto_trace(2_000 * _KINETO_BYTES), kineto_trace(min(rows * _KINETO_BYTES, 256_000_000))),
-        "Nsight Systems": (hard_database(20_000), hard_database(rows)),
+        "nvprof text": (text_log(rows // 2)[0], text_log(rows)[0]),
+        "Kineto": (kineto_trace(kineto_bytes // 2), kineto_trace(kineto_bytes)),
+        "Nsight Systems": (hard_database(rows // 2), hard_database(rows)),
     }
     return [_figure(title, *paths, runs) for title, paths in files.items()]
 
 
-def _figure(title: str, small: Path, large: Path, runs: int) -> Figure:
-    found = [_opened(small, large) for _ in range(runs)]
-    before, after, rows, sizes = found[0]
-    launches = rows["activities"]
-    measured = statistics.median((after - before) / launches for before, after, _, _ in found)
-    parts = ", ".join(f"{name} {size / launches:.0f}" for name, size in sizes.items() if size >= launches)
+def _figure(title: str, half: Path, whole: Path, runs: int) -> Figure:
+    found = [(_opened(half), _opened(whole)) for _ in range(runs)]
+    measured = statistics.median(
+        (more.used_bytes - less.used_bytes) / (more.rows["activities"] - less.rows["activities"])
+        for less, more in found
+    )
+    less, more = found[0]
+    launches = more.rows["activities"]
+    parts = ", ".join(f"{name} {size / launches:.0f}" for name, size in more.frame_bytes.items() if size >= launches)
     print(
-        f"{title:<16}{launches:>10}{rows['api_calls']:>11}{rows['ops']:>10}{before / 1e6:>10.0f}{after / 1e6:>8.0f}"
-        f"{measured:>12.0f}  {parts}",
+        f"{title:<16}{launches:>10}{more.rows['api_calls']:>11}{more.rows['ops']:>10}{less.used_bytes / 1e6:>10.0f}"
+        f"{more.used_bytes / 1e6:>8.0f}{measured:>12.0f}  {parts}",
         flush=True,
     )
-    # Less than before: what the smaller file had left behind was used again, which tells nothing.
-    told = measured if measured > 0 else None
-    return Figure(f"memory of an open profile: {title}, a launch", told, GOAL, "B", peak_bytes=after)
+    return Figure(f"memory of an open profile: {title}, a launch", measured, GOAL, "B", peak_bytes=more.used_bytes)
 
 
-def _opened(small: Path, large: Path) -> tuple[int, int, dict[str, int], dict[str, int]]:
-    """Memory in use before and after, and the rows and bytes of each frame."""
-    command = [sys.executable, "-c", _OPEN, str(small), str(large)]
+def _opened(path: Path) -> _Open:
+    """What a fresh process has in use when it has opened a file."""
+    command = [sys.executable, "-c", _OPEN, str(path)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True)
-    before, after, rows, sizes = json.loads(done.stdout)
-    return before, after, rows, sizes
+    return _Open(*json.loads(done.stdout))
