@@ -89,7 +89,11 @@ def _what(config: LaunchConfig, *, has_log: bool) -> list[Line]:
         ("start", whole_value(ColumnKind.TIME, config.start_ns), ""),
         ("device", " ".join(part for part in (_number(config.device), where) if part), ""),
         ("context, stream", f"{_number(config.context)}, {_number(config.stream)}", ""),
-        ("correlation", _number(config.correlation), "" if config.correlation is not None else "the log does not say"),
+        (
+            "correlation",
+            _number(config.correlation),
+            "" if config.correlation is not None else "the input does not say",
+        ),
         ("source line", _number(config.line), goes),
     ]
 
@@ -160,8 +164,12 @@ def _arguments(arguments: str) -> list[Line]:
 
 def _launch(config: LaunchConfig) -> list[Line]:
     return [
-        ("grid", _shape(config.grid), f"{count(config.blocks)} blocks"),
-        ("block", _shape(config.block), f"{count(config.threads_per_block)} threads, {count(config.threads)} in all"),
+        ("grid", _shape(config.grid), _counted(config.blocks, "block")),
+        (
+            "block",
+            _shape(config.block),
+            f"{_counted(config.threads_per_block, 'thread')}, {count(config.threads)} in all",
+        ),
         ("registers", _number(config.registers), "per thread"),
         *_shared(config),
     ]
@@ -199,7 +207,7 @@ def _occupancy(config: LaunchConfig) -> list[Line]:
         )
     if config.sm_efficiency_pct is not None and config.sm_efficiency_pct < 100:
         lines.append(("SMs used", percent(config.sm_efficiency_pct), "the others get no block"))
-    source = {"file": "the log", "table": "the name of the GPU", "option": "--gpu"}.get(config.facts_source, "")
+    source = {"file": "the input", "table": "the name of the GPU", "option": "--gpu"}.get(config.facts_source, "")
     lines.append(("capability", config.compute_capability or "", f"from {source}" if source else ""))
     return lines
 
@@ -207,7 +215,7 @@ def _occupancy(config: LaunchConfig) -> list[Line]:
 def _transfer(config: LaunchConfig) -> list[Line]:
     lines: list[Line] = [
         ("size", size(config.size_bytes), ""),
-        ("rate", rate(config.throughput), "as the log prints it"),
+        ("rate", rate(config.throughput), "as the input says, else size by duration"),
     ]
     if config.copy_kind:
         lines.append(("direction", config.copy_kind, ""))
@@ -222,9 +230,14 @@ def _neighbour(label: str, neighbour: Neighbour | None) -> Line:
     gap = (
         f"after a gap of {duration(neighbour.gap_ns)}"
         if neighbour.gap_ns is not None
-        else "no gap that the log can tell"
+        else "no gap that the input can tell"
     )
     return (label, shorten_symbol(neighbour.name, NAME_CELLS), f"{duration(neighbour.duration_ns)}, {gap}")
+
+
+def _counted(number: int | None, one: str) -> str:
+    """A number of things."""
+    return f"{count(number)} {one}{'' if number == 1 else 's'}"
 
 
 def _shape(shape: tuple[int, int, int] | None) -> str:
