@@ -194,3 +194,12 @@ async def test_screen(state: str, size: tuple[int, int], snapshot: SnapshotAsser
     async with opened(TRAINING, size=size) as pilot:
         await press(pilot, *SCREENS[state])
         assert_screen(pilot.app, snapshot)
+
+
+async def test_what_the_bar_says_is_cut_in_ascii_too() -> None:
+    for ascii_only, mark in ((False, "…"), (True, "~ a")):
+        async with opened(TRAINING, size=(80, 24), ascii_only=ascii_only) as pilot:
+            await press(pilot, "colon", *"kernels", "enter", "F")
+            bar = next(line for line in screen_text(pilot.app).splitlines() if line.startswith(" filter name:"))
+            assert bar.rstrip().endswith(mark)
+            assert bar.isascii() == ascii_only
