@@ -47,6 +47,8 @@ KEEP_LAST: Final = np.array([(2**64 - 1) & ~(2 ** (8 * (8 - count)) - 1) for cou
 
 def words_at(data: Bytes, at: Places) -> Words:
     """The eight bytes from each place on; places rise, and what would lie before the data is zero."""
+    if not len(at):
+        return np.empty(0, np.uint64)
     every_word: Words = np.ndarray((len(data) - CELL + 1,), "<u8", data, strides=(1,))
     words = every_word[at]
     # Only the cells of the first row or two can reach back so far.

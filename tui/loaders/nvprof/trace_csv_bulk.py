@@ -12,7 +12,7 @@ from tui.loaders.nvprof.numbers import NS_PER_UNIT
 from tui.loaders.nvprof.trace_bulk import ODD, BulkReader, Rows, strings
 from tui.loaders.nvprof.trace_cells import CELLS, MISSING, api_name
 from tui.loaders.nvprof.trace_layout import SIZE_UNITS, CsvLayout
-from tui.loaders.nvprof.trace_numbers import final_ids, six_decimals
+from tui.loaders.nvprof.trace_numbers import cells_at, final_ids, six_decimals
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -59,24 +59,31 @@ class CsvBulk(BulkReader):
         self._regular = rf'^(?:(?:"[^"]*"|[^",]*),){{{len(self._columns) - 1}}}"[^"]*"$'
 
     def _rows(self, data: Bytes, begins: Places, ends: Places, ascii_lines: Mask | None) -> Rows:
-        commas = np.take(data, np.minimum(begins + np.arange(_TIMES_WIDTH)[:, None], len(data) - 1)) == ord(",")
-        first = commas.argmax(axis=0)
-        commas[first, np.arange(len(begins))] = False
-        second = commas.argmax(axis=0)
+        # Nothing is looked at beyond the data: a last row that is so short is not plain.
+        whole = int(np.searchsorted(begins, len(data) - _TIMES_WIDTH, "right"))
+        begins, ends = begins[:whole], ends[:whole]
+        times = cells_at(data, begins, _TIMES_WIDTH)
+        commas = times == ord(",")
+        first = commas.argmax(axis=1)
+        commas[np.arange(whole), first] = False
+        second = commas.argmax(axis=1)
         plain = (first > 0) & (second > first) & (begins + second < ends - 1) & (len(data) > 2 * _TIMES_WIDTH)
         if ascii_lines is not None:
-            plain &= ascii_lines
+            plain &= ascii_lines[:whole]
         index = np.flatnonzero(plain)
-        begins, ends, first, second = begins[index], ends[index], first[index], second[index]
-        cells_at = begins + second + 1
-        ids, cell_ends, good = self._ids(data, cells_at, ends)
-        looked_up = self._looked_up(data, cells_at, cell_ends)
-        start, fits = six_decimals(data, begins, begins + first)
+        if len(index) < whole:
+            begins, ends, first, second = begins[index], ends[index], first[index], second[index]
+        cells_begin = begins + second + 1
+        ids, cell_ends, good = self._ids(data, cells_begin, ends)
+        looked_up = self._looked_up(data, cells_begin, cell_ends)
+        # Of the rows, times are side by side: those of a block stay in the cache.
+        times, at = times.reshape(-1), index * _TIMES_WIDTH
+        start, fits = six_decimals(times, at, at + first)
         good &= fits
-        duration, fits = six_decimals(data, begins + first + 1, begins + second)
+        duration, fits = six_decimals(times, at + first + 1, at + second)
         no_duration = second == first + 1
         good &= fits | no_duration
-        codes = self._codes(data, cells_at, cell_ends, good, looked_up)
+        codes = self._codes(data, cells_begin, cell_ends, good, looked_up)
         is_api = (codes >= 0) & (codes & 1 == 1)
         units = self._layout.units
         return Rows(
@@ -89,7 +96,7 @@ class CsvBulk(BulkReader):
             np.full(len(index), len(str(NS_PER_UNIT[units["start"]])) - 1 - 6),
         )
 
-    def _ids(self, data: Bytes, cells_at: Places, ends: Places) -> tuple[Places, Places, Mask]:
+    def _ids(self, data: Bytes, cells_begin: Places, ends: Places) -> tuple[Places, Places, Mask]:
         """Correlation ids, where the name before them ends (without its quotation mark), and which rows are plain."""
         ids = np.full(len(ends), -1, np.int64)
         good: Mask = np.ones(len(ends), np.bool_)
@@ -100,23 +107,29 @@ class CsvBulk(BulkReader):
             good = data[ends] == ord(",")
         good &= data[ends - 1] == ord('"')
         # An API call, which has no grid, has the id within the brackets around the kernel's name.
-        bracket = (data[ends - 2] == ord(")")) & (data[ends - 3] == ord("]"))
+        last = data[ends - 2]
+        bracket = (last == ord(")")) & (data[ends - 3] == ord("]"))
         if not self._layout.is_api:
-            bracket &= data[cells_at] == ord(",")
-        in_name, name_ends = final_ids(data, ends - 1 - bracket)
-        found = in_name >= 0
-        name_ends = np.where(found, name_ends, ends - 1)
-        return np.where(found & (ids < 0), in_name, ids), name_ends, good & (name_ends > cells_at)
+            bracket &= data[cells_begin] == ord(",")
+        name_ends = ends - 1
+        may_have = np.flatnonzero(bracket | (last == ord("]")))
+        if len(may_have):
+            in_name, before = final_ids(data, name_ends[may_have] - bracket[may_have])
+            has_id = in_name >= 0
+            found = may_have[has_id]
+            name_ends[found] = before[has_id]
+            ids[found] = np.where(ids[found] < 0, in_name[has_id], ids[found])
+        return ids, name_ends, good & (name_ends > cells_begin)
 
-    def _new_codes(self, data: Bytes, cells_at: Places, ends: Places) -> npt.NDArray[np.int32]:
+    def _new_codes(self, data: Bytes, cells_begin: Places, ends: Places) -> npt.NDArray[np.int32]:
         codes = np.full(len(ends), ODD, np.int32)
         # The name's closing quotation mark stands behind the id.
-        rows = strings(data, cells_at, ends) + '"'
+        rows = strings(data, cells_begin, ends) + '"'
         regular = rows.str.contains(self._regular)
         if not regular.all():
             which = np.flatnonzero(regular)
             if len(which):
-                codes[which] = self._new_codes(data, cells_at[which], ends[which])
+                codes[which] = self._new_codes(data, cells_begin[which], ends[which])
             return codes
         read = pl.read_csv("\n".join(rows).encode(), has_header=False, schema=dict.fromkeys(self._columns, pl.String))
         plain = read.select(pl.all_horizontal(self._checks()).fill_null(False)).to_series()

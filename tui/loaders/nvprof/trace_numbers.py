@@ -32,7 +32,8 @@ from tui.loaders.nvprof.trace_layout import SIZE_UNITS
 _THREE, _SEVEN, _EIGHT, _TOP = (np.uint64(bits) for bits in (3, 7, 8, 56))
 _POINTS, _BLANKS = every(ord(".")), every(ord(" "))
 _BLANK: Final = np.uint64(ord(" "))
-_SECOND_BYTE, _SECOND_BYTE_BITS = np.uint64(0x0100), np.uint64(0xFF00)
+_SECOND_BYTE, _FIRST_BYTE_BITS, _SECOND_BYTE_BITS = np.uint64(0x0100), np.uint64(0xFF), np.uint64(0xFF00)
+_FIRST_TWO_BYTES: Final = _FIRST_BYTE_BITS | _SECOND_BYTE_BITS
 _POWERS: Final = 10 ** np.arange(19, dtype=np.int64)
 _FLOAT_POWERS: Final = 10.0 ** np.arange(19)
 
@@ -259,12 +260,12 @@ def six_decimals(data: Bytes, begins: Places, ends: Places) -> tuple[Places, Mas
     words = words_at(data, ends - CELL)
     good = (length >= CELL) & (length <= 2 * CELL) & (not_digits(words) == _SECOND_BYTE)
     good &= (words ^ _POINTS) & _SECOND_BYTE_BITS == 0
-    last = eight_digits(words & ~_SECOND_BYTE_BITS)
+    # Seven digits, the one before the point moved to those behind it.
+    last = eight_digits(((words & _FIRST_BYTE_BITS) << _EIGHT) | (words & ~_FIRST_TWO_BYTES))
     keep = KEEP_LAST[np.clip(length - CELL, 0, CELL)]
     words = words_at(data, ends - 2 * CELL)
     good &= not_digits(words) & keep == 0
-    ones, decimals = np.divmod(last, 10**7)
-    return eight_digits(words & keep) * 10**7 + ones * 10**6 + decimals, good
+    return eight_digits(words & keep) * 10**7 + last, good
 
 
 def dimensions(cells: Bytes, columns: Sequence[tuple[int, int]]) -> tuple[Places, Mask]:
