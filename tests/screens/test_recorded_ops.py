@@ -192,3 +192,13 @@ async def test_a_grouping_that_is_not_there_says_so(trace: str) -> None:
         assert "ops are grouped by name, shapes, config, class, instance" in screen_text(pilot.app)
         await press(pilot, "colon", *"kernels", "enter", "colon", *"group name", "enter")
         assert "there is nothing here to group by name" in screen_text(pilot.app)
+
+
+async def test_the_status_names_what_the_rows_are() -> None:
+    async with opened("resnet50_training.pt.trace.json.gz", size=(80, 24)) as pilot:
+        said = []
+        await press(pilot, "4")
+        for _ in range(3):
+            said.append(screen_text(pilot.app).splitlines()[-2].split(":")[0].strip())
+            await press(pilot, "b")
+        assert said == ["Ops", "Ops by shape", "Launch configs"]

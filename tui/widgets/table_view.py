@@ -185,7 +185,8 @@ class TableView(ArrangedTable):
             self._marks_said = (table.marks, self.frame, words)
         marks, average = self._marks_said[2]
         self.status_line.status = TableStatus(
-            title=self._title,
+            # What it shows can be another table by now, as other groups of ops are.
+            title=self.spec.title if self._title else "",
             shown=len(table.rows),
             total=self.frame.height,
             weight_share=self._shown_pct,
