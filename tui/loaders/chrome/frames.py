@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -25,15 +25,17 @@ if TYPE_CHECKING:
 _AXES: Final = ("x", "y", "z")
 _WHOLE: Final = ""
 """The key of a frame that is not split."""
-_PART_ROWS: Final = 1 << 17
+_PART_ROWS: Final = 1 << 16
 """Events of a part of the frames: large enough for what is done once a part, small against a large file."""
 
 
 class Assembly:
     """Takes the pieces of a trace in their order and makes its frames, part by part as they come."""
 
-    def __init__(self, args: Sequence[Arg], split: Split | None = None) -> None:
-        self._args = args
+    def __init__(
+        self, args: Sequence[Arg], split: Split | None = None, flow_categories: Collection[str] | None = None
+    ) -> None:
+        self._flow_categories = flow_categories
         self._texts = _TextTable()
         self._complete = _Frame(self._texts, args, ("start_ns", "duration_ns"), split=split)
         self._instants = _Frame(self._texts, args, ("start_ns",))
@@ -47,16 +49,23 @@ class Assembly:
     def add(self, piece: Piece, lines_before: int) -> None:
         """Take the next piece, which is used up; ``lines_before`` newlines stand before its text."""
         codes = self._texts.codes_of(piece.texts)
+        self.rows += len(piece.complete) + len(piece.instants) + len(piece.flows)
+        self.events += piece.events
         for rows, frame in (
             (piece.complete, self._complete),
             (piece.instants, self._instants),
-            (piece.flows, self._flows),
+            (self._wanted(piece.flows, piece.texts), self._flows),
         ):
             if len(rows):
                 frame.add(rows, codes, lines_before)
-                self.rows += len(rows)
         self._names += piece.names
-        self.events += piece.events
+
+    def _wanted(self, flows: Rows, texts: Sequence[str]) -> Rows:
+        if self._flow_categories is None or not len(flows):
+            return flows
+        # The last is that of `NO_TEXT`.
+        wanted = np.array([*(text in self._flow_categories for text in texts), False])
+        return flows.only(wanted[flows.cat])
 
     def trace(self, metadata: Mapping[str, Any], notes: Sequence[Note], partial: str) -> Trace:
         """All that was taken, and what else a `Trace` has."""
@@ -179,26 +188,34 @@ class _Frame:
         columns += [pl.Series(column, _joined(parts, column, np.int64)) for column in self._times]
         if not self._is_flow:
             columns.append(_lines(parts))
-            begins = np.cumsum([0, *map(len, parts)]).tolist()
-            for index, arg in enumerate(self._args):
-                values = [
-                    (begin, one)
-                    for begin, part in zip(begins, parts, strict=False)
-                    for one in part.args
-                    if one.column == index
-                ]
-                columns += self._argument(arg, values, height)
         frame = pl.DataFrame(columns)
+        del columns
+        if not self._is_flow:
+            frame = frame.with_columns(self._arguments(parts, height))
         self.first_ns = min(
             (start for start in (self.first_ns, frame["start_ns"].min()) if isinstance(start, int)), default=None
         )
         for key, part in ({_WHOLE: frame} if self._split is None else self._split(frame)).items():
             self._parts.setdefault(key, []).append(part)
 
-    def _argument(self, arg: Arg, values: Sequence[tuple[int, Values]], height: int) -> list[pl.Series]:
-        if not values:  # takes no memory
+    def _arguments(self, parts: Sequence[Rows], height: int) -> Iterator[pl.Series | pl.Expr]:
+        values: list[list[tuple[int, Values]]] = [[] for _ in self._args]
+        begin = 0
+        for part in parts:
+            for one in part.args:
+                values[one.column].append((begin, one))
+            begin += len(part)
+            part.args = []
+        for arg, own in zip(self._args, values, strict=True):
+            yield from self._argument(arg, own, height)
+            own.clear()
+
+    def _argument(
+        self, arg: Arg, values: Sequence[tuple[int, Values]], height: int
+    ) -> Sequence[pl.Series] | Sequence[pl.Expr]:
+        if not values:  # one value for all rows takes no memory, nor does a part of them
             names = [f"{arg.column}_{axis}" for axis in _AXES] if arg.kind is ArgKind.TRIPLE else [arg.column]
-            return [pl.repeat(None, height, dtype=_DTYPES[arg.kind], eager=True).alias(name) for name in names]
+            return [pl.lit(None, _DTYPES[arg.kind]).alias(name) for name in names]
         if arg.kind is ArgKind.INTEGER:
             return [_null_where(arg.column, _scattered(values, height, NULL, np.int64), NULL)]
         if arg.kind is ArgKind.NUMBER:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotDoneError
 from contextlib import contextmanager
@@ -25,6 +25,7 @@ from tui.loaders.chrome.trace import Arg
 from tui.loaders.sizes import size_in_words
 from tui.loaders.source import Note, Source
 from tui.loaders.text.encoding import as_utf8, encoding_of
+from tui.loaders.unused_memory import give_back
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ def read_trace(
     report: Report = keep_going,
     *,
     split: Split | None = None,
+    flow_categories: Collection[str] | None = None,
     make_crew: CrewMaker | None = Crew,
 ) -> Trace:
     """Read a file of trace events.
@@ -61,23 +63,24 @@ def read_trace(
         report: Told of progress; its False ends the reading, and what was read is kept.
         split: Takes the events that have a duration apart as they come, so that columns which some of them do not need
             take no memory.
+        flow_categories: The arrows that are wanted, by their categories; None for all.
         make_crew: Starts the processes that decode a large input; None decodes it here.
 
     Raises:
         ProftuiError: It is no such file.
     """
     source.report_to(report)
-    return _Reading(source, args, split, make_crew).trace()
+    return _Reading(source, args, Assembly(args, split, flow_categories), make_crew).trace()
 
 
 class _Reading:
     """One input on its way to a trace."""
 
-    def __init__(self, source: Source, args: Sequence[Arg], split: Split | None, make_crew: CrewMaker | None) -> None:
+    def __init__(self, source: Source, args: Sequence[Arg], assembly: Assembly, make_crew: CrewMaker | None) -> None:
         self._source = source
         self._args = args
         self._make_crew = make_crew
-        self._assembly = Assembly(args, split)
+        self._assembly = assembly
         self._tally = Tally()
         self._notes: list[Note] = []
         self._partial = ""
@@ -176,6 +179,7 @@ class _Reading:
         finally:
             if crew is not None:
                 crew.close()
+                give_back()  # what the answers of the crew took
         if not self._source.stopped:
             self._note_end(sum(map(len, self._carried)), may_be_open=may_be_open)
         return False

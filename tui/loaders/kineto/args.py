@@ -50,3 +50,9 @@ WANTED: Final = (
     *COLLECTIVE,
 )
 """What to read of each event."""
+
+FORWARD_TO_BACKWARD: Final = "fwdbwd"
+CALL_TO_WORK: Final = "cpu_to_cuda"
+"""What PyTorch's first profiler calls the arrows from its ops to GPU work."""
+FLOWS: Final = frozenset((FORWARD_TO_BACKWARD, CALL_TO_WORK))
+"""The categories of arrows that mean something here."""

@@ -38,11 +38,14 @@ _AMD: Final = re.compile(r"\bAMD\b|Radeon|Instinct|\bgfx\d", re.IGNORECASE)
 
 def process_of(events: Events) -> int | None:
     """The process that most ops and calls are of."""
-    processes = pl.concat([events.ops["pid"], events.ranges["pid"], events.calls["pid"]]).drop_nulls()
-    if processes.is_empty():
-        return None
-    counts = pl.DataFrame({"pid": processes}).group_by("pid").len().sort("len", "pid", descending=[True, False])
-    return int(counts["pid"][0])
+    counts = (
+        pl.concat(rows["pid"].value_counts() for rows in (events.ops, events.ranges, events.calls))
+        .drop_nulls("pid")
+        .group_by("pid")
+        .agg(pl.col("count").sum())
+        .sort("count", "pid", descending=[True, False])
+    )
+    return None if counts.is_empty() else int(counts["pid"][0])
 
 
 def session_facts(metadata: Mapping[str, Any], *, name: str, pid: int | None, begin_ns: int) -> dict[str, Value]:

@@ -10,10 +10,10 @@ import numpy as np
 import polars as pl
 
 from tui.loaders.kineto.categories import mapped, matching, no_names
-from tui.loaders.kineto.order import in_order, outer_first
+from tui.loaders.kineto.order import outer_first
 from tui.loaders.kineto.tree import paths
-from tui.loaders.linking.launches import nest, rows_around
-from tui.loaders.linking.nesting import NONE
+from tui.loaders.linking.launches import SLACK_NS, nest, rows_around, thread_codes
+from tui.loaders.linking.nesting import NONE, nested
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from tui.loaders.kineto.events import Events
     from tui.loaders.kineto.tree import Paths
+    from tui.loaders.linking.nesting import Nesting
 
     Ints = npt.NDArray[np.int64]
 
@@ -61,22 +62,37 @@ def stacks_of(events: Events) -> Texts:
 
 def _ranges_and_ops(ops: pl.DataFrame, ranges: pl.DataFrame) -> Texts:
     """The path to each op through the ranges and ops around it."""
-    columns = ("pid", "tid", "start_ns", "duration_ns", "external_id", "name")
+    columns = ("start_ns", "duration_ns", "external_id", "pid", "tid", "name")
     rows = pl.concat([ranges.select(columns), ops.select(columns)])
     # Where an op and a range begin and end together, the one whose id came first is around the other.
     order = outer_first(rows)
-    rows = in_order(rows.drop("external_id").get_columns(), order)
-    nesting = nest(rows)
-    codes, names = _codes(rows["name"])
+    of_rows = rows["name"]
+    nesting = _nested(rows, order)
+    del rows
+    codes, names = _codes(of_rows)
+    codes = codes if order is None else codes[order]
     found = paths(nesting, codes, max(len(names), 1))
-    parent = np.full(len(rows), NONE, np.int64)
+    parent = np.full(len(codes), NONE, np.int64)
     inner = nesting.parent != NONE
     parent[inner] = found.code[nesting.parent[inner]]
     if order is not None:
-        in_input = np.empty(len(rows), np.int64)
+        in_input = np.empty(len(codes), np.int64)
         in_input[order] = parent
         parent = in_input
     return _texts(found, names, parent[ranges.height :], "/", innermost_first=False)
+
+
+def _nested(rows: pl.DataFrame, order: Ints | None) -> Nesting:
+    """The nesting of rows in another order; one column after the other, which takes the least memory."""
+    thread = thread_codes(rows["pid"], rows["tid"])
+    start = rows["start_ns"].to_numpy()
+    end = start + rows["duration_ns"].to_numpy()
+    del rows
+    if order is not None:
+        thread = thread[order]
+        start = start[order]
+        end = end[order]
+    return nested(thread, start, end, slack=SLACK_NS)
 
 
 def _paths_around(

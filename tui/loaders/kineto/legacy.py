@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from tui.loaders.kineto.args import CALL_TO_WORK
 from tui.loaders.kineto.categories import mapped
 from tui.loaders.kineto.events import of_one_recording
 from tui.loaders.kineto.facts import FORMAT_NAME
@@ -82,7 +83,7 @@ def _linked(activities: pl.DataFrame, ops: pl.DataFrame, flows: pl.DataFrame) ->
     """Follow the arrows from the start of an op to the start of its GPU work."""
     if ops.is_empty():
         return activities
-    arrows = flows.filter(pl.col("cat").cast(pl.String) == "cpu_to_cuda").select(
+    arrows = flows.filter(pl.col("cat").cast(pl.String) == CALL_TO_WORK).select(
         "id", "start_ns", pl.col("ph").cast(pl.String), tid=pl.col("tid").cast(pl.String).cast(pl.Int64, strict=False)
     )
     innermost = ops.select("op", "tid", "start_ns").unique(("tid", "start_ns"), keep="last")

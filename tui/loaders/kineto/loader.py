@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from tui.loaders.base import Format, Report, keep_going
 from tui.loaders.chrome.reader import looks_like_trace, read_trace
 from tui.loaders.collector import Collector
-from tui.loaders.kineto.args import WANTED
+from tui.loaders.kineto.args import FLOWS, WANTED
 from tui.loaders.kineto.convert import convert
 from tui.loaders.kineto.facts import FORMAT_NAME
 from tui.loaders.kineto.roles import GPU_ROLES, Roles
@@ -73,7 +73,7 @@ class KinetoLoader:
                     source.preview.count(what, parts[role].height)
             return parts
 
-        trace = read_trace(source, WANTED, report, split=split)
+        trace = read_trace(source, WANTED, report, split=split, flow_categories=FLOWS)
         collector = Collector(source.name)
         convert(trace, roles, collector, called=source.called)
         for note in (*source.notes, *trace.notes):

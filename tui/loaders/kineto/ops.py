@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from tui.loaders.kineto.args import FORWARD_TO_BACKWARD
 from tui.loaders.kineto.categories import mapped, matching, whole_numbers
 from tui.loaders.kineto.groups import groups_of, stacks_of
 from tui.loaders.kineto.tree import inherited
 from tui.loaders.linking.launches import nest, parents, thread_codes
 from tui.loaders.linking.nesting import NONE
+from tui.loaders.unused_memory import give_back
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
@@ -76,13 +78,16 @@ def ops_of(events: Events, flows: pl.DataFrame, marks: pl.Series) -> Ops:
         marks: For each of ``events.ranges`` whether it marks an iteration, and so says nothing of what an op is for.
     """
     rows = events.ops
-    # These first: each needs much memory, and gives it back.
+    # These first: each needs much memory, and none of it longer.
     groups = groups_of(events, marks)
     stacks = stacks_of(events)
+    give_back()
     nesting = nest(rows)
-    sequence = rows["sequence"].fill_null(NONE).to_numpy().astype(np.int64)
+    give_back()
     is_backward = _is_backward(rows, nesting)
-    knows_forward = inherited(nesting, np.where(sequence >= 0, 1, NONE)) != NONE
+    knows_forward = inherited(nesting, np.where(_has_sequence(rows), 1, NONE)) != NONE
+    forward = _forward(rows, nesting, is_backward, flows)
+    give_back()
     directions = pl.Series(["bprop", "fprop", None], dtype=NAME)
     frame = rows.select(
         op=pl.int_range(pl.len(), dtype=pl.UInt32),
@@ -94,7 +99,7 @@ def ops_of(events: Events, flows: pl.DataFrame, marks: pl.Series) -> Ops:
         pid="pid",
         tid="tid",
         parent=parents(nesting),
-        forward=_forward(rows, nesting, is_backward, flows),
+        forward=forward,
         dtype=mapped(rows["input_types"], _element_types),
         input_shapes=mapped(rows["input_shapes"], _shapes),
         stack=stacks.texts,
@@ -118,14 +123,11 @@ def _forward(
     Autograd gives the forward op that makes a node and the backward op that runs it the same sequence number, which
     counts up within a thread; of the forward ops with a number, the last to begin made the node.
     """
-    numbered = rows.select(
-        "pid", "tid", "start_ns", "sequence", "forward_thread", row=pl.int_range(pl.len(), dtype=pl.Int64)
-    ).with_columns(is_backward=pl.Series(is_backward))
-    with_sequence = numbered.filter(pl.col("sequence") >= 0)
-    backward = with_sequence.filter("is_backward")
+    has_sequence = _has_sequence(rows)
+    backward = _numbered(rows.select("pid", "forward_thread", "sequence"), has_sequence & is_backward)
     if backward.is_empty():
         return pl.repeat(None, rows.height, dtype=pl.UInt32, eager=True)
-    makers = with_sequence.filter(~pl.col("is_backward"))
+    makers = _numbered(rows.select("pid", "tid", "sequence"), has_sequence & ~is_backward)
     key = ("pid", "forward_thread", "sequence")
     by_arrow = _arrows(rows, nesting, flows).join(backward, on="row").select(*key, "forward").unique(key, keep="first")
     # A number that two threads have used tells nothing: which of them is meant is not in the file.
@@ -145,20 +147,29 @@ def _forward(
         .select("row", forward=pl.coalesce("forward", "maker"))
         .drop_nulls()
     )
+    del backward, makers, by_arrow, by_number
     own = np.full(rows.height, NONE, np.int64)
     own[found["row"].to_numpy()] = found["forward"].to_numpy()
-    forward = np.where(is_backward, inherited(nesting, own), NONE)
-    numbers = pl.Series(forward)
-    return numbers.set(numbers == NONE, None).cast(pl.UInt32)
+    forward = inherited(nesting, own)
+    return pl.Series(forward.astype(np.uint32)).set(pl.Series(~is_backward | (forward == NONE)), None)
+
+
+def _has_sequence(rows: pl.DataFrame) -> npt.NDArray[np.bool_]:
+    return (rows["sequence"] >= 0).fill_null(False).to_numpy()
+
+
+def _numbered(columns: pl.DataFrame, chosen: npt.NDArray[np.bool_]) -> pl.DataFrame:
+    """Some rows, with the place of each as ``row``."""
+    places = pl.Series("row", np.flatnonzero(chosen))
+    return columns.select(pl.all().gather(places)).with_columns(places)
 
 
 def _arrows(rows: pl.DataFrame, nesting: Nesting, flows: pl.DataFrame) -> pl.DataFrame:
     """The rows of backward ops (``row``) and of the forward ops (``forward``) that arrows lead from."""
-    arrows = flows.filter(pl.col("cat") == "fwdbwd")
+    arrows = flows.filter(pl.col("cat") == FORWARD_TO_BACKWARD)
     pid, tid = whole_numbers(arrows["pid"]), whole_numbers(arrows["tid"])
     # Of ops that begin at the same moment, the innermost has the arrow.
-    has_arrow = (rows["sequence"] >= 0).fill_null(False).to_numpy()
-    row = nesting.beginning(thread_codes(pid, tid), arrows["start_ns"].to_numpy(), has_arrow)
+    row = nesting.beginning(thread_codes(pid, tid), arrows["start_ns"].to_numpy(), _has_sequence(rows))
     ends = arrows.select("ph", "id", row=row).filter(pl.col("row") != NONE, pid.is_not_null(), tid.is_not_null())
     begin = ends.filter(pl.col("ph") == "s").select("id", forward="row").unique("id", keep="first")
     return ends.filter(pl.col("ph") == "f").join(begin, on="id").select("row", "forward")

@@ -90,14 +90,13 @@ class Roles:
         self._has_record_functions |= events["record_function"].null_count() < events.height
         roles = pl.Series([_role(name) for name in names], dtype=pl.String)
         parts = {
-            role: events.select(columns).filter(cat.is_in(categories.filter(roles == role).implode()))
+            role: _of_categories(events.select(columns), cat, categories.filter(roles == role))
             for role, columns in _COLUMNS.items()
         }
         processes = events["pid"].unique()
         legacy = processes.filter(processes.cast(pl.String).is_in(LEGACY))
-        parts["legacy"] = events.select("name", "start_ns", "duration_ns", "pid", "tid", "line").filter(
-            events["pid"].is_in(legacy.implode())
-        )
+        of_legacy = events.select("name", "start_ns", "duration_ns", "pid", "tid", "line")
+        parts["legacy"] = _of_categories(of_legacy, events["pid"], legacy)
         return parts
 
     def era(self, metadata: Mapping[str, Any]) -> Era:
@@ -117,6 +116,11 @@ class Roles:
                 "trace events of no category, so none of PyTorch's profiler (rocprof writes such beside its results.db)"
             )
         return f"trace events of {', '.join(categories)}, none of PyTorch's profiler"
+
+
+def _of_categories(rows: pl.DataFrame, values: pl.Series, wanted: pl.Series) -> pl.DataFrame:
+    """The rows whose value is a wanted one; of many parts of a trace there are none."""
+    return rows.filter(values.is_in(wanted.implode())) if len(wanted) else rows.clear()
 
 
 def _role(category: str | None) -> str | None:

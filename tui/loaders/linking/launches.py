@@ -121,8 +121,7 @@ def parents(nesting: Nesting) -> pl.Series:
 
 
 def _or_null(indices: npt.NDArray[np.int64]) -> pl.Series:
-    numbers = pl.Series(indices)
-    return numbers.set(numbers == NONE, None).cast(pl.UInt32)
+    return pl.Series(indices.astype(np.uint32)).set(pl.Series(indices == NONE), None)
 
 
 def link_ops(activities: pl.DataFrame, ops: pl.DataFrame, nesting: Nesting) -> pl.DataFrame:
@@ -152,13 +151,17 @@ def iteration_at(marks: pl.DataFrame, at_ns: pl.Series) -> pl.Series:
         marks: Rows of ``ranges`` that mark iterations (``iteration`` not null), which do not overlap.
         at_ns: Moments: of a launch for GPU work, since the GPU is often a step behind.
     """
-    steps = marks.select("iteration", "start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns")).sort("start_ns")
-    return (
-        pl.DataFrame({"at_ns": at_ns})
-        .with_row_index("row")
-        .sort("at_ns", nulls_last=True)
-        .join_asof(steps, left_on="at_ns", right_on="start_ns", strategy="backward")
-        .sort("row")
-        .select(pl.when(pl.col("at_ns") <= pl.col("end_ns")).then("iteration").cast(pl.Int32).alias("iteration"))
-        .to_series()
+    steps = (
+        marks.select("iteration", "start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
+        .drop_nulls(["start_ns", "end_ns"])
+        .sort("start_ns", maintain_order=True)
     )
+    if steps.is_empty():
+        return pl.repeat(None, len(at_ns), dtype=pl.Int32, eager=True).alias("iteration")
+    at = at_ns.fill_null(np.iinfo(np.int64).min).to_numpy()
+    here = np.searchsorted(steps["start_ns"].to_numpy(), at, side="right") - 1
+    inside = (here >= 0) & (at <= steps["end_ns"].to_numpy()[here])
+    row = pl.Series(np.where(inside, here, 0).astype(np.uint32))
+    if not inside.all():
+        row = row.set(pl.Series(~inside), None)
+    return steps["iteration"].cast(pl.Int32).gather(row).alias("iteration")
