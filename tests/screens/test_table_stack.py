@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.screens.opening import app_of, opened, press, settled
+from tui.screens.gpus import GpusScreen
 from tui.widgets.frame_view import HEADER
 from tui.widgets.table_pane import TablePane
 from tui.widgets.table_stack import shared_heights
@@ -85,3 +86,19 @@ async def test_alone_on_a_small_screen_a_table_has_all_of_it() -> None:
         top, height = lines_of(pilot, "gpus")
         assert top + height == 23
         assert pane(pilot, "streams").region.height == 0
+
+
+async def test_the_first_picture_of_a_view_on_a_small_screen_has_one_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = []
+    populate = GpusScreen.populate
+
+    def looked_at(screen: GpusScreen) -> None:
+        looks.append(screen.classes & {"-narrow", "-normal", "-wide", "-short", "-tall"})
+        populate(screen)
+
+    monkeypatch.setattr(GpusScreen, "populate", looked_at)
+    for size, expected in (((80, 24), {"-narrow", "-short"}), ((200, 50), {"-wide", "-tall"})):
+        looks.clear()
+        async with opened(TRAINING, size=size) as pilot:
+            await press(pilot, "8")
+            assert looks[0] == expected

@@ -72,6 +72,10 @@ class ViewScreen(DetailedScreen):
 
     def compose(self) -> ComposeResult:
         """Crumbs above, the body with the details beside or below it, the command line and the footer at the foot."""
+        # Textual looks at the size once all is laid out: a first picture would be that of a large screen.
+        width, height = self.app.size
+        for cells, breakpoints in ((width, self.app.HORIZONTAL_BREAKPOINTS), (height, self.app.VERTICAL_BREAKPOINTS)):
+            self.add_class(max((least, name) for least, name in breakpoints if least <= cells)[1])
         yield Crumbs(id="crumbs")
         yield LackLine(id="lack")
         with Container(id="work"):
