@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.screens.opening import opened, settled, until
-from tui.screens import detailed, linked
+from tests.snapshots import screen_text
+from tui.screens import detailed, iterations, linked
 from tui.screens.linked import LinkedTablesScreen
 
 if TYPE_CHECKING:
     import polars as pl
     from textual.pilot import Pilot
+
+    from tui.model.profile import Profile
 
 LOG = "resnet50_training.nvprof.log"
 
@@ -91,3 +94,22 @@ async def test_an_iteration_is_opened_once_its_row_is_there() -> None:
         screen = tables(pilot)
         await until(pilot, lambda: "iteration 1" in screen.path(), "opened")
         assert screen.pane(1).frame["iteration"].unique().to_list() == [1]
+
+
+async def test_the_chart_of_iterations_waits_for_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(iterations, "ROWS_AT_ONCE", 0)
+    go_on = threading.Event()
+    work_out = iterations.iterations_with_uses
+
+    def slow(profile: Profile, *how: Any) -> pl.DataFrame:
+        go_on.wait(10)
+        return work_out(profile, *how)
+
+    monkeypatch.setattr(iterations, "iterations_with_uses", slow)
+    async with opened(LOG, anew=True) as pilot:
+        pilot.app.go("iterations")  # type: ignore[attr-defined]
+        await until(pilot, lambda: "working it out" in screen_text(pilot.app), "the view without its rows")
+        go_on.set()
+        await settled(pilot)
+        assert "working it out" not in screen_text(pilot.app)
+        assert "5 iterations" in screen_text(pilot.app)

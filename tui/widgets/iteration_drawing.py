@@ -168,7 +168,7 @@ def _numbers(of: Drawing) -> Strip:
     taken: list[tuple[int, int]] = []
     numbered = [place for place, bar in enumerate(of.bars) if bar.is_numbered]
     places = [*([of.pointer] if of.pointer is not None else []), *numbered[:1], *numbered[-1:]]
-    if all(bar.first == bar.last for bar in of.bars):
+    if numbered and all(bar.first == bar.last for bar in of.bars):
         numbers = of.rows["iteration"].gather([of.bars[place].first for place in numbered]).to_list()
         longest = max((len(str(number)) for number in numbers), default=0)
         every = next(step for step in STEPS if step * of.cells >= longest + NUMBERS_APART)
