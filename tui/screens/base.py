@@ -74,7 +74,8 @@ class ViewScreen(DetailedScreen):
         """Crumbs above, the body with the details beside or below it, the command line and the footer at the foot."""
         # Textual looks at the size once all is laid out: a first picture would be that of a large screen.
         width, height = self.app.size
-        for cells, breakpoints in ((width, self.app.HORIZONTAL_BREAKPOINTS), (height, self.app.VERTICAL_BREAKPOINTS)):
+        steps = (width, self.app.HORIZONTAL_BREAKPOINTS or []), (height, self.app.VERTICAL_BREAKPOINTS or [])
+        for cells, breakpoints in steps:
             self.add_class(max((least, name) for least, name in breakpoints if least <= cells)[1])
         yield Crumbs(id="crumbs")
         yield LackLine(id="lack")
