@@ -117,6 +117,8 @@ def row_details(
 ) -> Details:
     """Every value of a row, whole, with the columns that the table does not show after those that it does.
 
+    What is no column for people, as the number of the row around a row, is left out.
+
     Args:
         spec: The table.
         row: The row.
@@ -125,14 +127,13 @@ def row_details(
     """
     titled = {**COLUMNS, **{column.name: column for column in spec.columns}}
     shown = [column.name for column in spec.columns]
-    others = [name for name in frame_columns if name not in shown and not name.startswith("_")]
+    others = [name for name in frame_columns if name not in shown and name in titled]
     lines: list[Line] = []
     for name in [*shown, *others]:
-        column = titled.get(name)
+        column = titled[name]
         value = row.get(name)
         if name in others and value is None:
             continue
-        kind = column.kind if column is not None else ColumnKind.TEXT
-        text = metric(value, row.get("unit")) if kind is ColumnKind.MEASURE else whole_value(kind, value)
-        lines.append((column.title if column is not None else name, text, ""))
+        text = metric(value, row.get("unit")) if column.kind is ColumnKind.MEASURE else whole_value(column.kind, value)
+        lines.append((column.title, text, ""))
     return sections([("", [*lines[:1], *more, *lines[1:]])])

@@ -112,12 +112,12 @@ def _evidence(evidence: str | None) -> list[Line]:
 def _label(name: str) -> str:
     """The name of a figure in words.
 
-    >>> _label("busy_pct"), _label("longest_ns"), _label("total_ns")
-    ('busy share', 'longest', 'total')
+    >>> _label("busy_pct"), _label("share_pct"), _label("longest_ns")
+    ('busy share', 'share', 'longest')
     """
     for ending in ("_ns", "_bytes"):
         name = name.removesuffix(ending)
-    return re.sub("_pct$", "_share", name).replace("_", " ")
+    return re.sub("(_share)?_pct$", "_share", f"_{name}").replace("_", " ").strip()
 
 
 def _threshold(name: str, value: float) -> str:

@@ -91,7 +91,7 @@ def slow_launches(case: Case) -> Verdict:
     least = case.limit("A4", "call_ns")
     calls, slow = case.calls_taking(LAUNCH_CALLS, least, "tid", "line")
     if not calls:
-        return CannotTell("no launch calls are recorded")
+        return CannotTell("no calls that launch single kernels are recorded")
     share, taken = 100 * slow.height / calls, total(slow["duration_ns"])
     numbers = {"slow": slow.height, "calls": calls, "slow_pct": share, "slow_ns": taken}
     if share <= case.limit("A4", "calls_pct"):

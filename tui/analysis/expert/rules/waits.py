@@ -75,7 +75,7 @@ def launch_blocking(case: Case) -> Verdict:
     threads = calls.partition_by("pid", "tid", maintain_order=True) if _several_threads(calls) else [calls]
     launches, followed = (sum(column) for column in zip((0, 0), *map(_followed, threads), strict=True))
     if not launches:
-        return CannotTell("no launch calls are recorded, or not on which thread")
+        return CannotTell("no calls that launch single kernels are recorded, or not on which thread")
     share, most = 100 * followed / launches, case.limit("A13", "launches_pct")
     numbers = {"launches": launches, "followed_pct": share}
     if share <= most:
