@@ -89,7 +89,7 @@ class CompareDialog(Dialog[str]):
         if self._profile["sessions"].height > 1:
             for row in session_times(self._profile).iter_rows(named=True):
                 time = duration(row["gpu_ns"]) if row["gpu_ns"] is not None else ""
-                words = f"session {row['session']}  {time:>10}  {plain(row['label'])}  {row['rank_words'] or ''}"
+                words = f"session {row['session']}  {time:>10}  {plain(row['short'])}  {row['rank_words'] or ''}"
                 options.append(Option(Content(words.rstrip()), id=f"session {row['session']}"))
         if options:
             yield OptionList(*options)
