@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from tui.cache.parking import is_on
+from tui.loaders.reused_memory import kept_for_arrays
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -19,11 +21,13 @@ def in_two_threads(makers: Sequence[Callable[[], Any]]) -> Iterator[Any]:
     >>> list(in_two_threads([lambda: "a", lambda: "b"]))
     ['a', 'b']
     """
-    # Two at once take the memory of two: of an input that memory may not hold, it is one after the other.
-    pool = ThreadPoolExecutor(1 if is_on() else 2, "analysis")
-    try:
-        begun: list[Future[Any]] = [pool.submit(make) for make in makers]
-        for future in begun:
-            yield future.result()
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+    # Two at once take the memory of two, and so does what is kept: not of an input that memory may not hold.
+    may_take = not is_on()
+    pool = ThreadPoolExecutor(2 if may_take else 1, "analysis")
+    with kept_for_arrays() if may_take else nullcontext():
+        try:
+            begun: list[Future[Any]] = [pool.submit(make) for make in makers]
+            for future in begun:
+                yield future.result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)

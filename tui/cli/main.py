@@ -81,16 +81,24 @@ def _crashed(error: Exception, arguments: Sequence[str]) -> int:
     return tell_of_crash(error, arguments)
 
 
+def _tell_libraries() -> None:
+    """What they must know before they are loaded, and before threads begin."""
+    from tui.loaders.reused_memory import one_heap
+
+    fit_numpy()
+    one_heap()
+
+
 def _run(arguments: list[str]) -> int:
     command = arguments[0] if arguments and arguments[0] in COMMANDS else None
     if command is None:
         options = open_parser().parse_intermixed_args(arguments)
-        fit_numpy()
+        _tell_libraries()
         from tui.cli.app import open_app
 
         return open_app(options)
     options = command_parser(command).parse_intermixed_args(arguments[1:])
-    fit_numpy()
+    _tell_libraries()
     if command == "formats":
         from tui.loaders.registry import formats
         from tui.output.listing import formats_text
