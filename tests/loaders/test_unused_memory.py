@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import resource
 import sys
 from pathlib import Path
 
 import pytest
 
-from tui.loaders.unused_memory import give_back
+from tui.loaders.unused_memory import give_back, kept_for_blocks
 
 
 def used_bytes() -> int:
@@ -22,3 +23,15 @@ def test_freed_pieces_below_one_in_use_are_given_back() -> None:
     del pieces[:-1]
     give_back()
     assert used_bytes() < before - 100 * 2**20
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="glibc alone keeps it")
+def test_blocks_lie_where_those_before_them_lay() -> None:
+    size, blocks = 10 << 20, 20
+    with kept_for_blocks():
+        block = b"x" * size
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        for letter in range(blocks):
+            block = bytes([letter + 1]) * size
+        fresh = (resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) * resource.getpagesize()
+    assert fresh < 0.2 * blocks * len(block)

@@ -4,24 +4,35 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 _KEEP_FREED, _FROM_SYSTEM = -1, -3
-"""What ``mallopt`` of glibc calls them: M_TRIM_THRESHOLD and M_MMAP_THRESHOLD."""
+"""M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of glibc, which raises the second to what is freed and keeps twice as much."""
 _LARGEST: Final = 32 << 20
-"""Bytes: the highest that glibc raises the second to by itself; it keeps twice as much."""
+"""Bytes: higher it goes by itself never."""
+_AFTERWARDS: Final = 8 << 20
 
 
-def keep_for_blocks() -> None:
+@contextmanager
+def kept_for_blocks() -> Iterator[None]:
     """Let the C library use memory again for the next block of a file: what comes fresh has to be cleared first.
 
-    Glibc does the same by itself, in steps, once pieces of such sizes were freed; `give_back` empties what it keeps.
+    The last block is to be freed after this: what was kept in its thread goes with it.
     """
-    if sys.platform.startswith("linux"):
-        set_option = getattr(ctypes.CDLL(None), "mallopt", None)
+    set_option = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform.startswith("linux") else None
+
+    def keep(size: int) -> None:
         if set_option is not None:
-            set_option(_FROM_SYSTEM, _LARGEST)
-            set_option(_KEEP_FREED, 2 * _LARGEST)
+            set_option(_FROM_SYSTEM, size)
+            set_option(_KEEP_FREED, 2 * size)
+
+    keep(_LARGEST)
+    try:
+        yield
+    finally:
+        keep(_AFTERWARDS)
 
 
 def give_back() -> None:

@@ -15,7 +15,7 @@ from tui.loaders.collector import Collector
 from tui.loaders.sizes import size_in_words
 from tui.loaders.text.cues import Cues
 from tui.loaders.text.section import BulkSection
-from tui.loaders.unused_memory import keep_for_blocks
+from tui.loaders.unused_memory import kept_for_blocks
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
@@ -68,12 +68,12 @@ class TextLogLoader:
             ProftuiError: No format found anything of its own in it.
         """
         source.report_to(report)
-        keep_for_blocks()
         collector = Collector(source.name, source.preview)
         reading = _Reading(source, collector, [form.reader(collector) for form in self._text_formats], self._cues)
-        for block in one_ahead(source.blocks(), source.give_up):
-            if not reading.read(block):
-                break
+        with kept_for_blocks():
+            for block in one_ahead(source.blocks(), source.give_up):
+                if not reading.read(block):
+                    break
         reading.finish()
         for note in source.notes:
             collector.issue(note.severity, note.line, note.text, note.reason)
