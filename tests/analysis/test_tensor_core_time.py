@@ -177,9 +177,7 @@ def test_the_dashboard_names_both_figures() -> None:
     facts = {fact.name: fact for fact in dashboard(profile(activities=work, devices=A100)).performance}
     assert (facts["tc_efficiency_pct"].label, facts["tc_efficiency_pct"].value) == ("TC efficiency (DLProf)", 100.0)
     assert (facts["tc_share_pct"].label, facts["tc_share_pct"].value) == ("TC share (TensorBoard)", 60.0)
-    assert facts["tc_share_pct"].source.endswith(
-        "left out: of 20.0 % of that time the names of the kernels do not tell"
-    )
+    assert facts["tc_share_pct"].source.endswith("left out: 20.00% of the time, which kernel names leave open")
     assert facts["tc_unknown_pct"].value == 20.0
     old = dashboard(profile(activities=work, devices=[{"device": 0, "name": "K40c"}])).performance
     assert [(fact.value, fact.source) for fact in old if fact.name.startswith("tc_")] == [

@@ -13,6 +13,7 @@ from tui.analysis.inputs.needs import API_WORK, GPU_WORK, ITERATIONS, START_TIME
 from tui.analysis.inputs.recording import tools_of
 from tui.analysis.iterations.tables import sources
 from tui.analysis.iterations.times import iteration_times
+from tui.fmt import percent
 from tui.model.columns import ColumnKind
 from tui.model.compact import looked_at
 
@@ -25,6 +26,8 @@ K = ColumnKind
 
 OF_EACH: Final = "each session has its own"
 """Why a figure that does not add up has no value over several sessions."""
+LEAST_TOLD_PCT: Final = 0.05
+"""Less of the time that is left out is not worth words."""
 WHOLE_RUN: Final = "whole run"
 """The source of an iteration that is the whole run: there is nothing to compare it with."""
 
@@ -173,15 +176,13 @@ def _tensor_core_facts(use: TensorCoreUse) -> list[Fact]:
     )
     facts = []
     for name, label, value, formula, unknown, nothing in told:
-        untold = (
-            f"of {unknown:.1f} % of that time the names of the kernels do not tell"
-            if unknown and unknown >= 0.05
-            else ""
-        )
+        untold = f"{percent(unknown)} of the time" if unknown and unknown >= LEAST_TOLD_PCT else ""
         if value is None:
-            facts.append(Fact(name, label, None, K.PERCENT, use.reason or untold or nothing))
+            open_time = f"kernel names leave {untold} open" if untold else ""
+            facts.append(Fact(name, label, None, K.PERCENT, use.reason or open_time or nothing))
         else:
-            facts.append(Fact(name, label, value, K.PERCENT, formula + (f"; left out: {untold}" if untold else "")))
+            left_out = f"; left out: {untold}, which kernel names leave open" if untold else ""
+            facts.append(Fact(name, label, value, K.PERCENT, formula + left_out))
     if use.unknown_ns and not use.reason:
         source = "kernel time of which it cannot be told whether it uses tensor cores"
         facts.append(Fact("tc_unknown_pct", "TC unknown", use.unknown_pct, K.PERCENT, source))
