@@ -26,6 +26,11 @@ def frame() -> pl.DataFrame:
             "same_ends": [1, 2, *([1] * (ROWS - 2))],
             "a_null": pl.Series([1, None, *([1] * (ROWS - 2))], dtype=pl.Int64),
             "mostly_null": pl.Series([None, 3, *([None] * (ROWS - 2))], dtype=pl.Int64),
+            "kernels_alone": pl.Series([1, None] * (ROWS // 2), dtype=pl.Int32),
+            "kernels_too": pl.Series([1, None] * (ROWS // 2), dtype=pl.Int32),
+            "copies_alone": pl.Series([None, 1] * (ROWS // 2), dtype=pl.Int32),
+            "one_and_two": pl.Series([1, None, 2, None] * (ROWS // 4), dtype=pl.Int32),
+            "nothing_shared": pl.Series([0, None] * (ROWS // 2), dtype=pl.Int64),
             "rate": [1.0, math.nan, *([1.0] * (ROWS - 2))],
             "text": ["a", "b", *(["a"] * (ROWS - 2))],
         }
@@ -43,6 +48,23 @@ def test_one_value_takes_no_memory(column: str) -> None:
     data = frame().select(column)
     assert data.estimated_size() >= ROWS / 8
     assert compact(data).estimated_size() <= 100
+
+
+def place(data: pl.DataFrame, column: str) -> int:
+    """Where the values of a column lie in memory."""
+    row = data[column].is_not_null().arg_max() or 0
+    known = data[column].slice(row, 1).to_numpy(allow_copy=False)
+    return int(known.ctypes.data) - row * known.itemsize
+
+
+def test_numbers_that_are_equal_where_they_are_known_are_shared() -> None:
+    data = compact(frame())
+    assert place(data, "kernels_alone") == place(data, "kernels_too") == place(data, "copies_alone")
+    assert place(data, "one_and_two") != place(data, "kernels_alone")
+    assert data.filter(pl.col("kernels_alone") == 1).height == ROWS // 2
+    assert data["copies_alone"].sum() == ROWS // 2
+    assert_frame_equal(data[::2], frame()[::2])
+    assert_frame_equal(data.sort("number", descending=True), frame().sort("number", descending=True))
 
 
 def test_few_rows_are_left_alone() -> None:
