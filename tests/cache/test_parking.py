@@ -1,0 +1,102 @@
+"""What lies on the disk instead of in memory is what it was, and is known again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from tests.analysis.frames import profile
+from tui.analysis import memo
+from tui.analysis.memo import once_per_profile
+from tui.cache import columns, parking
+from tui.cache.columns import is_mapped
+from tui.cache.parking import held_bytes, parked
+from tui.model.schema import NAME
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+ROWS = 100_000
+
+
+@pytest.fixture(autouse=True)
+def _larger_than_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parking._Switch, "is_on", True)
+
+
+def frame() -> pl.DataFrame:
+    numbers = pl.int_range(ROWS, eager=True)
+    return pl.DataFrame(
+        {
+            "number": numbers,
+            "rate": numbers / 7,
+            "name": pl.Series(["f(int)", None, "g"] * (ROWS // 3) + ["g"] * (ROWS % 3), dtype=NAME),
+            "some": pl.select(pl.when(numbers % 3 > 0).then(numbers)).to_series(),
+            "flag": numbers % 5 == 0,
+            "nothing": pl.Series([None] * ROWS, dtype=pl.Int64),
+            "no_name": pl.Series([None] * ROWS, dtype=NAME),
+            "text": numbers.cast(pl.String),
+        }
+    )
+
+
+def test_a_frame_stays_the_same() -> None:
+    assert_frame_equal(parked(frame()), frame())
+
+
+def test_it_takes_no_memory() -> None:
+    data = frame().drop("text", "flag")
+    assert held_bytes(data) >= ROWS * 24
+    assert held_bytes(parked(data)) == 0
+
+
+def test_arrays_of_two_dimensions_stay_the_same() -> None:
+    values = np.arange(2 * ROWS).reshape(ROWS, 2)
+    there = parked((values, [values[:, 0]]))
+    assert (there[0] == values).all()
+    assert (there[1][0] == values[:, 0]).all()
+    assert held_bytes(there) == 0
+    assert held_bytes((values, [values])) == 2 * values.nbytes
+
+
+def test_a_file_that_is_mapped_no_more_is_forgotten() -> None:
+    before = dict(columns._MAPPED)
+    there = parked(pl.Series("a", np.arange(ROWS)))
+    assert is_mapped(there)
+    assert is_mapped(there.slice(10, 5))
+    assert len(columns._MAPPED) == len(before) + 1
+    # Anything else may come to lie in its place.
+    del there
+    assert before == columns._MAPPED
+
+
+def test_results_are_kept_within_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    def remembering(name: str) -> Callable[[Profile], pl.Series]:
+        @once_per_profile("activities")
+        def result(_profile: Profile) -> pl.Series:
+            made.append(name)
+            return pl.Series([f"{name}: no text is ever put on the disk"] * 1000)
+
+        return result
+
+    whole = profile()
+    first, second, third = remembering("first"), remembering("second"), remembering("third")
+    monkeypatch.setattr(memo, "_HELD", memo._Held())
+    monkeypatch.setattr(memo, "HELD_BYTES", 5 * held_bytes(first(whole)) // 2)
+    second(whole)
+    first(whole)
+    third(whole)
+    assert made == ["first", "second", "third"]
+    # What was asked for least lately has made room.
+    first(whole)
+    third(whole)
+    assert made == ["first", "second", "third"]
+    assert second(whole)[0].startswith("second")
+    assert made == ["first", "second", "third", "second"]
