@@ -23,7 +23,7 @@ def foot(pilot: Pilot[None]) -> list[str]:
 @pytest.mark.parametrize(
     ("keys", "shown"),
     [
-        ((), ["enter open", "m views", "? help", "q back"]),
+        ((), ["enter open", "tab next panel", "m views", "? help", "q back"]),
         (("2",), ["enter open", "/ find", "f filter", "z fold", "? help", "q back"]),
         (("3",), ["enter open", "f filter", "z fold", "b group", "? help", "q back"]),
         (("4",), ["enter open", "/ find", "f filter", "b group", "? help", "q back"]),
@@ -39,6 +39,14 @@ async def test_at_most_six_keys_and_those_of_the_view_first(keys: tuple[str, ...
     async with opened(TORCH, size=(80, 24)) as pilot:
         await press(pilot, *keys)
         assert foot(pilot) == shown
+
+
+async def test_details_on_a_narrow_screen_say_how_to_close_them() -> None:
+    async with opened(TORCH, size=(80, 24)) as pilot:
+        await press(pilot, "4", "i")
+        assert foot(pilot) == ["i close", "b group", "m views", "? help", "q back"]
+        await press(pilot, "i")
+        assert foot(pilot)[0] == "enter open"
 
 
 async def test_the_log_has_keys_of_its_own() -> None:

@@ -122,3 +122,10 @@ def test_what_says_nothing_takes_no_room_from_a_name() -> None:
     assert cut.placed[0].width == 60
     whole = lay_out(silent, {**WIDTHS, "name": 60}, GUTTER + 60 + 9 + 6 + 6 + 8 + 8 + 5 * GAP, pinned="name")
     assert placed_names(whole)[-1] == "min_ns"
+
+
+def test_what_says_nothing_comes_when_all_else_is_there() -> None:
+    silent = [replace(column, priority=SILENT) if column.name == "min_ns" else column for column in COLUMNS]
+    widths = {**WIDTHS, "name": 10, "avg_ns": 40}
+    layout = lay_out(silent, widths, GUTTER + 10 + 9 + 6 + 6 + 8 + 4 * GAP, pinned="name")
+    assert placed_names(layout) == ["name", "total_ns", "time_pct", "calls"]

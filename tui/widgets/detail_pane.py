@@ -23,7 +23,7 @@ class DetailPane(VerticalScroll):
         ("k", "scroll_up", ""),
         ("g", "scroll_home", ""),
         ("G", "scroll_end", ""),
-        ("i", "app.undo_smallest", ""),
+        ("i", "app.undo_smallest", "close"),
     ]
 
     DEFAULT_CSS = """

@@ -90,7 +90,7 @@ def _columns_that_fit(
         name_more: Cells that the name needs above its least to be whole.
     """
     kept: set[str] = set()
-    are_barred = is_filling = False
+    are_barred = is_filling = lacks = False
     by_importance = sorted(range(len(columns)), key=lambda position: (columns[position].priority, position))
     for position in by_importance:
         column = columns[position]
@@ -98,12 +98,18 @@ def _columns_that_fit(
         if not are_barred and (column.priority >= BAR_PRIORITY or needs > room):
             room -= (BAR_MIN + 1) * len(kept.intersection(bar_columns))
             are_barred = True
-        if not is_filling and (needs > room or column.priority >= SILENT):
+        is_silent = column.priority >= SILENT
+        if not is_filling and (needs > room or is_silent):
             is_filling = True
             room -= name_more
+        if is_silent and lacks:
+            # What says nothing comes when all else is there.
+            break
         if needs <= room:
             room -= needs
             kept.add(column.name)
+        else:
+            lacks = True
     return kept
 
 
