@@ -70,17 +70,20 @@ def lengths_by_class(
         sets: The classes.
         resolution_ns: As in `time_on`; with more than 1, lengths of sets need not add up to that of all.
     """
-    present = frozenset(np.flatnonzero(np.bincount(classes)).tolist())
+    all_of_them = range(int(classes.max(initial=-1)) + 1)
+    present = frozenset(
+        found for found in all_of_them if any((classes[block] == found).any() for block in blocks(len(classes)))
+    )
     held = [present.intersection(wanted) for wanted in sets]
     unions = {wanted: _Union(resolution_ns) for wanted in held if wanted}
-    tables = {wanted: np.isin(np.arange(max(present, default=0) + 1), list(wanted)) for wanted in unions}
     for block in blocks(len(line.starts)):
         starts, ends, own = line.starts[block], line.ends[block], classes[block]
         for wanted, union in unions.items():
             if wanted == present:
                 union.add(starts, ends)
             else:
-                on = tables[wanted][own]
+                # To compare with each is quicker than to look up in a table.
+                on = np.logical_or.reduce([own == found for found in wanted])
                 union.add(starts[on], ends[on])
     return [unions[wanted].length if wanted else 0 for wanted in held]
 
