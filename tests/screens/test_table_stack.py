@@ -9,15 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.screens.opening import app_of, opened, press, settled
+from tests.snapshots import screen_text
 from tui.screens.gpus import GpusScreen
 from tui.widgets.frame_view import HEADER
 from tui.widgets.table_pane import TablePane
-from tui.widgets.table_stack import shared_heights
+from tui.widgets.table_stack import UNFED_LINES, shared_heights
 
 if TYPE_CHECKING:
     from textual.pilot import Pilot
 
-TRAINING = "resnet50_training.nvprof.log"
+TRAINING, TOTALS = "resnet50_training.nvprof.log", "tracking_four_runs.nvprof.log"
 
 
 def pane(pilot: Pilot[None], name: str) -> TablePane:
@@ -102,3 +103,26 @@ async def test_the_first_picture_of_a_view_on_a_small_screen_has_one_table(monke
         async with opened(TRAINING, size=size) as pilot:
             await press(pilot, "8")
             assert looks[0] == expected
+
+
+async def test_a_table_that_the_input_cannot_feed_leaves_its_lines_to_those_above() -> None:
+    async with opened(TOTALS) as pilot:
+        await press(pilot, "colon", *"kernels", "enter")
+        assert lines_of(pilot, "launches")[1] == UNFED_LINES
+        top, height = lines_of(pilot, "launches")
+        assert top + height == 39
+        assert "this input holds totals, not launches" in screen_text(pilot.app)
+
+
+async def test_a_row_with_nothing_below_it_does_not_move_what_others_have() -> None:
+    async with opened(TRAINING) as pilot:
+        await press(pilot, "0")
+        assert pane(pilot, "launched").frame.is_empty()
+        assert lines_of(pilot, "launched")[1] == UNFED_LINES
+        await press(pilot, "tab", "j", "j", "j", "j", "j")
+        assert not pane(pilot, "launched").frame.is_empty()
+        fed = lines_of(pilot, "launched")
+        assert fed[1] > UNFED_LINES
+        await press(pilot, "g")
+        assert pane(pilot, "launched").frame.is_empty()
+        assert lines_of(pilot, "launched") == fed

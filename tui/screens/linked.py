@@ -77,6 +77,8 @@ class LinkedTablesScreen(ViewScreen):
         self._selected: dict[str, Row] = {}
         self._rows_of: dict[str, pl.DataFrame] = {}
         """The rows that each level shows, by its name."""
+        self._was_fed: set[str] = set()
+        """The levels that have had rows: they keep their lines where a row has nothing below it."""
         self._level = 0
         self._fill_request = 0
         self._filling: Level | None = None
@@ -182,8 +184,15 @@ class LinkedTablesScreen(ViewScreen):
         level = self.levels[index]
         self._rows_of[level.name] = rows
         spec = level.spec_for(self.profile) if level.spec_for is not None else None
-        self.pane(index).apart = replayed_sessions(self.profile)
-        self.pane(index).show(rows, empty=level.empty(self.profile) if rows.is_empty() else "", spec=spec)
+        pane = self.pane(index)
+        if not rows.is_empty():
+            self._was_fed.add(level.name)
+        unfed = level.name not in self._was_fed
+        if pane.is_unfed != unfed:
+            pane.is_unfed = unfed
+            pane.refresh(layout=True)
+        pane.apart = replayed_sessions(self.profile)
+        pane.show(rows, empty=level.empty(self.profile) if rows.is_empty() else "", spec=spec)
 
     @on(TablePane.RowHighlighted)
     def _follow_selection(self, event: TablePane.RowHighlighted) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from textual.geometry import NULL_OFFSET, Region, Size, Spacing
 from textual.layout import Layout, WidgetPlacement
@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from textual.layout import ArrangeResult
+
+
+UNFED_LINES: Final = 6
+"""Lines of a table that has had no rows so far: its heading, why, and what would record them."""
 
 
 def shared_heights(room: int, wanted: Sequence[tuple[float, int | None]]) -> list[int]:
@@ -43,13 +47,17 @@ class _StackLayout(Layout):
     def arrange(self, parent: Widget, children: list[Widget], size: Size, greedy: bool = True) -> ArrangeResult:
         parent.pre_layout(self)
         tables = [child for child in children if isinstance(child, ArrangedTable)]
-        wanted = [(_share(table), table.lines_of_use if table is not tables[-1] else None) for table in tables]
+        unfed = [table for table in tables if table.is_unfed] if not all(table.is_unfed for table in tables) else []
+        heights: dict[Widget, int] = dict.fromkeys(unfed, min(UNFED_LINES, size.height // max(1, len(tables))))
+        fed = [table for table in tables if table not in unfed]
+        wanted = [(_share(table), table.lines_of_use if table is not fed[-1] else None) for table in fed]
+        heights |= zip(fed, shared_heights(size.height - sum(heights.values()), wanted), strict=True)
         placements = []
         y = 0
-        for table, height in zip(tables, shared_heights(size.height, wanted), strict=True):
-            region = Region(0, y, size.width, height)
+        for table in tables:
+            region = Region(0, y, size.width, heights[table])
             placements.append(WidgetPlacement(region, NULL_OFFSET, Spacing(), table))
-            y += height
+            y += heights[table]
         return placements
 
 

@@ -45,6 +45,8 @@ class ArrangedTable(Vertical):
         self.table = FrameTable(spec)
         """The table itself: what gets the focus."""
         self.status_line = StatusLine()
+        self.is_unfed = False
+        """It was to show rows, and of whatever there have been none so far."""
         self._state = TableState()
         self._wanted_cursor: Key | None = None
         """The key of a row to return to, until there is a frame that has it."""
