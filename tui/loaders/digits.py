@@ -5,15 +5,15 @@ The bytes of eight characters are one little-endian integer: the first character
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
-Bytes = npt.NDArray[np.uint8]
-Places = npt.NDArray[np.int64]
-Words = npt.NDArray[np.uint64]
-Mask = npt.NDArray[np.bool_]
+# As in `numpy.typing`, which takes long to import.
+Bytes = np.ndarray[tuple[Any, ...], np.dtype[np.uint8]]
+Places = np.ndarray[tuple[Any, ...], np.dtype[np.int64]]
+Words = np.ndarray[tuple[Any, ...], np.dtype[np.uint64]]
+Mask = np.ndarray[tuple[Any, ...], np.dtype[np.bool_]]
 
 CELL: Final = 8
 """Characters that are looked at in one go."""

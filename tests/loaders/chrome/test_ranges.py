@@ -15,7 +15,8 @@ import tui.loaders.chrome.reader
 from tests.loaders.chrome.documents import ARGS, kernel, read
 from tests.loaders.chrome.test_round_trip import assert_same
 from tui.loaders.chrome.crew import Crew
-from tui.loaders.chrome.ranges import Range, Ranges
+from tui.loaders.chrome.file_range import Range
+from tui.loaders.chrome.ranges import Ranges
 from tui.loaders.chrome.reader import read_trace
 from tui.loaders.source import Source
 

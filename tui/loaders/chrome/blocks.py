@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from tui.loaders.chrome.ranges import Range, Ranges
+from tui.loaders.chrome.file_range import Range
+from tui.loaders.chrome.ranges import Ranges
 from tui.loaders.chrome.stream import SEAM, Lost, Stream
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from tui.loaders.chrome.decoding import Decoder
 from tui.loaders.chrome.worker import RANGE, SIZE_BYTES, TEXT
 
 if TYPE_CHECKING:
+    from tui.loaders.chrome.file_range import Range
     from tui.loaders.chrome.pieces import Piece
-    from tui.loaders.chrome.ranges import Range
     from tui.loaders.chrome.trace import Arg
 
 _ROOT: Final = Path(__file__).parents[3]

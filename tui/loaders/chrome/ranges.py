@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from tui.loaders.chrome.file_range import Range
 from tui.loaders.chrome.scanning import BOUNDARY_IN_BYTES
 
 if TYPE_CHECKING:
@@ -15,29 +13,6 @@ if TYPE_CHECKING:
 _FIRST_LOOK: Final = 1 << 14
 _LAST_LOOK: Final = 1 << 22
 """Bytes in which the end of an event is looked for, at first and at most."""
-
-
-@dataclass(frozen=True, slots=True)
-class Range:
-    """A part of a file, which may have been replaced since."""
-
-    path: str
-    device: int
-    inode: int
-    begin: int
-    end: int
-
-    def read(self) -> bytes:
-        """Its bytes; fewer where the file has become shorter.
-
-        Raises:
-            OSError: The file is gone, or another one.
-        """
-        with Path(self.path).open("rb", buffering=0) as file:
-            status = os.fstat(file.fileno())
-            if (status.st_dev, status.st_ino) != (self.device, self.inode):
-                raise FileNotFoundError(self.path)
-            return os.pread(file.fileno(), self.end - self.begin, self.begin)
 
 
 class Ranges:

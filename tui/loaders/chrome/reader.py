@@ -15,9 +15,9 @@ from tui.loaders.chrome.blocks import Block, Blocks
 from tui.loaders.chrome.crew import Crew, most_workers
 from tui.loaders.chrome.decoding import Decoder
 from tui.loaders.chrome.document import looks_like_trace, members
+from tui.loaders.chrome.file_range import Range
 from tui.loaders.chrome.frames import Assembly
 from tui.loaders.chrome.gathering import piece_of
-from tui.loaders.chrome.ranges import Range
 from tui.loaders.chrome.scanning import scan
 from tui.loaders.chrome.stream import Lost, Stream
 from tui.loaders.chrome.tally import Odd, Tally
@@ -40,6 +40,9 @@ _SMALL_BLOCK: Final = 1 << 20
 _BLOCK: Final = 4 << 20
 _BLOCKS_HERE: Final = 8
 """Blocks after which other processes take over; a small file is read before they would have started."""
+_LARGE: Final = 32 << 20
+_LARGE_PACKED: Final = 4 << 20
+"""Bytes of a file on the disk which is worth a crew for sure."""
 _SHOWN: Final = 200
 _LOOK_UP_EVERY_S: Final = 0.1
 
@@ -153,12 +156,14 @@ class _Reading:
     def _list(self, stream: Stream, *, may_be_open: bool) -> bool:
         """Read a list of events; whether it was closed, so that something may follow it."""
         blocks = Blocks(stream, self._source, _SMALL_BLOCK)
-        crew: Crew | None = None
+        started = crew = None
         waiting: deque[tuple[Block, Future[Piece | None] | None]] = deque()
         try:
             while self._source.keep_going(self._assembly.rows):
-                if crew is None and self._given == _BLOCKS_HERE and self._make_crew is not None and most_workers():
-                    crew = self._make_crew(self._args, most_workers())
+                if self._given == _BLOCKS_HERE or (not self._given and self._is_large):
+                    started = started or self._new_crew()
+                if self._given == _BLOCKS_HERE and crew is not started:
+                    crew = started
                     blocks.are_for_others(_BLOCK)
                 while len(waiting) < (1 if crew is None else crew.size + 2) and (block := blocks.next()):
                     self._given += 1
@@ -177,12 +182,22 @@ class _Reading:
                     stream.push_back(b"".join([rest, *(self._text(block) for block, _ in waiting)]))
                     return True
         finally:
-            if crew is not None:
-                crew.close()
+            if started is not None:
+                started.close()
                 give_back()  # what the answers of the crew took
         if not self._source.stopped:
             self._note_end(sum(map(len, self._carried)), may_be_open=may_be_open)
         return False
+
+    @property
+    def _is_large(self) -> bool:
+        """Whether a crew can start while the first blocks are decoded here."""
+        size = self._source.size or 0
+        return size >= (_LARGE if self._source.compression is None else _LARGE_PACKED)
+
+    def _new_crew(self) -> Crew | None:
+        workers = most_workers()
+        return None if self._make_crew is None or not workers else self._make_crew(self._args, workers)
 
     def _text(self, block: Block) -> bytes:
         content = block.content

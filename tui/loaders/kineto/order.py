@@ -42,12 +42,17 @@ def outer_first(rows: pl.DataFrame) -> Ints | None:
 def in_order(columns: list[pl.Series], order: Ints | None) -> pl.DataFrame:
     """The columns in another order, each in one piece; they are taken out of the list one by one.
 
-    So no more than one column is there twice, where nobody else holds them.
+    So no more than one column is there twice, where nobody else holds them. One of them has values at least.
     """
     places = None if order is None else pl.Series(order.astype(np.uint32))
+    names = [column.name for column in columns]
     columns.reverse()
-    made = []
+    made: list[pl.Series] = []
+    empty: list[pl.Expr] = []
     while columns:
         column = columns.pop()
-        made.append(column.rechunk() if places is None else column.gather(places))
-    return pl.DataFrame(made)
+        if len(column) and column.null_count() == len(column):  # stays one value for all rows
+            empty.append(pl.lit(None, column.dtype).alias(column.name))
+        else:
+            made.append(column.rechunk() if places is None else column.gather(places))
+    return pl.DataFrame(made).with_columns(empty).select(names)

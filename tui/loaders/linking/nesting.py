@@ -104,18 +104,22 @@ def nested(thread: Ints, start: Ints, end: Ints, *, slack: int = 0) -> Nesting:
     starts = base + 2 * (start[order] - origin)
     ends = np.maximum(base + 2 * (end[order] - origin), starts + 1)
     del codes, base
-    parent = np.full(len(order), NONE, np.int64)
-    depth = np.zeros(len(order), np.int64)
+    nothing = np.zeros(0, np.int64)
     for _ in range(_ROUNDS):
+        parent = depth = nothing  # those of the last round take no memory while there are new ones
         # Nearly in order already: this sort sees that.
-        ended = np.searchsorted(np.sort(ends, kind="stable"), starts, side="right")
-        depth = np.arange(len(order)) - ended
+        depth = np.searchsorted(np.sort(ends, kind="stable"), starts, side="right")
+        np.subtract(np.arange(len(order)), depth, out=depth)
         parent = _parents(depth)
         # What has no parent is compared with itself.
-        around = ends[np.where(parent == NONE, np.arange(len(order)), parent)]
+        around = ends.copy()
+        inner = np.flatnonzero(parent != NONE)
+        around[inner] = ends[parent[inner]]
+        del inner
         over = np.flatnonzero(ends > around + 2 * slack)
         late = ends[over]
         np.minimum(ends, around, out=ends)
+        del around
         if not len(over):
             break
         ends[over] = late
