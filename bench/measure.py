@@ -50,7 +50,7 @@ class Result:
     seconds: float
     fastest: float
     peak_bytes: int
-    """Most memory that the process and those that it started ever had in use, with interpreter and libraries."""
+    """Most memory that the process and those that it started ever took, as `_tree_bytes` counts it."""
     rows: int
 
 
@@ -89,15 +89,21 @@ def _once(case: Case) -> tuple[float, int, int]:
 
 
 def _tree_bytes(pid: int) -> int:
-    """Memory in use by a process and its children."""
-    used = 0
+    """Memory that a process and its children take from the machine.
+
+    What they share is counted once: the pages of files (interpreter, libraries) lie in memory once, however many
+    processes have them mapped, and children that decode map a part of what their parent does. All else adds up.
+    """
+    own = files = 0
     for one in [pid, *_children(pid)]:
         try:
             status = Path(f"/proc/{one}/status").read_text()
         except OSError:  # it has ended
             continue
-        used += sum(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmRSS:"))
-    return used
+        used = {line.partition(":")[0]: line.split()[1] for line in status.splitlines() if line.startswith("Rss")}
+        own += 1024 * (int(used.get("RssAnon", 0)) + int(used.get("RssShmem", 0)))
+        files = max(files, 1024 * int(used.get("RssFile", 0)))
+    return own + files
 
 
 def _children(pid: int) -> list[int]:
