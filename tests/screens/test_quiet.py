@@ -93,6 +93,7 @@ async def test_garbage_waits_for_a_pause(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(quiet, "QUIET_AFTER", 0.02)
     monkeypatch.setattr(quiet, "YOUNG_AFTER", 0.05)
     monkeypatch.setattr(quiet, "ALL_AFTER", 0.5)
+    monkeypatch.setattr(quiet, "YOUNG_BEFORE_ALL", 0)
     async with opened(TRACE) as pilot:
         assert gc.get_threshold() == quiet.THRESHOLDS
         await until(pilot, lambda: app_of(pilot)._round is None, "rest")
@@ -102,4 +103,9 @@ async def test_garbage_waits_for_a_pause(monkeypatch: pytest.MonkeyPatch) -> Non
         assert collected == [1, 2]
         await asyncio.sleep(0.6)
         assert collected == [1, 2]
+        # So little has been made since that the next pause leaves it.
+        monkeypatch.setattr(quiet, "YOUNG_BEFORE_ALL", 1_000)
+        await press(pilot, "j")
+        await until(pilot, lambda: app_of(pilot)._round is None, "rest")
+        assert collected == [1, 2, 1]
     assert gc.get_threshold() == before

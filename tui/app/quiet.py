@@ -22,6 +22,8 @@ YOUNG_AFTER: Final = 0.25
 """Seconds without a key after which what the last keys left behind is collected: they have been answered by then."""
 ALL_AFTER: Final = 1.5
 """Seconds without a key after which all garbage is collected: with the widgets of all views that takes a while."""
+YOUNG_BEFORE_ALL: Final = 10
+"""After so many of the first, or where widgets have been made, all is collected: not in every pause."""
 STEP: Final = 0.02
 """Seconds between two things that are made ahead."""
 THRESHOLDS: Final = (20_000, 10, 50)
@@ -99,7 +101,7 @@ class QuietApp(TablesApp):
                 self._is_young_collected = True
                 gc.collect(1)
             self._look_in(ALL_AFTER - quiet)
-        else:
+        elif self._has_new_widgets or gc.get_count()[2] >= YOUNG_BEFORE_ALL:
             gc.collect()
             if self._has_new_widgets:
                 self._has_new_widgets = False
