@@ -103,7 +103,7 @@ def nested(thread: Ints, start: Ints, end: Ints, *, slack: int = 0) -> Nesting:
     base = codes[order] * width
     starts = base + 2 * (start[order] - origin)
     ends = np.maximum(base + 2 * (end[order] - origin), starts + 1)
-    del codes, base
+    del codes, base, thread, start, end
     nothing = np.zeros(0, np.int64)
     for _ in range(_ROUNDS):
         parent = depth = nothing  # those of the last round take no memory while there are new ones
