@@ -14,7 +14,7 @@ from pathlib import Path
 _CHILD = """
 import json, sys, time
 sys.path.insert(0, {root!r})
-from tui.loaders.reused_memory import one_heap
+from tui.loaders.freed_memory import one_heap
 one_heap()  # as the program does
 from {module} import {function} as work
 began = time.perf_counter()

@@ -60,7 +60,7 @@ def open_profiles(
     from tui.analysis.ops.recorded import recorded_ops
     from tui.cache.cache import Cache
     from tui.loaders import registry
-    from tui.loaders.unused_memory import give_back
+    from tui.loaders.freed_memory import give_back
 
     cache = Cache(KEPT, renew=renew) if options.cache else None
     profile, errors = registry.load(options.paths, format_in=options.format_in, report=report, kept=cache)

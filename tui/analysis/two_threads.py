@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from tui.cache.parking import is_on
-from tui.loaders.reused_memory import kept_for_arrays
+from tui.loaders.freed_memory import COLUMN_BYTES, kept_for_next
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +24,7 @@ def in_two_threads(makers: Sequence[Callable[[], Any]]) -> Iterator[Any]:
     # Two at once take the memory of two, and so does what is kept: not of an input that memory may not hold.
     may_take = not is_on()
     pool = ThreadPoolExecutor(2 if may_take else 1, "analysis")
-    with kept_for_arrays() if may_take else nullcontext():
+    with kept_for_next(COLUMN_BYTES) if may_take else nullcontext():
         try:
             begun: list[Future[Any]] = [pool.submit(make) for make in makers]
             for future in begun:

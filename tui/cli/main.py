@@ -83,7 +83,7 @@ def _crashed(error: Exception, arguments: Sequence[str]) -> int:
 
 def _tell_libraries() -> None:
     """What they must know before they are loaded, and before threads begin."""
-    from tui.loaders.reused_memory import one_heap
+    from tui.loaders.freed_memory import one_heap
 
     fit_numpy()
     one_heap()

@@ -12,7 +12,7 @@ from textual.widgets import Input, TextArea
 from textual.worker import get_current_worker
 
 from tui.cache.parking import is_on
-from tui.loaders.unused_memory import give_back
+from tui.loaders.freed_memory import give_back
 from tui.widgets.detail_pane import DetailPane
 from tui.widgets.details import Details, below_note, row_details, sections
 from tui.widgets.table_pane import TablePane

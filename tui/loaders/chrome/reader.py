@@ -22,10 +22,10 @@ from tui.loaders.chrome.scanning import scan
 from tui.loaders.chrome.stream import Lost, Stream
 from tui.loaders.chrome.tally import Odd, Tally
 from tui.loaders.chrome.trace import Arg
+from tui.loaders.freed_memory import give_back
 from tui.loaders.sizes import size_in_words
 from tui.loaders.source import Note, Source
 from tui.loaders.text.encoding import as_utf8, encoding_of
-from tui.loaders.unused_memory import give_back
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:

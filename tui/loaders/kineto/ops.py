@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from tui.loaders.freed_memory import give_back
 from tui.loaders.kineto.args import FORWARD_TO_BACKWARD
 from tui.loaders.kineto.categories import mapped, matching, whole_numbers
 from tui.loaders.kineto.groups import groups_of, stacks_of
 from tui.loaders.kineto.tree import inherited
 from tui.loaders.linking.launches import nest, parents, thread_codes
 from tui.loaders.linking.nesting import NONE
-from tui.loaders.unused_memory import give_back
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from polars.exceptions import PolarsError
 from tui.loaders.ahead import one_ahead
 from tui.loaders.base import keep_going
 from tui.loaders.collector import Collector
+from tui.loaders.freed_memory import BLOCK_BYTES, kept_for_next
 from tui.loaders.sizes import size_in_words
 from tui.loaders.text.cues import Cues
 from tui.loaders.text.section import BulkSection
-from tui.loaders.unused_memory import kept_for_blocks
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class TextLogLoader:
         source.report_to(report)
         collector = Collector(source.name, source.preview)
         reading = _Reading(source, collector, [form.reader(collector) for form in self._text_formats], self._cues)
-        with kept_for_blocks():
+        with kept_for_next(BLOCK_BYTES):
             for block in one_ahead(source.blocks(), source.give_up):
                 if not reading.read(block):
                     break
