@@ -51,6 +51,8 @@ LOADERS: Final[tuple[Loader, ...]] = (
     TfTimelineLoader(),
 )
 
+_CERTAIN: Final = 0.95
+"""Of so sure a probe nothing else needs to be asked: what begins so is written by one tool alone."""
 _CLEAR: Final = 0.5
 """From so sure a probe on, a file of a folder is opened."""
 
@@ -170,8 +172,14 @@ def is_profile(path: str) -> bool:
 
 
 def _chances(source: Source) -> list[tuple[float, int]]:
-    """How sure each loader is, with its place in `LOADERS`."""
-    return [(loader.probe(source.head, source.name), place) for place, loader in enumerate(LOADERS)]
+    """How sure loaders are, with their place in `LOADERS`, in its order; some are not asked once one is certain."""
+    found = []
+    # Texts are searched for the cues of many formats, which costs most.
+    for place in sorted(range(len(LOADERS)), key=lambda place: isinstance(LOADERS[place], TextLogLoader)):
+        found.append((LOADERS[place].probe(source.head, source.name), place))
+        if found[-1][0] >= _CERTAIN:
+            break
+    return sorted(found, key=lambda pair: pair[1])
 
 
 def _surest(source: Source) -> Loader:
