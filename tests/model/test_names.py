@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,6 +35,7 @@ NAMES = [
     ("_ZN2at22_GLOBAL__N__1f6ae8a8c16kernelEPf", "at::(anonymous namespace)::kernel"),
     ("_Z23julia_gpu__", "_Z23julia_gpu__"),
     ("_ZNK9something", "_ZNK9something"),
+    ("_Z" + "9" * 5000, "_Z" + "9" * 5000),
     ("mm$_omp_fn$0", "mm$_omp_fn$0"),
     ("__operator_&__(int)", "__operator_&__"),
     ("((", "(("),
@@ -48,3 +51,9 @@ def test_short_name(name: str, short: str) -> None:
 @given(st.text("ab:<>(){}[]_~*& ,0123operatorZN-", max_size=60))
 def test_any_name_has_a_short_one(name: str) -> None:
     assert bool(short_name(name)) == bool(name)
+
+
+def test_a_name_made_to_hurt_takes_no_longer_than_any_of_its_length() -> None:
+    began = time.process_time()
+    assert short_name("f" + "<" * 40_000 + ")" * 40_000) == "f"
+    assert time.process_time() - began < 5, "looking through all open brackets at each one takes half a minute"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from types import MappingProxyType
 from typing import Final
 
@@ -10,7 +11,8 @@ _ANONYMOUS: Final = "(anonymous namespace)"
 _UNNAMED: Final = "<unnamed>::"
 """The same as NVIDIA's demangler writes it."""
 _OPERATOR: Final = re.compile(r"operator(?:\(\)|\[\]|<=>|<<=?|>>=?|->\*?|<=?|>=?)(?=[ (<]|$)")
-_IDENTIFIER: Final = re.compile(r"(\d+)")
+_IDENTIFIER: Final = re.compile(r"([0-9]{1,6})(?![0-9])")
+"""The length of an identifier; no name has a million characters."""
 _AFTER_PARAMETERS: Final = re.compile(r" (?:const|volatile|noexcept)\b|&&?(?=$|::)")
 _NOTE: Final = re.compile(r" \[(?:with|clone)\b.*")
 _CLOSING: Final = {"<": ">", "(": ")", "{": "}", "[": "]"}
@@ -91,6 +93,8 @@ def _bare(name: str) -> str:
 def _end_of_group(name: str, start: int) -> int:
     """The index after the bracket that closes the one at ``start``; the end of the name where none does."""
     open_brackets = [_CLOSING[name[start]]]
+    # How often each sign is among them: to look through them at every bracket takes minutes for a name made to hurt.
+    waited_for = Counter(open_brackets)
     at = start + 1
     while at < len(name):
         sign = name[at]
@@ -99,15 +103,17 @@ def _end_of_group(name: str, start: int) -> int:
             continue
         # An arrow's ``>``, or a comparison among template arguments, closes nothing.
         if sign == open_brackets[-1] and not (sign == ">" and name[at - 1] == "-"):
-            open_brackets.pop()
+            waited_for[open_brackets.pop()] -= 1
             if not open_brackets:
                 return at + 1
         elif sign in _CLOSING:
             open_brackets.append(_CLOSING[sign])
-        elif sign in ")}]" and sign in open_brackets:
+            waited_for[_CLOSING[sign]] += 1
+        elif sign in ")}]" and waited_for[sign]:
             # A lone ``<`` was a comparison: what it opened ends with the bracket around it.
-            while open_brackets.pop() != sign:
-                pass
+            while (closed := open_brackets.pop()) != sign:
+                waited_for[closed] -= 1
+            waited_for[sign] -= 1
             if not open_brackets:
                 return at + 1
         at += 1
