@@ -182,6 +182,48 @@ def test_several_processes_and_recordings_are_sessions(tmp_path: Path) -> None:
     assert texts(profile, "activities", "session", "start_ns") == [(0, 1), (0, 50), (1, 200), (2, 1), (2, 50), (2, 200)]
 
 
+def test_counters_are_those_of_the_kernels_of_their_process(tmp_path: Path) -> None:
+    tables = recording()
+    tables["info_process"].append({"id": 2, "nid": 8, "pid": 4800, "command": "./other"})
+    tables["kernel_dispatch"][1]["pid"] = 2
+    tables["info_pmc"] = [{"id": 1, "name": "SQ_WAVES"}]
+    tables["pmc_event"] = [
+        {"id": 1, "event_id": 2, "pmc_id": 1, "value": 3.0},
+        {"id": 2, "event_id": 6, "pmc_id": 1, "value": 40.0},
+    ]
+    profile = load_one(write(tmp_path / "out.db", tables))
+    assert texts(profile, "metrics", "session", "metric", "invocations", "avg") == [
+        (0, "SQ_WAVES", 1, 3.0),
+        (1, "SQ_WAVES", 1, 40.0),
+    ]
+
+
+def test_rows_of_processes_that_are_not_shown_are_told(tmp_path: Path) -> None:
+    tables = recording()
+    tables["info_process"].append({"id": 2, "nid": 8, "pid": 4800, "command": "./other"})
+    tables["kernel_dispatch"][0]["pid"], tables["kernel_dispatch"][1]["pid"] = 2, 77
+    profile = load_one(write(tmp_path / "out.db", tables))
+    assert texts(profile, "activities", "session", "kind") == [(0, "memcpy"), (1, "kernel")]
+    told = (None, "error", "rows of no process that is shown were left out: 1")
+    assert told in texts(profile, "issues", "session", "severity", "reason")
+
+
+@pytest.mark.parametrize(
+    "agent",
+    [
+        {"mem_banks": 5},
+        {"mem_banks": [7, {"size_in_bytes": (1 << 50) - 1}, {"size_in_bytes": (1 << 50) - 1}]},
+        {"max_waves_per_cu": 1 << 40, "wave_front_size": 1 << 40, "lds_size_in_kb": (1 << 50) - 1},
+    ],
+)
+def test_facts_of_an_agent_that_cannot_be_stay_unknown(tmp_path: Path, agent: dict[str, object]) -> None:
+    tables = recording()
+    tables["info_agent"][1]["extdata"] = json.dumps(agent)
+    profile = load_one(write(tmp_path / "out.db", tables))
+    columns = ("sm_count", "max_threads_per_sm", "shared_memory_per_sm_bytes", "memory_bytes")
+    assert texts(profile, "devices", *columns)[0] == (None,) * 4
+
+
 def test_a_recording_without_rows_is_declined_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(ProftuiError, match="in which nothing was recorded"):
         load_one(write(tmp_path / "empty.db", {"string": [{"id": 1, "string": ""}]}))

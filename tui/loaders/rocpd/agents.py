@@ -20,6 +20,8 @@ _AGENT: Final = {
     "product_name": pl.String,
     "extdata": pl.String,
 }
+_TOO_MUCH: Final = 1 << 50
+"""A petabyte."""
 _FACTS: Final = ("sm_count", "max_threads_per_sm", "shared_memory_per_sm_bytes", "memory_bytes")
 
 
@@ -41,17 +43,18 @@ def read_agents(recording: Recording) -> pl.DataFrame:
 
 def _facts(agent: Mapping[str, Any]) -> dict[str, int | None]:
     banks = agent.get("mem_banks")
-    sizes = [_whole(bank.get("size_in_bytes")) for bank in banks if isinstance(bank, dict)] if banks else []
+    banks = banks if isinstance(banks, list) else []
+    sizes = [_whole(bank.get("size_in_bytes")) for bank in banks if isinstance(bank, dict)]
     waves, width = _whole(agent.get("max_waves_per_cu")), _whole(agent.get("wave_front_size"))
     lds = _whole(agent.get("lds_size_in_kb"))
     return {
         "sm_count": _whole(agent.get("cu_count")),
-        "max_threads_per_sm": waves * width if waves and width else None,
-        "shared_memory_per_sm_bytes": lds * 1024 if lds else None,
-        "memory_bytes": sum(size for size in sizes if size) or None,
+        "max_threads_per_sm": _whole(waves * width) if waves and width else None,
+        "shared_memory_per_sm_bytes": _whole(lds * 1024) if lds else None,
+        "memory_bytes": _whole(sum(size for size in sizes if size)),
     }
 
 
 def _whole(value: object) -> int | None:
-    """A count; 0 stands for what is not known."""
-    return value if isinstance(value, int) and 0 < value < 1 << 50 else None
+    """A count; 0 stands for what is not known, and so does what no machine has."""
+    return value if isinstance(value, int) and 0 < value < _TOO_MUCH else None

@@ -17,15 +17,16 @@ _KERNEL: Final = ["device", "kernel", *(f"{what}_{axis}" for what in ("grid", "b
 
 
 def read_counters(recording: Recording, kernels: pl.DataFrame, agents: pl.DataFrame) -> pl.DataFrame:
-    """Counters by kernel, grid and block, columns of the model; those of the parts of a GPU are summed up."""
+    """Counters by kernel, grid and block: columns of the model, and ``process_row``; null of what is no kernel's.
+
+    Those of the parts of a GPU are summed up.
+    """
     values = recording.frame("pmc_event", _VALUE)
-    if values.is_empty():
-        return pl.DataFrame()
     counters = recording.frame("info_pmc", _COUNTER).unique("id", keep="first").rename({"id": "pmc_id"})
     called = agents.select("device", called=pl.format("{} ({})", "name", "device")).unique("device", keep="first")
-    of_launch = kernels.select("event_id", "device", pl.col("name").alias("kernel"), *_KERNEL[2:]).unique(
-        "event_id", keep="first"
-    )
+    of_launch = kernels.select(
+        "event_id", "process_row", "device", pl.col("name").alias("kernel"), *_KERNEL[2:]
+    ).unique("event_id", keep="first")
     return (
         values.join(counters, on="pmc_id", how="left", maintain_order="left")
         .with_columns(metric=pl.coalesce("name", pl.format("counter {}", "pmc_id")))
@@ -34,7 +35,7 @@ def read_counters(recording: Recording, kernels: pl.DataFrame, agents: pl.DataFr
         .join(of_launch, on="event_id", how="left", maintain_order="left")
         .join(called, on="device", how="left", maintain_order="left")
         .with_columns(device=pl.col("called"))
-        .group_by(*_KERNEL, "metric", "description", maintain_order=True)
+        .group_by("process_row", *_KERNEL, "metric", "description", maintain_order=True)
         .agg(
             pl.len().cast(pl.Int64).alias("invocations"),
             pl.col("value").min().alias("min"),

@@ -56,7 +56,9 @@ class _Rocpd:
             _read_recording(Recording(database, ending), collector)
             if not source.keep_going(collector.row_count):
                 break
-        if not collector.sessions and not source.stopped:
+        if not collector.sessions and source.stopped:
+            raise ProftuiError(f"{database.called}: stopped before anything was read")
+        if not collector.sessions:
             raise ProftuiError(
                 f"{database.called}: a rocprofv3 database in which nothing was recorded: it has no kernels, copies, "
                 "calls or ranges",
@@ -79,35 +81,40 @@ def _read_recording(recording: Recording, collector: Collector) -> None:
     frames = {
         name: frame.with_columns(pl.col("start_ns") - origin)
         for name, frame in (("activities", work), ("api_calls", calls), ("ranges", ranges))
-    }
+    } | {"metrics": metrics}
     processes = recording.frame("info_process", _PROCESS).unique("id", keep="first", maintain_order=True)
     hosts = dict(recording.frame("info_node", _NODE).iter_rows())
     known = processes.head(_MOST_PROCESSES).rows(named=True)
     for process in known or [dict.fromkeys(_PROCESS)]:
-        mine = frames
-        if len(known) > 1:
-            mine = {name: frame.filter(pl.col("process_row") == process["id"]) for name, frame in frames.items()}
-            if not any(frame.height for frame in mine.values()):
-                continue
+        of_process = pl.lit(True) if len(known) < 2 else pl.col("process_row") == process["id"]
+        mine = {name: frame.filter(of_process).drop("process_row") for name, frame in frames.items()}
+        if len(known) > 1 and not any(frame.height for frame in mine.values()):
+            continue
         session = collector.open_session(FORMAT.name, None, pid=process["pid"], command=process["command"])
         session.facts.update(tool="rocprofv3", host=hosts.get(process["nid"]))
-        found = linked(
-            mine["activities"],
-            mine["api_calls"].drop("process_row"),
-            mine["ranges"].drop("process_row") if mine["ranges"].height else None,
-            session,
-            collector,
-            kind="roctx range",
-        )
-        if process is (known or [process])[0]:
-            found["metrics"] = metrics
+        ranges_of_process = mine["ranges"] if mine["ranges"].height else None
+        found = linked(mine["activities"], mine["api_calls"], ranges_of_process, session, collector, kind="roctx range")
+        found["metrics"] = mine["metrics"]
         collector.add_frames({"devices": of_model("devices", agents, collector), **_allof_model(found, collector)})
+    if len(known) > 1:
+        _tell_of_others(frames, [process["id"] for process in known], processes.height, collector)
     collector.issue("info", None, "", f"times count from the first event, at {origin} ns of the machine's own clock")
     allocations = recording.count("memory_allocate")
     if allocations:
         collector.issue(
             "info", None, "", f"the database also holds what no view shows: allocations of memory ({allocations})"
         )
+
+
+def _tell_of_others(frames: Frames, shown: list[int], processes: int, collector: Collector) -> None:
+    """Tell of rows of no process that is a session: they would be mixed with those of others."""
+    others = pl.col("process_row").is_null() | ~pl.col("process_row").is_in(shown)
+    count = sum(frame.select(others.sum()).item() for frame in frames.values())
+    if count:
+        named = f"{processes:,} processes, of which {len(shown)} are shown" if processes > len(shown) else ""
+        session, collector.session = collector.session, None
+        collector.issue("error", None, named, f"rows of no process that is shown were left out: {count:,}")
+        collector.session = session
 
 
 def _allof_model(frames: Frames, collector: Collector) -> Frames:
