@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any, NoReturn
 
 import numpy as np
+import polars as pl
 import pytest
 
 from tests.screens.opening import app_of, opened, press, sample, settled
 from tests.snapshots import screen_text
+from tui.app.faults import PanicError, Threads
 from tui.cli import headless
 from tui.cli.main import main
 from tui.screens import detailed, linked, timeline_base
@@ -53,6 +56,39 @@ async def test_view_says_it_and_others_work_on(
         assert "not enough memory" not in screen_text(app)
         await press(pilot, "down")
         assert app.fault is None
+
+
+def panicking(words: str) -> Any:
+    def panic(*_: Any, **__: Any) -> NoReturn:
+        raise pl.exceptions.PanicException(words)
+
+    return panic
+
+
+@pytest.mark.usefixtures("every_input_is_large")
+async def test_a_panic_for_want_of_memory_is_said_as_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(SAMPLE) as pilot:
+        asyncio.get_running_loop().set_default_executor(Threads())
+        app = app_of(pilot)
+        monkeypatch.setattr(linked, "measure", panicking("memory allocation of 8388608 bytes failed"))
+        app.go("kernels")
+        await settled(pilot)
+        assert "Kernels: not enough memory (for 8.00 MiB more)" in screen_text(app)
+        assert app.fault is None
+
+
+@pytest.mark.usefixtures("every_input_is_large")
+async def test_any_other_panic_ends_the_explorer_and_leaves_nothing_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(SAMPLE) as pilot:
+        asyncio.get_running_loop().set_default_executor(Threads())
+        app = app_of(pilot)
+        monkeypatch.setattr(linked, "measure", panicking("index out of bounds"))
+        app.go("kernels")
+        await settled(pilot)
+        fault, app._exception = app.fault, None
+        assert isinstance(fault, PanicError)
+        assert str(fault) == "index out of bounds"
+        assert not any(worker.is_running for worker in app.workers)
 
 
 def test_without_a_screen_it_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

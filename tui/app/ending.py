@@ -9,9 +9,10 @@ import sys
 import termios
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from tui.app.faults import Threads
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,7 +64,7 @@ def run_to_end(app: App[Any], *, mouse: bool, save: Callable[[], None], finish: 
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, asked_to_end, number)
         loop.add_signal_handler(signal.SIGHUP, terminal_is_gone)
-        threads = ThreadPoolExecutor()
+        threads = Threads()
         loop.set_default_executor(threads)
         await app.run_async(mouse=mouse)
         status = finish()

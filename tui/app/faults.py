@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 from textual.app import App
 from textual.worker import NoActiveWorker, WorkerFailed, get_current_worker
@@ -12,12 +14,43 @@ from textual.worker import NoActiveWorker, WorkerFailed, get_current_worker
 from tui.model.lacking_memory import ADVICE, lacks_memory, memory_words
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from concurrent.futures import Future
+
     from rich.console import RenderableType
     from textual.worker import Worker
 
 
 LOADING: Final = "load"
 """The group of threads that read: without what they read there is nothing to go on with."""
+
+
+Given = ParamSpec("Given")
+Made = TypeVar("Made")
+
+
+class PanicError(RuntimeError):
+    """A library has panicked: its cause is what was raised, which is no `Exception`."""
+
+
+class Threads(ThreadPoolExecutor):
+    """Threads for what takes a while, in which all that fails is an `Exception`: Textual hears of nothing else.
+
+    A panic of Polars is none: its view would be at work for ever.
+    """
+
+    def submit(self, fn: Callable[Given, Made], /, *args: Given.args, **kwargs: Given.kwargs) -> Future[Made]:
+        """Have a function called in a thread."""
+        return super().submit(partial(_told, fn), *args, **kwargs)
+
+
+def _told(work: Callable[Given, Made], *args: Given.args, **kwargs: Given.kwargs) -> Made:
+    try:
+        return work(*args, **kwargs)
+    except Exception:
+        raise
+    except BaseException as error:
+        raise PanicError(str(error)) from error
 
 
 def is_developing() -> bool:
@@ -38,6 +71,7 @@ class FaultsApp(App[Any]):
     def _goes_on_without(self, error: Exception) -> bool:
         """Whether a thread failed for want of memory alone; then it is said where it was at work."""
         cause = getattr(error, "error", None) if isinstance(error, WorkerFailed) else None
+        cause = cause.__cause__ if isinstance(cause, PanicError) else cause
         try:
             worker: Worker[Any] = get_current_worker()
         except NoActiveWorker:
