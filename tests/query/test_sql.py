@@ -72,6 +72,8 @@ def test_show_tables_tells_rows_and_columns_of_what_is_there() -> None:
         ("select (", "SQL: sql parser error", "SHOW TABLES"),
         ("select 1; select 2", "only one", "SHOW TABLES"),
         ("select cast(name as int) from kernels", "SQL: ", "SHOW TABLES"),
+        # Polars panics, which is no Exception.
+        ("select cast(total_ns as decimal(99, 99)) from kernels", "SQL: ", "SHOW TABLES"),
     ],
 )
 def test_a_fault_is_one_line_with_what_to_do(text: str, said: str, hint: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 import polars as pl
-from polars.exceptions import PolarsError
+from polars.exceptions import PanicException, PolarsError
 
 from tui.model.errors import ProftuiError
 from tui.query.sql.tokens import called_functions, names_in, tokens
@@ -18,6 +18,8 @@ _FILES: Final = "read_"
 """What the functions of Polars that open files begin with."""
 _LONGEST: Final = 300
 """Characters of what Polars says of a fault."""
+_FAULTS: Final = (PolarsError, PanicException)
+"""What Polars raises where SQL asks for what cannot be; a panic is no `Exception`, which threads would not pass on."""
 
 
 class Tables:
@@ -103,7 +105,7 @@ def query(text: str, tables: Tables) -> pl.LazyFrame:
             context.register(name, tables.frame(name).lazy().with_columns(pl.col(pl.Categorical).cast(pl.String)))
     try:
         return context.execute(text)
-    except PolarsError as error:
+    except _FAULTS as error:
         raise _fault(error, tables) from error
 
 
@@ -115,11 +117,11 @@ def collect(found: pl.LazyFrame, tables: Tables) -> pl.DataFrame:
     """
     try:
         return found.collect()
-    except PolarsError as error:
+    except _FAULTS as error:
         raise _fault(error, tables) from error
 
 
-def _fault(error: PolarsError, tables: Tables) -> ProftuiError:
+def _fault(error: PolarsError | PanicException, tables: Tables) -> ProftuiError:
     """What Polars says in one line, with the tables or columns that there are."""
     said = " ".join(str(error).partition("Resolved plan until failure")[0].split())
     if "relation" in said and "not found" in said:
