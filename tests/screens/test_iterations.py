@@ -273,6 +273,21 @@ async def test_of_very_much_another_range_is_worked_out_in_a_thread(monkeypatch:
         assert app.working == ""
 
 
+async def test_keys_of_the_chart_wait_for_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui.screens.iterations.ROWS_AT_ONCE", 0)
+    async with opened(TRACE) as pilot:
+        monkeypatch.setattr(IterationsScreen, "_work_out", lambda *_: None)
+        await press(pilot, "7")
+        chart_of(pilot).focus()
+        await press(pilot, "G", "l", "h", "g", "pagedown", "plus", "underscore", "z", "b", "a", "enter", "t", "p")
+        screen_of(pilot).focus_table()
+        await press(pilot, "greater_than_sign", "less_than_sign", "s", "G", "space", "enter", "b", "t")
+        assert app_of(pilot).fault is None
+        assert chart_of(pilot).marked is None
+        screen_of(pilot)._fill(screen_of(pilot).profile)
+        assert chart_of(pilot).rows.height == 5
+
+
 @pytest.mark.parametrize("view", ["iterations", "kernels-by-iteration", "kernels-by-op"])
 @pytest.mark.parametrize("name", [TRACE, LOG])
 async def test_the_screen_shows_what_the_report_says(view: str, name: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
 from textual import on, work
@@ -17,6 +17,7 @@ from tui.commands import CommandError
 from tui.keys import Scope, bindings_for
 from tui.model.aggregation import Aggregation
 from tui.screens.base import ViewScreen
+from tui.screens.detailed import ROWS_AT_ONCE, WORKING
 from tui.screens.kernels_by_iteration import KernelsByIterationScreen, found_words
 from tui.widgets.iteration_chart import IterationChart
 from tui.widgets.iteration_drawing import Around
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
 
     from tui.analysis.iterations.chart import Bar
     from tui.model.profile import Profile
-
-ROWS_AT_ONCE: Final = 300_000
-"""Of more launches than this, the times of iterations are worked out in a thread."""
 
 
 class IterationsScreen(ViewScreen):
@@ -80,7 +78,7 @@ class IterationsScreen(ViewScreen):
         profile = self.profile
         if profile["activities"].height > ROWS_AT_ONCE:
             if self._pane.frame.is_empty():
-                self._pane.show(self._pane.frame, empty="working it out…")
+                self._pane.show(self._pane.frame, empty=WORKING)
             self._work_out(profile)
         else:
             self._fill(profile)
@@ -183,6 +181,8 @@ class IterationsScreen(ViewScreen):
 
     def action_go_to_slowest(self) -> None:
         """Go to the slowest iteration of all; again: to the next slowest."""
+        if self._pane.frame.is_empty():
+            return
         if self._slowest is None:
             numbered = self._pane.frame.with_row_index("row").drop_nulls(["iteration", "duration_ns"])
             self._slowest = numbered.sort("duration_ns", "row", descending=[True, False])["row"]

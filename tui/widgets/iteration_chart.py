@@ -130,6 +130,8 @@ class IterationChart(Widget, can_focus=True):
 
     def mark(self) -> None:
         """Begin a span at the cursor, or end it there."""
+        if self.rows.is_empty():
+            return
         if self.span is not None and self.span_is_open:
             self.span, self.span_is_open = (self.span[0], self.cursor), False
         else:
@@ -187,6 +189,9 @@ class IterationChart(Widget, can_focus=True):
         self.post_message(self.Opened())
 
     def _move_to(self, row: int) -> None:
+        if self.rows.is_empty():
+            # They are still being worked out.
+            return
         self.follow(row)
         self.post_message(self.Moved(self, self.cursor))
 

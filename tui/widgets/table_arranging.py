@@ -78,6 +78,9 @@ class TableArranging(TableSearch):
         name, falls = self.table.sort[0] if self.table.sort else (self.table.cursor_column, True)
         if name not in sequence:
             name = self.table.cursor_column
+        if name not in sequence:
+            # The rows are still being worked out.
+            return
         place = sequence.index(name) + step
         if 0 <= place < len(sequence):
             self.table.move_to_column(sequence[place])
