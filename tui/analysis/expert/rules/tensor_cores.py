@@ -11,12 +11,14 @@ from tui.analysis.expert.figures import total
 from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.words import behind, called
 from tui.analysis.tensor_cores.efficiency import TensorCoreUse, tensor_core_time, tensor_core_use
+from tui.analysis.tensor_cores.eligible import eligible_kernels_by_name
 from tui.analysis.tensor_cores.verdicts import tensor_cores_by_device
 from tui.fmt import duration, percent
 
 if TYPE_CHECKING:
     from tui.analysis.expert.case import Case
 
+_HALF: Final = "half of the time of kernels that could use them: tensor cores are at least twice as fast"
 _DOUBLE: Final = r"(?i)(?:^|[_:\s<])[dz](?:gemm|gemv|trsm|syrk|symm)|<\s*(?:const )?double\b|\bdouble\s*(?:const\s*)?\*"
 _COMPLEX: Final = r"(?i)complex\s*<|cu(?:float|double)?complex|(?:^|_)[cz]gemm"
 
@@ -35,16 +37,28 @@ def no_tensor_cores(case: Case) -> Verdict:
         return CannotTell(unsettled)
     if not use.eligible_ns:
         return Clean("no kernel does work for tensor cores", numbers)
-    could = rows.filter(pl.col("eligible").fill_null(False)).sort("total_ns", descending=True)
+    could = _not_on_them(rows)
     return Found(
         f"{duration(use.eligible_ns)} ({percent(case.share(use.eligible_ns))} of GPU time) is work for tensor cores, "
         f"and none runs on them; most of it {called(could['name'][0])}.",
         "Use mixed precision (torch.autocast with bfloat16 or float16), or allow TF32 "
         "(torch.set_float32_matmul_precision('high')).",
         numbers,
-        use.eligible_ns // 2,
-        "half of this work's time: tensor cores are at least twice as fast",
+        total(could.filter("may")["total_ns"]) // 2,
+        _HALF,
         *behind(could, "launches", "total_ns", "tensor_core_reason"),
+    )
+
+
+def _not_on_them(rows: pl.DataFrame) -> pl.DataFrame:
+    """Eligible rows of `tensor_core_time` that do not use tensor cores: those that could before those around them.
+
+    Added: may, false of kernels that an eligible op runs beside its product, as changes of layout and reductions.
+    """
+    left = rows.filter(pl.col("eligible").fill_null(False), ~pl.col("uses_tensor_core"))
+    by_name = eligible_kernels_by_name(left["name"]).select("name", may=pl.col("eligible").fill_null(True))
+    return left.join(by_name, on="name", how="left", maintain_order="left", nulls_equal=True).sort(
+        pl.col("may").fill_null(True), "total_ns", descending=True, maintain_order=True
     )
 
 
@@ -79,17 +93,18 @@ def few_tensor_cores(case: Case) -> Verdict:
     numbers = {"efficiency_pct": efficiency, "eligible_ns": use.eligible_ns, "using_ns": use.eligible_using_ns}
     if efficiency >= case.limit("P2", "info_pct"):
         return Clean(f"{percent(efficiency)} of the work for tensor cores runs on them", numbers)
-    could = rows.filter(pl.col("eligible").fill_null(False), ~pl.col("uses_tensor_core")).sort(
-        "total_ns", descending=True
-    )
-    left = total(could["total_ns"])
+    could = _not_on_them(rows)
+    left, may = total(could["total_ns"]), total(could.filter("may")["total_ns"])
+    if not may:
+        return Clean(f"all but {duration(left)} of layout changes, reductions and the like runs on them", numbers)
+    around = f"; {duration(left - may)} more is layout changes, reductions and the like around it" if left > may else ""
     return Found(
-        f"{percent(efficiency)} of the work for tensor cores runs on them; {duration(left)} does not, most of it "
-        f"{called(could['name'][0])}.",
+        f"{percent(efficiency)} of the work for tensor cores runs on them; {duration(may)} could and does not, most of "
+        f"it {called(could['name'][0])}{around}.",
         "Look at these ops: their type (float32 without TF32?) and their sizes (multiples of 8 in half precision).",
-        numbers,
-        left // 2,
-        "half of that time: tensor cores are at least twice as fast",
+        {**numbers, "could_ns": may, "around_ns": left - may},
+        may // 2,
+        _HALF,
         *behind(could, "launches", "total_ns", "tensor_core_reason"),
         Severity.INFO if efficiency >= case.limit("P2", "warn_pct") else None,
     )
