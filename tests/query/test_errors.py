@@ -72,6 +72,8 @@ def fault(text: str) -> QueryError:
             0,
             2001,
         ),
+        # As it is typed it would do; without regard to case, as it is looked for, it does not.
+        ("/[a-z]{100000}/", "regex: compiled regex exceeds size limit of 10485760 bytes", 1, 14),
         ("/(a{1000}){1000}/", "regex: compiled regex exceeds size limit of 10485760 bytes", 1, 16),
     ],
 )

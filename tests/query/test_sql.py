@@ -67,6 +67,8 @@ def test_show_tables_tells_rows_and_columns_of_what_is_there() -> None:
         ("DROP TABLE kernels", "SQL begins with SELECT here, not with DROP", "only read"),
         ("select * from read_csv('/etc/hostname')", "read_csv opens files", "SHOW TABLES"),
         ("select * from \"read_parquet\" ('x')", "read_parquet opens files", "SHOW TABLES"),
+        ("select $$'$$ as a from read_csv('x') --'", "read_csv opens files", "SHOW TABLES"),
+        ("select 1 as a$$ from read_csv('x') -- $$", "read_csv opens files", "SHOW TABLES"),
         ("select * from nope", "relation 'nope' was not found", "kernels, gpus, gaps"),
         ("select nope from kernels", 'unable to find column "nope"', "SHOW TABLES"),
         ("select (", "SQL: sql parser error", "SHOW TABLES"),
@@ -116,6 +118,11 @@ def test_any_text_is_understood_or_refused_in_words(text: str) -> None:
         ("select name from kernels order by cal", "ls"),
         ("select name from kernels ", ""),
         ("select 1 from gpus where bus", ""),
+        ("select name, tot", "al_ns"),
+        ("select name, ", ""),
+        ("select 1 from kernels, gp", "us"),
+        ("select 1 from (select 1 as a, tot", "al_ns"),
+        ("select 1 from kernels order by 1, tot", "al_ns"),
     ],
 )
 def test_what_completes_a_text(typed: str, added: str) -> None:

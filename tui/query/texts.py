@@ -85,13 +85,15 @@ def regex(pattern: str, span: Span) -> TextTest:
     Raises:
         QueryError: It is not one; says where.
     """
-    try:
-        pl.Series([], dtype=pl.String).str.contains(pattern)
-    except pl.exceptions.ComputeError as error:
-        raise _regex_error(str(error), span) from None
     # A capital counts where it stands for itself: \W, \S or \p{Lu} do not make the case matter.
     letters = "".join(found["other"] or "" for found in _CAPITAL_OUTSIDE_ESCAPES.finditer(pattern))
     used = pattern if smart_case(letters) else f"(?i){pattern}"
+    # First as it was typed, for the place of a fault; without regard to case it can be too large all the same.
+    for tried in (pattern, used):
+        try:
+            pl.Series([], dtype=pl.String).str.contains(tried)
+        except pl.exceptions.ComputeError as error:
+            raise _regex_error(str(error), span) from None
     return lambda strings: strings.str.contains(used)
 
 

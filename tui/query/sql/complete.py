@@ -6,13 +6,16 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from tui.query.sql.tokens import names_in
+from tui.query.sql.tokens import TokenKind, names_in, tokens
 
 if TYPE_CHECKING:
     from tui.query.sql.run import Tables
 
 _WORD: Final = re.compile(r"[^\W\d]\w*$")
-_BEFORE_TABLE: Final = re.compile(r"\b(?:from|join|,)\s+$", re.IGNORECASE)
+_OF_TABLES: Final = frozenset({"from", "join"})
+"""Key words that tables follow, with commas between them."""
+_OF_OTHERS: Final = frozenset({"select", "where", "on", "using", "group", "order", "having", "limit", "union", "with"})
+"""Key words that begin what is no table."""
 _KEY_WORDS: Final = tuple(
     re.findall(
         r"\w+",
@@ -34,7 +37,7 @@ def completions(text: str, tables: Tables) -> Iterator[str]:
     typed = word[0] if word else ""
     before = text[: len(text) - len(typed)]
     lower = typed.lower()
-    wants_table = bool(_BEFORE_TABLE.search(before))
+    wants_table = _wants_table(before)
     if not typed and not wants_table:
         return
     named = names_in(text)
@@ -48,6 +51,25 @@ def completions(text: str, tables: Tables) -> Iterator[str]:
         if one.lower().startswith(lower) and one.lower() != lower and one not in seen:
             seen.add(one)
             yield one
+
+
+def _wants_table(before: str) -> bool:
+    """Whether a table is named next, by the SQL before it.
+
+    >>> [_wants_table(text) for text in ("select a, ", "select a from b, ", "select a from b where c in (1, ")]
+    [False, True, False]
+    """
+    # Of every open parenthesis, and of what is around them all, the key word that holds.
+    last, clauses = "", [""]
+    for token in tokens(before):
+        last = token.text.lower() if token.kind in (TokenKind.WORD, TokenKind.OTHER) else ""
+        if last in _OF_TABLES or last in _OF_OTHERS:
+            clauses[-1] = last
+        elif last == "(":
+            clauses.append("")
+        elif last == ")" and len(clauses) > 1:
+            clauses.pop()
+    return last in _OF_TABLES or (last == "," and clauses[-1] in _OF_TABLES)
 
 
 def suggestion(text: str, tables: Tables) -> str:

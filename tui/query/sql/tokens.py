@@ -17,7 +17,7 @@ class TokenKind(StrEnum):
     QUOTED = "quoted"
     """A name in double quotes or backticks."""
     TEXT = "text"
-    """A text in single quotes."""
+    """A text in single quotes, or between two of ``$$`` or ``$word$``."""
     OTHER = "other"
 
 
@@ -34,9 +34,9 @@ class Token:
 
 _TOKENS: Final = re.compile(
     r"""--[^\n]*|/\*.*?(?:\*/|\Z)"""
-    r"""|(?P<text>'(?:[^']|'')*(?:'|\Z))"""
+    r"""|(?P<text>'(?:[^']|'')*(?:'|\Z)|(?P<fence>\$\w*\$).*?(?:(?P=fence)|\Z))"""
     r"""|(?P<quoted>"(?:[^"]|"")*(?:"|\Z)|`[^`]*(?:`|\Z))"""
-    r"""|(?P<word>[^\W\d]\w*)"""
+    r"""|(?P<word>[^\W\d][\w$@#]*)"""
     r"""|(?P<other>\d[\w.]*|\S)""",
     re.DOTALL,
 )
@@ -49,10 +49,10 @@ def tokens(text: str) -> Iterator[Token]:
     ['select', "'a -- b'", 'from', 'x']
     """
     for found in _TOKENS.finditer(text):
-        kind = found.lastgroup
+        kind = next((name for name in TokenKind if found[name] is not None), None)
         if kind is not None:
-            piece = found[kind][1:-1] if kind == "quoted" else found[kind]
-            yield Token(TokenKind(kind), piece, found.start())
+            piece = found[kind][1:-1] if kind is TokenKind.QUOTED else found[kind]
+            yield Token(kind, piece, found.start())
 
 
 def names_in(text: str) -> set[str]:
