@@ -15,6 +15,7 @@ from tui.analysis.ops.by_type import kinds_of_work
 from tui.analysis.ops.tables import ops
 from tui.analysis.tool_report import FINDING, tool_report
 from tui.analysis.transfers.copies import copies
+from tui.analysis.transfers.tables import transfers
 from tui.output.report import Style, as_text
 from tui.output.report_dashboard import DashboardReport
 from tui.screens.ops_and_kernels import no_kernels_of_op
@@ -144,11 +145,21 @@ def test_whole_graphs_count_as_gpu_work() -> None:
 def test_copies_of_summaries_are_told_by_the_words_of_every_tool() -> None:
     names = ("CopyHostToDevice", "MEMORY_COPY_DEVICE_TO_HOST", "[CUDA memcpy Device-to-Device]", "[CUDA memcpy HtoD]")
     found = profile(summary=[printed("gpu", name, 1, 5 - number) for number, name in enumerate(names)])
-    assert copies(found).select("copy_kind", "total_ns").rows() == [("HtoD", 7), ("DtoH", 4), ("DtoD", 3)]
+    directions = [("HtoD", 7), ("DtoH", 4), ("DtoD", 3)]
+    assert copies(found).select("copy_kind", "total_ns").rows() == directions
+    assert transfers(found).select("copy_kind", "total_ns").rows() == directions
     assert copies(profile(summary=[printed("gpu", "[CUDA memcpy elsewhere]", 1, 5)]))["copy_kind"].to_list() == [None]
     for name in names:
         assert COPIES not in missing(profile(summary=[printed("gpu", name, 1, 5)]))
     assert COPIES in missing(profile(summary=[printed("gpu", "copy_kernel", 1, 5)]))
+
+
+def test_single_copies_go_where_their_names_say() -> None:
+    named = {"kind": "memcpy", "size_bytes": 8}
+    rows = [kernel("[CUDA memcpy Device-to-Host]", 5) | named, kernel("CopyHostToDevice", 3) | named]
+    found = profile(activities=rows)
+    assert copies(found).select("copy_kind", "size_bytes").rows() == [("DtoH", 8), ("HtoD", 8)]
+    assert transfers(found).select("copy_kind", "size_bytes").rows() == [("DtoH", 8), ("HtoD", 8)]
 
 
 def test_ops_without_gpu_work_have_a_view_for_their_cpu_times() -> None:

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from tui.analysis.durations import share, total
 from tui.analysis.kernels import aggregated
+from tui.analysis.transfers.directions import direction_of_name, with_directions
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
-
-_SHORT: Final = r"([HDPA]to[HDPA])\]?$"
-"""At the end of a name, as ``[CUDA memcpy HtoD]``."""
-_PLACE: Final = "(Host|Device|Peer|Array|HOST|DEVICE|PEER|ARRAY)"
-_LONG: Final = rf"{_PLACE}[-_]?(?:to|To|TO)[-_]?{_PLACE}\]?$"
-"""The same in words, as ``[CUDA memcpy Host-to-Device]``, ``CopyHostToDevice``, ``MEMORY_COPY_HOST_TO_DEVICE``."""
 
 
 def copies(profile: Profile) -> pl.DataFrame:
@@ -27,9 +22,8 @@ def copies(profile: Profile) -> pl.DataFrame:
     in bytes per second). A session without single activities has its rows from the log's own table: without sizes.
     """
     activities = profile["activities"]
-    direction = pl.coalesce(pl.col("copy_kind").cast(pl.String), _direction_of_name())
     both = pl.col("size_bytes").is_not_null() & (pl.col("duration_ns") > 0)
-    # By name first: what a name says of the direction is looked for once in each.
+    # By name first: what tells the direction is looked at once for each.
     by_name = (
         activities.lazy()
         .select("session", "kind", "copy_kind", "name", "duration_ns", "size_bytes")
@@ -45,8 +39,8 @@ def copies(profile: Profile) -> pl.DataFrame:
         .collect()
     )
     single = (
-        by_name.filter((pl.col("kind") == "memcpy") | _direction_of_name().is_not_null())
-        .with_columns(direction.alias("copy_kind"))
+        with_directions(by_name)
+        .filter((pl.col("kind") == "memcpy") | pl.col("copy_kind").is_not_null())
         .group_by("session", "kind", "copy_kind")
         .agg(
             pl.col("calls").sum(),
@@ -58,7 +52,7 @@ def copies(profile: Profile) -> pl.DataFrame:
     recorded = (
         aggregated(profile, "gpu", without=activities["session"])
         .filter(pl.col("kind") == "memcpy")
-        .with_columns(_direction_of_name().alias("copy_kind"))
+        .with_columns(direction_of_name().alias("copy_kind"))
         .group_by("session", "kind", "copy_kind")
         .agg(
             total("calls").alias("calls"),
@@ -72,9 +66,3 @@ def copies(profile: Profile) -> pl.DataFrame:
         .with_columns(share())
         .sort("total_ns", "copy_kind", descending=[True, False], nulls_last=True)
     )
-
-
-def _direction_of_name() -> pl.Expr:
-    name = pl.col("name").cast(pl.String)
-    places = [name.str.extract(_LONG, place).str.slice(0, 1) for place in (1, 2)]
-    return pl.coalesce(name.str.extract(_SHORT), pl.format("{}to{}", *places))

@@ -8,6 +8,7 @@ import polars as pl
 
 from tui.analysis.inputs.devices import device_facts
 from tui.analysis.memo import once_per_profile
+from tui.analysis.transfers.directions import with_directions
 from tui.model.columns import columns
 from tui.model.schema import NAME
 from tui.model.view import TableSpec
@@ -33,9 +34,6 @@ SIZE_CLASSES: Final = (
 
 NO_SIZE: Final = "not recorded"
 """The class of what the input does not tell the size of."""
-
-DIRECTION: Final = r"([HDPA]to[HDPA])\]?$"
-"""At the end of a name, as ``[CUDA memcpy HtoD]``."""
 
 SINGLE_TRANSFERS: Final = TableSpec(
     "single_transfers",
@@ -89,18 +87,17 @@ def moves(profile: Profile) -> pl.DataFrame:
     Columns: those of ``activities`` that tell of it, copy_kind (`SET` for memsets), src_memory, dst_memory, known
     (both size and a duration above 0 are), limit (bandwidth of the GPU's memory), impossible (null: cannot be told).
     """
-    direction = pl.coalesce(pl.col("copy_kind").cast(pl.String), pl.col("name").cast(pl.String).str.extract(DIRECTION))
     is_set = pl.col("kind") == "memset"
     limits = device_facts(profile).select("session", "device", pl.col("memory_bandwidth").alias("limit"))
     rate = 1e9 * pl.col("size_bytes") / pl.col("duration_ns")
     known = pl.col("size_bytes").is_not_null() & (pl.col("duration_ns") > 0).fill_null(False)
+    rows = profile["activities"].select(*_OF_ACTIVITY, "copy_kind", "src_memory", "dst_memory")
     return (
-        profile["activities"]
-        .filter((pl.col("kind") == "memcpy") | is_set | (pl.col("kind") == "um"))
+        with_directions(rows.filter((pl.col("kind") == "memcpy") | is_set | (pl.col("kind") == "um")))
         .lazy()
         .select(
             *_OF_ACTIVITY,
-            pl.when(is_set).then(pl.lit(SET)).otherwise(direction).alias("copy_kind"),
+            pl.when(is_set).then(pl.lit(SET)).otherwise("copy_kind").alias("copy_kind"),
             pl.when(~is_set).then(pl.col("src_memory").cast(pl.String)).alias("src_memory"),
             pl.when(is_set)
             .then(pl.coalesce(pl.col("dst_memory").cast(pl.String), pl.col("src_memory").cast(pl.String)))

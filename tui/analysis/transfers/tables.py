@@ -9,7 +9,8 @@ import polars as pl
 
 from tui.analysis.durations import share, total
 from tui.analysis.kernels import aggregated, kernels
-from tui.analysis.transfers.moves import DIRECTION, NO_SIZE, SET, SIZE_CLASSES, moves
+from tui.analysis.transfers.directions import direction_of_name
+from tui.analysis.transfers.moves import NO_SIZE, SET, SIZE_CLASSES, moves
 from tui.model.columns import columns
 from tui.model.schema import NAME
 from tui.model.view import TableSpec
@@ -93,10 +94,7 @@ def transfers(profile: Profile) -> pl.DataFrame:
         aggregated(profile, "gpu", without=activities["session"])
         .filter(pl.col("kind").cast(pl.String).is_in(["memcpy", "memset"]))
         .with_columns(
-            pl.when(pl.col("kind") == "memset")
-            .then(pl.lit(SET))
-            .otherwise(pl.col("name").cast(pl.String).str.extract(DIRECTION))
-            .alias("copy_kind")
+            pl.when(pl.col("kind") == "memset").then(pl.lit(SET)).otherwise(direction_of_name()).alias("copy_kind")
         )
         .group_by("session", "kind", "copy_kind")
         .agg(total("calls").alias("calls"), total("total_ns").alias("total_ns"))
