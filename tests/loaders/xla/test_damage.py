@@ -6,11 +6,12 @@ import contextlib
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.loaders import test_tf_timeline as timeline
-from tests.loaders.xla.test_trace import DERIVED, EVENTS, NAMES, read
+from tests.loaders.xla.test_trace import DERIVED, EVENTS, NAMES, event, read
 from tui.model.errors import ProftuiError
 from tui.model.schema import FRAMES
 
@@ -36,6 +37,17 @@ def test_any_value_may_stand_in_any_event(data: st.DataObject) -> None:
         profile = read(*events)
         assert {name: profile[name].schema for name in FRAMES} == dict(FRAMES)
         assert profile["activities"].height <= len(EVENTS)
+
+
+@pytest.mark.parametrize("far_us", [8_000_000_000_000_000, -8_000_000_000_000_000])
+def test_an_event_far_from_all_others_costs_itself_alone(far_us: int) -> None:
+    far = event(701, 3, "far away", far_us, 5)
+    profile = read(*ALL, far)
+    near = read(*ALL)
+    assert profile["activities"].drop("line").equals(near["activities"].drop("line"))
+    assert profile["ranges"].drop("line").equals(near["ranges"].drop("line"))
+    said = "1 event is left out: more than a week before or after all others"
+    assert profile["issues"]["reason"].to_list().count(said) == 1
 
 
 @settings(max_examples=60)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -11,7 +10,7 @@ import polars as pl
 from tui.loaders.kineto.categories import matching, whole_numbers
 from tui.loaders.kineto.order import in_order, outer_first
 from tui.loaders.kineto.roles import ROLES, Era
-from tui.model.errors import ProftuiError
+from tui.loaders.linking.one_recording import of_one_recording
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
@@ -23,10 +22,6 @@ STEP: Final = "ProfilerStep#"
 
 _RANGE_AMONG_OPERATORS: Final = rf"^(?:{STEP}\d|Optimizer\.\w+#|enumerate\(DataLoader\)#)"
 """Annotations that the oldest versions put among the operators."""
-_FAR_NS: Final = 7 * 24 * 3600 * 1_000_000_000
-"""An event so far from the middle of all others has a broken time; recordings last minutes."""
-
-_MOST_THREAD_TIME_NS: Final = 1 << 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,47 +116,6 @@ def _placed(gpu: pl.DataFrame, labels: pl.DataFrame) -> pl.DataFrame:
         )
         .drop("gpu")
     )
-
-
-def of_one_recording(parts: Mapping[str, pl.DataFrame], *, called: str) -> tuple[dict[str, pl.DataFrame], int]:
-    """The rows without those far from all others, whose times begin anew at 0 then, and how much later that is.
-
-    Raises:
-        ProftuiError: There are more threads over a longer time than a recording has.
-    """
-    begin_ns = 0
-    first_ns, last_ns = _stretch(parts)
-    if last_ns - first_ns > _FAR_NS:
-        middle = pl.concat(rows["start_ns"] for rows in parts.values()).median()
-        is_near = (pl.col("start_ns").cast(pl.Float64) - middle).abs() <= _FAR_NS
-        parts = {name: rows.filter(is_near) for name, rows in parts.items()}
-        begin_ns = _stretch(parts)[0]
-        parts = {name: rows.with_columns(pl.col("start_ns") - begin_ns) for name, rows in parts.items()}
-    _check_size(parts, called)
-    return dict(parts), begin_ns
-
-
-def _stretch(parts: Mapping[str, pl.DataFrame]) -> tuple[int, int]:
-    """When the first event begins and the last ends."""
-    begin, end = pl.col("start_ns").min(), (pl.col("start_ns") + pl.col("duration_ns")).max()
-    ends = pl.concat(rows.select(begin=begin, end=end) for rows in parts.values())
-    first_ns, last_ns = ends["begin"].min(), ends["end"].max()
-    assert not isinstance(first_ns, int) or isinstance(last_ns, int)
-    return (first_ns, last_ns) if isinstance(first_ns, int) and isinstance(last_ns, int) else (0, 0)
-
-
-def _check_size(parts: Mapping[str, pl.DataFrame], called: str) -> None:
-    """See to it that threads times nanoseconds can be counted, as those of every recording can."""
-    first_ns, last_ns = _stretch(parts)
-    most_threads = sum(rows.height for rows in parts.values())
-    if most_threads * (last_ns - first_ns + 2) < _MOST_THREAD_TIME_NS:
-        return
-    threads = pl.concat(rows.select("pid", "tid").unique() for rows in parts.values()).n_unique()
-    if threads * (last_ns - first_ns + 2) >= _MOST_THREAD_TIME_NS:
-        raise ProftuiError(
-            f"{called}: {threads} threads over {(last_ns - first_ns) / 1e9:.0f} s cannot be of one recording",
-            "the times in the file are damaged",
-        )
 
 
 def _outer_first(parts: dict[str, pl.DataFrame], role: str) -> pl.DataFrame:

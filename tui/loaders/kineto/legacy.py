@@ -8,11 +8,11 @@ import polars as pl
 
 from tui.loaders.kineto.args import CALL_TO_WORK
 from tui.loaders.kineto.categories import mapped
-from tui.loaders.kineto.events import of_one_recording
 from tui.loaders.kineto.facts import FORMAT_NAME
 from tui.loaders.kineto.gpu_work import plain_name
 from tui.loaders.kineto.roles import LEGACY
 from tui.loaders.linking.launches import nest, parents
+from tui.loaders.linking.one_recording import of_one_recording
 from tui.model.names import kind_of, short_name
 from tui.model.schema import NAME
 

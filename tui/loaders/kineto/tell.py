@@ -9,6 +9,7 @@ import polars as pl
 from tui.loaders.kineto.categories import matching
 from tui.loaders.kineto.facts import TOOL
 from tui.loaders.kineto.memory import EVENT
+from tui.loaders.linking.one_recording import far_in_words
 
 if TYPE_CHECKING:
     from tui.loaders.chrome.trace import Trace
@@ -22,9 +23,7 @@ _LAUNCH: Final = r"Launch|hipModuleLaunch|Memcpy|Memset"
 def tell_of(trace: Trace, events: Events, ops: Ops, collector: Collector) -> None:
     """Note what is missing from a trace and why, and what was left out of it."""
     if events.far:
-        collector.issue(
-            "warning", None, "", f"{_left_out(events.far, 'event')}: more than a week before or after all others"
-        )
+        collector.issue("warning", None, "", far_in_words(events.far))
     if events.gpu.is_empty():
         _tell_of_no_gpu_work(events, collector)
     if ops.paths_are_cut:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.loaders.chrome.trace import Arg, ArgKind
+from tui.loaders.linking.one_recording import of_one_recording
 
 if TYPE_CHECKING:
     from tui.loaders.chrome.trace import Trace
@@ -48,15 +49,23 @@ class Events:
     """On threads of the CPU, by start, pid and tid as Int64."""
     python_calls: int
     """How many calls of Python functions there are beside."""
-    devices: tuple[int, ...]
-    """The GPUs that the trace names, whether they did anything or not."""
+    far: int
+    """How many events were left out because their time is far from that of all others."""
 
 
-def sort_out(trace: Trace) -> Events:
-    """Tell the events of GPUs from those of the CPU, by the names of their processes and threads."""
-    called = trace.names.with_columns(pl.col("pid", "tid").cast(pl.String))
-    processes = called.filter(pl.col("name") == "process_name").unique("pid", keep="first", maintain_order=True)
-    threads = called.filter(pl.col("name") == "thread_name").unique(("pid", "tid"), keep="first", maintain_order=True)
+def sort_out(trace: Trace, *, called: str) -> Events:
+    """Tell the events of GPUs from those of the CPU, by the names of their processes and threads.
+
+    Args:
+        trace: As it was read.
+        called: What messages call the file.
+
+    Raises:
+        ProftuiError: The times are not those of a recording.
+    """
+    names = trace.names.with_columns(pl.col("pid", "tid").cast(pl.String))
+    processes = names.filter(pl.col("name") == "process_name").unique("pid", keep="first", maintain_order=True)
+    threads = names.filter(pl.col("name") == "thread_name").unique(("pid", "tid"), keep="first", maintain_order=True)
     gpus = processes.select(
         "pid", pl.col("value").str.extract(_GPU, 1).cast(pl.Int32, strict=False).alias("device")
     ).drop_nulls("device")
@@ -66,7 +75,8 @@ def sort_out(trace: Trace) -> Events:
         pl.col("value").alias("thread"),
         pl.col("value").str.extract(_STREAM, 1).cast(pl.Int64, strict=False).alias("stream"),
     )
-    events = trace.complete.with_columns(pl.col("pid", "tid").cast(pl.String))
+    near = of_one_recording({"all": trace.complete}, called=called)[0]["all"]
+    events = near.with_columns(pl.col("pid", "tid").cast(pl.String))
     placed = events.join(gpus, on="pid", how="left", maintain_order="left").join(
         streams, on=["pid", "tid"], how="left", maintain_order="left"
     )
@@ -79,5 +89,5 @@ def sort_out(trace: Trace) -> Events:
         on_gpu.filter(pl.col("stream").is_null()),
         host.filter(~python).sort("start_ns", maintain_order=True),
         int(python.sum()),
-        tuple(gpus["device"].unique().sort().to_list()),
+        trace.complete.height - near.height,
     )

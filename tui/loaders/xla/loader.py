@@ -11,6 +11,7 @@ from tui.loaders.base import Format, Report, keep_going
 from tui.loaders.chrome.reader import looks_like_trace, read_trace
 from tui.loaders.collector import Collector
 from tui.loaders.linking.launches import iteration_at, with_launch
+from tui.loaders.linking.one_recording import far_in_words
 from tui.loaders.xla.events import WANTED, Events, sort_out
 from tui.loaders.xla.gpu_work import activities_of
 from tui.loaders.xla.host import LAUNCH, calls_of, ranges_of, with_parents
@@ -58,7 +59,7 @@ class XlaTraceLoader:
             ProftuiError: It holds nothing of XLA's profiler.
         """
         trace = read_trace(source, WANTED, report)
-        events = sort_out(trace)
+        events = sort_out(trace, called=source.called)
         if events.gpu.is_empty() and events.host.is_empty():
             raise ProftuiError(
                 f"{source.called}: no profile found: trace events without a stream of a GPU or a thread of the CPU",
@@ -110,6 +111,8 @@ def _tell(trace: Trace, events: Events, collector: Collector) -> None:
         threads = ", ".join(sorted({str(name) for name in events.derived["thread"].drop_nulls().unique()})[:6])
         reason = f"{events.derived.height:,} events of lines that repeat what is on the streams are not counted"
         collector.issue("info", None, threads, reason)
+    if events.far:
+        collector.issue("warning", None, "", far_in_words(events.far))
     if events.python_calls:
         reason = f"{events.python_calls:,} calls of Python functions are left out: they say nothing of the GPU"
         collector.issue("info", None, "", reason)
