@@ -155,6 +155,15 @@ def test_the_summary_of_all_launches_of_a_kernel() -> None:
     assert any("prints no totals" in reason for reason in reasons(profile))
 
 
+def test_a_total_that_no_column_can_hold_stays_unknown_and_costs_no_other() -> None:
+    summed = SUMMED.replace('"3"', '"999999999999999999"').replace('"g"', '"other"')
+    profile = read(f'{SUMMARY}\n{summed},"Duration","usecond","1.5","2.5","2.1"')
+    assert rows(profile, "summary", "name", "calls", "total_ns", "avg_ns") == [
+        ("g", 3, 6300, 2100),
+        ("other", 999_999_999_999_999_999, None, 2100),
+    ]
+
+
 def test_a_short_header_of_a_script_is_read_as_well() -> None:
     text = SHORT + '"0","k","gpu__time_duration.sum","nsecond","500"\n'
     assert rows(read(text), "activities", "name", "duration_ns", "grid_x", "line") == [("k", 500, None, 2)]

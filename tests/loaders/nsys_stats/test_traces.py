@@ -74,6 +74,12 @@ def test_a_trace_of_2020_has_seconds_and_bytes() -> None:
     assert reasons(profile) == []
 
 
+def test_a_start_of_more_digits_than_a_number_can_have_costs_nothing() -> None:
+    profile = read(TRACE_2020.replace("0.274000", "0.274000" + "0" * 200))
+    assert rows(profile, "activities", "start_ns") == [(274_000_000,), (283_557_000,)]
+    assert rows(profile, "sessions", "start_resolution_ns") == [(1,)]
+
+
 def test_a_trace_of_2022_says_none_and_rounds_sizes() -> None:
     profile = read(TRACE_2022)
     columns = ("name", "size_bytes", "static_shared_bytes", "dynamic_shared_bytes", "grid_x", "device", "line")

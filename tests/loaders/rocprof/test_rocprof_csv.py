@@ -247,6 +247,19 @@ def test_an_end_before_its_start_and_a_workgroup_of_nothing_stay_unknown() -> No
     assert rows(read(text), "activities", "duration_ns", "grid_x", "block_x")[0] == (None, None, 0)
 
 
+def test_a_call_whose_domain_is_lost_is_a_call() -> None:
+    lost = CALLS.replace('"HIP_RUNTIME_API","hipLaunchKernel",70,71,12', '"","hipLaunchKernel",70,71,12')
+    assert rows(read(lost), "api_calls", "name", "start_ns") == rows(read(CALLS), "api_calls", "name", "start_ns")
+
+
+def test_facts_of_an_agent_that_cannot_be_cost_themselves_alone() -> None:
+    huge = AGENTS.replace("304,64,32,64", "304,1000000000,1000000000,9999999999999999")
+    profile = read(huge + MARKERS)
+    columns = ("sm_count", "max_threads_per_sm", "shared_memory_per_sm_bytes", "memory_bytes")
+    assert rows(profile, "devices", *columns) == [(304, None, None, None)]
+    assert len(rows(profile, "ranges", "name")) == 4
+
+
 def test_damaged_rows_are_told_and_cost_no_other() -> None:
     lines = (NEW_KERNELS + NEW_KERNELS.splitlines()[1] + "\n").splitlines()
     lines[1] = lines[1][:50]

@@ -41,9 +41,9 @@ def add_summary(rows: pl.DataFrame, collector: Collector) -> None:
             pl.lit("gpu").alias("section"),
             pl.col("kernel").alias("name"),
             invocations.alias("calls"),
-            (pl.col("avg_number") * invocations).round().cast(pl.Int64).alias("total_ns"),
+            (pl.col("avg_number") * invocations).round().cast(pl.Int64, strict=False).alias("total_ns"),
             *(
-                pl.col(f"{column}_number").round().cast(pl.Int64).alias(f"{column}_ns")
+                pl.col(f"{column}_number").round().cast(pl.Int64, strict=False).alias(f"{column}_ns")
                 for column in ("avg", "min", "max")
             ),
             "line",

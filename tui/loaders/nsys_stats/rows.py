@@ -25,6 +25,9 @@ BYTES_PER_UNIT: Final = MappingProxyType(
 _SIZE_WITHOUT_UNIT: Final = 1 << 10
 """The oldest versions print sums of sizes in KiB and do not say so; their trace prints bytes."""
 
+_MOST_DECIMALS: Final = 9
+"""Of seconds; more would be finer than a nanosecond."""
+
 _DEVICE_NUMBER: Final = re.compile(r"(?P<name>.*\S) \((?P<number>\d{1,4})\)")
 
 
@@ -162,6 +165,7 @@ def _gpu_trace(header: Header, cells: CellValues) -> pl.DataFrame:
         )
     }
     rate = bytes_per(header.unit("throughput"))
+    decimals = min(cells.decimals("start"), _MOST_DECIMALS)
     return pl.DataFrame(
         {
             "name": cells.name("name"),
@@ -177,7 +181,7 @@ def _gpu_trace(header: Header, cells: CellValues) -> pl.DataFrame:
             "dst_memory": cells.name("dstmemkd"),
             "correlation": cells.whole("correlationid"),
             "line": cells.line,
-            "decimals": pl.Series([cells.decimals("start")], dtype=pl.Int8).new_from_index(0, cells.cells.height),
+            "decimals": pl.Series([decimals], dtype=pl.Int8).new_from_index(0, cells.cells.height),
         }
     )
 

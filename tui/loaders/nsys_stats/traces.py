@@ -67,8 +67,8 @@ def activities_of(report: Report, collector: Collector) -> pl.DataFrame:
 
 def _step_ns(unit: str | None, decimals: pl.Series) -> int:
     """How precisely start times are printed, by their unit and their decimals."""
-    most = int(max(decimals.to_list(), default=0))
-    return max(1, NS_PER_UNIT.get(unit or "ns", 1) // int(10**most))
+    most = decimals.max()
+    return max(1, NS_PER_UNIT.get(unit or "ns", 1) // int(10 ** (most if isinstance(most, int) else 0)))
 
 
 def _lower(values: pl.Series) -> pl.Series:

@@ -87,7 +87,7 @@ def _activities(run: Run, collector: Collector) -> None:
     if zero:
         reason = f"times count from the first event, at {zero} ns of the machine's own clock"
         collector.issue("info", run.tables[0].line, "", reason)
-    is_marker = pl.col("domain").cast(pl.String).str.contains(_MARKERS)
+    is_marker = pl.col("domain").cast(pl.String).str.contains(_MARKERS).fill_null(False)
     ranges = None if api is None else _since(api.filter(is_marker), zero).drop("correlation", "domain")
     if api is not None:
         api = _since(api.filter(~is_marker), zero).drop("domain")
@@ -208,15 +208,15 @@ def _devices(table: Table, run: Run, collector: Collector) -> None:
             "name": cells.text("product_name").fill_null(cells.text("name")),
             "compute_capability": cells.text("name"),
             "sm_count": cells.whole("cu_count", pl.Int32()),
-            "max_threads_per_sm": cells.whole("max_waves_per_cu") * cells.whole("wave_front_size"),
+            "max_threads_per_sm": (cells.whole("max_waves_per_cu") * cells.whole("wave_front_size")).cast(
+                pl.Int32, strict=False
+            ),
             "shared_memory_per_sm_bytes": cells.whole("lds_size_in_kb") * 1024,
             "memory_bytes": cells.whole("local_mem_size"),
         }
     ).filter(pl.col("type") == "GPU")
-    known = [
-        pl.when(pl.col(name) > 0).then(name).alias(name) for name in ("sm_count", "max_threads_per_sm", "memory_bytes")
-    ]
-    rows = rows.with_columns(*known)
+    sizes = ("sm_count", "max_threads_per_sm", "shared_memory_per_sm_bytes", "memory_bytes")
+    rows = rows.with_columns(pl.when(pl.col(name) > 0).then(name).alias(name) for name in sizes)
     if by_kind:
         rows = rows.with_columns(pl.int_range(pl.len(), dtype=pl.Int32).alias("device"))
     collector.add_frame("devices", rows.drop("type"))
