@@ -9,7 +9,7 @@ from tui.analysis.expert.rules.chains import LENGTHS, worst_chain
 from tui.analysis.expert.sequences import KernelSequence
 from tui.analysis.gpu_time.timelines import Timeline
 
-BUSY, REPEATS = 0.5, 5
+BUSY, REPEATS, GAP = 0.5, 5, 110
 
 
 def stream(seed: int, kernels: int, names: int) -> KernelSequence:
@@ -34,7 +34,8 @@ def dearest(sequence: KernelSequence) -> int:
         for at in range(len(names) - length + 1):
             own = sum(ends[k] - starts[k] for k in range(at, at + length))
             taken = ends[at + length - 1] - starts[at]
-            if own < BUSY * taken and not any(talks[at : at + length]):
+            waits = [starts[k + 1] - ends[k] for k in range(at, at + length - 1)]
+            if own < BUSY * taken and max(waits) < GAP and not any(talks[at : at + length]):
                 idle.setdefault(tuple(names[at : at + length]), []).append((at, taken - own))
         often = [places for places in idle.values() if len(places) > REPEATS]
         if not often:
@@ -54,9 +55,9 @@ def dearest(sequence: KernelSequence) -> int:
 @pytest.mark.parametrize(("kernels", "names"), [(2000, 8), (2000, 500), (30, 2)])
 def test_the_worst_chain_is_that_of_counting_all(seed: int, kernels: int, names: int) -> None:
     sequence = stream(seed, kernels, names)
-    chain = worst_chain(sequence, BUSY, REPEATS)
+    chain = worst_chain(sequence, BUSY, REPEATS, GAP)
     assert (chain.idle_ns if chain is not None else 0) == dearest(sequence)
 
 
 def test_some_chain_is_found() -> None:
-    assert worst_chain(stream(0, 2000, 8), BUSY, REPEATS) is not None
+    assert worst_chain(stream(0, 2000, 8), BUSY, REPEATS, GAP) is not None

@@ -52,7 +52,7 @@ PROMISES: Final = (
     # Long steps, one after the other: what is left is what full precision costs.
     Promise("resnet50_fp32.pt.trace.json.gz", "P2 P4 P7", f"{UNHURRIED} A2 A13 U6 U7 I2 I3 T6 T7 L1 L8 L9 P11"),
     Promise("resnet50_amp.pt.trace.json.gz", f"{OF_SHORT_WORK} U1 U2 U6 P11", "P1 P2 P4 T1 C1 Q1 Q2 A13"),
-    Promise("resnet50_amp.nsys.sqlite.gz", f"{OF_SHORT_WORK} U1 U2 U6 P11 A9 I10", "P1 P2 P4 T1 T8 T9 C1 Q1 Q2 A13"),
+    Promise("resnet50_amp.nsys.sqlite.gz", f"{OF_SHORT_WORK} U1 U2 U6 A9 I10", "P11 P1 P2 P4 T1 T8 T9 C1 Q1 Q2 A13"),
     Promise("resnet50_amp.both.txt", f"{OF_SHORT_WORK} U1 U2 P11", "P1 P2 P4 T1 C1 Q1 Q2 A1"),
     Promise("resnet50_amp.gputrace.txt", f"{OF_SHORT_WORK} U1 U2 P11", "P1 P2 P4 T1 C1 Q1 Q2", "A1 A3 A13"),
     Promise("resnet50_amp.gputrace_ns.txt", f"{OF_SHORT_WORK} U1 U2 P11", "P1 P2 P4 T1 C1 Q1 Q2", "A1 A3 A13"),

@@ -54,11 +54,18 @@ class Chain:
 @rule("P11", "fusible-chain", Family.PRECISION, needs.start_times, needs.kernels, link=links.ADVISOR)
 def fusible_chain(case: Case) -> Verdict:
     """The same short chain of kernels comes again and again, and the GPU waits inside it."""
-    busy, repeats = case.limit("P11", "busy_pct") / 100, int(case.limit("P11", "repeats"))
-    chains = [chain for sequence in case.sequences if (chain := worst_chain(sequence, busy, repeats)) is not None]
+    busy, repeats, gap = (
+        case.limit("P11", "busy_pct") / 100,
+        int(case.limit("P11", "repeats")),
+        case.limit("P11", "gap_ns"),
+    )
+    chains = [chain for sequence in case.sequences if (chain := worst_chain(sequence, busy, repeats, gap)) is not None]
     worst = max(chains, key=lambda chain: chain.idle_ns, default=None)
-    if worst is None or 100 * worst.taken_ns <= case.limit("P11", "total_pct") * worst.window_ns:
+    if worst is None:
         return Clean("no chain of kernels comes again and again with the GPU waiting inside it")
+    share = 100 * worst.taken_ns / worst.window_ns
+    if share <= case.limit("P11", "total_pct"):
+        return Clean(f"the chain of kernels that the GPU waits longest in takes {percent(share)} of the time")
     names = case.profile["activities"]["name"].gather(pl.Series(worst.rows)).cast(pl.String).to_list()
     distinct = list(dict.fromkeys(map(called, names)))
     shown = ", ".join(distinct[:3]) + (", ..." if len(distinct) > 3 else "")
@@ -84,19 +91,21 @@ def fusible_chain(case: Case) -> Verdict:
     )
 
 
-def worst_chain(sequence: KernelSequence, busy: float, repeats: int) -> Chain | None:
+def worst_chain(sequence: KernelSequence, busy: float, repeats: int, gap_ns: float) -> Chain | None:
     """The chain of a stream that wastes most, of those that come often and keep the GPU busy for little of their time.
 
     Args:
         sequence: The kernels of the stream; no chain holds one that communicates.
         busy: Kernels run for less than this share of each repeat, from begin to end.
         repeats: It comes more often than this.
+        gap_ns: A gap this long ends a chain: to launch its kernels as one would not close it.
     """
     first = max(0, (len(sequence) - WINDOW) // 2)
     middle = sequence.part(slice(first, first + WINDOW))
     names, starts, ends = middle.names.astype(np.uint64), middle.starts, middle.ends
     running = np.concatenate(([0], np.cumsum(ends - starts)))
     talks = np.concatenate(([0], np.cumsum(middle.talks)))
+    breaks = np.concatenate(([0], np.cumsum(starts[1:] - ends[:-1] >= gap_ns)))
     best: Chain | None = None
     code, n = names, len(names)
     often = np.ones(n, np.bool_)
@@ -107,7 +116,8 @@ def worst_chain(sequence: KernelSequence, busy: float, repeats: int) -> Chain | 
         taken = ends[length - 1 :] - starts[: n - length + 1]
         own = running[length:] - running[:-length]
         often = _often(code, often[: len(code)], repeats)
-        held = np.flatnonzero((own < busy * taken) & (talks[length:] == talks[:-length]) & often)
+        unbroken = (talks[length:] == talks[:-length]) & (breaks[length - 1 :] == breaks[: n - length + 1])
+        held = np.flatnonzero((own < busy * taken) & unbroken & often)
         if len(held) <= repeats:
             continue
         by_code = (

@@ -24,11 +24,11 @@ def small_grids(case: Case) -> Verdict:
     rows = with_share(case, case.configs.filter(pl.col("blocks") < pl.col("sm_count")))
     by_name = rows.group_by("name").agg(pl.col("share_pct").sum())
     heavy = by_name.filter(pl.col("share_pct") >= case.limit("L2", "kernel_pct"))
-    small = rows.join(heavy.select("name"), on="name", how="semi", maintain_order="left")
+    empty = pl.col("total_ns") * (1 - pl.col("blocks") / pl.col("sm_count"))
+    small = _dearest(rows.join(heavy.select("name"), on="name", how="semi", maintain_order="left"), empty)
     numbers = {"kernels": heavy.height, "time_pct": real(heavy["share_pct"].sum())}
     if small.is_empty():
         return Clean("no kernel of weight has fewer blocks than there are SMs", numbers)
-    gain = small.select((pl.col("total_ns") * (1 - pl.col("blocks") / pl.col("sm_count"))).sum()).item()
     first = small.row(0, named=True)
     return Found(
         f"{called(first['name'])} launches {counted(first['blocks'], 'block')} on {first['sm_count']} SMs "
@@ -36,29 +36,33 @@ def small_grids(case: Case) -> Verdict:
         f"{'does' if heavy.height == 1 else 'do'} so.",
         "Launch more blocks: larger batches, smaller tiles, split-K; or run other kernels beside it.",
         numbers,
-        int(real(gain)),
+        int(real(small["gain_ns"].sum())),
         "the share of the SMs that is left free, over the time of these kernels",
         *behind(small, *SHOWN),
     )
+
+
+def _dearest(rows: pl.DataFrame, gain_ns: pl.Expr) -> pl.DataFrame:
+    """Configurations with what a full GPU would gain of each (``gain_ns``), the most first."""
+    return rows.with_columns(gain_ns=gain_ns).sort("gain_ns", descending=True, maintain_order=True)
 
 
 @rule("L3", "under-one-wave", Family.CONFIGURATION, needs.occupancies, needs.sm_counts, link=links.NSIGHT_COMPUTE)
 def under_one_wave(case: Case) -> Verdict:
     """Kernels do not fill the GPU once."""
     rows = known(case).filter(pl.col("waves").is_not_null())
-    small = rows.filter(pl.col("waves") < 1)
+    small = _dearest(rows.filter(pl.col("waves") < 1), pl.col("total_ns") * (1 - pl.col("waves")))
     share = 100 * total(small["total_ns"]) / max(total(rows["total_ns"]), 1)
     numbers = {"time_pct": share, "kernels": small["name"].n_unique()}
     if share <= case.limit("L3", "time_pct"):
         return Clean(f"{percent(share)} of the kernel time is in launches of less than one wave", numbers)
     first = small.row(0, named=True)
-    gain = small.select((pl.col("total_ns") * (1 - pl.col("waves"))).sum()).item()
     return Found(
         f"{percent(share)} of the kernel time is in launches that do not fill the GPU once; {called(first['name'])} "
-        f"takes {first['waves']:.2f} waves.",
+        f"({percent(first['share_pct'])} of GPU time) takes {first['waves']:.2f} waves.",
         "Give each launch more work: larger batches, more blocks; or run other kernels beside it.",
         numbers,
-        int(real(gain)),
+        int(real(small["gain_ns"].sum())),
         "the part of one wave that stays empty, over the time of these kernels",
         *behind(small, *SHOWN),
     )
@@ -77,19 +81,24 @@ def tail_effect(case: Case) -> Verdict:
     """The last wave of a launch is nearly empty."""
     least = case.limit("L4", "tail_pct")
     rows = known(case).filter(pl.col("share_pct") >= case.limit("L4", "kernel_pct"))
-    empty = 1 - (pl.col("waves") - pl.col("full_waves"))
-    tails = rows.filter(pl.col("tail_pct") > 0, pl.col("tail_pct") >= least).with_columns(
-        (pl.col("total_ns") * pl.col("tail_pct") / 100 * empty).alias("gain_ns")
+    filled = pl.col("waves") - pl.col("full_waves")
+    low = rows.filter(
+        pl.col("tail_pct") > 0, pl.col("tail_pct") >= least, 100 * filled < case.limit("L4", "filled_pct")
     )
+    tails = _dearest(low, pl.col("total_ns") * pl.col("tail_pct") / 100 * (1 - filled))
     numbers = {"kernels": tails["name"].n_unique()}
     if tails.is_empty():
-        return Clean(f"no launch of weight spends {least:g}% or more on a partial last wave", numbers)
-    tails = tails.sort("gain_ns", descending=True)
+        return Clean(f"no launch of weight spends {least:g}% or more on a last wave that is nearly empty", numbers)
+    others = tails["name"].n_unique() - 1
     first = tails.row(0, named=True)
     return Found(
         f"{called(first['name'])} takes {first['waves']:.2f} waves: the last one runs a whole wave's time and fills "
-        f"{percent(100 * (first['waves'] % 1))} of the GPU; {counted(tails['name'].n_unique(), 'kernel')} of weight "
-        "like it.",
+        f"{percent(100 * (first['waves'] % 1))} of the GPU"
+        + (
+            f"; {counted(others, 'other kernel')} of weight {'has' if others == 1 else 'have'} such a tail."
+            if others
+            else "."
+        ),
         "Choose a grid that is a multiple of blocks per SM x SMs, smaller blocks, or a persistent kernel.",
         numbers,
         total(tails["gain_ns"].cast(pl.Int64)),

@@ -126,8 +126,9 @@ def slow_iterations(case: Case) -> Verdict:
         more_idle = first["idle_ns"] - real(others["idle_ns"].median())
         told = ": the GPU idles longer" if more_idle > more_busy else ": its GPU work takes longer"
     return Found(
-        f"{slow.height} of {counted(len(values), 'iteration')} take longer than {duration(bound)}; iteration "
-        f"{first['iteration']} takes {duration(first['duration_ns'])}, the median is {duration(median)}{told}.",
+        f"{slow.height} of {counted(len(values), 'iteration')} {'takes' if slow.height == 1 else 'take'} longer than "
+        f"{duration(bound)}; iteration {first['iteration']} takes {duration(first['duration_ns'])}, "
+        f"the median is {duration(median)}{told}.",
         "Look at what runs in it and not in the others; the first one often warms up, and can be left out.",
         numbers,
         excess,

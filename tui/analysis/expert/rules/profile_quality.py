@@ -75,7 +75,9 @@ def damaged(case: Case) -> Verdict:
     first = errors.row(0, named=True) if errors.height else issues.row(0, named=True) if issues.height else None
     told = [f"not all of the input was read ({partial})"] if partial else []
     if first is not None:
-        told.append(f"{counted(issues.height, 'thing')} could not be used as it stood; the first: {first['reason'].rstrip('.')}")
+        told.append(
+            f"{counted(issues.height, 'thing')} could not be used as it stood; the first: {first['reason'].rstrip('.')}"
+        )
     return Found(
         "; ".join(told)[:400] + ".",
         "Totals leave out what was lost: read the issues, and record again where it matters.",

@@ -11,8 +11,9 @@ from tui.analysis.expert import links, needs
 from tui.analysis.expert.figures import total
 from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.words import behind, called, counted, ranked, rounded, tallied
+from tui.analysis.gpu_time.blocks import blocks
 from tui.analysis.grouping import grouped
-from tui.fmt import duration, percent
+from tui.fmt import percent
 
 if TYPE_CHECKING:
     from tui.analysis.expert.case import Case
@@ -52,13 +53,26 @@ def short_kernels(case: Case) -> Verdict:
     by_name = ranked(by_name, "launches", "total_ns")
     return Found(
         f"{number:,} of {counted(launches, 'launch', 'launches')} ({percent(share)}) take less than "
-        f"{duration(short)}{how}: {percent(of_time)} of the GPU time; most often {called(by_name['name'][0])}.",
+        f"{rounded(short)}{how}: {percent(of_time)} of the GPU time; most often {called(by_name['name'][0])}.",
         "Fuse them (torch.compile, foreach optimizers), replay them as a CUDA graph, or give each more work.",
         numbers,
-        total(case.busy["idle_ns"]) if case.span_ns else None,
-        "all idle time between them" if case.span_ns else "not estimated: the input has no start times",
+        _idle_before(case, short) if case.span_ns else None,
+        f"the idle time before them, without holes of {rounded(case.limit('U2', 'gap_ns'))} or more (U2)"
+        if case.span_ns
+        else "not estimated: the input has no start times",
         *behind(by_name),
     )
+
+
+def _idle_before(case: Case, short: float) -> int:
+    """How long GPUs idle right before short kernels, without holes so long that they have reasons of their own."""
+    kernel, idle = case.is_kernel_timed, 0
+    for line, holes in case.holes:
+        for block in blocks(len(holes.after)):
+            after, lengths = holes.after[block], holes.ends[block] - holes.starts[block]
+            brief = (line.ends[after] - line.starts[after] < short) & kernel[line.rows_at(after)]
+            idle += int(lengths[brief & (lengths < case.limit("U2", "gap_ns"))].sum())
+    return idle
 
 
 @rule(
