@@ -22,7 +22,7 @@ from tui.widgets.table_pane import TablePane
 if TYPE_CHECKING:
     from textual.pilot import Pilot
 
-NAMES = {"\r": "enter", "/": "slash", "\t": "tab", " ": "space", "|": "vertical_line", "*": "asterisk"}
+NAMES = {"\r": "enter", "/": "slash", "\t": "tab", " ": "space", "|": "vertical_line", "*": "asterisk", ":": "colon"}
 
 
 async def typed(pilot: Pilot[None], keys: str) -> None:
@@ -141,6 +141,26 @@ async def test_keys_typed_around_the_end_of_loading_keep_their_order(late: str) 
             is_read.set()
             await until(pilot, lambda: len(seen) == 5, "all keys")
     assert seen == ["dashboard", "iterations", "op-types", "group-ops", "ops-and-kernels"]
+
+
+@pytest.mark.parametrize(
+    ("keys", "is_open"), [(":sql SELECT q FROM Q", True), ("/sq", True), (":kernels\rq", False), ("4q", False)]
+)
+async def test_while_files_are_read_q_is_a_letter_of_a_line_and_quits_elsewhere(keys: str, is_open: bool) -> None:
+    app = ProftuiApp(OpenOptions(paths=(sample("resnet50_training.nvprof.log"),)))
+    is_read = asyncio.Event()
+
+    async def hold(*_what: Any) -> None:
+        await is_read.wait()
+
+    with patch.object(app, "_loaded", hold):
+        async with app.run_test(size=(80, 24)) as pilot:
+            await until(pilot, lambda: isinstance(app.screen, LoadingScreen), "the loading screen")
+            for key in keys:
+                app.post_message(events.Key(NAMES.get(key, key), key))
+            await pilot.pause()
+            assert app.is_running == is_open
+            is_read.set()
 
 
 async def test_a_table_that_a_view_opens_with_does_not_take_the_keys_of_a_bar_opened_since() -> None:
