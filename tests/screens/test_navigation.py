@@ -1,7 +1,8 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import pytest
 from textual import events
 from textual.widgets import Input
 
@@ -16,6 +17,8 @@ from tui.widgets.detail_pane import DetailPane
 from tui.widgets.table_pane import TablePane
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from textual.pilot import Pilot
 
 CAFFE = "caffe_conv1.nvprof.log"
@@ -246,6 +249,32 @@ async def test_find_in_the_log_goes_round_and_marks_lines() -> None:
         await until(pilot, lambda: log.log_view.cursor_line == first, "the first match again")
         await press(pilot, "i")
         assert "activities" in screen_text(pilot.app)
+
+
+@pytest.mark.parametrize(
+    "comes",
+    [
+        lambda app: app._show_reading("reading again 5%"),
+        lambda app: app._show_words("aggregating"),
+        lambda app: app.choose_session(1),
+        lambda app: app.carry_filter("gemm"),
+        lambda app: app._notes_changed(),
+        lambda app: app.view_screen.say_lack("not enough memory"),
+    ],
+)
+async def test_what_comes_before_a_view_has_its_widgets_is_shown_once_it_has(comes: Callable[[Any], None]) -> None:
+    async with opened("ddp_ranks") as pilot:
+        app = app_of(pilot)
+        app.go("kernels")
+        comes(app)
+        await settled(pilot)
+        assert app.fault is None
+        crumbs = screen_text(app).splitlines()[0]
+        assert ("session 1 of 2" if app.session == 1 else "all 2 sessions") in crumbs
+        assert all(words in crumbs for words in (app.reading_again, app.working, app.carried))
+        if app.session == 1:
+            shown = linked(pilot).pane(0).frame["session"].unique().to_list()
+            assert shown == [1]
 
 
 async def test_too_small_a_terminal_asks_for_room_and_comes_back() -> None:

@@ -212,7 +212,7 @@ class NotingApp(RememberingApp):
                 continue
             for pane in screen.panes:
                 pane.show_notes()
-        if self.view_screen is not None:
+        if self.view_screen is not None and self.view_screen.is_there:
             self.view_screen.show_details_again()
 
     def forget(self) -> None:

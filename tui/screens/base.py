@@ -64,6 +64,9 @@ class ViewScreen(DetailedScreen):
     is_ahead: bool = False
     """Whether it is made before anyone goes to it: it is filled when somebody does."""
 
+    is_there: bool = False
+    """Whether its widgets are: for a moment it is on the screen without them."""
+
     _is_behind: bool = False
     """Whether another profile has been chosen since it was filled."""
 
@@ -96,6 +99,7 @@ class ViewScreen(DetailedScreen):
 
     def on_mount(self) -> None:
         """Fill the view as soon as it is there."""
+        self.is_there = True
         self._is_behind = self.is_ahead
         if self.is_ahead:
             return
@@ -110,7 +114,7 @@ class ViewScreen(DetailedScreen):
 
     def catch_up(self) -> None:
         """Show the present profile, if what is shown is an earlier one."""
-        if self._is_behind and self.is_attached:
+        if self._is_behind and self.is_there and self.is_attached:
             self._is_behind = False
             self.query_one(LackLine).show("")
             self.populate()
@@ -122,14 +126,14 @@ class ViewScreen(DetailedScreen):
         Args:
             words: What was lacking.
         """
-        if not self.is_attached:
+        if not (self.is_there and self.is_attached):
             return
         self._is_behind = True
         self.query_one(LackLine).show(f"{view(self.VIEW).title}: {words}; {ADVICE}")
 
     def carried_changed(self) -> None:
         """Another filter is carried from view to view, or none."""
-        if self.is_attached:
+        if self.is_there and self.is_attached:
             for pane in self.panes:
                 pane.apply_again()
             self.show_crumbs()
@@ -143,7 +147,7 @@ class ViewScreen(DetailedScreen):
     def show_crumbs(self) -> None:
         """Write the first line anew."""
         whole = self.program.whole_profile
-        if whole is None:
+        if whole is None or not self.is_there:
             return
         self.query_one(Crumbs).show(
             [self.program.profile_name, view(self.VIEW).title, *self.path()], self._facts(whole)
