@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -54,6 +55,24 @@ async def test_another_file_was_before() -> None:
         assert compared is not None
         assert (compared.a.label, compared.b.label) == (LOG, TRACE)
         assert rows(screen).frame["figure"].to_list()[:2] == ["Average iteration", "Median iteration"]
+
+
+async def test_what_was_asked_for_last_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    held, answers = threading.Event(), []
+    async with opened(TRACE) as pilot:
+        app = app_of(pilot)
+        monkeypatch.setattr(app, "_show_comparison", answers.append)
+
+        def slow() -> str:
+            held.wait(20)
+            return "first"
+
+        app._make_comparison(slow)  # type: ignore[arg-type]
+        app._make_comparison(lambda: "second")  # type: ignore[arg-type,return-value]
+        await until(pilot, lambda: bool(answers), "the second")
+        held.set()
+        await settled(pilot)
+        assert answers == ["second"]
 
 
 async def test_every_part_has_the_rows_of_the_diff(capfd: pytest.CaptureFixture[str]) -> None:

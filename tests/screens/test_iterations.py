@@ -273,6 +273,17 @@ async def test_of_very_much_another_range_is_worked_out_in_a_thread(monkeypatch:
         assert app.working == ""
 
 
+async def test_iterations_of_a_file_that_was_read_again_meanwhile_are_not_shown() -> None:
+    async with opened(TRACE) as pilot:
+        app = app_of(pilot)
+        before, taken = app.whole_profile, []
+        assert before is not None
+        app._take_choice(app._choice, before.only_session(0), lambda: taken.append("old"))
+        assert taken == []
+        app._take_choice(app._choice, before, lambda: taken.append("new"))
+        assert taken == ["new"]
+
+
 async def test_keys_of_the_chart_wait_for_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tui.screens.iterations.ROWS_AT_ONCE", 0)
     async with opened(TRACE) as pilot:

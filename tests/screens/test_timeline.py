@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -11,12 +12,13 @@ from tests.analysis.frames import copy, kernel, profile
 from tests.screens.made_profiles import opened_profile, training
 from tests.screens.opening import app_of, opened, press, sample, settled, until
 from tests.snapshots import assert_screen, screen_text
+from tui.analysis.timeline.find import find_name
 from tui.analysis.timeline.shown import title
 from tui.analysis.timeline.under import name_of
 from tui.opening import open_profiles
 from tui.options import OpenOptions
 from tui.output.report import Style, as_text
-from tui.screens import timeline_base
+from tui.screens import timeline_base, timeline_finding
 from tui.screens.timeline import TimelineScreen
 from tui.widgets.detail_pane import DetailPane
 
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from syrupy.assertion import SnapshotAssertion
     from textual.pilot import Pilot
 
+    from tui.analysis.timeline.find import Hits
+    from tui.analysis.timeline.shown import Shown
     from tui.model.profile import Profile
     from tui.widgets.timeline_view import TimelineView
 
@@ -281,6 +285,29 @@ async def test_a_log_without_start_times_says_what_to_record() -> None:
         assert app_of(pilot).view_screen.VIEW == "dashboard"
         await press(pilot, "m")
         assert "no start times: record with nvprof --print-gpu-trace" in line(pilot, " Timeline ")
+
+
+async def test_only_what_is_looked_for_now_is_gone_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    held = threading.Event()
+
+    def find_slowly(profile: Profile, shown: Shown, text: str, *, whole: bool) -> Hits:
+        if text == "gemm":
+            held.wait(20)
+        return find_name(profile, shown, text, whole=whole)
+
+    monkeypatch.setattr(timeline_finding, "find_name", find_slowly)
+    async with opened_profile(loop()) as pilot:
+        await press(pilot, *GO)
+        screen = app_of(pilot).view_screen
+        assert isinstance(screen, TimelineScreen)
+        screen.find_in_table("gemm")
+        screen.find_in_table("relu")
+        await until(pilot, lambda: view_of(pilot).hits is not None, "the second")
+        found = view_of(pilot).hits
+        held.set()
+        await settled(pilot)
+        assert view_of(pilot).hits is found
+        assert "find relu 1/3" in screen_text(pilot.app)
 
 
 @pytest.mark.parametrize("path", [TRACE, LOG])

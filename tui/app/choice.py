@@ -58,8 +58,8 @@ class ChoosingApp(App[None]):
         self.working = ""
         """What is being worked out, in a word."""
         self._choice = 0
-        self._cut_of: Profile | None = None
-        self._cuts: dict[tuple[int | None, str | None], Profile] = {}
+        self._cuts: tuple[Profile | None, dict[tuple[int | None, str | None], Profile]] = (None, {})
+        """What was read, and for each session and key how it is cut into iterations."""
         self._screens: dict[str, ViewScreen] = {}
         self._profile: Profile | None = None
 
@@ -93,7 +93,7 @@ class ChoosingApp(App[None]):
         self._choice += 1
         if sum(self.whole_profile[name].height for name in ("activities", "api_calls", "ops")) > ROWS_AT_ONCE:
             self.set_timer(BUSY_AFTER, partial(self._show_working, self._choice))
-            self._choose_in_thread(self._choice, session, wanted)
+            self._choose_in_thread(self._choice, self.whole_profile, session, wanted)
             return
         try:
             profile = self._chosen(session, wanted)
@@ -102,20 +102,24 @@ class ChoosingApp(App[None]):
         self._show_chosen(profile, session, wanted)
 
     @work(thread=True, group="choose")
-    def _choose_in_thread(self, choice: int, session: int | None, wanted: Aggregation) -> None:
+    def _choose_in_thread(self, choice: int, whole: Profile, session: int | None, wanted: Aggregation) -> None:
         try:
             profile = self._chosen(session, wanted)
         except ProftuiError as error:
-            self.call_from_thread(self._take_choice, choice, partial(self.say, str(error), severity="error"))
-            return
-        self.call_from_thread(self._take_choice, choice, partial(self._show_chosen, profile, session, wanted))
+            take = partial(self.say, str(error), severity="error")
+        else:
+            take = partial(self._show_chosen, profile, session, wanted)
+        self.call_from_thread(self._take_choice, choice, whole, take)
 
-    def _take_choice(self, choice: int, take: Callable[[], None]) -> None:
-        # Something else may have been asked for in the meantime.
+    def _take_choice(self, choice: int, whole: Profile, take: Callable[[], None]) -> None:
+        # Something else may have been asked for, or the files read again, in the meantime.
         if choice == self._choice:
             self._choice += 1
             self._show_words("")
-            take()
+            if whole is self.whole_profile:
+                take()
+            else:
+                self.say("the files were read again meanwhile: choose anew", severity="warning")
 
     def _show_working(self, choice: int) -> None:
         if choice == self._choice:
@@ -157,14 +161,18 @@ class ChoosingApp(App[None]):
 
         whole = self.whole_profile
         assert whole is not None, "views open only after a profile is there"
-        if self._cut_of is not whole:
-            self._cut_of = whole
-            self._cuts.clear()
-        if (session, key) not in self._cuts:
-            while len(self._cuts) >= CUTS_KEPT:
-                self._cuts.pop(next(iter(self._cuts)))
-            self._cuts[session, key] = with_iterations(whole if session is None else whole.only_session(session), key)
-        return self._cuts[session, key]
+        of, cuts = self._cuts
+        if of is not whole:
+            # Others, not the same emptied: a thread may still be cutting what was read before.
+            cuts = {}
+            self._cuts = whole, cuts
+        cut = cuts.get((session, key))
+        if cut is None:
+            cut = with_iterations(whole if session is None else whole.only_session(session), key)
+            cuts[session, key] = cut
+            for oldest in list(cuts)[:-CUTS_KEPT]:
+                cuts.pop(oldest, None)
+        return cut
 
     def _chosen(self, session: int | None, wanted: Aggregation) -> Profile:
         """What is to be shown.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from textual import work
+from textual.worker import get_current_worker
 
 from tui.app.loading import LoadingApp
 from tui.commands import CommandError
@@ -103,13 +105,17 @@ class ComparingApp(LoadingApp):
 
     @work(thread=True, exclusive=True, group="compare")
     def _make_comparison(self, make: Callable[[], Sides]) -> None:
+        worker = get_current_worker()
         try:
             made = make()
         except ProftuiError as error:
             hint = f"\n{error.hint}" if error.hint else ""
-            self.call_from_thread(self.say, f"{error.message}{hint}", severity="error")
-            return
-        self.call_from_thread(self._show_comparison, made)
+            answer = partial(self.say, f"{error.message}{hint}", severity="error")
+        else:
+            answer = partial(self._show_comparison, made)
+        # Another may have been asked for meanwhile, which is the one to be shown.
+        if not worker.is_cancelled:
+            self.call_from_thread(answer)
 
     def _show_comparison(self, made: Sides) -> None:
         self.compared = made

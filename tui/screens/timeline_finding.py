@@ -45,10 +45,11 @@ class TimelineFinding(TimelineBase):
     @work(thread=True, exclusive=True, group="timeline-find")
     def _search(self, profile: Profile, shown: Shown, text: str, whole: bool) -> None:
         hits = find_name(profile, shown, text, whole=whole)
-        self.app.call_from_thread(self._found, shown, hits)
+        self.app.call_from_thread(self._found, shown, text, hits)
 
-    def _found(self, shown: Shown, hits: Hits) -> None:
-        if shown is not self.lanes.shown:
+    def _found(self, shown: Shown, text: str, hits: Hits) -> None:
+        # Other lanes may be shown by now, or another name, or none, be looked for.
+        if shown is not self.lanes.shown or text != self._needle:
             self._pass_on()
             return
         self._show_hits(hits)
