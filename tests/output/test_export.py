@@ -82,6 +82,11 @@ def test_excel_holds_texts_and_numbers_but_no_formulas(frame: pl.DataFrame) -> N
     assert cell is not None
     assert cell.text == "753580086"
     assert "#,##0" not in styles
+    # Excel keeps 15 digits of a number, and all of a text.
+    long = sheet.find(".//x:c[@r='B4']", space)
+    assert long is not None
+    assert long.get("t") == "s"
+    assert texts[int(long.findtext("x:v", "", space))] == str(2**53 + 1)
 
 
 def test_excel_that_cannot_hold_it_says_so(monkeypatch: pytest.MonkeyPatch, frame: pl.DataFrame) -> None:

@@ -21,6 +21,9 @@ ROWS: Final = 1_048_575
 CHARACTERS: Final = 32_767
 """Characters of a cell."""
 
+DIGITS_MOST: Final = 10**15
+"""Excel keeps 15 digits of a number: what has more is written as a text."""
+
 HEADER_CHARACTERS: Final = 60
 """Characters of a part of a page's header: Excel takes 255 for all of it, and refuses more."""
 
@@ -54,9 +57,19 @@ def write_xlsx(frame: pl.DataFrame, stream: IO[bytes], about: About | None = Non
         frame.with_columns(pl.col(pl.String).str.slice(0, CHARACTERS)).write_excel(
             workbook, worksheet=sheet, dtype_formats=number_formats, freeze_panes=(1, 0)
         )
+        _write_long_numbers(frame, sheet)
         if about is not None:
             _say(workbook, sheet, about)
     stream.write(buffer.getbuffer())
+
+
+def _write_long_numbers(frame: pl.DataFrame, sheet: Any) -> None:
+    """Write anew, as texts, the whole numbers that Excel would round, as addresses and times of day in ns."""
+    for place, column in enumerate(frame):
+        if column.dtype.is_integer():
+            too_long = ((column >= DIGITS_MOST) | (column <= -DIGITS_MOST)).arg_true()
+            for row, value in zip(too_long, column.gather(too_long), strict=True):
+                sheet.write_string(row + 1, place, str(value))
 
 
 def sheet_name(title: str) -> str:
