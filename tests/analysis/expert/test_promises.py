@@ -5,8 +5,22 @@ from __future__ import annotations
 import pytest
 
 from tests.analysis.expert.judging import ask
-from tests.analysis.expert.profiles import ADD, GEMM, MS, SGEMM, US, run, traced
-from tui.analysis.expert.model import Clean, Found
+from tests.analysis.expert.profiles import (
+    ADD,
+    GEMM,
+    MS,
+    NCCL,
+    SESSION,
+    SGEMM,
+    US,
+    launched,
+    run,
+    step,
+    traced,
+    with_calls,
+)
+from tests.analysis.frames import profile
+from tui.analysis.expert.model import Clean, Found, Severity
 
 
 def test_work_around_products_is_no_promise_of_tensor_cores() -> None:
@@ -60,3 +74,63 @@ def test_a_last_wave_that_is_nearly_full_is_no_tail() -> None:
     two = ask("L4", traced(run(0, MS, grid_x=900), run(MS, MS, ADD, grid_x=900)))
     assert isinstance(two, Found)
     assert two.problem.endswith("; 1 other kernel of weight has such a tail.")
+
+
+def test_a_run_that_is_mostly_start_up_is_to_be_judged_without_it() -> None:
+    """90 ms without work before four iterations of 10 ms: what follows is what counts."""
+    work = [run(0, MS), *(run(90 * MS + n * 10 * MS, 5 * MS, iteration=n) for n in range(4))]
+    steps = [step(n, 90 * MS + n * 10 * MS, 10 * MS) for n in range(4)]
+    whole = ask("U1", traced(*work, ranges=steps))
+    assert isinstance(whole, Found)
+    assert "89.000 ms of them before iteration 0, in start-up and warm-up" in whole.problem
+    assert "--iterations 0:3." in whole.advice
+    # The first iteration warms up: it is no cost of the others either.
+    slow = [step(0, 0, 120 * MS), *(step(n, 110 * MS + n * 10 * MS, 10 * MS) for n in (1, 2, 3))]
+    work = [run(0, MS, iteration=0), *(run(110 * MS + n * 10 * MS, 5 * MS, iteration=n) for n in (1, 2, 3))]
+    first = ask("U1", traced(*work, ranges=slow))
+    assert isinstance(first, Found)
+    assert "119.00 ms of them before iteration 1," in first.problem
+    # Where the idle time is between what repeats, start-up is not to blame.
+    even = [run(n * 10 * MS, MS, iteration=n) for n in range(4)]
+    spread = ask("U1", traced(*even, ranges=[step(n, n * 10 * MS, 10 * MS) for n in range(4)]))
+    assert isinstance(spread, Found)
+    assert "start-up" not in spread.problem
+
+
+@pytest.mark.parametrize(("gap", "severity", "costs"), [(2 * US, Severity.INFO, False), (40 * US, None, True)])
+def test_slow_launches_cost_only_where_the_gpu_waits_for_them(gap: int, severity: Severity | None, costs: bool) -> None:
+    """Calls of 6 us for kernels of 2 us: a loss where the GPU idles between, none where other work fills the time."""
+    period = 20 * US + 2 * US + gap
+    pairs = [
+        pair
+        for n in range(10)
+        for pair in (
+            launched(n * period, 20 * US, n * period - 14 * US, 6 * US, 2 * n + 1),
+            launched(n * period + 20 * US, 2 * US, n * period - 7 * US, 6 * US, 2 * n + 2, name=ADD),
+        )
+    ]
+    verdict = ask("A3", with_calls(*pairs))
+    assert isinstance(verdict, Found)
+    assert (verdict.severity, verdict.cost_ns is not None) == (severity, costs)
+    assert ("the GPU hardly waits" in verdict.problem) is not costs
+
+
+def test_late_launches_tell_what_of_them_is_in_long_holes() -> None:
+    work = [launched(0, 10 * US, -20 * US, 5 * US, 1), launched(50 * US, 10 * US, 40 * US, 5 * US, 2)]
+    late = ask("U6", with_calls(*work, launched(5 * MS, 10 * US, 4 * MS, 5 * US, 3)))
+    assert isinstance(late, Found)
+    assert (late.numbers["host_wait_ns"], late.numbers["long_ns"]) == (40 * US + 5 * MS - 60 * US, 5 * MS - 60 * US)
+    assert "4.9400 ms of that is in holes of 1 ms or more." in late.problem
+    assert "U2" in late.advice
+
+
+def test_one_rank_alone_may_wait_for_another() -> None:
+    """Communication that kernels hide can cost nothing; one rank's own recording does not say who is slow."""
+    talking = [run(0, 10 * MS), run(5 * MS, 15 * MS, NCCL, stream=9)]
+    verdict = ask("C1", traced(*talking))
+    assert isinstance(verdict, Found)
+    assert (verdict.numbers["comm_ns"], verdict.cost_ns) == (15 * MS, 10 * MS)
+    assert "all ranks" not in verdict.advice
+    alone = ask("C1", profile(sessions=[{**SESSION, "rank": 0, "world_size": 2}], activities=talking))
+    assert isinstance(alone, Found)
+    assert alone.advice.startswith("Open the recordings of all ranks together first")

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from tui.analysis.expert.case import Case
 
 NONE: Final = "no kernels of NCCL, RCCL or NVSHMEM ran"
+_ALONE: Final = (
+    "Open the recordings of all ranks together first: this one may wait for a slower rank (C5). Else communicate less "
+    "often (gradient accumulation, larger batches) or less (compression, half precision)."
+)
 
 
 def communication_of(case: Case) -> pl.DataFrame:
@@ -47,12 +51,20 @@ def much_communication(case: Case) -> Verdict:
     return Found(
         f"Communication takes {duration(taken)}, {percent(share)} of the {of_what}; most of it "
         f"{called(rows['name'][0])}.",
-        "Communicate less often (gradient accumulation, larger batches) or less (compression, half precision).",
+        _ALONE
+        if _is_one_of_several(case)
+        else "Communicate less often (gradient accumulation, larger batches) or less (compression, half precision).",
         numbers,
-        taken,
-        "all communication; part of it may be hidden by kernels already (C2)",
+        case.together("exposed_comm_ns") if case.span_ns else taken,
+        ("the part that no kernel hides" if case.span_ns else "all communication, hidden or not")
+        + ", waits for other ranks included",
         *_shown(case),
     )
+
+
+def _is_one_of_several(case: Case) -> bool:
+    """Whether other ranks took part whose recordings are not open."""
+    return (case.about["world_size"] or 1) > 1 and case.whole["sessions"].height == 1
 
 
 def _shown(case: Case) -> tuple[pl.DataFrame, str, str]:

@@ -86,14 +86,20 @@ def host_bound(case: Case) -> Verdict:
     by_name = _late_by_name(case).sort("gap_ns", "name", descending=[True, False])
     idle, waits = min(total(by_name["gap_ns"]), case.span_of_all_ns), total(by_name["waits"])
     share = case.of_span(idle)
-    numbers = {"host_wait_ns": idle, "host_wait_pct": share, "waits": waits}
+    long = min(total(by_name["long_ns"]), idle)
+    numbers = {"host_wait_ns": idle, "host_wait_pct": share, "waits": waits, "long_ns": long}
     if share <= case.limit("U6", "host_wait_pct"):
         return Clean(f"{percent(share)} of the span is spent idle before work that was not launched yet", numbers)
     return Found(
         f"GPUs idle for {duration(idle)} ({percent(share)} of the span) before work that the CPU had not launched "
-        f"yet: {counted(waits, 'time')}, most before {called(by_name['name'][0])}.",
+        f"yet: {counted(waits, 'time')}, most before {called(by_name['name'][0])}"
+        + (
+            f"; {duration(long)} of that is in holes of {rounded(case.limit('U2', 'gap_ns'))} or more." if long else "."
+        ),
         "Make launches cheaper or fewer: CUDA graphs, torch.compile, fused kernels, larger batches, less Python "
-        "between.",
+        "between."
+        if 2 * long <= idle
+        else "Look at the long holes first (U2): the program does something else there; what is left are launches.",
         numbers,
         idle,
         "all idle time before late launches",
@@ -102,7 +108,11 @@ def host_bound(case: Case) -> Verdict:
 
 
 def _late_by_name(case: Case) -> pl.DataFrame:
-    """Gaps before work that had not been launched when the work before it had ended: name, waits, gap_ns."""
+    """Gaps before work that had not been launched when the work before it had ended: name, waits, gap_ns, long_ns.
+
+    The last is the part of ``gap_ns`` in gaps so long that U2 counts them.
+    """
+    least = case.limit("U2", "gap_ns")
     launch = launch_calls(case.profile)["launch_ns"].fill_null(-1).to_numpy()
     names = case.profile["activities"]["name"]
     parts = []
@@ -114,9 +124,13 @@ def _late_by_name(case: Case) -> pl.DataFrame:
             parts.append(
                 pl.DataFrame({"name": names.gather(pl.Series(rows[late])), "gap_ns": gap_ns})
                 .group_by("name")
-                .agg(pl.len().cast(pl.Int64).alias("waits"), pl.col("gap_ns").sum())
+                .agg(
+                    pl.len().cast(pl.Int64).alias("waits"),
+                    pl.col("gap_ns").sum(),
+                    pl.col("gap_ns").filter(pl.col("gap_ns") >= least).sum().alias("long_ns"),
+                )
             )
-    none = pl.DataFrame(schema={"name": NAME, "waits": pl.Int64, "gap_ns": pl.Int64})
+    none = pl.DataFrame(schema={"name": NAME, "waits": pl.Int64, "gap_ns": pl.Int64, "long_ns": pl.Int64})
     return pl.concat([none, *parts]).group_by("name").sum()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import polars as pl
 
 from tui.analysis.expert import links, needs
@@ -47,6 +48,14 @@ def low_utilisation(case: Case) -> Verdict:
 def _idle_cause(case: Case, device: int | None) -> tuple[str, str]:
     """What the CPU did while a GPU was idle: the largest part in words, and what to do about it."""
     idle = next(holes.spans for line, holes in case.holes if line.device == device)
+    if (steady := _first_steady(case)) is not None:
+        first, begins, last = steady
+        before = int(idle.until(np.array([begins]))[0])
+        if before > idle.length / 2:
+            return (
+                f", {duration(before)} of them before iteration {first}, in start-up and warm-up",
+                f"Judge what repeats alone: --iterations {first}:{last}. What comes before is paid once.",
+            )
     phases = host_phases(case.profile, case.session or 0)
     loading = (phases.get(HostPhase.DATALOADER, EMPTY) & idle).length
     if loading > idle.length / 2:
@@ -64,8 +73,23 @@ def _idle_cause(case: Case, device: int | None) -> tuple[str, str]:
         )
     return (
         f", {duration(idle.length - in_calls)} of them while the CPU is in no CUDA call",
-        "The program itself is slow to launch: move its work (Python, input data, logging) off the launching thread.",
+        "The program itself is slow to launch: torch.compile or CUDA graphs take Python and the framework out of it; "
+        "move input data and logging off the launching thread.",
     )
+
+
+def _first_steady(case: Case) -> tuple[int, int, int] | None:
+    """The first iteration that does not warm up (as I10 tells), when it begins, and the last one.
+
+    None where there are none but those that warm up, or where iterations were chosen already.
+    """
+    steps = case.iterations
+    if case.profile.aggregation.is_part or steps.height < 2:
+        return None
+    took = steps["duration_ns"]
+    warms_up = took[0] > case.limit("I10", "median") * real(took[1:].median())
+    first = steps.row(1 if warms_up else 0, named=True)
+    return first["iteration"], first["start_ns"], steps["iteration"][-1]
 
 
 def _too_short(case: Case, chunks: int) -> str:

@@ -47,14 +47,19 @@ def launch_bound(case: Case) -> Verdict:
         )
         .sort("launches", "name", descending=[True, False])
     )
+    waits = case.found("U6")
     return Found(
         f"{bound.height:,} of {counted(launches, 'launch', 'launches')} ({percent(share)}) take the CPU longer than "
-        f"their kernel runs; most often {called(by_name['name'][0])}.",
-        "The GPU cannot be kept busy so: CUDA graphs launch many kernels at once, fusing needs fewer of them.",
+        f"their kernel runs; most often {called(by_name['name'][0])}."
+        + ("" if waits else " Longer work between makes up for it: the GPU hardly waits for launches (U6)."),
+        "The GPU cannot be kept busy so: CUDA graphs launch many kernels at once, fusing needs fewer of them."
+        if waits
+        else "Nothing is lost while other launches wait in the queue; it will cost when the other kernels get faster.",
         numbers,
-        total(bound["call_ns"] - bound["duration_ns"]),
-        "what these calls take longer than their kernels",
+        total(bound["call_ns"] - bound["duration_ns"]) if waits else None,
+        "what these calls take longer than their kernels" if waits else "none while the GPU does not wait",
         *behind(by_name),
+        None if waits else Severity.INFO,
     )
 
 
