@@ -173,12 +173,29 @@ def test_a_layout_to_come_is_declined_in_one_line(dataset: Path, capsys: pytest.
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"{", b"[]", b"\xff\xfe", b'{"layout": 1, "program": "1", "parts": {}}', b"null"]
+    "content",
+    [
+        *(b"", b"{", b"[]", b"\xff\xfe", b'{"layout": 1, "program": "1", "parts": {}}', b"null"),
+        *(b'{"layout": 1, "program": "\xff"}', b'{"layout": 1, "program": "1", "parts": ' + b"[" * 100_000),
+    ],
+    ids=lambda content: repr(content[:50]),
 )
 def test_a_manifest_that_is_none(dataset: Path, content: bytes) -> None:
     (dataset / MANIFEST).write_bytes(content)
     with pytest.raises(ProftuiError, match="the manifest of the dataset is damaged"):
         load_one(str(dataset))
+
+
+def test_a_folder_whose_name_is_no_text_is_declined_in_one_line(dataset: Path) -> None:
+    other = dataset.rename(dataset.with_name("run \udcff"))
+    with pytest.raises(ProftuiError, match="run \ufffd: the name of a dataset's folder must be text"):
+        load_one(str(other))
+
+
+def test_an_input_whose_name_is_no_text_is_converted(tmp_path: Path) -> None:
+    path = shutil.copy(RANKS[0], tmp_path / "rank \udcff.json.gz")
+    profile = load_one(convert(tmp_path / "out", str(path)))
+    assert profile["sessions"]["source"].to_list() == [str(tmp_path / "rank \ufffd.json.gz")]
 
 
 def test_nothing_left(dataset: Path) -> None:

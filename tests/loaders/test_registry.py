@@ -27,6 +27,30 @@ SUMMARY = """\
 """
 
 
+def test_a_file_whose_name_is_no_text_opens(tmp_path: Path) -> None:
+    path = tmp_path / "run \udcff.log"
+    path.write_text(SUMMARY)
+    shown = str(tmp_path / "run \ufffd.log")
+    profile = load_one(str(path))
+    assert profile["sessions"]["source"].to_list() == [*profile.sources] == [*profile.texts] == [shown]
+    with pytest.raises(ProftuiError) as told:
+        load_one(str(tmp_path / "no \udcff.log"))
+    assert told.value.message == f"{tmp_path / 'no'} \ufffd.log: no such file"
+
+
+def test_files_of_a_folder_whose_names_are_no_text_open_and_are_told(tmp_path: Path) -> None:
+    (tmp_path / "run \udcff.log").write_text(SUMMARY)
+    (tmp_path / "empty \udcff.log").touch()
+    (tmp_path / "notes \udcff.txt").write_text("nothing here")
+    profile, errors = load((str(tmp_path),))
+    assert profile is not None
+    assert errors == []
+    assert profile["sessions"].height == 1
+    reasons = " ".join(profile["issues"]["reason"]) + " ".join(profile["issues"]["text"])
+    assert "empty \ufffd.log: is empty" in reasons
+    assert "notes \ufffd.txt" in reasons
+
+
 def test_every_format_says_what_a_person_needs_to_know() -> None:
     names = [one.name for one in formats()]
     assert names[0] == "nvprof-text"

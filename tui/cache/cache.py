@@ -121,7 +121,8 @@ class Cache:
 
         def keep(folder: int, making: str, entry: int, frames: dict[str, Frame], names: File | None) -> None:
             nonlocal is_kept
-            with suppress(OSError):
+            # A name that is no text cannot be written down.
+            with suppress(OSError, UnicodeEncodeError):
                 size = sign(entry, path, identity, frames, names)
                 if size <= (most := limit()):
                     make_room(most=most - size)

@@ -33,9 +33,11 @@ from tui.loaders.dataset.manifest import (
     faults,
     path_of,
 )
+from tui.loaders.dataset.store import UNDECODABLE
 from tui.loaders.registry import load_one
 from tui.loaders.source import STANDARD_INPUT
 from tui.model.errors import ProftuiError
+from tui.model.readable import readable
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
@@ -125,7 +127,7 @@ def written(profile: Profile, path: str, out_dir: str) -> Part:
     (folder / PARTS).mkdir(parents=True, exist_ok=True)
     return Part(
         name=name,
-        source=path,
+        source=readable(path),
         size=None,
         modified_ns=None,
         digest=None,
@@ -194,7 +196,7 @@ def _current(folder: Path, path: str, format_in: str | None) -> Part | None:
             return None
         same = (part.size, part.modified_ns, part.digest) == (size, modified_ns, digest)
         whole = all((folder / path_of(part, file)).stat().st_size == file.size for file in part.files)
-    except (OSError, msgspec.MsgspecError):
+    except (OSError, *UNDECODABLE):
         return None
     return part if same and whole and (part.format_in, part.program) == (format_in, tui.__version__) else None
 

@@ -12,6 +12,7 @@ import polars as pl
 from tui.loaders.possible_times import leave_out_impossible
 from tui.loaders.preview import Preview
 from tui.model.profile import Profile, profile_of
+from tui.model.readable import readable
 from tui.model.schema import FRAMES, OP_COLUMNS, SEVERITIES, conform
 
 if TYPE_CHECKING:
@@ -80,8 +81,8 @@ class Collector:
     """
 
     def __init__(self, source: str, preview: Preview | None = None) -> None:
-        self.source = source
-        """The path as given."""
+        self.source = readable(source)
+        """The path as given, as text."""
         self.preview = preview or Preview()
         """Told of rows while they are read."""
         self.sessions: list[Session] = []
@@ -179,10 +180,10 @@ class Collector:
         """
         assert severity in SEVERITIES
         session = self.session.number if self.session else None
-        alike = self._alike.setdefault((session, severity, _PARTICULAR.sub("#", reason)), _Alike(reason))
+        alike = self._alike.setdefault((session, severity, _PARTICULAR.sub("#", reason)), _Alike(readable(reason)))
         alike.count += 1
         if alike.count > ALIKE_LIMIT:
-            alike.last_line, alike.last_text = line, text[:TEXT_LIMIT]
+            alike.last_line, alike.last_text = line, readable(text[:TEXT_LIMIT])
             return
         self._rows["issues"].append(
             {
@@ -190,8 +191,8 @@ class Collector:
                 "line": line,
                 "column": column,
                 "severity": severity,
-                "text": text[:TEXT_LIMIT],
-                "reason": reason,
+                "text": readable(text[:TEXT_LIMIT]),
+                "reason": readable(reason),
             }
         )
 

@@ -10,6 +10,7 @@ import polars as pl
 
 from tui.model.errors import ProftuiError
 from tui.model.profile import Profile, joined
+from tui.model.readable import readable
 from tui.model.schema import conform
 
 if TYPE_CHECKING:
@@ -83,7 +84,8 @@ def with_issues(profile: Profile, issues: Sequence[Mapping[str, str]]) -> Profil
     """The same with further issues, which belong to no session."""
     if not issues:
         return profile
-    more = conform("issues", pl.DataFrame(issues))
+    # They name files.
+    more = conform("issues", pl.DataFrame([{key: readable(text) for key, text in row.items()} for row in issues]))
     frames = {**profile.frames, "issues": pl.concat([profile["issues"], more])}
     return Profile(frames, profile.sources, profile.texts, profile.partial)
 

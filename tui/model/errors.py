@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tui.model.readable import readable
+
 
 class ProftuiError(Exception):
     """Something the user can act on: bad input, a bad query, a bad command line.
@@ -12,9 +14,9 @@ class ProftuiError(Exception):
     """
 
     def __init__(self, message: str, hint: str = "") -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
+        # They name files.
+        self.message, self.hint = readable(message), readable(hint)
+        super().__init__(self.message)
 
     def __str__(self) -> str:
         return f"{self.message}; {self.hint}" if self.hint else self.message

@@ -18,6 +18,7 @@ from tui.loaders.dataset.parts import DamagedPartError, batches, check, files_in
 from tui.loaders.dataset.store import Cloud, Folder, is_address, manifest_of
 from tui.model.errors import ProftuiError
 from tui.model.profile import Profile
+from tui.model.readable import readable
 from tui.model.schema import FRAMES, OP_COLUMNS, conform, empty
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ class _Opening:
                 break
         issues = pl.concat([frames["issues"], self._issues()])
         partial = f"stopped at {self._stopped}%" if self._stopped else ""
-        return Profile({**frames, "issues": issues}, (self._store.called,), {}, partial)
+        return Profile({**frames, "issues": issues}, (readable(self._store.called),), {}, partial)
 
     def _frames(self, identity: Identity, kept: Kept | None) -> Mapping[str, pl.DataFrame]:
         rows = {name: sum(part.rows.get(name, 0) for part in self._parts) for name in FRAMES}

@@ -12,6 +12,7 @@ import xxhash
 
 from tui.loaders.dataset.manifest import LAYOUT, MANIFEST, MOST_BYTES, PARTS, Layout, Manifest
 from tui.model.errors import ProftuiError
+from tui.model.readable import readable
 
 if TYPE_CHECKING:
     from tui.loaders.dataset.manifest import PartFile
@@ -25,6 +26,9 @@ CLOUDS: Final = {
 
 UNREADABLE: Final = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError)
 """What Polars raises where a file is not what its footer says, or is not to be had."""
+
+UNDECODABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+"""What a manifest raises that is none."""
 
 FIRST_ANSWER: Final = {"max_retries": 2, "retry_timeout_ms": 3000, "connect_timeout": "2s"}
 """A store that does not answer is soon told of; once it has answered, Polars asks again for as long as it will."""
@@ -138,12 +142,14 @@ def manifest_of(store: Store) -> tuple[Manifest, bytes]:
     """The manifest of a dataset, and its bytes.
 
     Raises:
-        ProftuiError: There is none, it is damaged, or of another layout.
+        ProftuiError: There is none, it is damaged, of another layout, or in a folder that Polars cannot name.
     """
     if isinstance(store, Folder) and not Path(store.address(MANIFEST)).exists():
         raise ProftuiError(
             f"{store.called}: the dataset was not finished", "the same proftui convert again completes it"
         )
+    if readable(store.called) != store.called:
+        raise ProftuiError(f"{store.called}: the name of a dataset's folder must be text", "rename the folder")
     body = store.manifest()
     try:
         known = msgspec.json.decode(body, type=Layout)
@@ -153,7 +159,7 @@ def manifest_of(store: Store) -> tuple[Manifest, bytes]:
                 "open it with that version, or convert the files again",
             )
         return msgspec.json.decode(body, type=Manifest), body
-    except msgspec.MsgspecError as error:
+    except UNDECODABLE as error:
         raise ProftuiError(f"{store.called}: the manifest of the dataset is damaged ({error})") from error
 
 

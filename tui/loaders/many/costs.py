@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from tui.loaders.decompress import compression_of
+from tui.model.readable import readable
 
 _PACKED: Final = 12
 """Traces in JSON are packed to about so small a part; texts and databases to a larger one."""
@@ -48,7 +49,8 @@ def costs(path: str) -> Cost:
             packed = compression_of(file.read(8)) is not None
     except (OSError, ValueError):
         return Cost(0, 0, is_file=False)
-    return Cost(status.st_size, status.st_size * (_PACKED if packed else 1), is_file=True)
+    # A name that is no text cannot be told to another process.
+    return Cost(status.st_size, status.st_size * (_PACKED if packed else 1), is_file=readable(path) == path)
 
 
 def cores() -> int:
