@@ -259,7 +259,7 @@ class Source:
                         break
         except OSError as error:
             raise ProftuiError(
-                f"{self.called}: cannot be unpacked into {tempfile.gettempdir()} ({error.strerror})",
+                f"{self.called}: cannot be unpacked into {tempfile.gettempdir()} ({error.strerror or error})",
                 "set TMPDIR to a folder with more room",
             ) from error
         return path

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import polars as pl
 import pytest
 
 from tests.cache.keeping import a_cache, same
@@ -229,16 +230,24 @@ def test_large_files_are_read_one_after_the_other(elsewhere: Path, monkeypatch: 
     assert max(most) == 1
 
 
-def test_a_failure_that_nobody_expected_is_told_with_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("failure", [ZeroDivisionError("odd"), pl.exceptions.PanicException("odd")])
+def test_a_failure_that_nobody_expected_is_told_with_the_file(failure: BaseException) -> None:
     def read_here(wanted: Wanted, _report: object) -> Profile | None:
         if wanted.path == "b":
-            raise ZeroDivisionError("odd")
+            raise failure
         raise ProftuiError(f"{wanted.path}: nothing")
 
     found = reading.read_all(
         [Wanted("a"), Wanted("b")], read_here, format_in=None, report=lambda _progress: True, kept=None
     )
-    assert [str(one.error) for one in found] == ["a: nothing", "b: cannot be read (ZeroDivisionError('odd'))"]
+    assert [str(one.error) for one in found] == ["a: nothing", f"b: cannot be read ({failure!r})"]
+
+
+def test_a_file_whose_name_is_no_text_is_read_by_this_process(elsewhere: Path, tmp_path: Path) -> None:
+    folder = trace_folder(tmp_path / "ranks")
+    first = next(folder.iterdir())
+    first.rename(folder / f"\udcff{first.name}")
+    assert opened(folder)["sessions"]["rank"].to_list() == [0, 1]
 
 
 def test_a_pipe_is_read_by_this_process(elsewhere: Path) -> None:

@@ -199,7 +199,7 @@ class _Reading:
                 path = self._wanted[at].path
                 try:
                     outcome = _outcome(path, partial(self._loaded, at, used), self._format_in, self._kept)
-                except Exception as error:  # no file may keep the others away
+                except (Exception, pl.exceptions.PanicException) as error:  # no file may keep the others away
                     outcome = Outcome(error=ProftuiError(f"{path}: cannot be read ({error!r})"))
                 self._give(at, outcome)
         finally:

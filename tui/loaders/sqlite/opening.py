@@ -257,7 +257,7 @@ def _copy_with_log(path: Path, log: Path, called: str) -> Opened:
 
 def _no_room(called: str, error: OSError) -> ProftuiError:
     return ProftuiError(
-        f"{called}: cannot be copied into {tempfile.gettempdir()} ({error.strerror})",
+        f"{called}: cannot be copied into {tempfile.gettempdir()} ({error.strerror or error})",
         "set TMPDIR to a folder with more room",
     )
 
