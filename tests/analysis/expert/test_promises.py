@@ -13,6 +13,7 @@ from tests.analysis.expert.profiles import (
     SESSION,
     SGEMM,
     US,
+    call,
     launched,
     run,
     step,
@@ -134,3 +135,20 @@ def test_one_rank_alone_may_wait_for_another() -> None:
     alone = ask("C1", profile(sessions=[{**SESSION, "rank": 0, "world_size": 2}], activities=talking))
     assert isinstance(alone, Found)
     assert alone.advice.startswith("Open the recordings of all ranks together first")
+
+
+def test_a_wait_costs_what_the_gpu_idles_after_it() -> None:
+    """Each wait lasts 9 ms: one ends while other work is queued, one in a hole of 2 ms, one at the end of the run."""
+    first, second = launched(0, 10 * MS, 0, 10, 1), launched(10 * MS, 90 * MS, 20, 10, 2)
+    last = launched(102 * MS, 10 * MS, 101 * MS, 10, 3)
+    waits = [call(at * MS, 9 * MS, "cudaStreamSynchronize") for at in (1, 91, 103)]
+    costly = ask("A1", with_calls(first, second, last, calls=waits[:2]))
+    assert isinstance(costly, Found)
+    assert (costly.cost_ns, costly.severity, costly.numbers["wait_ns"]) == (2 * MS, None, 18 * MS)
+    assert "A GPU idles for 2.0000 ms right after them." in costly.problem
+    free = ask("A1", with_calls(first, second, last, calls=[waits[0], waits[2]]))
+    assert isinstance(free, Found)
+    assert (free.cost_ns, free.severity) == (0, Severity.INFO)
+    assert "it is what is waited for" in free.problem
+    brief = ask("A1", with_calls(first, second, last, calls=[call(99 * MS, MS + 10, "cudaStreamSynchronize")]))
+    assert isinstance(brief, Clean)

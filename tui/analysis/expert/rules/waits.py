@@ -13,7 +13,7 @@ from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity
 from tui.analysis.expert.rules.launch_calls import LAUNCH_CALLS
 from tui.analysis.expert.words import behind, called, counted, largest, named, rounded
 from tui.analysis.gpu_time.blocks import Reached, blocks
-from tui.analysis.gpu_time.interval_sets import spans_of
+from tui.analysis.gpu_time.interval_sets import EMPTY, spans_of
 from tui.analysis.gpu_time.timelines import classes_of
 from tui.analysis.inputs import needs as held
 from tui.fmt import duration, percent
@@ -22,12 +22,11 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tui.analysis.expert.case import Case
+    from tui.analysis.gpu_time.interval_sets import IntervalSet
 
 WAITS: Final = r"(?i)(?:device|stream|event|ctx|thread)_?synchronize"
 ANY_WAIT: Final = "(?i)synchronize"
 COLLECTIONS: Final = r"(?i)^(?:python\s*)?gc(?:$|\W|\.collect)|garbage"
-_GPU_BOUND_PCT: Final = 90.0
-"""A program waits for a GPU that always has work because there is nothing better to do."""
 
 
 @rule("A1", "sync-calls", Family.LAUNCHES, needs.gpu_work, needs.api_work, link=links.ROOT_CAUSES)
@@ -35,10 +34,14 @@ def waits(case: Case) -> Verdict:
     """The CPU waits for the GPU in synchronizing calls."""
     rows = case.api_named(WAITS)
     single = case.calls_named(WAITS, "pid", "tid")
-    threads = [spans_of(part).length for part in single.partition_by("pid", "tid")] if single.height else []
-    taken = max(threads) if threads else total(rows["total_ns"])
+    threads = (
+        [spans_of(part) for part in single.partition_by("pid", "tid", maintain_order=True)] if single.height else []
+    )
+    longest = max(threads, key=lambda spans: spans.length, default=EMPTY)
+    taken = longest.length if threads else total(rows["total_ns"])
     share = case.share(taken)
-    numbers = {"wait_ns": taken, "share_pct": share, "calls": total(rows["calls"])}
+    lost = _idle_after(case, longest) if threads and case.span_ns else None
+    numbers = {"wait_ns": taken, "share_pct": share, "calls": total(rows["calls"]), "idle_ns": lost}
     if share > 100 and not threads:
         return CannotTell(
             f"the calls add up to {duration(taken)}, more than the GPU time: several threads wait, and the input "
@@ -47,21 +50,43 @@ def waits(case: Case) -> Verdict:
     if share < case.limit("A1", "share_pct") or taken < case.limit("A1", "least_ns"):
         return Clean(f"waits take {duration(taken)}, {percent(share)} of the GPU time", numbers)
     first = rows.row(0, named=True)
-    busy = 100 - case.of_span(case.span_of_all_ns - total(case.busy["busy_ns"])) if case.span_ns else 0.0
-    bound = busy >= _GPU_BOUND_PCT
+    small = lost is not None and 100 * lost <= case.limit("A1", "idle_pct") * case.span_ns
+    bound = small and lost is not None and 10 * lost <= taken
+    after = "" if lost is None else f" A GPU idles for {duration(lost)} right after them."
     return Found(
         f"{called(first['name'])} and the like keep {'a thread' if threads else 'the CPU'} waiting for "
         f"{duration(taken)}, {percent(share)} of the GPU time: {counted(first['calls'] or 0, 'call')} of the first."
-        + (f" The GPU is {percent(busy)} busy: it is what is waited for." if bound else ""),
-        "Nothing is lost while the GPU has work; shorten its kernels."
+        + (" The GPU has work until they end and soon after: it is what is waited for." if bound else after),
+        "Hardly anything is lost: the GPU has work meanwhile; shorten its kernels."
         if bound
         else "Wait with events and stream waits instead; .item(), .cpu() and print wait too: read results back later.",
         numbers,
-        taken,
-        "all waits of the thread that waits longest; work on the GPU goes on in the meantime",
+        taken if lost is None else lost,
+        "all waits; work on the GPU goes on in the meantime"
+        if lost is None
+        else "the idle time of a GPU right after each wait, which is no longer than the wait itself",
         *behind(rows, "calls", "total_ns", "line", view="api-calls"),
-        Severity.INFO if bound else None,
+        Severity.INFO if small else None,
     )
+
+
+def _idle_after(case: Case, waits: IntervalSet) -> int:
+    """How much sooner work could have come without some waits, ns: of the GPU of which that is most.
+
+    A wait that ends while the GPU has work delays nothing. One that ends in a hole made the program late by what it
+    took itself, and the GPU by no more than the hole.
+    """
+    lost = [0]
+    for _, holes in case.holes:
+        if not len(holes.starts):
+            continue
+        at = np.searchsorted(holes.starts, waits.ends, side="right") - 1
+        here = np.maximum(at, 0)
+        inside = (at >= 0) & (waits.ends < holes.ends[here])
+        hole, first = np.unique(here[inside], return_index=True)
+        waited = np.add.reduceat((waits.ends - waits.starts)[inside], first) if len(first) else np.zeros(0, np.int64)
+        lost.append(int(np.minimum(waited, holes.lengths[hole]).sum()))
+    return max(lost)
 
 
 @rule("A13", "launch-blocking", Family.LAUNCHES, needs.api_trace, link=links.ADVISOR)
