@@ -50,7 +50,7 @@ class PlacedColumn:
     @property
     def is_left_aligned(self) -> bool:
         """Texts start at the left; numbers end at the right, so that their digits line up."""
-        return self.column.kind in LEFT_ALIGNED
+        return self.column.kind in LEFT_ALIGNED and not self.column.ends_right
 
 
 @dataclass(frozen=True, slots=True)

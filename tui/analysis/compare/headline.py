@@ -25,9 +25,9 @@ HEADLINE: Final = TableSpec(
     "Summary",
     (
         Column("figure", "Figure", K.TEXT, "A figure that sums the profile up.", 1),
-        Column("before", "Before", K.TEXT, "Of the first profile.", 1),
-        Column("now", "Now", K.TEXT, "Of the second profile.", 1),
-        Column("diff", "Diff", K.TEXT, "Now less before.", 1),
+        Column("before", "Before", K.TEXT, "Of the first profile.", 1, ends_right=True),
+        Column("now", "Now", K.TEXT, "Of the second profile.", 1, ends_right=True),
+        Column("diff", "Diff", K.TEXT, "Now less before.", 1, ends_right=True),
         Column("diff_pct", "Diff%", K.PERCENT, "The difference as a share of what was before.", 1),
     ),
     key=("figure",),
@@ -74,17 +74,11 @@ class Figure:
 
 
 def headline_rows(sides: Sides) -> pl.DataFrame:
-    """`headline` as the rows of `HEADLINE`; texts of a column end below each other."""
-    figures = headline(sides)
-    texts = {name: [figure.texts[place] for figure in figures] for place, name in enumerate(("before", "now", "diff"))}
-    widest = {name: max((len(text) for text in column), default=0) for name, column in texts.items()}
+    """`headline` as the rows of `HEADLINE`."""
     return pl.DataFrame(
-        {
-            "figure": [figure.label for figure in figures],
-            **{name: [text.rjust(widest[name]) for text in column] for name, column in texts.items()},
-            "diff_pct": [figure.delta_pct for figure in figures],
-        },
-        schema_overrides={"figure": pl.String, "diff_pct": pl.Float64},
+        [(figure.label, *figure.texts, figure.delta_pct) for figure in headline(sides)],
+        schema={**dict.fromkeys(("figure", "before", "now", "diff"), pl.String), "diff_pct": pl.Float64},
+        orient="row",
     )
 
 

@@ -50,3 +50,5 @@ class Column:
     """Further names in the filter language (``dur`` for ``duration_ns``)."""
     absent: str = ""
     """What a screen shows where there is no value, if that means more than that it is unknown."""
+    ends_right: bool = False
+    """Its texts are figures of several kinds: they end below each other, as numbers do."""
