@@ -98,7 +98,7 @@ def test_ops_of_an_iteration_are_recorded_and_what_has_none_says_why() -> None:
     rows = ops_of_iteration(made(), session=0, iteration=3)
     assert rows.select("op", "op_source", "why_no_op", "gpu_ns", "tc_ns", "data_type", "input_shapes").rows() == [
         ("aten::mm", "recorded", None, 40, 40, "float", "[[2, 3], [3, 4]]"),
-        ("the input does not say why", None, "the input does not say why", 30, 0, None, None),
+        ("(no op: the input does not say why)", None, "the input does not say why", 30, 0, None, None),
     ]
     assert rows["time_pct"].sum() == pytest.approx(100)
 

@@ -9,6 +9,7 @@ import polars as pl
 
 from tui.analysis.durations import total
 from tui.analysis.iterations.work import activities_of_iteration, as_launches, slowest_iteration
+from tui.analysis.ops.recorded import NO_OP
 from tui.analysis.ops.rules import classify, op_rules
 from tui.analysis.ops.tables import op_name
 from tui.analysis.ops.tree import rows_of_ops
@@ -50,11 +51,11 @@ def ops_of_iteration(profile: Profile, *, session: int, iteration: int | None) -
     """The ops whose GPU work was launched in an iteration, largest GPU time first; they add up to all of it.
 
     Columns: session, iteration, op (its recorded name, else what the name of the kernel tells by rules: type and
-    direction; the reason where a session records ops and this work has none), op_type, direction, op_source (recorded,
-    nvtx, inferred), why_no_op, launches (of kernels, copies and sets), kernels_launched, tc_kernels and tc_ns (null
-    where it is known of none of its kernels whether they use tensor cores), tc_unknown, gpu_ns, time_pct (share of the
-    iteration's GPU time), data_type, input_shapes and stack (of the calls of a recorded op: up to three, most
-    frequent first).
+    direction; ``(no op: reason)`` where a session records ops and this work has none), op_type, direction, op_source
+    (recorded, nvtx, inferred), why_no_op, launches (of kernels, copies and sets), kernels_launched, tc_kernels and
+    tc_ns (null where it is known of none of its kernels whether they use tensor cores), tc_unknown, gpu_ns, time_pct
+    (share of the iteration's GPU time), data_type, input_shapes and stack (of the calls of a recorded op: up to three,
+    most frequent first).
 
     Args:
         profile: Where to look.
@@ -176,7 +177,7 @@ def _with_recorded_ops(profile: Profile, work: pl.DataFrame, session: int) -> pl
         .with_columns(
             pl.coalesce("own_direction", "of_name").alias("direction"), why_without_op(pl.col("op").is_not_null())
         )
-        .with_columns(pl.coalesce("op", "why_no_op").alias("op"))
+        .with_columns(pl.coalesce("op", pl.format(NO_OP, "why_no_op")).alias("op"))
         .drop("own_direction", "of_name")
     )
 
