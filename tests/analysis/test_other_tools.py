@@ -179,6 +179,11 @@ def test_sums_of_gpus_are_unknown_where_all_durations_are() -> None:
     assert partly.select("gpu_ns", "kernel_ns", "copy_ns").rows() == [(3, 3, 0)]
 
 
+def test_copies_are_unknown_where_the_tool_records_kernels_alone() -> None:
+    found = gpus(profile(sessions=[{"session": 0, "format": "ncu"}], activities=[kernel("k", 3, device=0)]))
+    assert found.select("gpu_ns", "kernel_ns", "copy_ns").rows() == [(3, 3, None)]
+
+
 def test_work_of_no_known_kind_is_called_unknown() -> None:
     recorded = profile(
         ops=[{"op": 0, "name": "command_buffer", "start_ns": 0, "duration_ns": 9}],

@@ -10,6 +10,7 @@ import polars as pl
 from tui.analysis.durations import total
 from tui.analysis.gpu_time.intervals import busy_time
 from tui.analysis.inputs.devices import device_facts
+from tui.analysis.inputs.replayed import sessions_of_kernels_alone
 from tui.model.columns import columns
 from tui.model.view import TableSpec
 
@@ -46,7 +47,7 @@ def gpus(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
     its work), kernel_ns, copy_ns (of which kernels and whole graphs, and copies and sets), busy_ns, idle_ns, busy_pct
     and span_ns (`gpu_time.intervals.busy_time`). All figures are null for a GPU without recorded work: the session
     names it, and nothing says that it was there to be used. A sum is null as well where none of the durations of such
-    work is known.
+    work is known, and copy_ns where the tool records kernels alone.
 
     Args:
         profile: Where to look.
@@ -64,6 +65,7 @@ def gpus(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
             _sum_of(~is_kernel).alias("copy_ns"),
         )
     )
+    tells_copies = ~pl.col("session").is_in(list(sessions_of_kernels_alone(profile)))
     has_work = pl.col("session").is_in(profile["activities"]["session"].unique().implode())
     is_used = pl.col("kernels_launched").is_not_null()
     busy = busy_time(profile)
@@ -78,6 +80,7 @@ def gpus(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
         .with_columns(
             pl.when(is_used).then(pl.lit(RECORDED)).when(has_work).then(pl.lit(NONE_RECORDED)).alias("gpu_activity"),
             pl.when(is_used).then("span_ns").alias("span_ns"),
+            pl.when(tells_copies | (pl.col("copy_ns") > 0)).then("copy_ns").alias("copy_ns"),
         )
         .with_columns(
             (pl.col("span_ns") - pl.col("busy_ns")).alias("idle_ns"),

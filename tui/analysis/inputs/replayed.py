@@ -17,10 +17,15 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
 
 
+def sessions_of_kernels_alone(profile: Profile) -> set[int]:
+    """The sessions of Nsight Compute: of other GPU work than kernels they say nothing."""
+    named = profile["sessions"].select("session", "format", "tool").iter_rows()
+    return {session for session, format_name, tool in named if tool_of(format_name, tool) is Tool.NCU}
+
+
 def replayed_sessions(profile: Profile) -> tuple[int, ...]:
     """The sessions of Nsight Compute, where another session holds GPU times of a real run; else none."""
-    named = profile["sessions"].select("session", "format", "tool").iter_rows()
-    replayed = {session for session, format_name, tool in named if tool_of(format_name, tool) is Tool.NCU}
+    replayed = sessions_of_kernels_alone(profile)
     if not replayed:
         return ()
     in_summary = profile["summary"].filter(pl.col("section") == "gpu")["session"].unique()
