@@ -184,6 +184,18 @@ def test_unified_memory_is_a_kind_of_its_own(tmp_path: Path) -> None:
     ]
 
 
+def test_page_faults_of_the_cpu_are_moments_and_no_lost_times(tmp_path: Path) -> None:
+    plain = load_one(str(twin.write(tmp_path / "plain.sqlite", "2023.4")))
+    tables = twin.tables("2023.4")
+    tables["CUDA_UM_CPU_PAGE_FAULT_EVENTS"] = [
+        {"start": 1500 + n, "globalPid": twin.process(twin.FIRST)} for n in (0, 1)
+    ]
+    profile = load_one(str(twin.write(tmp_path / "run.sqlite", "2023.4", tables)))
+    faults = profile["activities"].filter(name="[Unified Memory CPU page faults]")
+    assert rows(faults, "session", "kind", "start_ns", "duration_ns") == [(0, "um", 1500, None), (0, "um", 1501, None)]
+    assert issues(profile) == issues(plain)
+
+
 def test_a_failed_export_is_one_line_with_the_command(tmp_path: Path) -> None:
     path = twin.write(tmp_path / "run.sqlite", "2020.4", {"StringIds": [{"id": 1, "value": "x"}]})
     with pytest.raises(ProftuiError, match=r"a failed export of Nsight Systems.*nsys export --type sqlite") as caught:

@@ -63,6 +63,7 @@ _COLUMNS: Mapping[str, str] = {
     "CUPTI_ACTIVITY_KIND_MEMSET": f"{_WHERE} value bytes graphNodeId memKind",
     "CUPTI_ACTIVITY_KIND_GRAPH_TRACE": f"{_WHERE} graphId graphExecId",
     "CUPTI_ACTIVITY_KIND_RUNTIME": "start end eventClass globalTid correlationId nameId returnValue callchainId",
+    "CUDA_UM_CPU_PAGE_FAULT_EVENTS": "start globalPid address originalFaultPc CpuInstruction module sourceLine",
     "NVTX_EVENTS": "start end eventType rangeId category color text globalTid endGlobalTid textId domainId",
     "OSRT_API": "start end globalTid nameId",
     "StringIds": "id value",

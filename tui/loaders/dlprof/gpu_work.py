@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from tui.loaders.cupti import COPY_KINDS
 from tui.loaders.demangle import demangled
 from tui.loaders.dlprof.ops import with_op
 from tui.loaders.dlprof.times import duration
@@ -47,20 +48,6 @@ _KERNELS: Final = {
 }
 _COPIES: Final = {**_ON_GPU, "num_bytes": pl.Int64, "copy_kind": pl.Int64}
 _MEMSETS: Final = {**_ON_GPU, "num_bytes": pl.Int64}
-
-_COPY_KINDS: Final = {
-    1: "HtoD",
-    2: "DtoH",
-    3: "HtoA",
-    4: "AtoH",
-    5: "AtoA",
-    6: "AtoD",
-    7: "DtoA",
-    8: "DtoD",
-    9: "HtoH",
-    10: "PtoP",
-}
-"""Directions of copies by the numbers that CUPTI gives them."""
 
 _CALL_TABLES: Final = ("read_only_cuda_calls", "read_only_cuda_syncs")
 
@@ -120,7 +107,7 @@ def _kernels(database: Database, strings: Strings) -> pl.DataFrame:
 
 def _copies(database: Database, strings: Strings) -> pl.DataFrame:
     data = strings.put(database.frame("read_only_memcpys", _COPIES), "name", of="copies")
-    kind = pl.col("copy_kind").replace_strict(_COPY_KINDS, default=None, return_dtype=pl.String)
+    kind = pl.col("copy_kind").replace_strict(dict(COPY_KINDS), default=None, return_dtype=pl.String)
     name = pl.format("[CUDA memcpy {}]", kind).fill_null("[CUDA memcpy]").cast(NAME)
     return data.select(
         *_common("memcpy"),

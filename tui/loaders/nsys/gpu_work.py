@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from tui.loaders.cupti import COPY_KINDS
 from tui.loaders.nsys.tables import (
     COPIES,
     CPU_PAGE_FAULTS,
@@ -29,29 +30,16 @@ from tui.model.schema import NAME
 if TYPE_CHECKING:
     from tui.loaders.preview import Preview
 
-COPY_KINDS: Final[Mapping[int, str]] = MappingProxyType(
-    {
-        1: "HtoD",
-        2: "DtoH",
-        3: "HtoA",
-        4: "AtoH",
-        5: "AtoA",
-        6: "AtoD",
-        7: "DtoA",
-        8: "DtoD",
-        9: "HtoH",
-        10: "PtoP",
-        11: "HtoD",
-        12: "DtoH",
-        13: "DtoD",
-    }
-)
-"""CUPTI's numbers of ``copyKind``; 0 is unknown. The tables with their names are missing in older exports."""
+_COPY_KINDS: Final[Mapping[int, str]] = MappingProxyType({**COPY_KINDS, 11: "HtoD", 12: "DtoH", 13: "DtoD"})
+"""``copyKind``: CUPTI's numbers, and Nsight's own of copies that unified memory made; 0 is unknown.
+
+The tables with their names are missing in older exports.
+"""
 
 _MANAGED_COPIES: Final = (11, 12, 13)
 """Copies that unified memory made on its own."""
 
-MEMORY_KINDS: Final[Mapping[int, str]] = MappingProxyType(
+_MEMORY_KINDS: Final[Mapping[int, str]] = MappingProxyType(
     {
         0: "pageable",
         1: "pinned",
@@ -62,7 +50,7 @@ MEMORY_KINDS: Final[Mapping[int, str]] = MappingProxyType(
         6: "managed static",
     }
 )
-"""CUPTI's numbers of ``srcKind``, ``dstKind`` and ``memKind``; 7 is unknown."""
+"""Nsight's numbers of ``srcKind``, ``dstKind`` and ``memKind``, which are not CUPTI's; 7 is unknown."""
 
 _WHERE: Final[Types] = {
     "start": pl.Int64,
@@ -85,6 +73,9 @@ _COMMON: Final = (
 )
 
 _AXES: Final = ("X", "Y", "Z")
+
+CPU_PAGE_FAULT: Final = "[Unified Memory CPU page faults]"
+"""Is a moment: no export has a length of it."""
 
 
 def gpu_work(tables: Tables, strings: Strings, preview: Preview) -> pl.DataFrame:
@@ -159,7 +150,7 @@ def _copies(tables: Tables) -> pl.DataFrame:
     )
     managed = pl.col("copyKind").is_in(_MANAGED_COPIES).fill_null(False)
     prefix = pl.when(managed).then(pl.lit("[Unified Memory Memcpy")).otherwise(pl.lit("[CUDA memcpy"))
-    direction = _named("copyKind", COPY_KINDS)
+    direction = _named("copyKind", _COPY_KINDS)
     name = pl.when(direction.is_null()).then(prefix + "]").otherwise(prefix + " " + direction.cast(pl.String) + "]")
     return _with_rate(
         rows.select(
@@ -169,8 +160,8 @@ def _copies(tables: Tables) -> pl.DataFrame:
             *_COMMON,
             pl.col("bytes").alias("size_bytes"),
             direction.alias("copy_kind"),
-            _named("srcKind", MEMORY_KINDS).alias("src_memory"),
-            _named("dstKind", MEMORY_KINDS).alias("dst_memory"),
+            _named("srcKind", _MEMORY_KINDS).alias("src_memory"),
+            _named("dstKind", _MEMORY_KINDS).alias("dst_memory"),
             pl.col("graphNodeId").alias("graph_node"),
         )
     )
@@ -183,7 +174,7 @@ def _memsets(tables: Tables) -> pl.DataFrame:
             *_all_named("memset", "[CUDA memset]"),
             *_COMMON,
             pl.col("bytes").alias("size_bytes"),
-            _named("memKind", MEMORY_KINDS).alias("src_memory"),
+            _named("memKind", _MEMORY_KINDS).alias("src_memory"),
             pl.col("graphNodeId").alias("graph_node"),
         )
     )
@@ -202,9 +193,7 @@ def _gpu_page_faults(tables: Tables) -> pl.DataFrame:
 
 
 def _cpu_page_faults(tables: Tables) -> pl.DataFrame:
-    """Moments, without a length."""
-    rows = tables.frame(CPU_PAGE_FAULTS, {**_WHERE, "CpuInstruction": pl.Int64})
-    return rows.select(*_all_named("um", "[Unified Memory CPU page faults]"), *_COMMON)
+    return tables.frame(CPU_PAGE_FAULTS, _WHERE).select(*_all_named("um", CPU_PAGE_FAULT), *_COMMON)
 
 
 def _all_named(kind: str, name: str) -> tuple[pl.Expr, ...]:

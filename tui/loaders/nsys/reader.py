@@ -13,7 +13,7 @@ from tui.loaders.linking.launches import iteration_at, link_ops, with_launch
 from tui.loaders.linking.nvtx_ops import ops_from_ranges
 from tui.loaders.linking.steps import mark_steps
 from tui.loaders.nsys.calls import api_calls, failures
-from tui.loaders.nsys.gpu_work import gpu_work
+from tui.loaders.nsys.gpu_work import CPU_PAGE_FAULT, gpu_work
 from tui.loaders.nsys.ranges import nvtx_ranges
 from tui.loaders.nsys.tables import SHOWN, STRINGS, Strings, Tables, pid_of
 from tui.loaders.nsys.target import Recording, devices_frame, messages, process_names, recording
@@ -229,7 +229,8 @@ def _tell_of_ranges(ranges: pl.DataFrame, collector: Collector) -> None:
 
 
 def _tell_of_work(work: pl.DataFrame, collector: Collector) -> None:
-    no_time = work.filter(pl.col("duration_ns").is_null()).height
+    is_moment = (pl.col("name") == CPU_PAGE_FAULT).fill_null(False) & pl.col("start_ns").is_not_null()
+    no_time = work.filter(pl.col("duration_ns").is_null(), ~is_moment).height
     if no_time:
         collector.issue(
             "warning",
