@@ -312,3 +312,15 @@ def test_times_too_far_apart_to_be_of_one_run_cost_their_rows_alone() -> None:
     assert rows(profile, "ranges", "name", "start_ns", "duration_ns")[-1] == ("far", None, None)
     assert [op for (op,) in rows(profile, "activities", "op")] == [None, 0]
     assert any("1 row has times that lie more than a week" in reason for reason in reasons(profile))
+
+
+def test_more_threads_over_more_time_than_can_be_cost_the_ops_alone() -> None:
+    week_ns = 7 * 24 * 3600 * 10**9
+    threads = "".join(f'"MARKER_CORE_API","part",70,{1000 + n},5,8500,8600\n' for n in range(4000))
+    late = f'"MARKER_CORE_API","late",70,71,6,{week_ns},{week_ns + 9}\n'
+    profile = read("\n".join((NEW_KERNELS, CALLS, MARKERS + threads + late)))
+    assert rows(profile, "activities", "name", "duration_ns") == [("gemm", 3000), ("relu(float*)", 500)]
+    assert profile["ranges"].height == 4 + 4000 + 1
+    assert profile["ops"].is_empty()
+    told = "no ops were made of the roctx ranges: the times are too far apart to be of one recording"
+    assert reasons(profile).count(told) == 1

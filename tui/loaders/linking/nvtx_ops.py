@@ -42,6 +42,8 @@ class OpsOfRanges:
     """Of `ops`, as `tui.loaders.linking.launches.link_ops` wants it."""
     ranges: pl.DataFrame
     """The ranges given, in their order, with ``depth``: how many ranges of the same thread lie around each."""
+    fault: str = ""
+    """Why no ops could be made, or empty."""
 
 
 def ops_from_ranges(ranges: pl.DataFrame) -> OpsOfRanges:
@@ -63,8 +65,8 @@ def ops_from_ranges(ranges: pl.DataFrame) -> OpsOfRanges:
     Args:
         ranges: Push/pop ranges of one session, columns of the model, ``iteration`` filled (`mark_steps`).
 
-    Raises:
-        ValueError: The times are too far apart to be of one recording.
+    Returns:
+        What was found; no ops where the times are too far apart to be of one recording.
     """
     has_threads = ranges["tid"].null_count() < ranges.height
     closed = (
@@ -73,11 +75,14 @@ def ops_from_ranges(ranges: pl.DataFrame) -> OpsOfRanges:
         .filter(pl.col("tid").is_not_null() | (not has_threads))
         .sort("start_ns", "duration_ns", descending=[False, True], maintain_order=True)
     )
-    if closed.is_empty():
-        ops = empty("ops")
-        return OpsOfRanges(ops, nest(ops), ranges)
+    fault, none = "", empty("ops")
+    try:
+        around = nest(closed)
+    except ValueError as error:
+        fault = str(error)
+    if fault or closed.is_empty():
+        return OpsOfRanges(none, nest(none), ranges, fault)
     told = _told(closed)
-    around = nest(closed)
     depths = closed.select("range", depth=pl.Series(around.depth, dtype=pl.Int32))
     with_depth = (
         ranges.drop("depth", strict=False)

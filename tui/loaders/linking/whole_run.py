@@ -63,6 +63,8 @@ def linked(
             session.facts["iteration_source"] = marked.source
         is_mark = pl.col("duration_ns").eq_missing(0)
         found = ops_from_ranges(marked.ranges.filter(~is_mark))
+        if found.fault:
+            collector.issue("error", None, "", f"no ops were made of the {kind}s: {found.fault}")
         frames["ranges"] = pl.concat([found.ranges, marked.ranges.filter(is_mark)]).sort("line", maintain_order=True)
         frames["ops"] = found.ops
         if activities is not None:

@@ -140,17 +140,14 @@ def _add_process(rows: _Rows, process: int, collector: Collector) -> str | None:
     work = rows.work if rows.work["start_ns"].is_sorted() else rows.work.sort("start_ns", nulls_last=True)
     work = with_launch(work, calls)
     _tell_of_work(work, collector)
-    try:
-        found = ops_from_ranges(marked.filter("push_pop").drop("process", "push_pop"))
-        ops = found.ops
-        if ops.height:
-            work = link_ops(work, ops, found.nesting)
-        marked = pl.concat([found.ranges, marked.filter(~pl.col("push_pop")).select(found.ranges.columns)])
-        marked = marked.sort("start_ns", nulls_last=True, maintain_order=True)
-    except ValueError as error:
-        ops = pl.DataFrame()
-        marked = marked.drop("process", "push_pop")
-        collector.issue("error", None, "NVTX_EVENTS", f"no ops were made of the NVTX ranges: {error}")
+    found = ops_from_ranges(marked.filter("push_pop").drop("process", "push_pop"))
+    if found.fault:
+        collector.issue("error", None, "NVTX_EVENTS", f"no ops were made of the NVTX ranges: {found.fault}")
+    ops = found.ops
+    if ops.height:
+        work = link_ops(work, ops, found.nesting)
+    marked = pl.concat([found.ranges, marked.filter(~pl.col("push_pop")).select(found.ranges.columns)])
+    marked = marked.sort("start_ns", nulls_last=True, maintain_order=True)
     marks = marked.filter(pl.col("iteration").is_not_null())
     if marks.height:
         work = work.with_columns(iteration_at(marks, work["launch_ns"]))

@@ -20,7 +20,7 @@ from tui.loaders.nvprof_db.strings import Strings
 from tui.loaders.nvprof_db.times import relative
 from tui.loaders.of_model import of_model
 from tui.model.errors import ProftuiError
-from tui.model.schema import conform, empty
+from tui.model.schema import conform
 
 if TYPE_CHECKING:
     from tui.loaders.collector import Collector
@@ -181,15 +181,14 @@ def _linked(
 ) -> tuple[dict[str, pl.DataFrame], str | None]:
     """The frames of one process, GPU work tied to ops and iterations; and where iterations are from."""
     steps = mark_steps(conform("ranges", ranges))
-    marked, ops = steps.ranges, empty("ops")
     launched = with_launch(activities, calls)
-    try:
-        found = ops_from_ranges(marked)
-        marked, ops = found.ranges, found.ops
-        if ops.height:
-            launched = link_ops(launched, ops, found.nesting)
-    except ValueError as error:
-        collector.issue("error", None, "CUPTI_ACTIVITY_KIND_MARKER", f"no ops were made of the NVTX ranges: {error}")
+    found = ops_from_ranges(steps.ranges)
+    if found.fault:
+        reason = f"no ops were made of the NVTX ranges: {found.fault}"
+        collector.issue("error", None, "CUPTI_ACTIVITY_KIND_MARKER", reason)
+    marked, ops = found.ranges, found.ops
+    if ops.height:
+        launched = link_ops(launched, ops, found.nesting)
     marks = marked.filter(pl.col("iteration").is_not_null())
     if marks.height:
         launched = launched.with_columns(iteration_at(marks, launched["launch_ns"]))
