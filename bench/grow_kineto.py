@@ -80,10 +80,10 @@ def _later(events: bytes, shift_ns: int, count_on: int) -> bytes:
 
 
 def _recording() -> bytes:
-    """The trace that is grown: ``PROFTUI_BENCH_TRACE``, or a long one beside the checkout."""
+    """The trace that is grown: ``PROFTUI_BENCH_TRACE``, a long one in ``bench/data``, or a sample."""
     places = [
         *([Path(os.environ["PROFTUI_BENCH_TRACE"])] if "PROFTUI_BENCH_TRACE" in os.environ else []),
-        ROOT / "../shared/bench" / "gpt_long.pt.trace.json.gz",
+        DATA / "gpt_long.pt.trace.json.gz",
         *sorted((ROOT / "sample_logs").glob("*.pt.trace.json.gz")),
     ]
     path = next((place for place in places if place.exists()), None)

@@ -38,11 +38,11 @@ class Recording:
 
 
 def recording(*, with_api: bool) -> Recording:
-    """The trace that is grown: ``PROFTUI_BENCH_LOG``, a long one beside the checkout, or a sample log."""
+    """The trace that is grown: ``PROFTUI_BENCH_LOG``, a long one in ``bench/data``, or a sample log."""
     kind = "both" if with_api else "gputrace"
     places = [
         *([Path(os.environ["PROFTUI_BENCH_LOG"])] if "PROFTUI_BENCH_LOG" in os.environ else []),
-        ROOT / "../shared/bench" / f"gpt_long.{kind}.txt.xz",
+        DATA / f"gpt_long.{kind}.txt.xz",
         ROOT / "sample_logs" / "resnet50_training.nvprof.log",
     ]
     path = next((place for place in places if place.exists()), None)
