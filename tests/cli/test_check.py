@@ -16,6 +16,7 @@ from tui.analysis.expert.registry import RULES
 from tui.cli.main import main
 from tui.output.check import Check
 from tui.output.report import Style
+from tui.output.report_dashboard import DashboardReport
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
@@ -82,6 +83,12 @@ def test_markdown_has_no_links_or_lines_of_a_profile() -> None:
     assert text.startswith("## Findings (")
     assert "### Cannot tell" in text
     assert "\x1b" not in text
+    by_others = profile(
+        tool_findings=[{"tool": HOSTILE, "problem": "much"}],
+        tool_figures=[{"tool": HOSTILE, "section": "Performance Summary", "name": "a", "value": 1.0, "unit": "%"}],
+    )
+    assert f"1 of \\{HOSTILE[:-5]}" in Check(by_others).as_markdown().splitlines()[0]
+    assert f"## As \\{HOSTILE[:-5]}" in DashboardReport(by_others).as_markdown()
 
 
 SARIF = jsonschema.Draft7Validator(

@@ -12,7 +12,7 @@ from tui.analysis.expert.model import Severity, State
 from tui.analysis.expert.view import counts, expert_rows
 from tui.analysis.iterations.aggregation import words
 from tui.fmt import duration
-from tui.output.export import json_line, markdown_table
+from tui.output.export import json_line, markdown_cell, markdown_table
 from tui.output.sarif import sarif
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class Check:
             ]
             for row in self._found.iter_rows(named=True)
         ]
-        text = f"## Findings{self._of} ({self._summary()})\n\n"
+        text = f"## Findings{markdown_cell(self._of)} ({markdown_cell(self._summary())})\n\n"
         headings = ["Severity", "Rule", "Session", "Problem", "Recommendation", "Cost"]
         text += markdown_table(headings, found, [False, False, True, False, False, True]) if found else "none\n"
         untold = expert_rows(self.findings).filter(pl.col("state") == State.CANNOT_TELL.value)

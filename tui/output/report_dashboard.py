@@ -124,7 +124,9 @@ class DashboardReport:
             ]
             table = markdown_table(["Kind of work", "Time%", "Total", "Calls"], rows, [False, True, True, True])
             parts.append(f"## {SPLIT_HEADING}\n\n{table}")
-        parts += [f"## {part.spec.title}\n\n{table_markdown(part.spec, part.rows)}" for part in self._filled()]
+        parts += [
+            f"## {markdown_cell(part.spec.title)}\n\n{table_markdown(part.spec, part.rows)}" for part in self._filled()
+        ]
         if figures.system:
             parts.append(f"## System configuration\n\n{fact_markdown(figures.system)}")
         parts.append(f"## Issues\n\n{self._issues()}\n")
