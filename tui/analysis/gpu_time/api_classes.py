@@ -39,7 +39,7 @@ TITLES: Final = {
 """As tables say it."""
 
 _PATTERNS: Final = (
-    (ApiClass.SYNC, re.compile(r"Synchronize|(?:Event|Signal)Wait|StreamWaitValue|hsa_signal_wait")),
+    (ApiClass.SYNC, re.compile(r"Synchronize|(?:Event|Signal)Wait|hsa_signal_wait")),
     (ApiClass.COPY, re.compile(r"Memcpy|Memset|MemPrefetch|[Mm]emory_?(?:async_)?copy|TexImageCopy")),
     (ApiClass.LAUNCH, re.compile(r"Launch")),
     (
@@ -67,6 +67,11 @@ def api_class(name: str) -> ApiClass:
     ['SYNC', 'COPY', 'LAUNCH']
     >>> [api_class(name).name for name in ("cudaMalloc", "cuModuleLoadData", "cudaGetDevice")]
     ['MEMORY', 'LOADING', 'OTHER']
+
+    What makes a stream wait, not the program, is no sync.
+
+    >>> [api_class(name).name for name in ("cudaStreamWaitEvent", "cuStreamWaitValue32")]
+    ['OTHER', 'OTHER']
     """
     return next((found for found, pattern in _PATTERNS if pattern.search(name)), ApiClass.OTHER)
 
