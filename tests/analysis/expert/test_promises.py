@@ -21,7 +21,7 @@ from tests.analysis.expert.profiles import (
     with_calls,
 )
 from tests.analysis.frames import profile
-from tui.analysis.expert.model import Clean, Found, Severity
+from tui.analysis.expert.model import CannotTell, Clean, Found, Severity
 
 
 def test_work_around_products_is_no_promise_of_tensor_cores() -> None:
@@ -152,3 +152,15 @@ def test_a_wait_costs_what_the_gpu_idles_after_it() -> None:
     assert "it is what is waited for" in free.problem
     brief = ask("A1", with_calls(first, second, last, calls=[call(99 * MS, MS + 10, "cudaStreamSynchronize")]))
     assert isinstance(brief, Clean)
+
+
+def test_many_shapes_without_iterations_are_not_called_dynamic() -> None:
+    """A model has layers of many sizes: only what differs from one iteration to the next is dynamic."""
+    work = [run(0, MS, "redzone_checker"), *(run((n + 1) * MS, MS, SGEMM, grid_x=n + 1) for n in range(12))]
+    assert isinstance(ask("P12", traced(*work)), CannotTell)
+
+
+def test_communication_that_fills_the_busy_time_is_not_told_to_copy_less() -> None:
+    verdict = ask("U8", traced(run(0, MS), run(MS, 9 * MS, NCCL, stream=9)))
+    assert isinstance(verdict, Found)
+    assert verdict.advice.startswith("Communicate less often")

@@ -242,6 +242,12 @@ def test_messages_of_the_tool_are_issues() -> None:
     assert profile["issues"].select("severity", "line").rows()[:2] == [("warning", 1), ("error", 2)]
 
 
+def test_a_note_of_the_tool_is_no_loss() -> None:
+    """As with --clock-control none: the figures are whole."""
+    profile = read("==WARNING== Note: Running with unmodified GPU clocks.\n" + RAW)
+    assert set(profile["issues"]["severity"]) == {"info"}
+
+
 def test_text_without_csv_says_how_to_print_it() -> None:
     with pytest.raises(ProftuiError, match="what ncu prints for people"):
         read("==PROF== Connected to process 5\n  f(int), Context 1, Stream 7\n    Duration   us   5.2\n")

@@ -82,7 +82,9 @@ class _Reader:
         if match := _MESSAGE.match(line.text):
             self._first_message = self._first_message or line
             if match["kind"] != "PROF":
-                severity = "error" if match["kind"] == "ERROR" else "warning"
+                # A note is about how the run was set up: nothing is lost.
+                note = match["text"].startswith("Note: ")
+                severity = "error" if match["kind"] == "ERROR" else "info" if note else "warning"
                 self._collector.issue(severity, line.number, line.text.strip(), f"Nsight Compute says: {match['text']}")
             elif connected := _CONNECTED.fullmatch(match["text"]):
                 self._commands[connected["pid"]] = connected["command"] or ""

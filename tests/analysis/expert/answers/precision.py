@@ -102,9 +102,16 @@ ANSWERS: Final = (
     ),
     Answer(
         "P12",
-        traced(run(0, MS, "redzone_checker"), *(run((n + 1) * MS, MS, SGEMM, grid_x=n + 1) for n in range(12))),
+        traced(
+            run(0, MS, "redzone_checker", iteration=0),
+            *(run((n + 1) * MS, MS, SGEMM, grid_x=n + 1, iteration=n // 3) for n in range(15)),
+        ),
         {"names": 1, "shapes": 12},
-        HEALTHY,
+        # Each iteration has the same twelve.
+        traced(
+            run(0, MS, "redzone_checker", iteration=0),
+            *(run((n + 1) * MS, MS, SGEMM, grid_x=n % 12 + 1, iteration=n // 12) for n in range(36)),
+        ),
     ),
     Answer(
         "P13",

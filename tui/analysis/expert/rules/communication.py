@@ -17,10 +17,7 @@ if TYPE_CHECKING:
     from tui.analysis.expert.case import Case
 
 NONE: Final = "no kernels of NCCL, RCCL or NVSHMEM ran"
-_ALONE: Final = (
-    "Open the recordings of all ranks together first: this one may wait for a slower rank (C5). Else communicate less "
-    "often (gradient accumulation, larger batches) or less (compression, half precision)."
-)
+_LESS: Final = "communicate less often (gradient accumulation, larger batches) or less (compression, half precision)."
 
 
 def communication_of(case: Case) -> pl.DataFrame:
@@ -51,9 +48,7 @@ def much_communication(case: Case) -> Verdict:
     return Found(
         f"Communication takes {duration(taken)}, {percent(share)} of the {of_what}; most of it "
         f"{called(rows['name'][0])}.",
-        _ALONE
-        if _is_one_of_several(case)
-        else "Communicate less often (gradient accumulation, larger batches) or less (compression, half precision).",
+        less_communication(case),
         numbers,
         case.together("exposed_comm_ns") if case.span_ns else taken,
         ("the part that no kernel hides" if case.span_ns else "all communication, hidden or not")
@@ -62,9 +57,13 @@ def much_communication(case: Case) -> Verdict:
     )
 
 
-def _is_one_of_several(case: Case) -> bool:
-    """Whether other ranks took part whose recordings are not open."""
-    return (case.about["world_size"] or 1) > 1 and case.whole["sessions"].height == 1
+def less_communication(case: Case) -> str:
+    """What to do about communication; first of all where other ranks took part whose recordings are not open."""
+    if (case.about["world_size"] or 1) > 1 and case.whole["sessions"].height == 1:
+        return (
+            f"Open the recordings of all ranks together first: this one may wait for a slower rank (C5). Else {_LESS}"
+        )
+    return _LESS[0].upper() + _LESS[1:]
 
 
 def _shown(case: Case) -> tuple[pl.DataFrame, str, str]:

@@ -10,6 +10,7 @@ import polars as pl
 from tui.analysis.expert import links, needs
 from tui.analysis.expert.figures import real, total
 from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
+from tui.analysis.expert.rules.communication import less_communication
 from tui.analysis.expert.words import behind, called, counted, gpu_called
 from tui.analysis.gpu_time.communication import COMMUNICATION
 from tui.analysis.gpu_time.host_phases import HostPhase, host_phases
@@ -145,7 +146,9 @@ def low_compute(case: Case) -> Verdict:
     return Found(
         f"Kernels that compute, and memsets, run in only {percent(share)} {how}"
         + (f"; {called(first['name'])} takes {duration(first['total_ns'])}." if first else "."),
-        "Take copies and communication off the path: keep data on the device, overlap them with kernels.",
+        less_communication(case)
+        if first and first["op_type"] == COMMUNICATION
+        else "Take copies off the path: keep data on the device, overlap them with kernels.",
         numbers,
         busy - compute,
         "all busy time without a kernel that computes",

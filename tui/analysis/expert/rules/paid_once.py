@@ -22,6 +22,7 @@ STARTING: Final = (
 )
 ALGORITHMS: Final = r"^(?:convolution|gemm)"
 
+_CONFIG: Final = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
 _LAUNCH: Final = ("session", "device", "stream", "start_ns", "name", "op")
 
 
@@ -180,11 +181,18 @@ def dynamic_shapes(case: Case) -> Verdict:
             + ("" if cause else ", and nothing is tuned or loaded in the run"),
             numbers,
         )
-    many = ranked(many, "shapes")
+    changing = _changing(case, many["name"], of_ops=bool(ops.height))
+    if changing is None:
+        of_what = "ops" if ops.height else "kernels"
+        return CannotTell(needs.iterations(case) or f"the input does not tell {of_what} of three iterations apart")
+    many = ranked(changing.filter(pl.col("shapes") >= case.limit("P12", "shapes")), "shapes")
+    numbers["names"], numbers["shapes"] = many.height, whole(changing["shapes"].max())
+    if many.is_empty():
+        return Clean(f"all but {counted(numbers['shapes'], what[:-1], what)} of each come in every iteration", numbers)
     first = many.row(0, named=True)
     return Found(
-        f"{called(first['name'])} has {first['shapes']} {what} in {counted(first['calls'], 'call')}, and kernels are "
-        f"tuned or loaded in the run ({', '.join(cause)}).",
+        f"{called(first['name'])} has {first['shapes']} {what} that some iterations have and others do not, and "
+        f"kernels are tuned or loaded in the run ({', '.join(cause)}).",
         "Pad or bucket inputs to few shapes; tell the compiler which dimensions change (mark_dynamic).",
         numbers,
         None,
@@ -192,4 +200,29 @@ def dynamic_shapes(case: Case) -> Verdict:
         many.head(10),
         view,
         named(many["name"].head(10).to_list(), "op" if ops.height else "name"),
+    )
+
+
+def _changing(case: Case, names: pl.Series, *, of_ops: bool) -> pl.DataFrame | None:
+    """Shapes, or launch configurations, that only some iterations have: name, shapes (their number), calls of them.
+
+    The first iteration is left out: it may try out algorithms. None where fewer than three can be told apart.
+    """
+    frame = case.profile["ops" if of_ops else "activities"].lazy()
+    shape = ("input_shapes",) if of_ops else _CONFIG
+    kept = pl.col("name").is_in(names.implode()) & pl.col("iteration").is_not_null() & pl.col(shape[0]).is_not_null()
+    rows = frame.filter(kept).select("name", "iteration", *shape).collect()
+    if rows.is_empty():
+        return None
+    later = rows.filter(pl.col("iteration") > rows["iteration"].min())
+    steps = later["iteration"].n_unique()
+    if steps < 2:
+        return None
+    by_shape = later.group_by("name", *shape).agg(
+        pl.col("iteration").n_unique().alias("steps"), pl.len().alias("calls")
+    )
+    return (
+        by_shape.filter(pl.col("steps") < steps)
+        .group_by("name")
+        .agg(pl.len().cast(pl.Int64).alias("shapes"), pl.col("calls").sum().cast(pl.Int64))
     )
