@@ -232,6 +232,24 @@ def test_each_process_is_a_session(tmp_path: Path) -> None:
     assert texts(profile, "api_calls", "session", "pid") == [(0, 7), (1, 8)]
 
 
+def test_work_of_no_certain_process_and_rows_of_none_are_told(tmp_path: Path) -> None:
+    tables = {
+        "RUNTIME": [
+            call(13, 1, T0, T0 + 5),
+            call(13, 1, T0 + 1, T0 + 6, pid=8),
+            call(13, 2, T0 + 20, T0 + 22, pid=8),
+        ],
+        "MARKER": [{"flags": 2, "timestamp": T0 + 2, "id": 4, "objectKind": 2, "objectId": b"abc", "name": 6}],
+        "CONCURRENT_KERNEL": [kernel(3, 1, T0 + 7, T0 + 9), kernel(3, 2, T0 + 25, T0 + 29)],
+    }
+    profile = load_one(write(tmp_path / "two.nvprof", tables, strings=STRINGS))
+    assert texts(profile, "activities", "session", "correlation") == [(0, 1), (1, 2)]
+    told = texts(profile, "issues", "severity", "text", "reason")
+    unsure = "no call of one process alone launched them: they are counted to the first process"
+    assert ("warning", "GPU activities: 1", unsure) in told
+    assert ("warning", "", "calls and ranges that name no process are left out (1)") in told
+
+
 def test_graphs_recorded_as_a_whole_count_as_gpu_work(tmp_path: Path) -> None:
     graph = {"correlationId": 4, "start": T0, "end": T0 + 70, "graphId": 6, "streamId": 2}
     profile = load_one(write(tmp_path / "graph.nvprof", {"GRAPH_TRACE": [graph]}, version=17))

@@ -254,8 +254,8 @@ def test_any_text_in_the_place_of_json_is_taken(text: str) -> None:
     assert len(from_json(pl.Series([text, None, '{"message": "x"}']), lambda value: value.get("message"))) == 3
 
 
-def test_the_first_rocprof(tmp_path: Path) -> None:
-    path = tmp_path / "results.db"
+def first_rocprof(path: Path, *more: str) -> Profile:
+    """Two calls of process 7 and what they did, and further rows."""
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE HIP (BeginNs, EndNs, pid, tid, Name, args, 'Index', Data)")
         for table in ("OPS", "COPY"):
@@ -269,8 +269,31 @@ def test_the_first_rocprof(tmp_path: Path) -> None:
         connection.execute("INSERT INTO HIP VALUES (140, 145, 7, 8, 'hipLaunchKernel', '( kernel(f))', 2, '')")
         connection.execute("INSERT INTO OPS VALUES (150, 170, 4, 0, 'f(float*)', 7, 8, 1, 2)")
         connection.execute("INSERT INTO COPY VALUES (110, 120, 4, 0, 'CopyHostToDevice', 7, 8, 0, 1)")
+        for row in more:
+            connection.execute(f"INSERT INTO {row}")
     connection.close()
-    profile = load_one(str(path))
+    return load_one(str(path))
+
+
+def test_processes_of_the_first_rocprof_are_sessions(tmp_path: Path) -> None:
+    profile = first_rocprof(
+        tmp_path / "results.db",
+        "HIP VALUES (150, 155, 9, 9, 'hipLaunchKernel', '( kernel(g))', 2, '')",
+        "OPS VALUES (160, 165, 4, 0, 'g(int)', 9, 9, 1, 2)",
+        "OPS VALUES (170, 175, 4, 0, 'h(int)', NULL, 9, 1, 3)",
+    )
+    assert profile["sessions"]["pid"].to_list() == [7, 9, None]
+    assert texts(profile, "activities", "session", "short_name", "correlation") == [
+        (0, "CopyHostToDevice", 1),
+        (0, "f", 2),
+        (1, "g", 2),
+        (2, "h", 3),
+    ]
+    assert texts(profile, "api_calls", "session", "start_ns") == [(0, 0), (0, 40), (1, 50)]
+
+
+def test_the_first_rocprof(tmp_path: Path) -> None:
+    profile = first_rocprof(tmp_path / "results.db")
     assert profile["sessions"].select("format", "tool", "pid").rows() == [("rocprof-database", "rocprof", 7)]
     columns = ("kind", "name", "short_name", "start_ns", "duration_ns", "device", "stream", "size_bytes", "copy_kind")
     assert texts(profile, "activities", *columns, "correlation") == [

@@ -121,6 +121,14 @@ class _NvprofDatabase:
             collector.add_frames({"devices": devices, **frames})
             if not number:
                 _tell(database, collector, metrics.height, replayed=replayed, astray=astray, ends_alone=ends_alone)
+                if owners.unsure:
+                    reason = "no call of one process alone launched them: they are counted to the first process"
+                    collector.issue("warning", None, f"GPU activities: {owners.unsure:,}", reason)
+                lost = calls["pid"].null_count() + ranges["pid"].null_count()
+                if lost and len(owners.pids) > 1:
+                    collector.issue(
+                        "warning", None, "", f"calls and ranges that name no process are left out ({lost:,})"
+                    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +137,8 @@ class _Owners:
 
     pids: tuple[int | None, ...]
     of_activities: pl.Series
+    unsure: int = 0
+    """How many activities are the first process's only because no call of one process alone launched them."""
 
 
 def _owners(activities: pl.DataFrame, calls: pl.DataFrame, ranges: pl.DataFrame, commands: dict[int, str]) -> _Owners:
@@ -146,11 +156,9 @@ def _owners(activities: pl.DataFrame, calls: pl.DataFrame, ranges: pl.DataFrame,
     owner = activities.select("correlation", _own(activities)).join(
         launching.select("correlation", "pid"), on="correlation", how="left", maintain_order="left"
     )
-    known = pl.coalesce("owner", "pid")
-    return _Owners(
-        tuple(pids),
-        owner.select(pl.when(known.is_in(pids)).then(known).otherwise(pids[0]).alias("pid")).to_series(),
-    )
+    named = pl.coalesce("owner", "pid")
+    found = owner.select(pl.when(named.is_in(pids)).then(named).alias("pid")).to_series()
+    return _Owners(tuple(pids), found.fill_null(pids[0]), found.null_count())
 
 
 def _own(activities: pl.DataFrame) -> pl.Expr:

@@ -45,6 +45,7 @@ _WORK: Final = {
     "pid": pl.Int64,
     "Index": pl.Int64,
 }
+_MOST_PROCESSES: Final = 256
 _DIRECTIONS: Final = {"CopyHostToDevice": "HtoD", "CopyDeviceToHost": "DtoH", "CopyDeviceToDevice": "DtoD"}
 
 
@@ -58,7 +59,7 @@ class _RocprofDatabase:
         return any(database.has(table, "BeginNs", "EndNs", "Name") for table in ("OPS", "COPY", "HIP"))
 
     def read(self, database: Database, collector: Collector, source: Source) -> None:
-        """Put it into one session.
+        """Put each process into a session.
 
         Raises:
             ProftuiError: Nothing was recorded.
@@ -73,39 +74,55 @@ class _RocprofDatabase:
                 f"profile again with: {FORMAT.record_with}",
             )
         origin = int(starts.min())  # type: ignore[arg-type]
-        session = collector.open_session(FORMAT.name, None)
-        session.facts.update(tool="rocprof")
-        pids = pl.concat([frame["pid"] for frame in (calls, kernels, copies)]).drop_nulls().unique()
-        session.pid = int(pids[0]) if len(pids) == 1 else None
-        # The argument list of a copy has its size; a call and what it did have one index.
-        sizes = calls.select("Index", size_bytes=pl.col("args").str.extract(r"sizeBytes\((\d{1,18})\)").cast(pl.Int64))
-        sizes = sizes.drop_nulls().unique("Index", keep="none")
-        short = {name: short_name(name) for name in kernels["Name"].unique().drop_nulls()}
-        work = pl.concat(
-            [
-                kernels.select(
-                    *_common(origin),
-                    pl.lit("kernel").cast(NAME).alias("kind"),
-                    pl.col("Name").replace(short).cast(NAME).alias("short_name"),
-                ),
-                copies.join(sizes, on="Index", how="left", maintain_order="left").select(
-                    *_common(origin),
-                    "size_bytes",
-                    pl.lit("memcpy").cast(NAME).alias("kind"),
-                    pl.col("Name").cast(NAME).alias("short_name"),
-                    pl.col("Name").replace_strict(_DIRECTIONS, default=None, return_dtype=NAME).alias("copy_kind"),
-                ),
-            ],
-            how="diagonal",
-        )
-        api = calls.select(pl.col("Name").cast(NAME).alias("name"), *_span(origin), "pid", "tid", correlation="Index")
-        collector.add_frames(linked(work, api, None, session, collector))
+        pids = pl.concat([frame["pid"] for frame in (calls, kernels, copies)]).unique().sort(nulls_last=True).to_list()
+        known = [pid for pid in pids if pid is not None]
+        # Rows that name no process are those of the only one, where there is but one.
+        processes = pids if len(known) > 1 else known or [None]
+        for pid in processes[:_MOST_PROCESSES]:
+            session = collector.open_session(FORMAT.name, None, pid=pid)
+            session.facts.update(tool="rocprof")
+            of_process = pl.lit(True) if len(processes) == 1 else pl.col("pid").eq_missing(pl.lit(pid, pl.Int64))
+            mine = [frame.filter(of_process) for frame in (calls, kernels, copies)]
+            work, api = _work_and_calls(mine[0], mine[1], mine[2], origin)
+            collector.add_frames(linked(work, api, None, session, collector))
+        if len(processes) > _MOST_PROCESSES:
+            reason = f"the first {_MOST_PROCESSES} processes are shown, the others left out"
+            collector.issue("error", None, f"{len(processes):,} processes", reason)
         collector.issue(
             "info", None, "", f"times count from the first event, at {origin} ns of the machine's own clock"
         )
         if kernels.height:
             collector.issue("info", None, "", "the database holds no grid, workgroup and registers: results.csv does")
         source.keep_going(collector.row_count)
+
+
+def _work_and_calls(
+    calls: pl.DataFrame, kernels: pl.DataFrame, copies: pl.DataFrame, origin: int
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The activities and API calls of one process, columns of the model."""
+    # The argument list of a copy has its size; a call and what it did have one index.
+    sizes = calls.select("Index", size_bytes=pl.col("args").str.extract(r"sizeBytes\((\d{1,18})\)").cast(pl.Int64))
+    sizes = sizes.drop_nulls().unique("Index", keep="none")
+    short = {name: short_name(name) for name in kernels["Name"].unique().drop_nulls()}
+    work = pl.concat(
+        [
+            kernels.select(
+                *_common(origin),
+                pl.lit("kernel").cast(NAME).alias("kind"),
+                pl.col("Name").replace(short).cast(NAME).alias("short_name"),
+            ),
+            copies.join(sizes, on="Index", how="left", maintain_order="left").select(
+                *_common(origin),
+                "size_bytes",
+                pl.lit("memcpy").cast(NAME).alias("kind"),
+                pl.col("Name").cast(NAME).alias("short_name"),
+                pl.col("Name").replace_strict(_DIRECTIONS, default=None, return_dtype=NAME).alias("copy_kind"),
+            ),
+        ],
+        how="diagonal",
+    )
+    names = pl.col("Name").cast(NAME).alias("name")
+    return work, calls.select(names, *_span(origin), "pid", "tid", correlation="Index")
 
 
 def _span(origin: int) -> tuple[pl.Expr, pl.Expr]:
