@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 from tui.analysis.timeline.drawing import lane_cells, legend, whole_percent
 from tui.analysis.timeline.marks import iteration_marks
 from tui.analysis.timeline.ruler import labelled, ruler
-from tui.analysis.timeline.shown import Shown, fitting_lanes, label, shown_lanes
+from tui.analysis.timeline.shown import Shown, fitting_lanes, label, shown_lanes, within
 from tui.analysis.timeline.under import name_of
 from tui.analysis.timeline.window import whole_window
-from tui.fitting import cell_width, clip, pad
+from tui.fitting import cell_width, pad
 from tui.text import plain
 
 if TYPE_CHECKING:
@@ -60,7 +60,8 @@ def _drawn(profile: Profile, shown: Shown, style: Style) -> list[str]:
         edges = window.edges() - shown.shifts[lane.session]
         drawn = lane_cells(lane, edges, partial(name_of, profile, lane), ascii_only=style.ascii_only)
         share = whole_percent(lane.segments.length, window.end_ns - window.begin_ns)
-        lines.append(_line(clip(words, room, ascii_only=style.ascii_only), share, drawn.texts, room))
+        shown_words = within(words, lane.tid, room, ascii_only=style.ascii_only)
+        lines.append(_line(shown_words, share, drawn.texts, room))
     told = legend((shown.lanes[place] for place in places), ascii_only=style.ascii_only)
     lines += style.wrapped("  ".join(f"{glyph} {words}" for _look, glyph, words in told))
     left_out = len(shown.lanes) - len(places)

@@ -13,6 +13,7 @@ from tui.analysis.timeline.bins import NOTHING
 from tui.analysis.timeline.drawing import LaneCells, in_short, legend, whole_percent
 from tui.analysis.timeline.looks import Look
 from tui.analysis.timeline.ruler import exactly, labelled, ruler
+from tui.analysis.timeline.shown import within
 from tui.fitting import clip, pad
 from tui.widgets.timeline_lanes import HEAD, LEGEND_FROM, SHARE_CELLS, TimelineLanes
 
@@ -179,11 +180,14 @@ class TimelineCanvas(TimelineLanes):
 
     def _label_segment(self, place: int, above: int | None, busy_ns: int, *, has_cursor: bool) -> Segment:
         assert self.window is not None, "there are lanes"
+        assert self.shown is not None
+        lane = self.shown.lanes[place]
         span = min(self.window.last_ns, self.window.end_ns) - max(self.window.first_ns, self.window.begin_ns)
         share = f"{whole_percent(busy_ns, span)} "
         room = self.label_cells - SHARE_CELLS - 1
         mark = ">" if has_cursor else " "
-        text = mark + pad(clip(self.label_of(place, above), room - 1, ascii_only=self.ascii_only), room - 1)
+        words = within(self.label_of(place, above), lane.tid, room - 1, ascii_only=self.ascii_only)
+        text = mark + pad(words, room - 1)
         style = self._look_of("label-cursor" if has_cursor and self.has_focus else "label")
         return Segment(text + pad(share, SHARE_CELLS + 1, right=True), style)
 

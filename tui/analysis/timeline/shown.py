@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from tui.analysis.timeline.lanes import Lane, LaneKind, lanes
+from tui.fitting import cell_width, clip, ellipsis
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -121,6 +122,20 @@ def label(lane: Lane, above: Lane | None) -> str:
         own = whole.removeprefix(f"GPU {_number(lane.device)} ").removeprefix(f"thread {lane.tid} ")
         return f"{prefix}  {own}"
     return whole
+
+
+def within(words: str, tid: int | None, cells: int, *, ascii_only: bool = False) -> str:
+    """The words of a lane in so many cells: what it holds stays whole, of a long thread number the end.
+
+    >>> within("thread 410982080032 API calls", 410982080032, 17), within("thread 601 ranges", 601, 12)
+    ('…080032 API calls', '601 ranges')
+    """
+    before, thread, holds = words.partition(f"thread {tid} ")
+    room = cells - len(before) - len(holds) - 1
+    if cell_width(words) > cells and thread and room > 1:
+        number = str(tid) if len(str(tid)) <= room else f"{ellipsis(ascii_only=ascii_only)}{str(tid)[1 - room :]}"
+        words = f"{before}{number} {holds}"
+    return clip(words, cells, ascii_only=ascii_only)
 
 
 def _number(value: int | None) -> str:
