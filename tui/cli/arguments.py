@@ -57,6 +57,9 @@ COMMANDS: Final = {
 }
 
 
+_FILE: Final = "a profile, a folder of them or a dataset; - reads standard input"
+
+
 class _Parser(argparse.ArgumentParser):
     """Says one line about a wrong command line, not the whole usage."""
 
@@ -76,7 +79,7 @@ def _common(parser: argparse.ArgumentParser) -> None:
 
 
 def _files(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", nargs="+", metavar="FILE", help="a profile; - reads standard input")
+    parser.add_argument("files", nargs="+", metavar="FILE", help=_FILE)
 
 
 def open_parser() -> argparse.ArgumentParser:
@@ -86,15 +89,15 @@ def open_parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="proftui",
         usage="proftui [options] FILE...\n       proftui COMMAND [options] FILE...",
-        description="Explore GPU profiles in the terminal.",
+        description="Explore GPU profiles in the terminal; `proftui formats` lists what can be opened.",
         epilog=f"commands:\n{commands}\n\n"
         "Several files are several sessions. A file that is named as a command is opened as ./report.\n"
         "`proftui COMMAND --help` tells more of a command.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("files", nargs="*", metavar="FILE", help="a profile; - reads standard input")
+    parser.add_argument("files", nargs="*", metavar="FILE", help=_FILE)
     _common(parser)
-    parser.add_argument("--theme", choices=("dark", "light"), default="dark")
+    parser.add_argument("--theme", choices=("dark", "light"), default="dark", help="default: dark")
     parser.add_argument("--resume", action="store_true", help="go on where you left off when it was last open")
     parser.add_argument("--no-mouse", action="store_true", help="leave the mouse to the terminal")
     parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters alone")
@@ -110,7 +113,7 @@ def command_parser(command: str) -> argparse.ArgumentParser:
         return parser
     if command == "cache":
         parser.add_argument("action", choices=("list", "clear"))
-        parser.add_argument("--format", choices=("text", "json"), default="text")
+        parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
         return parser
     if command == "diff":
         _diff(parser)
@@ -120,18 +123,19 @@ def command_parser(command: str) -> argparse.ArgumentParser:
         _convert(parser)
         return parser
     if command == "report":
-        parser.add_argument("--view", choices=VIEWS, default="dashboard")
-        parser.add_argument("--format", choices=("text", "markdown", "json"), default="text")
+        views = f"default: dashboard; also {', '.join(VIEWS[1:])}"
+        parser.add_argument("--view", choices=VIEWS, default="dashboard", metavar="VIEW", help=views)
+        parser.add_argument("--format", choices=("text", "markdown", "json"), default="text", help="default: text")
         parser.add_argument("--notes", action="store_true", help="also what you wrote on rows of the view")
     elif command == "check":
         parser.add_argument("--fail-on", choices=FAIL_ON, help="exit with 1 where anything found is this grave")
-        parser.add_argument("--format", choices=CHECK_FORMATS, default="text")
+        parser.add_argument("--format", choices=CHECK_FORMATS, default="text", help="default: text")
     elif command == "sql":
         parser.add_argument("query", metavar="QUERY", help="one SELECT, as one argument")
         parser.add_argument("--format", choices=("text", *EXPORT_FORMATS), help="default: text on a terminal, else csv")
         _output(parser)
     elif command == "inspect":
-        parser.add_argument("--format", choices=("text", "json"), default="text")
+        parser.add_argument("--format", choices=("text", "json"), default="text", help="default: text")
     else:
         from tui.output.exportable import NAMES
 
@@ -155,7 +159,7 @@ def _convert(parser: argparse.ArgumentParser) -> None:
 def _diff(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("before", metavar="A", help="the profile of before")
     parser.add_argument("now", metavar="B", help="the profile of now; A itself with --session-b or --iterations-b")
-    parser.add_argument("--format", choices=("text", "markdown", "json"), default="text")
+    parser.add_argument("--format", choices=("text", "markdown", "json"), default="text", help="default: text")
     parser.add_argument("--tolerant", action="store_true", help="match kernels whose names differ by version or GPU")
     parser.add_argument("--whole-runs", action="store_true", help="do not divide by the number of iterations")
     parser.add_argument(
