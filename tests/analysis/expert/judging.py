@@ -29,7 +29,7 @@ def as_shown(*paths: str, iterations: str | None = None, key: str | None = None)
 
 
 BY_ID = {rule.id: rule for rule in RULES}
-BUILDS_ON = {"A3": ("U6",), "A11": ("T2", "C2"), "C3": ("C2",), "P12": ("P5", "A9")}
+BUILDS_ON = {"A3": ("U6",), "A4": ("U6",), "A11": ("T2", "C2"), "C3": ("C2",), "P12": ("P5", "A9")}
 
 
 def case_of(profile: Profile, session: int | None = 0) -> Case:

@@ -6,6 +6,7 @@ import pytest
 
 from tests.analysis.expert.judging import ask
 from tests.analysis.expert.profiles import (
+    A100,
     ADD,
     GEMM,
     MS,
@@ -164,3 +165,56 @@ def test_communication_that_fills_the_busy_time_is_not_told_to_copy_less() -> No
     verdict = ask("U8", traced(run(0, MS), run(MS, 9 * MS, NCCL, stream=9)))
     assert isinstance(verdict, Found)
     assert verdict.advice.startswith("Communicate less often")
+
+
+def test_long_holes_in_which_input_is_loaded_are_told_as_that() -> None:
+    holes = [launched(n * 20 * MS, 10 * MS, n * 20 * MS - 5 * US, 3 * US, n + 1) for n in range(4)]
+    loads = [
+        {**step(n, n * 20 * MS + 10 * MS, 9 * MS), "name": "enumerate(DataLoader)#_next", "iteration": None}
+        for n in range(3)
+    ]
+    for rule in ("U2", "U6"):
+        told, untold = ask(rule, with_calls(*holes, ranges=loads)), ask(rule, with_calls(*holes))
+        assert isinstance(told, Found)
+        assert isinstance(untold, Found)
+        assert told.advice.startswith("The program loads input data for 27.000 ms of the long holes.")
+        assert not untold.advice.startswith("The program loads input data")
+
+
+def test_slow_calls_before_a_busy_gpu_cost_nothing() -> None:
+    """Launches of 60 us each for kernels of 1 ms: the queue is never empty, or the GPU waits 4 ms for each."""
+    busy = ask("A4", with_calls(*(launched(n * MS, MS, n * 70 * US, 60 * US, n + 1) for n in range(4))))
+    assert isinstance(busy, Found)
+    assert (busy.cost_ns, busy.severity) == (None, Severity.INFO)
+    late = ask("A4", with_calls(*(launched(5 * n * MS, MS, 5 * n * MS - 70 * US, 60 * US, n + 1) for n in range(4))))
+    assert isinstance(late, Found)
+    assert (late.cost_ns, late.severity) == (4 * 60 * US, None)
+
+
+@pytest.mark.parametrize(("capability", "tf32"), [("7.0", False), ("7.5", False), ("8.0", True), (None, True)])
+def test_what_old_tensor_cores_cannot_do_is_not_advised(capability: str | None, tf32: bool) -> None:
+    device = {"device": 0, "name": "a GPU", "compute_capability": capability, "sm_count": 80}
+    if capability is None:
+        device = A100
+    verdict = ask("P1", traced(run(0, MS, SGEMM), devices=[device]))
+    assert isinstance(verdict, Found)
+    assert ("allow TF32" in verdict.advice) is tf32
+
+
+def test_too_few_iterations_are_not_advised_to_be_judged_alone() -> None:
+    work = [run(0, MS), run(90 * MS, 5 * MS, iteration=1)]
+    verdict = ask("U1", traced(*work, ranges=[step(0, 0, 90 * MS), step(1, 90 * MS, 5 * MS)]))
+    assert isinstance(verdict, Found)
+    assert "--iterations" not in verdict.advice
+
+
+def test_what_the_recording_tool_reports_is_told_in_its_words() -> None:
+    issues = [
+        {"severity": "warning", "text": "The driver is too new.", "reason": "reported by Nsight Systems"},
+        {"severity": "warning", "text": "one more", "reason": "reported by Nsight Systems"},
+    ]
+    verdict = ask("Q2", traced(run(0, MS), issues=issues))
+    assert isinstance(verdict, Found)
+    assert verdict.problem == (
+        "2 things could not be used as they stood; the first: reported by Nsight Systems: The driver is too new."
+    )

@@ -10,6 +10,7 @@ import polars as pl
 from tui.analysis.expert import links, needs
 from tui.analysis.expert.figures import total
 from tui.analysis.expert.model import EVIDENCE_ROWS, Clean, Family, Found, Verdict, rule
+from tui.analysis.expert.rules.input_data import LOAD_FASTER, loading_within
 from tui.analysis.expert.words import behind, called, counted, named, rounded
 from tui.analysis.gpu_time.blocks import blocks
 from tui.analysis.gpu_time.gaps import longest_gaps
@@ -47,8 +48,11 @@ def long_gaps(case: Case) -> Verdict:
         f"{counted(holes, 'hole')} of {rounded(least)} or more between GPU work, {duration(idle)} in all "
         f"({percent(share)} of the span); the longest is {duration(longest)} ({percent(of_one)}), before "
         f"{called(first['after'])}{host}.",
-        "Look at what the program does there (input, logging, checkpoints, allocation); name its phases with NVTX "
-        "ranges, and record API calls, to see it here.",
+        _about_long_holes(
+            case,
+            "Look at what the program does there (input, logging, checkpoints, allocation); name its phases with NVTX "
+            "ranges, and record API calls, to see it here.",
+        ),
         numbers,
         idle,
         "all of these holes",
@@ -56,6 +60,17 @@ def long_gaps(case: Case) -> Verdict:
         "kernels",
         named(evidence["after"]),
     )
+
+
+def _about_long_holes(case: Case, otherwise: str) -> str:
+    """What to do about the holes that U2 counts: load input faster where that is what most of their time goes to."""
+    lengths = loading = 0
+    for _, holes in case.holes:
+        long = holes.some(np.flatnonzero(holes.lengths >= case.limit("U2", "gap_ns"))).spans
+        lengths, loading = lengths + long.length, loading + loading_within(case, long)
+    if 2 * loading <= lengths:
+        return otherwise
+    return f"The program loads input data for {duration(loading)} of the long holes. {LOAD_FASTER}"
 
 
 def _meanwhile(host: str | None, call: str | None) -> str:
@@ -99,7 +114,7 @@ def host_bound(case: Case) -> Verdict:
         "Make launches cheaper or fewer: CUDA graphs, torch.compile, fused kernels, larger batches, less Python "
         "between."
         if 2 * long <= idle
-        else "Look at the long holes first (U2): the program does something else there; what is left are launches.",
+        else _about_long_holes(case, "Look at the long holes first (U2): the program does something else there."),
         numbers,
         idle,
         "all idle time before late launches",

@@ -11,10 +11,9 @@ from tui.analysis.expert import links, needs
 from tui.analysis.expert.figures import real, total
 from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.rules.communication import less_communication
+from tui.analysis.expert.rules.input_data import LOAD_FASTER, loading_within
 from tui.analysis.expert.words import behind, called, counted, gpu_called
 from tui.analysis.gpu_time.communication import COMMUNICATION
-from tui.analysis.gpu_time.host_phases import HostPhase, host_phases
-from tui.analysis.gpu_time.interval_sets import EMPTY
 from tui.analysis.gpu_time.low_use import CHUNKS, low_use, use_in_chunks
 from tui.fmt import duration, percent
 
@@ -57,13 +56,9 @@ def _idle_cause(case: Case, device: int | None) -> tuple[str, str]:
                 f", {duration(before)} of them before iteration {first}, in start-up and warm-up",
                 f"Judge what repeats alone: --iterations {first}:{last}. What comes before is paid once.",
             )
-    phases = host_phases(case.profile, case.session or 0)
-    loading = (phases.get(HostPhase.DATALOADER, EMPTY) & idle).length
-    if loading > idle.length / 2:
-        return (
-            f", {duration(loading)} of them while it waits for input data",
-            "Load data in more workers, prefetch the next batch, and copy it with pin_memory and non_blocking.",
-        )
+    loading = loading_within(case, idle)
+    if 2 * loading > idle.length:
+        return f", {duration(loading)} of them while it waits for input data", LOAD_FASTER
     if not len(case.in_calls.starts):
         return "", "Give it more work at a time (larger batch), and load and copy input while it computes."
     in_calls = (case.in_calls & idle).length
@@ -82,14 +77,16 @@ def _idle_cause(case: Case, device: int | None) -> tuple[str, str]:
 def _first_steady(case: Case) -> tuple[int, int, int] | None:
     """The first iteration that does not warm up (as I10 tells), when it begins, and the last one.
 
-    None where there are none but those that warm up, or where iterations were chosen already.
+    None where fewer than two are left, or no GPU work is; or where iterations were chosen already.
     """
     steps = case.iterations
     if case.profile.aggregation.is_part or steps.height < 2:
         return None
     took = steps["duration_ns"]
     warms_up = took[0] > case.limit("I10", "median") * real(took[1:].median())
-    first = steps.row(1 if warms_up else 0, named=True)
+    first = steps.row(int(warms_up), named=True)
+    if steps.height - warms_up < 2 or first["start_ns"] >= case.busy["last_ns"].max():
+        return None
     return first["iteration"], first["start_ns"], steps["iteration"][-1]
 
 

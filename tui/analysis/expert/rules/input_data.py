@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tui.analysis.expert import links, needs
 from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Verdict, rule
@@ -12,6 +12,15 @@ from tui.fmt import duration, percent
 
 if TYPE_CHECKING:
     from tui.analysis.expert.case import Case
+    from tui.analysis.gpu_time.interval_sets import IntervalSet
+
+
+LOAD_FASTER: Final = "Load data in more workers, prefetch the next batch, and copy it with pin_memory and non_blocking."
+
+
+def loading_within(case: Case, idle: IntervalSet) -> int:
+    """How much of a set of time the program loads input data in, by the names of ops and ranges, ns."""
+    return (host_phases(case.profile, case.session or 0).get(HostPhase.DATALOADER, EMPTY) & idle).length
 
 
 @rule("I5", "dataloader", Family.ITERATIONS, needs.start_times, needs.ops_or_ranges, link=links.TENSORBOARD)

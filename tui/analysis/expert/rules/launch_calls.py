@@ -103,16 +103,19 @@ def slow_launches(case: Case) -> Verdict:
         of_all = counted(calls, "launch call takes", "launch calls take")
         return Clean(f"{percent(share)} of {of_all} longer than {rounded(least)}", numbers)
     worst = largest(slow, "duration_ns", "name", "start_ns", "duration_ns", "tid", "line")
+    free = not case.found("U6") and not case.untold("U6")
     return Found(
         f"{slow.height:,} of {counted(calls, 'launch call')} ({percent(share)}) take longer than "
-        f"{rounded(least)}, the longest {duration(worst['duration_ns'][0])}.",
+        f"{rounded(least)}, the longest {duration(worst['duration_ns'][0])}."
+        + (" The GPU hardly waits for launches (U6)." if free else ""),
         "The first launch of a kernel loads it: warm up. Else look for a full queue, locks, or little memory.",
         numbers,
-        taken,
-        "all of these calls",
+        None if free else taken,
+        "none while the GPU does not wait" if free else "all of these calls",
         worst,
         "api-calls",
         named(slow["name"].unique(maintain_order=True)),
+        Severity.INFO if free else None,
     )
 
 

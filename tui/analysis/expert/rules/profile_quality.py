@@ -75,9 +75,11 @@ def damaged(case: Case) -> Verdict:
     first = errors.row(0, named=True) if errors.height else issues.row(0, named=True) if issues.height else None
     told = [f"not all of the input was read ({partial})"] if partial else []
     if first is not None:
-        told.append(
-            f"{counted(issues.height, 'thing')} could not be used as it stood; the first: {first['reason'].rstrip('.')}"
-        )
+        stood = "it stood" if issues.height == 1 else "they stood"
+        reason = first["reason"].rstrip(".")
+        if reason.startswith("reported by"):
+            reason += f": {first['text'] or ''}".rstrip(".: ")
+        told.append(f"{counted(issues.height, 'thing')} could not be used as {stood}; the first: {reason}")
     return Found(
         "; ".join(told)[:400] + ".",
         "Totals leave out what was lost: read the issues, and record again where it matters.",

@@ -41,13 +41,21 @@ def no_tensor_cores(case: Case) -> Verdict:
     return Found(
         f"{duration(use.eligible_ns)} ({percent(case.share(use.eligible_ns))} of GPU time) is work for tensor cores, "
         f"and none runs on them; most of it {called(could['name'][0])}.",
-        "Use mixed precision (torch.autocast with bfloat16 or float16), or allow TF32 "
+        "Use mixed precision (torch.autocast with float16): this GPU's tensor cores have neither bfloat16 nor TF32."
+        if _before_ampere(case)
+        else "Use mixed precision (torch.autocast with bfloat16 or float16), or allow TF32 "
         "(torch.set_float32_matmul_precision('high')).",
         numbers,
         total(could.filter("may")["total_ns"]) // 2,
         _HALF,
         *behind(could, "launches", "total_ns", "tensor_core_reason"),
     )
+
+
+def _before_ampere(case: Case) -> bool:
+    """Whether all GPUs are known and older than Ampere (8.0), the first with bfloat16 and TF32 in its tensor cores."""
+    versions = case.facts["compute_capability"].str.extract(r"^(\d+)\.").cast(pl.Int64)
+    return bool(versions.len()) and not versions.null_count() and bool((versions < 8).all())
 
 
 def _not_on_them(rows: pl.DataFrame) -> pl.DataFrame:
@@ -101,7 +109,8 @@ def few_tensor_cores(case: Case) -> Verdict:
     return Found(
         f"{percent(efficiency)} of the work for tensor cores runs on them; {duration(may)} could and does not, most of "
         f"it {called(could['name'][0])}{around}.",
-        "Look at these ops: their type (float32 without TF32?) and their sizes (multiples of 8 in half precision).",
+        f"Look at these ops: their type (float32{'' if _before_ampere(case) else ' without TF32'}?) and their sizes "
+        "(multiples of 8 in half precision).",
         {**numbers, "could_ns": may, "around_ns": left - may},
         may // 2,
         _HALF,
