@@ -32,7 +32,7 @@ WORST_ISSUES: Final = 3
 SPLIT_HEADING: Final = "GPU time by kind of work"
 MEANINGS_HEADING: Final = "How these figures are worked out"
 GRAVEST_COLUMNS: Final = ("rule", "severity", "session", "tool", "problem", "recommendation", "cost_ns")
-MISSING_HEADING: Final = "What this log cannot say, and what would record it"
+MISSING_HEADING: Final = "What this input cannot say, and what would record it"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The dashboard: where the time went, at a glance, and what the log cannot say. Values and frames, no drawing."""
+"""The dashboard: where the time went, at a glance, and what the input cannot say. Values and frames, no drawing."""
 
 from tui.analysis.dashboard.board import ORDERS, TOP, Dashboard, dashboard, top
 from tui.analysis.dashboard.facts import Fact

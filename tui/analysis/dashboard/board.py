@@ -1,4 +1,4 @@
-"""The dashboard: where the time went, at a glance, and what the log cannot say. Values and frames, no drawing."""
+"""The dashboard: where the time went, at a glance, and what the input cannot say. Values and frames, no drawing."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Dashboard:
     """Number of issues by severity."""
 
     missing: tuple[Need, ...]
-    """What the log cannot say, and how to record it."""
+    """What the input cannot say, and how to record it."""
 
     layers: int
     """How many layer times there are."""

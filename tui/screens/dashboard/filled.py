@@ -74,7 +74,7 @@ class FilledDashboard(ViewScreen):
                 yield ChartPanel("As the tool says", "tool_says", id="tool-report-panel")
                 yield ChartPanel("Input", "", id="input-panel")
                 yield TextPanel("System", id="system")
-                yield TextPanel("What this log cannot say", id="missing")
+                yield TextPanel("What this input cannot say", id="missing")
 
     def populate(self) -> None:
         """Have everything worked out; until it is there, a sign stands in its place."""
