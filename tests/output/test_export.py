@@ -89,6 +89,11 @@ def test_excel_holds_texts_and_numbers_but_no_formulas(frame: pl.DataFrame) -> N
     assert texts[int(long.findtext("x:v", "", space))] == str(2**53 + 1)
 
 
+@pytest.mark.parametrize("dtype", [pl.Int8, pl.UInt8, pl.Int16, pl.UInt16, pl.Int32, pl.UInt32, pl.Int64, pl.UInt64])
+def test_excel_takes_whole_numbers_of_every_width(dtype: pl.DataType) -> None:
+    assert written(pl.DataFrame({"n": [0, 100, None]}, schema={"n": dtype}), "xlsx").startswith(b"PK")
+
+
 def test_excel_that_cannot_hold_it_says_so(monkeypatch: pytest.MonkeyPatch, frame: pl.DataFrame) -> None:
     monkeypatch.setattr(excel, "ROWS", 6)
     with pytest.raises(ProftuiError, match=r"holds 6 rows, this has 7; export csv or parquet"):

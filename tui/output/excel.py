@@ -67,7 +67,8 @@ def _write_long_numbers(frame: pl.DataFrame, sheet: Any) -> None:
     """Write anew, as texts, the whole numbers that Excel would round, as addresses and times of day in ns."""
     for place, column in enumerate(frame):
         if column.dtype.is_integer():
-            too_long = ((column >= DIGITS_MOST) | (column <= -DIGITS_MOST)).arg_true()
+            # As fractions, which any whole number can be: short ones cannot be compared with one so large.
+            too_long = (column.cast(pl.Float64).abs() >= DIGITS_MOST).arg_true()
             for row, value in zip(too_long, column.gather(too_long), strict=True):
                 sheet.write_string(row + 1, place, str(value))
 
