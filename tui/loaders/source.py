@@ -10,7 +10,6 @@ import tempfile
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -19,9 +18,9 @@ from tui.loaders.base import LoadProgress, Report, keep_going
 from tui.loaders.decompress import DamagedStreamError, compression_of, decompressed
 from tui.loaders.descriptors import has_changed, is_replaced, number_of, opened, unreadable
 from tui.loaders.file_kinds import why_empty
+from tui.loaders.notes import FILE_CHANGED, Note, ended_early, line_cut
 from tui.loaders.preview import Preview
 from tui.loaders.scratch import Scratch
-from tui.loaders.sizes import size_in_words
 from tui.loaders.text.block import Block as Block
 from tui.loaders.text.cleaning import clean_line
 from tui.loaders.text.encoding import Encoding, as_utf8, encoding_of
@@ -51,22 +50,10 @@ _LINE_SIZE: Final = 1 << 14
 BOMB_SIZE: Final = 1 << 30
 BOMB_RATIO: Final = 500
 """No profile packs as well as this: what unpacks to more than both is read no further."""
+_QUOTED: Final = 1000
+"""Bytes of a line that is told of; a message shows fewer."""
 _SNIFF_SIZE: Final = 512
 """Bytes that tell how an input is compressed; a pipe may give fewer at a time."""
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """Something about the input itself that the user should know; a loader makes it an issue."""
-
-    severity: str
-    """info, warning or error."""
-    line: int | None
-    """From 1; None where it is about the whole input."""
-    text: str
-    """What stands there."""
-    reason: str
-    """What is odd, in words."""
 
 
 class Source:
@@ -293,7 +280,9 @@ class Source:
             offset += piece.covered
             line += block.line_count
             if piece.cut_line_size:
-                self._note_cut(block, piece.cut_line_size, line_limit)
+                last = block.line_count - 1
+                text = clean_line(block.raw(last)[:_QUOTED])
+                self.notes.append(line_cut(block.first_line + last, text, piece.cut_line_size, line_limit))
             yield block
         if self._text.not_kept:
             self.notes.append(Note("info", None, "", f"the text {self._text.not_kept}; the figures are complete"))
@@ -366,8 +355,7 @@ class Source:
 
     def _end_early(self, reason: str) -> None:
         self.cut_short = reason
-        where = f"{size_in_words(self.bytes_read)} of {size_in_words(self.size) if self.size else 'the input'}"
-        self.notes.append(Note("error", None, "", f"{reason}, at about {where}; what came before is shown"))
+        self.notes.append(ended_early(reason, self.bytes_read, self.size))
 
     def _first_of_content(self) -> bytes:
         parts: list[bytes] = []
@@ -383,27 +371,8 @@ class Source:
         is_plain = self._status is not None and self.compression is None and self.encoding == "utf-8"
         return StoredText(self.called, os.dup(self._fd) if is_plain and self._fd is not None else None)
 
-    def _note_cut(self, block: Block, size: int, limit: int) -> None:
-        last = block.line_count - 1
-        self.notes.append(
-            Note(
-                "warning",
-                block.first_line + last,
-                clean_line(block.raw(last)[:1000]),
-                f"the line is {size_in_words(size)} long; only its first {size_in_words(limit)} was read",
-            )
-        )
-
     def _note_change(self) -> None:
         if self._status is None or self._fd is None:
             return
         if has_changed(self._fd, None if self.name == STANDARD_INPUT else self.name, self._status):
-            self.notes.append(
-                Note(
-                    "warning",
-                    None,
-                    "",
-                    "the file changed while it was read, so figures may be missing or not belong together; "
-                    "open it again when nothing writes to it",
-                )
-            )
+            self.notes.append(FILE_CHANGED)

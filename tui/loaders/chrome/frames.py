@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from tui.loaders.chrome.trace import Split
-    from tui.loaders.source import Note
+    from tui.loaders.notes import Note
 
     Codes = npt.NDArray[np.int32]
     Ints = npt.NDArray[np.int64]

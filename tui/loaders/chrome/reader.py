@@ -23,8 +23,8 @@ from tui.loaders.chrome.stream import Lost, Stream
 from tui.loaders.chrome.tally import Odd, Tally
 from tui.loaders.chrome.trace import Arg
 from tui.loaders.freed_memory import give_back
+from tui.loaders.notes import Note
 from tui.loaders.sizes import size_in_words
-from tui.loaders.source import Note, Source
 from tui.loaders.text.encoding import as_utf8, encoding_of
 from tui.model.errors import ProftuiError
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from tui.loaders.base import Report
     from tui.loaders.chrome.pieces import Piece
     from tui.loaders.chrome.trace import Split, Trace
+    from tui.loaders.source import Source
 
 __all__ = ["looks_like_trace", "read_trace"]
 

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from tui.loaders.source import Note
+    from tui.loaders.notes import Note
 
 _SHOWN: Final = 200
 
@@ -106,7 +106,7 @@ class Tally:
 
     def notes(self) -> Iterator[Note]:
         """One note for each kind, in the order of `Odd`."""
-        from tui.loaders.source import Note
+        from tui.loaders.notes import Note
 
         for kind in Odd:
             if kind in self.found:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import polars as pl
 
-    from tui.loaders.source import Note
+    from tui.loaders.notes import Note
 
 
 class ArgKind(Enum):

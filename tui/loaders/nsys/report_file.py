@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Final
 
 from tui.loaders.base import Format, Report, keep_going
 from tui.loaders.collector import Collector
+from tui.loaders.notes import Note
 from tui.loaders.nsys.database import FEEDS, NSYS_DATABASE, export_command
 from tui.loaders.nsys.exporting import exported
 from tui.loaders.nsys.reader import read_export
 from tui.loaders.nsys.tables import CALLS, COPIES, GRAPHS, KERNELS, RANGES, STRINGS
 from tui.loaders.scratch import Scratch
-from tui.loaders.source import STANDARD_INPUT, Note
+from tui.loaders.source import STANDARD_INPUT
 from tui.loaders.sqlite.database import Database
 from tui.model.errors import ProftuiError
 

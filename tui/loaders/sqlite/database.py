@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.loaders.source import Note
+from tui.loaders.notes import FILE_CHANGED, Note
 from tui.loaders.sqlite.bulk import BulkReader, Types, quoted, ranges
 from tui.loaders.sqlite.opening import DAMAGE, opened
 from tui.loaders.sqlite.opening import MAGIC as MAGIC
@@ -95,15 +95,7 @@ class Database:
         if self._bulk is not None:
             self._bulk.close()
         if self._opened.has_changed():
-            self.notes.append(
-                Note(
-                    "warning",
-                    None,
-                    "",
-                    "the file changed while it was read, so figures may be missing or not belong together; "
-                    "open it again when nothing writes to it",
-                )
-            )
+            self.notes.append(FILE_CHANGED)
         self._opened.close()
 
     def has(self, table: str, *columns: str) -> bool:

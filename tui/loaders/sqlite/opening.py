@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
+from tui.loaders.notes import Note
 from tui.loaders.scratch import Scratch
-from tui.loaders.source import Note
 from tui.model.errors import ProftuiError
 
 MAGIC: Final = b"SQLite format 3\0"
