@@ -131,6 +131,7 @@ HOSTILE = {
     "slashes": "/" * MILLION,
     "column then blanks": "x" * 1000 + " " * (MILLION - 1000),
     "classes": "name~(" + "[a]" * 300_000,
+    "open classes": "name~" + "[" * 100_000,
     "groups": "name~(" + "(a)" * 300_000,
     "nested pattern": "name~" + "(" * 100_000 + ")" * 100_000,
     "slashed nested pattern": "/" + "(" * 100_000 + ")" * 100_000 + "/",
