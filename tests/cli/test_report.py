@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
+from tui.analysis.ranks.tables import ONE_RANK
 from tui.cli.main import main
 from tui.fitting import cell_width
 from tui.loaders.registry import load_one
@@ -121,6 +122,8 @@ def test_what_a_view_lacks_is_said() -> None:
     assert as_text(profile, "layers", Style(100)) == (
         "Layers (0 rows)\n\nno layer times: open the output of caffe time or of Paleo\n"
     )
+    alone = load_one("resnet50_training.nvprof.log")
+    assert as_text(alone, "ranks", Style(100)) == f"Ranks (0 rows)\n\n{ONE_RANK}\n"
     assert as_markdown(profile, "issues") == "## Issues (0 rows)\n\nnone\n"
 
 

@@ -259,4 +259,6 @@ def _sessions_apart(profile: Profile) -> str:
 def _why_empty(profile: Profile, view: TableView) -> str:
     """Why a view has no rows, in words."""
     reason = capabilities(profile).get(view.capability, OK)
-    return "none" if reason == OK else reason
+    if reason != OK:
+        return reason
+    return ranks.ONE_RANK if view.table.spec is ranks.RANKS and not ranks.several_ranks(profile) else "none"

@@ -22,6 +22,7 @@ from tui.analysis.ranks.spread import (
 )
 from tui.analysis.ranks.tables import (
     ITERATION_RANKS,
+    ONE_RANK,
     RANK_ITERATIONS,
     RANKS,
     iteration_ranks,
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
 
 MOST_NAMED: Final = 4
 """More ranks than these are counted instead of named."""
-ONE_SESSION: Final = "one rank is recorded, or shown: open the recordings of several together, or press S for all"
+ONE_SESSION: Final = f"{ONE_RANK}, or press S for all"
 NO_ITERATIONS: Final = "no iteration is on two ranks: iterations have to be recorded, as with ProfilerStep or NVTX"
 
 

@@ -40,6 +40,9 @@ RANKS: Final = TableSpec(
     pinned_least=8,
 )
 
+ONE_RANK: Final = "one rank is recorded, or shown: open the recordings of several together"
+"""Why there are no ranks to compare."""
+
 RANK_ITERATIONS: Final = TableSpec(
     "rank_iterations",
     "Iterations over ranks",
