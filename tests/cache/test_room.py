@@ -311,3 +311,17 @@ def test_no_cache_reads_the_file(log: str, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(Cache, "profile", fail)
     assert main(["report", log, "--no-cache"]) == 0
     assert main(["report", log]) == STATUS
+
+
+@pytest.mark.parametrize("failure", [MemoryError(), pl.exceptions.ComputeError("no"), ProftuiError("no")])
+def test_what_cannot_be_worked_out_behind_keeps_nothing_else_from_being_kept(log: str, failure: Exception) -> None:
+    def fail() -> None:
+        raise failure
+
+    used = a_cache()
+    load_one(log, kept=used)
+    used.write_behind(fail)
+    for thread in threading.enumerate():
+        if thread.name == "cache":
+            thread.join(30)
+    assert kept_of(log)

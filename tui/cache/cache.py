@@ -186,7 +186,7 @@ class Cache:
         clear_abandoned()
         for do in before:
             # What cannot be worked out is told by the view that asks for it.
-            with suppress(ProftuiError):
+            with suppress(ProftuiError, pl.exceptions.PolarsError, MemoryError):
                 if not self._stop.is_set():
                     do()
         self.write()
