@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.loaders.cupti import COPY_KINDS
-from tui.loaders.demangle import demangled
 from tui.loaders.dlprof.ops import with_op
 from tui.loaders.dlprof.times import duration
-from tui.model.names import short_name
+from tui.loaders.kernel_names import with_short_names
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
@@ -145,25 +144,6 @@ def _common(kind: str) -> tuple[pl.Expr, ...]:
         duration("api_start", "api_stop").alias("launch_duration_ns"),
         pl.col("process_id"),
         pl.col("thread_id"),
-    )
-
-
-def with_short_names(kernels: pl.DataFrame) -> pl.DataFrame:
-    """Spell out mangled names, and add ``short_name``."""
-    names = kernels["name"].unique().drop_nulls().cast(pl.String).to_list()
-    plain = demangled(names)
-    full = [plain.get(name, name) for name in names]
-    known = pl.DataFrame(
-        {
-            "recorded": pl.Series(names, dtype=pl.String).cast(NAME),
-            "name": pl.Series(full, dtype=pl.String).cast(NAME),
-            "short_name": pl.Series([short_name(name) for name in full], dtype=pl.String).cast(NAME),
-        }
-    )
-    return (
-        kernels.rename({"name": "recorded"})
-        .join(known, on="recorded", how="left", maintain_order="left")
-        .drop("recorded")
     )
 
 

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.loaders.dlprof.gpu_work import LAUNCH, TOOL, with_short_names
+from tui.loaders.dlprof.gpu_work import LAUNCH, TOOL
 from tui.loaders.dlprof.ops import path_columns, stack_column
 from tui.loaders.dlprof.report_summary import name_and_unit
+from tui.loaders.kernel_names import with_short_names
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:

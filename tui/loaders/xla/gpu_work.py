@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.loaders.demangle import demangled
-from tui.model.names import short_name
+from tui.loaders.kernel_names import with_short_names
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ def activities_of(events: Events) -> pl.DataFrame:
         .otherwise(pl.lit("kernel"))
     )
     ends = ((name.str.extract(r"^Memcpy([HDP])2([HDP])", part)) for part in (1, 2))
-    return _with_short_names(rows).select(
+    return with_short_names(rows).select(
         kind.cast(NAME).alias("kind"),
         "name",
         "short_name",
@@ -109,18 +108,3 @@ def _number(key: str, dtype: type[pl.DataType]) -> pl.Expr:
 def _memory(key: str) -> pl.Expr:
     found = pl.col("text").str.extract(rf"\b{key}:(\w+)", 1).str.to_lowercase()
     return pl.when(found.is_in(_MEMORY)).then(found).cast(NAME)
-
-
-def _with_short_names(rows: pl.DataFrame) -> pl.DataFrame:
-    """Spell out mangled names, and add ``short_name``."""
-    names = rows["name"].unique().drop_nulls().cast(pl.String).to_list()
-    plain = demangled(names)
-    full = [plain.get(name, name) for name in names]
-    known = pl.DataFrame(
-        {
-            "recorded": pl.Series(names, dtype=pl.String).cast(NAME),
-            "name": pl.Series(full, dtype=pl.String).cast(NAME),
-            "short_name": pl.Series([short_name(name) for name in full], dtype=pl.String).cast(NAME),
-        }
-    )
-    return rows.rename({"name": "recorded"}).join(known, on="recorded", how="left", maintain_order="left")
