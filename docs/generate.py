@@ -41,7 +41,7 @@ async def picture() -> str:
         for _ in range(10):
             await app.workers.wait_for_complete()
             await pilot.pause(0.2)
-        return re.sub(r"terminal-\d+-", "terminal-", app.export_screenshot(title="proftui run.nvprof.log"))
+        return re.sub(r"terminal-\d+-", "terminal-", app.export_screenshot(title=f"proftui {Path(SAMPLE).name}"))
 
 
 def main() -> None:
