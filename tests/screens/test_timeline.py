@@ -287,6 +287,24 @@ async def test_a_log_without_start_times_says_what_to_record() -> None:
         assert "no start times: record with nvprof --print-gpu-trace" in line(pilot, " Timeline ")
 
 
+@pytest.mark.parametrize(("color", "writes_white"), [("16", True), ("truecolor", False)])
+async def test_names_on_red_are_white_where_there_are_sixteen_colours(color: str, writes_white: bool) -> None:
+    work = [kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 900_000, start_ns=0, device=0, stream=7)]
+    async with opened_profile(profile(activities=work), color=color) as pilot:
+        await press(pilot, *GO, "j")
+        view = view_of(pilot)
+        boxes = [
+            segment.style
+            for y in range(view.size.height)
+            for segment in view.render_line(y)
+            if "ncclDevKernel" in segment.text and segment.style is not None
+        ]
+        assert boxes
+        for style in boxes:
+            white = style.color is not None and style.color.name == "bright_white"
+            assert white is writes_white
+
+
 async def test_only_what_is_looked_for_now_is_gone_to(monkeypatch: pytest.MonkeyPatch) -> None:
     held = threading.Event()
 

@@ -31,6 +31,7 @@ MORE_SIGNS: Final = "? more"
 """What stands in the legend where there is no room for all of it."""
 
 _REVERSED: Final = Style(reverse=True)
+_ON_RED: Final = (Look.COMMUNICATION, Look.SYNC)
 
 
 class TimelineCanvas(TimelineLanes):
@@ -162,11 +163,18 @@ class TimelineCanvas(TimelineLanes):
             if number & _LINK:
                 style += self._component("link")
             reverse = bool(number & _SOLID) != bool(number & _LINK)
+            if reverse and not number & _LINK and self._has_sixteen_colors and look in _ON_RED:
+                # Black, as behind all other names, is hardly told from the red of most terminals.
+                style, reverse = style + Style(color="bright_white", bgcolor=style.color), False
             if number & _CURSOR:
                 style += self._component("cursor")
                 reverse = not reverse
             style = self._styles[number] = style + (_REVERSED if reverse else Style())
         return style
+
+    @property
+    def _has_sixteen_colors(self) -> bool:
+        return getattr(getattr(self.app, "options", None), "color", "") == "16"
 
     def _look_of(self, name: str) -> Style:
         """The style of a part, on the widget's own; Textual takes long to work it out."""
