@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import time
 from collections.abc import Callable
@@ -16,11 +17,21 @@ for _name in list(os.environ):
 os.environ.update(TEXTUAL_ANIMATIONS="none", TZ="UTC", LC_ALL="C.UTF-8", TERM="xterm-256color")
 time.tzset()
 
+from tests.idle import wait_for_what_is_done  # noqa: E402
+
+wait_for_what_is_done()
+
 # The machine that runs the tests may be slow and shared: a deadline would only test that.
 settings.register_profile(
     "proftui", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow], derandomize=True
 )
 settings.load_profile("proftui")
+
+
+def pytest_collection_finish() -> None:
+    """What all tests have imported stays: the garbage collector is to look at it no more."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import time
 from contextlib import asynccontextmanager
 from functools import lru_cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
-from tests.snapshots import screen_text
+from tests.idle import at_work, until_idle
 from tui import opening
-from tui.app import ProftuiApp
+from tui.app import ProftuiApp, loading, quiet
 from tui.options import OpenOptions
 from tui.widgets import table_view
 
@@ -26,8 +29,18 @@ if TYPE_CHECKING:
 SETTLED_AFTER = 0.002
 """Seconds that the cursor rests before others are told of the row, in tests."""
 
+PATIENCE_S = 30.0
+"""Seconds after which what is waited for will not come."""
+HELD_UP_S = 6.0
+"""Seconds after which a thread that is still at work is one that the test holds up."""
+
 table_view.SETTLED_AFTER = SETTLED_AFTER  # type: ignore[misc]
 ProftuiApp.MAKES_AHEAD = False  # type: ignore[misc]
+# A whole collection looks at all that the tests have imported: two of them are a quarter of opening an app.
+quiet.gc = loading.gc = SimpleNamespace(  # type: ignore[attr-defined]
+    enable=gc.enable, get_count=gc.get_count, get_threshold=gc.get_threshold, set_threshold=gc.set_threshold,
+    collect=lambda _generation=2: 0, freeze=lambda: None, unfreeze=lambda: None,
+)  # fmt: skip
 
 SAMPLES = Path(__file__).parents[2] / "sample_logs"
 
@@ -53,13 +66,14 @@ def sample(name: str) -> str:
 
 
 async def until(pilot: Pilot[None], condition: Callable[[], bool], what: str) -> None:
-    """Wait for a condition, at most some seconds."""
-    for _ in range(400):
+    """Wait for a condition, at most so long as a loaded machine may need."""
+    ends = time.monotonic() + PATIENCE_S
+    while time.monotonic() < ends:
         await pilot.pause()
         if condition():
             await pilot.pause()
             return
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(0.005)
     raise AssertionError(f"never came about: {what}")
 
 
@@ -79,16 +93,13 @@ async def opened(
 
 
 async def settled(pilot: Pilot[None]) -> None:
-    """Wait until tables that follow a cursor have followed it, no thread is at work, and the screen stays as it is."""
-    alike, before = 0, ""
-    for _ in range(200):
-        await asyncio.sleep(4 * SETTLED_AFTER)
+    """Wait until tables that follow a cursor have followed it, no thread is at work, and all is drawn."""
+    ends = time.monotonic() + HELD_UP_S
+    while time.monotonic() < ends:
+        # It also has every widget look whether it must be laid out again: some do so only with their next message.
         await pilot.pause()
-        now = screen_text(pilot.app)
-        at_work = any(worker.is_running for worker in pilot.app.workers)
-        alike = alike + 1 if now == before and not at_work else 0
-        before = now
-        if alike == 4:
+        await until_idle()
+        if not at_work(pilot.app):
             return
 
 
