@@ -15,8 +15,6 @@ from tui.analysis.gpu_time.intervals import busy_length
 from tui.analysis.gpu_time.sweeps import lengths_by_class, together
 from tui.analysis.gpu_time.timelines import Timeline, classes_of, timelines
 from tui.analysis.memo import once_per_profile
-from tui.model.columns import columns
-from tui.model.view import TableSpec
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -24,32 +22,6 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
 
     Classes = npt.NDArray[np.int8]
-
-OVERLAP: Final = TableSpec(
-    "overlap",
-    "Overlap",
-    columns(
-        "device",
-        "session",
-        "total_span_ns",
-        "compute_ns",
-        "exposed_comm_ns",
-        "exposed_copy_ns",
-        "busy_ns",
-        "idle_ns",
-        "comm_ns",
-        "comm_hidden_pct",
-        "copies_ns",
-        "copy_hidden_pct",
-        "both_ways_pct",
-        "concurrent_ns",
-        "concurrent_pct",
-        "most_at_once",
-        "kernel_streams",
-    ),
-    key=("session", "device"),
-    pinned="device",
-)
 
 _SCHEMA: Final = pl.Schema(
     {

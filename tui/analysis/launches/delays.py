@@ -12,9 +12,7 @@ from tui.analysis.gpu_time.timelines import timelines
 from tui.analysis.grouping import is_constant
 from tui.analysis.memo import once_per_profile
 from tui.loaders.linking.launches import launching_rows
-from tui.model.columns import columns
 from tui.model.compact import looked_at
-from tui.model.view import TableSpec
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -25,29 +23,6 @@ if TYPE_CHECKING:
 
 LATE_NS: Final = 100_000
 """A kernel that begins so much later than its call ended, while the GPU has nothing to do, is late."""
-
-LAUNCH_DELAYS: Final = TableSpec(
-    "launch_delays",
-    "Launch delays",
-    columns(
-        "name",
-        "launches",
-        "queue_median_ns",
-        "queue_p90_ns",
-        "queue_p99_ns",
-        "queue_max_ns",
-        "early",
-        "late",
-        "late_pct",
-        "depth_median",
-        "depth_max",
-        "kind",
-        "session",
-    ),
-    key=("session", "kind", "name"),
-    sort=(("launches", True),),
-    weight="launches",
-)
 
 
 @once_per_profile("activities", "api_calls")

@@ -124,11 +124,6 @@ def _empty() -> pl.DataFrame:
     )  # fmt: skip
 
 
-def forest_of_frame(frame: pl.DataFrame) -> Forest:
-    """The forest of the rows of `op_forest`."""
-    return forest_of(frame["parent"].to_numpy().astype(np.int64))
-
-
 def _added_up(leaves: pl.DataFrame) -> pl.DataFrame:
     """The ops by session, place and name, with their level and path."""
     sums = (pl.when(pl.col(name).count() > 0).then(pl.col(name).sum()).alias(name) for name in SUMMED)
