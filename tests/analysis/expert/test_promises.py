@@ -218,3 +218,15 @@ def test_what_the_recording_tool_reports_is_told_in_its_words() -> None:
     assert verdict.problem == (
         "2 things could not be used as they stood; the first: reported by Nsight Systems: The driver is too new."
     )
+
+
+def test_a_run_that_is_idle_all_along_has_no_stretch_of_its_own() -> None:
+    """Thirty times 1 ms of work in 10 ms: U1 says so once, and U3 adds no second cost."""
+    work = [*(run(n * 10 * MS, MS) for n in range(30)), run(299 * MS, MS)]
+    even = ask("U3", traced(*work))
+    assert isinstance(even, Found)
+    assert (even.cost_ns, even.problem) == (None, "In each of 30 equal parts of the run the GPU is busy less than 50%.")
+    part = ask("U3", traced(run(300 * MS, 300 * MS), *work))
+    assert isinstance(part, Found)
+    assert part.problem.startswith("1 stretch of the run")
+    assert part.cost_ns is not None

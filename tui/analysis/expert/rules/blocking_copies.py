@@ -165,7 +165,7 @@ def readbacks(case: Case) -> Verdict:
         return Clean(f"{counted(followed.height, 'small read-back')} with a wait after it", figures)
     return Found(
         f"{counted(followed.height, 'small read-back')} ({each:,.1f} an iteration) with a wait right after: the CPU "
-        f"waits {duration(taken)} for them.",
+        f"waits {duration(taken)} for {'it' if followed.height == 1 else 'them'}.",
         "Do not call .item(), .cpu() or print(loss) in every step: keep results on the device and read them every n "
         "steps.",
         figures,

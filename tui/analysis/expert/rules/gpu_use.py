@@ -111,12 +111,24 @@ def low_stretches(case: Case) -> Verdict:
     if stretches.is_empty():
         return Clean(f"in each of {CHUNKS} equal parts of the run every GPU has work for {least:g}% or more")
     worst, idle = stretches.row(0, named=True), total(stretches["idle_ns"])
+    numbers = {"stretches": stretches.height, "idle_ns": idle, "busy_pct": worst["busy_pct"]}
+    if total(stretches["duration_ns"]) >= case.span_of_all_ns:
+        of_all = "the GPU is" if case.busy.height == 1 else "every GPU is"
+        return Found(
+            f"In each of {CHUNKS} equal parts of the run {of_all} busy less than {least:g}%.",
+            "The whole run is like that, no part of it stands out: begin with U1.",
+            numbers,
+            None,
+            "counted by U1",
+            stretches,
+            "gpus",
+        )
     return Found(
         f"{counted(stretches.height, 'stretch', 'stretches')} of the run with a GPU busy less than {least:g}%: the "
         f"one that idles longest takes {duration(worst['duration_ns'])} from {duration(worst['start_ns'])} on, "
         f"{percent(worst['busy_pct'])} busy.",
         "Leave start-up and shut-down out of what you judge; look at what the program does in the rest.",
-        {"stretches": stretches.height, "idle_ns": idle, "busy_pct": worst["busy_pct"]},
+        numbers,
         idle,
         "the idle time in these stretches",
         stretches,
