@@ -6,24 +6,21 @@ import os
 import pickle
 import select
 import subprocess
-import sys
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Final
 
 from tui.loaders.chrome.decoding import Decoder
 from tui.loaders.chrome.worker import RANGE, SIZE_BYTES, TEXT
+from tui.loaders.own_process import command_of, end, environment
 
 if TYPE_CHECKING:
     from tui.loaders.chrome.file_range import Range
     from tui.loaders.chrome.pieces import Piece
     from tui.loaders.chrome.trace import Arg
 
-_ROOT: Final = Path(__file__).parents[3]
-COMMAND: Final = (sys.executable, "-P", "-m", "tui.loaders.chrome.worker")
-"""Without ``-P`` Python would look for modules in the working folder first, which may be anybody's."""
+COMMAND: Final = command_of("tui.loaders.chrome.worker")
 SILENCE_S: Final = 60.0
 """A worker that neither reads nor answers for so long does so no more; a piece takes it a tenth of a second."""
 _KEEP_MEMORY: Final = {"MALLOC_TRIM_THRESHOLD_": str(1 << 28), "MALLOC_MMAP_THRESHOLD_": str(1 << 28)}
@@ -46,14 +43,13 @@ class Worker:
             OSError: It cannot be started.
         """
         self._silence_s = silence_s
-        paths = [str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
         self._process = subprocess.Popen(
             list(command),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             bufsize=0,
-            env=_KEEP_MEMORY | os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
+            env=_KEEP_MEMORY | environment(),
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -92,11 +88,7 @@ class Worker:
 
     def close(self) -> None:
         """Give back what it took; nobody may be waiting for it."""
-        self._process.kill()
-        self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout):
-            assert stream is not None
-            stream.close()
+        end(self._process)
 
     def _send(self, data: bytes, kind: bytes = b"") -> None:
         left = memoryview(kind + len(data).to_bytes(SIZE_BYTES, "little") + data[: _PIPE_PIECE - SIZE_BYTES])

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -13,13 +11,12 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from tui.loaders.many.worker import STOP, Answer, Order, Progress
+from tui.loaders.own_process import command_of, end, environment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-_ROOT: Final = Path(__file__).parents[3]
-COMMAND: Final = (sys.executable, "-P", "-m", "tui.loaders.many.worker")
-"""Without ``-P`` Python would look for modules in the working folder first, which may be anybody's."""
+COMMAND: Final = command_of("tui.loaders.many.worker")
 
 
 class WorkerLostError(Exception):
@@ -41,15 +38,13 @@ class Worker:
         """
         self._folder = Path(tempfile.mkdtemp(prefix="proftui-read-"))
         self._number = 0
-        paths = [str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-        own = {"PYTHONPATH": os.pathsep.join(paths), "POLARS_MAX_THREADS": str(cores)}
         try:
             self._process = subprocess.Popen(
                 [*command, str(self._folder), str(cores)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
-                env=os.environ | own,
+                env=environment() | {"POLARS_MAX_THREADS": str(cores)},
             )
         except OSError:
             shutil.rmtree(self._folder, ignore_errors=True)
@@ -113,12 +108,5 @@ class Worker:
 
     def close(self) -> None:
         """End it and take away what it left; nobody may be waiting for it."""
-        self._process.kill()
-        self._process.wait()
-        for stream in (self._process.stdin, self._process.stdout):
-            assert stream is not None
-            try:
-                stream.close()
-            except OSError:
-                continue
+        end(self._process)
         shutil.rmtree(self._folder, ignore_errors=True)
