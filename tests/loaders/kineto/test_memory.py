@@ -38,6 +38,14 @@ def test_their_times_begin_with_those_of_all_else() -> None:
     assert rows["memory_events"]["start_ns"].to_list() == [5000]
 
 
+def test_an_event_of_another_century_is_left_out_and_told() -> None:
+    far = [memory(at_us, 8, 8) for at_us in (8_000_000_000_000_000, -8_000_000_000_000_000)]
+    rows = read([op("aten::empty", 1000, 10), kernel(1, 1020), memory(1005, 512, 512), *far])
+    assert rows["memory_events"]["start_ns"].to_list() == [5000]
+    told = "2 events are left out: more than a week before or after all others"
+    assert rows["issues"].select("text", "reason").rows() == [("[memory]", told)]
+
+
 def test_versions_without_totals_and_without_types_leave_them_unknown() -> None:
     event = memory(5, 512, 0)
     event["args"] = {"Bytes": 512}

@@ -7,6 +7,7 @@ from typing import Final
 import polars as pl
 
 from tui.loaders.kineto.categories import matching
+from tui.loaders.possible_times import LONGEST_NS
 from tui.model.schema import NAME
 
 EVENT: Final = r"^\[memory\]$"
@@ -16,10 +17,15 @@ CPU: Final = 0
 """The number of the CPU among PyTorch's types of devices; memory of all others is of GPUs."""
 
 
+def is_far(begin_ns: int) -> pl.Expr:
+    """Whether an event lies more than a week from where the recording begins: its time is broken."""
+    return ~(pl.col("start_ns") - begin_ns).is_between(-LONGEST_NS, LONGEST_NS)
+
+
 def memory_events(instants: pl.DataFrame, begin_ns: int) -> pl.DataFrame:
     """The allocations and releases of a trace, by time: columns of ``memory_events``.
 
-    An event that does not say how much was allocated or released is left out.
+    An event that does not say how much was allocated or released is left out, and so is one far from all ops and calls.
 
     Args:
         instants: `tui.loaders.chrome.trace.Trace.instants`.
@@ -27,7 +33,7 @@ def memory_events(instants: pl.DataFrame, begin_ns: int) -> pl.DataFrame:
     """
     is_cpu = pl.col("device_type") == CPU
     return (
-        instants.filter(matching(instants["name"], EVENT))
+        instants.filter(matching(instants["name"], EVENT), ~is_far(begin_ns))
         .drop_nulls("bytes")
         .select(
             pl.when(is_cpu)

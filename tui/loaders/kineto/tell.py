@@ -8,7 +8,7 @@ import polars as pl
 
 from tui.loaders.kineto.categories import matching
 from tui.loaders.kineto.facts import TOOL
-from tui.loaders.kineto.memory import EVENT
+from tui.loaders.kineto.memory import EVENT, is_far
 from tui.loaders.linking.one_recording import far_in_words
 
 if TYPE_CHECKING:
@@ -36,7 +36,11 @@ def tell_of(trace: Trace, events: Events, ops: Ops, collector: Collector) -> Non
     for name, total_ns, line in _overhead(events).iter_rows():
         figure = {"tool": TOOL, "section": "overhead", "name": name, "value": total_ns, "unit": "ns", "line": line}
         collector.add("tool_figures", figure)
-    lost = trace.instants.filter(matching(trace.instants["name"], EVENT), pl.col("bytes").is_null()).height
+    memory = trace.instants.filter(matching(trace.instants["name"], EVENT))
+    far = memory.filter(is_far(events.begin_ns)).height
+    if far:
+        collector.issue("warning", None, "[memory]", far_in_words(far))
+    lost = memory["bytes"].null_count()
     if lost:
         collector.issue("warning", None, "[memory]", f"{_left_out(lost, 'memory event')}: no size is told")
 
