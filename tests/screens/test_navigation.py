@@ -277,6 +277,19 @@ async def test_what_comes_before_a_view_has_its_widgets_is_shown_once_it_has(com
             assert shown == [1]
 
 
+async def test_of_a_session_without_a_text_the_log_is_that_of_another() -> None:
+    async with opened("resnet50_training.nvprof.log", "resnet50_training.pt.trace.json.gz") as pilot:
+        app_of(pilot).choose_session(1)
+        app_of(pilot).go("log")
+        await settled(pilot)
+        assert "line 1 of 8,744" in screen_text(pilot.app)
+        await press(pilot, "slash", *"gemm", "enter")
+        assert app_of(pilot).fault is None
+        screen = app_of(pilot).view_screen
+        assert isinstance(screen, LogScreen)
+        assert screen.log_view.cursor_line > 1
+
+
 async def test_too_small_a_terminal_asks_for_room_and_comes_back() -> None:
     async with opened(CAFFE) as pilot:
         await pilot.resize_terminal(48, 12)

@@ -65,11 +65,9 @@ class LogScreen(ViewScreen):
         texts = self.profile.texts
         sources = self.profile["sessions"]["source"].to_list()
         if self._source not in texts:
-            self._source = next((source for source in sources if source in texts), "")
+            self._source = next((source for source in (*sources, *texts) if source in texts), "")
         if not self._source:
-            self.query_one("#log-status", Static).update(
-                Content("this input is not a text: there are no lines to show")
-            )
+            self._show_status(0)
             return
         whole = self.program.whole_profile or self.profile
         mine = pl.col("session").is_in(whole["sessions"].filter(pl.col("source") == self._source)["session"].implode())
@@ -108,9 +106,14 @@ class LogScreen(ViewScreen):
             detail.show(self._read_from(event.line))
 
     def _show_status(self, line: int, note: str = "") -> None:
+        if not self._source:
+            self.query_one("#log-status", Static).update(
+                Content("this input is not a text: there are no lines to show")
+            )
+            return
         count = self.log_view.line_count
         text = f"line {line:,} of {count:,}"
-        written = self.program.note_at(self._note_place(line)) if self._source else None
+        written = self.program.note_at(self._note_place(line))
         if written is not None and not note:
             note = f"note: {written.text.splitlines()[0]}"
         self.query_one("#log-status", Static).update(Content(plain(f"{text} · {note}" if note else text)))
@@ -190,7 +193,7 @@ class LogScreen(ViewScreen):
         """Find a text from the cursor on."""
         self._needle = text
         self.log_view.highlight_matches(text if text != text.lower() else text.lower())
-        if text:
+        if text and self._source:
             self._search(self.log_view.cursor_line, 1, include_start=True)
         else:
             self.query_one(FindBar).pass_on()
@@ -206,7 +209,7 @@ class LogScreen(ViewScreen):
 
     def action_next_match(self, direction: int) -> None:
         """Go to the next match, or the previous one."""
-        if not self._needle:
+        if not self._needle or not self._source:
             self.program.say("nothing to find yet: / begins")
             return
         self._search(self.log_view.cursor_line, direction, include_start=False)
