@@ -296,6 +296,14 @@ def test_values_that_no_column_can_hold_are_left_out(tmp_path: Path) -> None:
     assert profile["activities"].height == 6
 
 
+def test_an_op_that_is_listed_twice_counts_no_work_twice(tmp_path: Path, twin: Profile) -> None:
+    listed = TABLES["read_only_ops"][1]
+    profile = read(write(tmp_path / "a", changed(read_only_ops=[*listed, *listed])))
+    columns = ["start_ns", "duration_ns", "op", "name"]
+    assert profile["activities"].select(columns).equals(twin["activities"].select(columns))
+    assert f"ops with the number of another one were left out: {len(listed)}" in reasons(profile)
+
+
 def test_hostile_texts_are_only_texts(tmp_path: Path) -> None:
     name = "[red]'; DROP TABLE metric; --\x1b[2J" + "x" * 10_000
     strings = [(number, name if text == "conv2d" else text) for number, text in TABLES["dictionary"][1]]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.loaders.dlprof.times import duration
+from tui.loaders.notes import Note
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
@@ -61,7 +62,12 @@ def read_ops(database: Database, strings: Strings) -> pl.DataFrame:
     Those are ``read_only_ops_id`` and ``op_instance``, the number of the instance among those of its op, from 0. An op
     of which no instance is recorded has one row without times.
     """
-    ops = strings.put(database.frame("read_only_ops", _OPS), "op_type", "data_type", "direction", of="ops")
+    listed = database.frame("read_only_ops", _OPS)
+    ops = listed.filter(pl.col("id").is_first_distinct() | pl.col("id").is_null())
+    if again := listed.height - ops.height:
+        reason = f"ops with the number of another one were left out: {again:,}"
+        database.notes.append(Note("warning", None, "read_only_ops", reason))
+    ops = strings.put(ops, "op_type", "data_type", "direction", of="ops")
     instances = database.frame("read_only_op_instances", _INSTANCES).sort("id", maintain_order=True)
     instances = strings.put(instances, "input_shapes", of="op instances").with_columns(
         pl.int_range(pl.len()).over("read_only_ops_id").alias("op_instance")
