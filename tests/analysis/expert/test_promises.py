@@ -21,7 +21,7 @@ from tests.analysis.expert.profiles import (
     traced,
     with_calls,
 )
-from tests.analysis.frames import profile
+from tests.analysis.frames import printed, profile
 from tui.analysis.expert.model import CannotTell, Clean, Found, Severity
 
 
@@ -230,3 +230,11 @@ def test_a_run_that_is_idle_all_along_has_no_stretch_of_its_own() -> None:
     assert isinstance(part, Found)
     assert part.problem.startswith("1 stretch of the run")
     assert part.cost_ns is not None
+
+
+def test_totals_do_not_tell_what_waits_cost() -> None:
+    rows = [printed("gpu", GEMM, 9, 90 * MS), printed("api", "cudaDeviceSynchronize", 1, 60 * MS)]
+    verdict = ask("A1", profile(summary=rows))
+    assert isinstance(verdict, Found)
+    assert (verdict.cost_ns, verdict.severity, verdict.numbers["wait_ns"]) == (None, Severity.INFO, 60 * MS)
+    assert "the input does not tell" in verdict.problem

@@ -50,9 +50,14 @@ def waits(case: Case) -> Verdict:
     if share < case.limit("A1", "share_pct") or taken < case.limit("A1", "least_ns"):
         return Clean(f"waits take {duration(taken)}, {percent(share)} of the GPU time", numbers)
     first = rows.row(0, named=True)
-    small = lost is not None and 100 * lost <= case.limit("A1", "idle_pct") * case.span_ns
+    # From totals nobody can tell waiting for a GPU that works from keeping it waiting.
+    small = lost is None or 100 * lost <= case.limit("A1", "idle_pct") * case.span_ns
     bound = small and lost is not None and 10 * lost <= taken
-    after = "" if lost is None else f" A GPU idles for {duration(lost)} right after them."
+    after = (
+        " Whether a GPU idles after them the input does not tell."
+        if lost is None
+        else f" A GPU idles for {duration(lost)} right after them."
+    )
     return Found(
         f"{called(first['name'])} and the like keep {'a thread' if threads else 'the CPU'} waiting for "
         f"{duration(taken)}, {percent(share)} of the GPU time: {counted(first['calls'] or 0, 'call')} of the first."
@@ -61,8 +66,8 @@ def waits(case: Case) -> Verdict:
         if bound
         else "Wait with events and stream waits instead; .item(), .cpu() and print wait too: read results back later.",
         numbers,
-        taken if lost is None else lost,
-        "all waits; work on the GPU goes on in the meantime"
+        lost,
+        "not estimated: work on the GPU goes on while the CPU waits"
         if lost is None
         else "the idle time of a GPU right after each wait, which is no longer than the wait itself",
         *behind(rows, "calls", "total_ns", "line", view="api-calls"),
