@@ -151,7 +151,7 @@ def classified_work(profile: Profile) -> pl.DataFrame:
     """`work_by_op` with op_type and group of the work, direction and rule.
 
     Copies and sets are what they are recorded as. A kernel counts as what its op does; where the name of the op does
-    not tell, or there is no op, as what the kernel's own name tells (``kernel_type``); and its group is that of the latter
+    not tell, or there is no op, as what the kernel's own name tells (``kernel_type``). Its group is that of the latter
     where the type that the input records is in none.
     """
     rules = op_rules()
