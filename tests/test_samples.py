@@ -131,7 +131,8 @@ def test_gemm_under_nsight_compute() -> None:
     assert profile["devices"].select("compute_capability", "sm_count").rows() == [("9.0", 132)]
     launches = profile["activities"].select(pl.col("short_name").cast(pl.String), "uses_tensor_core").unique().rows()
     assert {name: uses for name, uses in launches if name.startswith("nvjet") is not uses} == {}
-    assert [severity for severity, _ in reasons(profile)] == ["warning"]
+    assert reasons(profile) == []
+    assert profile["issues"].select("severity", "line").rows() == [("info", 1), ("info", 6)]
 
 
 def test_jax_train_step() -> None:

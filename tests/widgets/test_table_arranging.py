@@ -66,7 +66,7 @@ async def test_yes_no_columns_answer_to_1_0_and_unknown() -> None:
         app.pane.table.move_to_column("uses_tensor_core")
         await pilot.press("F")
         assert app.pane.query_bar.text == "tc="
-        assert "1 yes, 0 no, ? unknown" in screen_text(app)
+        await until(pilot, lambda: "1 yes, 0 no, ? unknown" in screen_text(app))
         for typed, rows in (("1", 3), ("0", 3), ("?", 2), ("yes", 3), ("no", 3)):
             await pilot.press("ctrl+u", *"tc=", *typed)
             await until(pilot, lambda rows=rows: len(app.names) == rows and not app.pane.is_pending)  # type: ignore[misc]
