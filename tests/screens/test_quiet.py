@@ -92,8 +92,9 @@ async def test_garbage_waits_for_a_pause(monkeypatch: pytest.MonkeyPatch) -> Non
     before = gc.get_threshold()
     monkeypatch.setattr(quiet, "QUIET_AFTER", 0.02)
     monkeypatch.setattr(quiet, "YOUNG_AFTER", 0.05)
-    monkeypatch.setattr(quiet, "ALL_AFTER", 0.5)
-    monkeypatch.setattr(quiet, "YOUNG_BEFORE_ALL", 0)
+    monkeypatch.setattr(quiet, "NEW_AFTER", 0.5)
+    monkeypatch.setattr(quiet, "ALL_AFTER", 0.8)
+    monkeypatch.setattr(quiet, "YOUNG_BEFORE_NEW", 0)
     async with opened(TRACE) as pilot:
         assert gc.get_threshold() == quiet.THRESHOLDS
         await until(pilot, lambda: app_of(pilot)._round is None, "rest")
@@ -101,11 +102,28 @@ async def test_garbage_waits_for_a_pause(monkeypatch: pytest.MonkeyPatch) -> Non
         await press(pilot, "j")
         await until(pilot, lambda: len(collected) > 1, "rest")
         assert collected == [1, 2]
-        await asyncio.sleep(0.6)
+        await asyncio.sleep(0.9)
         assert collected == [1, 2]
         # So little has been made since that the next pause leaves it.
-        monkeypatch.setattr(quiet, "YOUNG_BEFORE_ALL", 1_000)
+        monkeypatch.setattr(quiet, "YOUNG_BEFORE_NEW", 1_000)
         await press(pilot, "j")
         await until(pilot, lambda: app_of(pilot)._round is None, "rest")
         assert collected == [1, 2, 1]
     assert gc.get_threshold() == before
+
+
+async def test_a_collection_after_new_widgets_leaves_those_of_all_views_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+    monkeypatch.setattr(quiet, "QUIET_AFTER", 0.02)
+    monkeypatch.setattr(quiet, "YOUNG_AFTER", 0.05)
+    monkeypatch.setattr(quiet, "NEW_AFTER", 0.2)
+    monkeypatch.setattr(quiet, "ALL_AFTER", 0.6)
+    async with opened(TRACE) as pilot:
+        await until(pilot, lambda: app_of(pilot)._round is None, "rest")
+        for name in ("freeze", "unfreeze"):
+            monkeypatch.setattr(quiet.gc, name, lambda name=name: calls.append(name))
+        monkeypatch.setattr(quiet.gc, "collect", lambda generation=2: calls.append(f"collect {generation}") or 0)
+        app_of(pilot).widgets_made()
+        await press(pilot, "j")
+        await until(pilot, lambda: len(calls) > 4, "rest")
+        assert calls == ["collect 1", "freeze", "unfreeze", "collect 2", "freeze"]

@@ -20,10 +20,12 @@ QUIET_AFTER: Final = 0.1
 """Seconds without a key after which something can be made that is wanted later, step by step."""
 YOUNG_AFTER: Final = 0.25
 """Seconds without a key after which what the last keys left behind is collected: they have been answered by then."""
-ALL_AFTER: Final = 1.5
-"""Seconds without a key after which all garbage is collected: with the widgets of all views that takes a while."""
-YOUNG_BEFORE_ALL: Final = 10
-"""After so many of the first, or where widgets have been made, all is collected: not in every pause."""
+NEW_AFTER: Final = 1.5
+"""Seconds without a key after which garbage is collected among what has been made since the last time."""
+ALL_AFTER: Final = 30.0
+"""Seconds without a key after which it is collected everywhere: with the widgets of all views that takes a while."""
+YOUNG_BEFORE_NEW: Final = 10
+"""After so many of the first the second comes, not in every pause."""
 STEP: Final = 0.02
 """Seconds between two things that are made ahead."""
 THRESHOLDS: Final = (20_000, 10, 50)
@@ -43,6 +45,7 @@ class QuietApp(TablesApp):
         self._disturbed_at = 0.0
         self._is_young_collected = False
         self._has_new_widgets = False
+        self._is_all_collected = False
         self._round: asyncio.TimerHandle | None = None
 
     def on_mount(self) -> None:
@@ -96,13 +99,22 @@ class QuietApp(TablesApp):
             self._look_in(STEP)
         elif quiet < YOUNG_AFTER:
             self._look_in(YOUNG_AFTER - quiet)
-        elif quiet < ALL_AFTER:
+        elif quiet < NEW_AFTER:
             if not self._is_young_collected:
                 self._is_young_collected = True
                 gc.collect(1)
-            self._look_in(ALL_AFTER - quiet)
-        elif self._has_new_widgets or gc.get_count()[2] >= YOUNG_BEFORE_ALL:
-            gc.collect()
+            self._look_in(NEW_AFTER - quiet)
+        elif quiet < ALL_AFTER:
             if self._has_new_widgets:
-                self._has_new_widgets = False
+                # They stay, and looking at each of them would keep the next key waiting.
+                self._has_new_widgets = self._is_all_collected = False
                 gc.freeze()
+            elif gc.get_count()[2] >= YOUNG_BEFORE_NEW:
+                gc.collect()
+            if not self._is_all_collected:
+                self._look_in(ALL_AFTER - quiet)
+        elif not self._is_all_collected:
+            self._is_all_collected = True
+            gc.unfreeze()
+            gc.collect()
+            gc.freeze()
