@@ -13,35 +13,13 @@ from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.instances import op_instances
 from tui.analysis.ops.tree import op_tree
 from tui.analysis.ops.work import op_row_of_activities
-from tui.model.columns import columns
 from tui.model.forest import NONE
-from tui.model.view import TableSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tui.model.forest import Flags, Forest, Ints
     from tui.model.profile import Profile
-
-OP_OVERHEADS: Final = TableSpec(
-    "op_overheads",
-    "Op overheads",
-    columns(
-        "op",
-        "calls",
-        "cpu_total_ns",
-        "api_total_ns",
-        "cpu_overhead_ns",
-        "overhead_pct",
-        "gpu_total_ns",
-        "gpu_idle_ns",
-        "session",
-    ),
-    key=("session", "op"),
-    sort=(("cpu_overhead_ns", True),),
-    weight="cpu_overhead_ns",
-    pinned="op",
-)
 
 WORK_LIMIT: Final = 100
 """So many levels of ops are looked at as if each held all GPU work; ops of real programs hold less the deeper they lie.
