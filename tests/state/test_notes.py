@@ -150,6 +150,34 @@ def test_a_directory_that_cannot_be_written_to_keeps_notes_for_the_run(state_dir
     assert len(notes.all) == 1
 
 
+def test_what_could_not_be_written_is_written_with_the_next_note(state_directory: Path) -> None:
+    state_directory.parent.mkdir(parents=True, exist_ok=True)
+    state_directory.write_text("in the way")
+    notes = Notes(FILES)
+    notes.keep(place("a"), "a", "first")
+    notes.keep(place("b"), "b", "before")
+    notes.write()
+    assert "cannot be" in notes.complaint
+    state_directory.unlink()
+    notes.keep(place("b"), "b", "after")
+    notes.keep(place("c"), "c", "third")
+    notes.write()
+    wanted = {"a": "first", "b": "after", "c": "third"}
+    assert {note.words: note.text for note in notes.all.values()} == wanted
+    assert {note.words: note.text for note in Notes(FILES).all.values()} == wanted
+
+
+def test_notes_that_cannot_be_taken_away_are_still_there(state_directory: Path) -> None:
+    notes = Notes(FILES)
+    notes.keep(place(), "gemm", "text")
+    notes.write()
+    written = state_directory / "notes" / f"{FILES.name}.json"
+    written.unlink()
+    (written / "something").mkdir(parents=True)
+    assert "cannot be changed" in notes.forget()
+    assert [note.text for note in notes.all.values()] == ["text"]
+
+
 def test_places_are_the_same_after_json() -> None:
     there = place(HOSTILE)
     assert msgspec.json.decode(msgspec.json.encode(there), type=RowPlace) == there

@@ -149,7 +149,9 @@ class Notes:
             complaint = SHELF.change(self.files.name, content)
             self._complain(complaint)
             if complaint:
-                # They stay for as long as the program runs.
+                # They stay for as long as the program runs, and are tried again with the next one.
+                with self._lock:
+                    self._changed = changed | self._changed
                 return
             known = self._read()
             with self._lock:
@@ -166,8 +168,10 @@ class Notes:
             Why that is not possible; empty where they are gone.
         """
         with self._writing, self._lock:
-            self._known, self._changed = {}, {}
-            return SHELF.drop(self.files.name) if self.files is not None else ""
+            complaint = SHELF.drop(self.files.name) if self.files is not None else ""
+            if not complaint:
+                self._known, self._changed = {}, {}
+            return complaint
 
     def _read(self) -> dict[str, Note]:
         if self.files is None:
