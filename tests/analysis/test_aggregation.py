@@ -132,6 +132,20 @@ def test_sessions_without_the_iteration_are_left_out_and_said() -> None:
     assert part["sessions"].height == 2
 
 
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        (Aggregation(1, 7), "iterations 1:7 (there are 1 to 2)"),
+        (Aggregation(2, 7), "iterations 2:7 (there is 2)"),
+        (Aggregation(1, None), "iterations 1:"),
+        (Aggregation(None, 9), "iterations :9 (there are 0 to 2)"),
+        (Aggregation(0, 2), "iterations 0:2"),
+    ],
+)
+def test_a_range_that_reaches_beyond_the_iterations_says_which_there_are(wanted: Aggregation, said: str) -> None:
+    assert words(aggregated(training(3), wanted)) == said
+
+
 def test_an_input_without_times_has_no_iterations_to_choose() -> None:
     with pytest.raises(ProftuiError, match="there are none: work has no start times"):
         aggregated(profile(activities=[kernel("a", 5)]), Aggregation(0, 1))

@@ -142,6 +142,13 @@ async def test_a_span_is_shown_in_every_view_and_taken_back_from_the_list() -> N
         assert [made.chosen for made in app.aggregations] == [Aggregation(), Aggregation(4, 6)]
 
 
+async def test_a_range_beyond_the_iterations_says_which_there_are_in_every_view() -> None:
+    async with opened(TRACE) as pilot:
+        app_of(pilot).run_line("aggregate 5:99")
+        await press(pilot, "4")
+        assert "iterations 5:99 (there are 5 to 7)" in screen_text(app_of(pilot))
+
+
 async def test_enter_takes_a_span_and_else_opens_the_kernels_of_the_iteration() -> None:
     async with opened(TRACE) as pilot:
         app = app_of(pilot)

@@ -8,6 +8,7 @@ from textual import on
 from textual.containers import Container
 
 from tui.analysis.inputs.source_lines import NO_LINE, where_from
+from tui.analysis.iterations.aggregation import range_words
 from tui.analysis.memo import once_per_profile
 from tui.analysis.sessions import rank_words
 from tui.commands import CommandError, command_words
@@ -120,6 +121,14 @@ class ViewScreen(DetailedScreen):
             self.populate()
             self.show_crumbs()
 
+    def has_to_wait(self, key: str) -> bool:
+        """Whether what a key acts on is still being worked out: it is typed again when the view says so.
+
+        Args:
+            key: Its name.
+        """
+        return False
+
     def say_lack(self, words: str) -> None:
         """Something of the view could not be worked out for want of memory: when it is gone to again it is tried again.
 
@@ -167,7 +176,7 @@ class ViewScreen(DetailedScreen):
             else f"all {sessions} sessions"
             if session is None
             else f"session {session} of {sessions}",
-            self.program.aggregation.words,
+            range_words(self.program.profile),
             f"key {clip_middle(self.program.aggregation.key, KEY_CELLS)}" if self.program.aggregation.key else "",
             self._rank(whole, session if sessions > 1 else 0),
         ]

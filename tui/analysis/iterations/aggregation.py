@@ -70,7 +70,23 @@ def words(profile: Profile) -> str:
     """
     chosen = profile.aggregation
     by = f"by the key {chosen.key}" if chosen.key else ""
-    return f"{chosen.words or 'all iterations'} {by}".strip() if chosen.is_part or by else ""
+    return f"{range_words(profile) or 'all iterations'} {by}".strip() if chosen.is_part or by else ""
+
+
+def range_words(profile: Profile) -> str:
+    """The range that was chosen, for people, and which of its iterations there are where it reaches beyond them.
+
+    Such as ``iterations 3:7`` and ``iterations 3:7 (there are 3 to 4)``; empty where all are meant.
+    """
+    chosen, steps = profile.aggregation, profile.steps
+    numbers = None if steps is None else steps["iteration"].drop_nulls()
+    if not chosen.is_part or numbers is None or numbers.is_empty():
+        return chosen.words
+    first, last = numbers.min(), numbers.max()
+    asked = (first if chosen.first is None else chosen.first, last if chosen.last is None else chosen.last)
+    if asked == (first, last):
+        return chosen.words
+    return f"{chosen.words} (there {f'are {first} to {last}' if first != last else f'is {first}'})"
 
 
 def _inside(wanted: Aggregation, column: str | pl.Expr) -> pl.Expr:
