@@ -16,6 +16,7 @@ from tui.loaders.registry import load_one
 from tui.output import report_views
 from tui.output.report import Style, as_json, as_markdown, as_text
 from tui.output.report_dashboard import DashboardReport
+from tui.views import VIEWS
 
 if TYPE_CHECKING:
     from syrupy.assertion import SnapshotAssertion
@@ -125,6 +126,31 @@ def test_what_a_view_lacks_is_said() -> None:
     alone = load_one("resnet50_training.nvprof.log")
     assert as_text(alone, "ranks", Style(100)) == f"Ranks (0 rows)\n\n{ONE_RANK}\n"
     assert as_markdown(profile, "issues") == "## Issues (0 rows)\n\nnone\n"
+
+
+def test_every_view_that_is_made_of_tables_has_a_report() -> None:
+    not_tables = {"dashboard", "expert-systems", "sql", "log", "notes", "compare"}
+    assert {view.capability for view in report_views.VIEWS.values()} == {view.name for view in VIEWS} - not_tables
+
+
+def test_other_summaries_are_told_as_the_input_has_them(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "um.log"
+    log.write_text(
+        "==7== Profiling result:\n"
+        "            Type  Time(%)      Time     Calls       Avg       Min       Max  Name\n"
+        " GPU activities:  100.00%  10.000us         2  5.0000us  4.0000us  6.0000us  gemm(float*)\n"
+        "\n"
+        "==7== Unified Memory profiling result:\n"
+        'Device "Tesla V100-SXM2-16GB (0)"\n'
+        "   Count  Avg Size  Min Size  Max Size  Total Size  Total Time  Name\n"
+        "       3         -         -         -           -  1.500000ms  Gpu page fault groups\n"
+        "Total CPU Page faults: 12\n"
+    )
+    assert run(capfd, "report", str(log), "--no-cache", "--view", "summaries").splitlines()[2:5] == [
+        "Name                   Section  Total ms  Calls  Repaired  Line",
+        "Gpu page fault groups  um          1.500      3        no     8",
+        "CPU Page faults        um              –     12        no     9",
+    ]
 
 
 def test_headings_are_bold_only_where_asked_for() -> None:

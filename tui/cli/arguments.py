@@ -26,6 +26,7 @@ VIEWS: Final = (
     "timeline",
     "layers",
     "metrics",
+    "summaries",
     "tool-report",
     "issues",
     "findings",

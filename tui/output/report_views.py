@@ -17,6 +17,7 @@ from tui.analysis import (
     metrics,
     range_depths,
     ranges,
+    summaries,
     tool_report,
 )
 from tui.analysis.gpu_time import streams
@@ -152,6 +153,7 @@ VIEWS: Final[Mapping[str, TableView]] = {
     "timeline": TableView(
         "timeline", Table(lane_tables.TIMELINE_LANES, lane_tables.timeline_lanes), picture=lane_picture
     ),
+    "summaries": TableView("summaries", Table(summaries.OTHER_SUMMARIES, summaries.other_summaries)),
     "tool-report": TableView("tool-report", Table(tool_report.TOOL_REPORT, tool_report.tool_report)),
     "issues": TableView("issues", Table(issues.ISSUES, issues.issues)),
 }
