@@ -17,10 +17,13 @@ from tests.analysis.expert.answers import (
     utilisation,
 )
 from tests.analysis.expert.judging import BY_ID, ask
+from tests.analysis.expert.profiles import GEMM, MS, SESSION
+from tests.analysis.frames import printed, profile
 from tui.analysis.expert.model import CannotTell, Clean, Found
 
 if TYPE_CHECKING:
     from tests.analysis.expert.answers.made import Answer
+    from tui.model.profile import Profile
 
 FAMILIES: Final = (utilisation, transfers, launches, configuration, precision, iterations, communication, quality)
 ANSWERS: Final = [answer for family in FAMILIES for answer in family.ANSWERS]
@@ -62,3 +65,25 @@ def test_a_rule_says_what_it_lacks(answer: Answer) -> None:
     assert isinstance(verdict, CannotTell), verdict
     assert verdict.reason
     assert answer.lacks in verdict.reason
+
+
+def shares(*shares_pct: float, tool: str) -> Profile:
+    """A table of kernels with such percentages, and one of copies of 100 %."""
+    rows = [printed("gpu", GEMM, 1, MS, time_pct=share) for share in shares_pct]
+    rows += [printed("gpu", "[CUDA memcpy HtoD]", 1, MS, time_pct=51.0)]
+    rows += [printed("gpu", "[CUDA memcpy DtoH]", 1, MS, time_pct=49.0)]
+    return profile(sessions=[{**SESSION, "format": tool}], summary=rows)
+
+
+def test_tables_of_kernels_and_of_copies_add_up_to_100_each() -> None:
+    for tool in ("nsys-stats", "rocprof-csv"):
+        assert isinstance(ask("Q5", shares(60.0, 40.0, tool=tool)), Clean)
+        verdict = ask("Q5", shares(60.0, 20.0, tool=tool))
+        assert isinstance(verdict, Found)
+        assert "The percentages of the tables of GPU activities add up to 180.00%" in verdict.problem
+    assert isinstance(ask("Q5", shares(60.0, 40.0, tool="nvprof-text")), Found)
+
+
+def test_shares_that_are_rounded_to_a_tenth_lose_half_of_it_in_each_row() -> None:
+    assert isinstance(ask("Q5", shares(97.0, *[0.0] * 60, tool="nsys-stats")), Clean)
+    assert isinstance(ask("Q5", shares(97.0, *[0.0] * 10, tool="nsys-stats")), Found)

@@ -11,6 +11,7 @@ from tui.analysis.expert.figures import real, total
 from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.words import called, counted, largest, named
 from tui.analysis.inputs import needs as held
+from tui.analysis.inputs.recording import Tool
 from tui.fmt import duration, percent, rate, size
 
 if TYPE_CHECKING:
@@ -158,15 +159,20 @@ def percentages(case: Case) -> Verdict:
         pl.col("time_pct").sum().alias("sum_pct"), pl.len().cast(pl.Int64).alias("rows"), pl.col("line").min()
     ).sort("section")  # fmt: skip
     slack = case.limit("Q5", "slack_pct")
-    # Each printed figure is rounded: many rows may be off by as many half steps.
-    off = sums.filter((pl.col("sum_pct") - 100).abs() > slack + 0.005 * pl.col("rows"))
+    # Others than nvprof print kernels and copies, or calls of several interfaces, in tables of 100 % each.
+    of_nvprof = case.tool is Tool.NVPROF
+    tables = pl.lit(1.0) if of_nvprof else (pl.col("sum_pct") / 100).round().clip(1)
+    # Each printed figure is rounded, by nvprof to 0.01, by nsys to 0.1: many rows may be off by as many half steps.
+    half_step = 0.005 if of_nvprof else 0.05
+    off = sums.filter((pl.col("sum_pct") - 100 * tables).abs() > slack + half_step * pl.col("rows"))
     numbers = {f"{section}_pct": total for section, total in sums.select("section", "sum_pct").iter_rows()}
     if off.is_empty():
         return Clean("the percentages of each table add up to 100", numbers)
     worst = off.row(0, named=True)
-    table = "GPU activities" if worst["section"] == "gpu" else "API calls"
+    work = "GPU activities" if worst["section"] == "gpu" else "API calls"
+    of_tables = "the table of" if worst["sum_pct"] < 100 or of_nvprof else "the tables of"
     return Found(
-        f"The percentages of the table of {table} add up to {percent(worst['sum_pct'])}: rows are missing or were "
+        f"The percentages of {of_tables} {work} add up to {percent(worst['sum_pct'])}: rows are missing or were "
         "misread.",
         "Compare it with the log; shares are shown as the log prints them, sums are of the rows that are there.",
         numbers,
