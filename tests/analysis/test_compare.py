@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -26,6 +27,10 @@ TRAINING, TRACE = "resnet50_training.nvprof.log", "resnet50_training.pt.trace.js
 
 def profile(name: str) -> Profile:
     return load_one(sample(name))
+
+
+def with_work(whole: Profile, kept: pl.Expr) -> Profile:
+    return replace(whole, frames={**whole.frames, "activities": whole["activities"].filter(kept)})
 
 
 @pytest.fixture(scope="module")
@@ -78,9 +83,7 @@ def test_what_is_new_and_what_is_gone() -> None:
     first, second = (name for name in work["name"].cast(pl.String).unique().sort().to_list()[:2])
 
     def without(name: str) -> Profile:
-        from dataclasses import replace
-
-        return replace(whole, frames={**whole.frames, "activities": work.filter(pl.col("name") != name)})
+        return with_work(whole, pl.col("name") != name)
 
     compared = sides(without(first), without(second), ("a", "b"), whole_runs=True)
     rows = changed_kernels(compared).filter(pl.col("change") != "").sort("change")
@@ -143,6 +146,38 @@ def test_half_precision_halves_gpu_time_and_not_the_step() -> None:
     assert judged is not None
     assert fails
     assert judged.delta_pct == pytest.approx(34.36, abs=0.01)
+
+
+def test_a_kind_of_work_that_one_side_alone_has_took_no_time_on_the_other() -> None:
+    before, now = (load_one(recording_file(f"resnet50_{name}.pt.trace.json.gz")) for name in ("fp32", "amp"))
+    figures = {figure.name: figure for figure in headline(sides(before, now, ("fp32", "amp")))}
+    copies = figures["memcpy_ns"]
+    assert (copies.before, copies.delta_pct) == (0.0, None)
+    assert copies.texts == ("0 ns", "698.42 µs", "+698.42 µs")
+    assert figures["kernel_ns"].before + figures["memset_ns"].before == pytest.approx(figures["gpu_ns"].before)  # type: ignore[operator]
+
+
+def test_where_copies_may_not_have_been_asked_for_their_time_is_unknown() -> None:
+    whole = profile(TRACE)
+    kernels_alone = with_work(whole, pl.col("kind") == "kernel")
+    by_rocprof = replace(
+        kernels_alone,
+        frames={
+            **kernels_alone.frames,
+            "sessions": whole["sessions"].with_columns(format=pl.lit("rocprofv3-csv"), tool=pl.lit("rocprofv3")),
+        },
+    )
+    for before, known in ((kernels_alone, 0.0), (by_rocprof, None)):
+        figures = {figure.name: figure for figure in headline(sides(before, whole, ("a", "b")))}
+        assert figures["memcpy_ns"].before == known
+        assert figures["memcpy_ns"].now == pytest.approx(698_417.2)
+
+
+def test_a_kind_of_work_that_neither_side_has_is_left_out() -> None:
+    kernels_alone = with_work(profile(TRACE), pl.col("kind") == "kernel")
+    names = [figure.name for figure in headline(sides(kernels_alone, kernels_alone, ("a", "b")))]
+    assert "kernel_ns" in names
+    assert not {"memcpy_ns", "memset_ns"} & set(names)
 
 
 def test_ranks_of_one_input_are_compared_as_any_two_profiles() -> None:

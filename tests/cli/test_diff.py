@@ -44,6 +44,18 @@ def test_two_steps_of_one_run(capfd: pytest.CaptureFixture[str]) -> None:
     assert "| Before | Now | Diff | Diff% |" in markdown
 
 
+def test_markdown_says_what_is_not_compared(capfd: pytest.CaptureFixture[str]) -> None:
+    told = run(capfd, TRACE, TRACE, "--format", "markdown")[0]
+    assert "Outside iterations, and not compared: 754.65 µs before, 754.65 µs now.\n\n|" in told
+
+
+def test_where_nothing_tells_which_is_slower_a_build_does_not_pass(capfd: pytest.CaptureFixture[str]) -> None:
+    layers = sample("paleo_vgg16.txt")
+    assert run(capfd, layers, layers)[1] == ""
+    _, said = run(capfd, layers, layers, "--fail-on-regression", "5%", status=2)
+    assert said.startswith("proftui: nothing that both profiles hold tells which is slower\n")
+
+
 def test_a_slower_step_fails_a_build(capfd: pytest.CaptureFixture[str]) -> None:
     told = json.loads(steps(capfd, 4, 5, "--format", "json")[0])
     figures = {figure["name"]: figure for figure in told["figures"]}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tui.analysis.compare.headline import Figure, headline, slower
 from tui.analysis.compare.parts import PARTS, How
 from tui.fmt import count, format_value
+from tui.model.errors import ProftuiError
 from tui.output.export import json_line, markdown_cell, markdown_table
 from tui.output.report import json_rows, table_lines, table_markdown
 from tui.text import plain
@@ -37,10 +38,17 @@ class Diff:
         self._tables = [(part.spec, part.rows(sides, How(tolerant, gpu))) for part in PARTS]
 
     def verdict(self, than_pct: float) -> tuple[str, bool]:
-        """One line that says whether the second profile took longer by more than so many per cent, and the answer."""
+        """One line that says whether the second profile took longer by more than so many per cent, and the answer.
+
+        Raises:
+            ProftuiError: Nothing that both profiles hold tells.
+        """
         judged, fails = slower(self.sides, than_pct)
         if judged is None:
-            return "nothing that both profiles hold tells which is slower", False
+            raise ProftuiError(
+                "nothing that both profiles hold tells which is slower",
+                "iterations, a span or GPU time of both would; inspect says what each holds",
+            )
         before, now = (format_value(judged.kind, value) for value in (judged.before, judged.now))
         change = f"{judged.label.lower()}: {before} before, {now} now ({judged.delta_pct:+.2f}%)"
         return f"{change}, {'more' if fails else 'not more'} than {than_pct:g}%", fails
@@ -66,6 +74,7 @@ class Diff:
         """The same for a pull request."""
         a, b = (markdown_cell(side.label) for side in (self.sides.a, self.sides.b))
         text = f"## {a} → {b}\n\nTimes {markdown_cell(self.sides.why)}.\n\n"
+        text += f"{markdown_cell(self.sides.left_out)}\n\n" if self.sides.left_out else ""
         rows = [[figure.label, *_cells(figure)] for figure in self.figures]
         text += markdown_table(["", "Before", "Now", "Diff", "Diff%"], rows, [False, True, True, True, True])
         for spec, table in self._tables:

@@ -9,6 +9,7 @@ import polars as pl
 
 from tui.analysis.api import api
 from tui.analysis.gpu_time.intervals import busy_time
+from tui.analysis.inputs.recording import records_copies
 from tui.analysis.iterations.tables import iterations
 from tui.analysis.kernels import kernels
 from tui.analysis.tensor_cores.efficiency import tensor_core_time, tensor_core_use
@@ -86,13 +87,15 @@ def headline(sides: Sides) -> tuple[Figure, ...]:
     """The figures that sum two profiles up; sums are per iteration where the sides are, as `Sides.why` says.
 
     Times of iterations are over the iterations of all sessions; spans of sessions do not add up, and are told where
-    each side has one. GPU busy is a share: of the time of the iterations, else of the spans.
+    each side has one. GPU busy is a share: of the time of the iterations, else of the spans. A kind of GPU work that
+    neither side has is left out.
     """
     one, other = (_of(side) for side in (sides.a, sides.b))
+    none = {f"{kind}_ns" for kind, _ in _KINDS if not one.get(f"{kind}_ns") and not other.get(f"{kind}_ns")}
     return tuple(
         Figure(name, label, kind, one.get(name), other.get(name))
         for name, label, kind in _FIGURES
-        if one.get(name) is not None or other.get(name) is not None
+        if (name in one or name in other) and name not in none
     )
 
 
@@ -138,7 +141,7 @@ def _of(side: Side) -> dict[str, float]:
         "tc_share_pct": use.share_pct,
         "api_ns": _sum(side, calls, "total_ns"),
         "api_calls": _sum(side, calls, "calls"),
-        **{f"{kind}_ns": _sum(side, work.filter(pl.col("kind") == kind), "total_ns") for kind, _ in _KINDS},
+        **{f"{kind}_ns": _time_of_kind(side, work, kind) for kind, _ in _KINDS},
     }
     if side.iterations:
         times = iterations(profile).drop_nulls(["iteration", "duration_ns"])
@@ -157,6 +160,14 @@ def _of(side: Side) -> dict[str, float]:
             "busy_pct": _share(busy["busy_ns"], busy["span_ns"]),
         }
     return {name: value for name, value in found.items() if value is not None}
+
+
+def _time_of_kind(side: Side, work: pl.DataFrame, kind: str) -> float | None:
+    """The time of GPU work of a kind: none where there is other work, and this would have been recorded with it."""
+    rows = work.filter(pl.col("kind") == kind)
+    if rows.is_empty() and work.height and records_copies(side.profile):
+        return 0.0
+    return _sum(side, rows, "total_ns")
 
 
 def _sum(side: Side, rows: pl.DataFrame, column: str) -> float | None:

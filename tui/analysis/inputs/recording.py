@@ -35,6 +35,8 @@ _SIGNS: Final = (
     (Tool.NVPROF, ("nvprof",)),
 )
 """Words in ``sessions.format`` or ``sessions.tool`` by which each is known, the more telling first."""
+_OF_ALL_GPU_WORK: Final = frozenset({Tool.NVPROF, Tool.NSYS, Tool.PYTORCH, Tool.XLA})
+"""Tools that record copies and memsets wherever they record kernels."""
 
 
 def tool_of(format_name: str | None, tool: str | None = None) -> Tool:
@@ -61,6 +63,14 @@ def tools_of(profile: Profile) -> tuple[Tool, ...]:
     found = profile["sessions"].select("format", "tool").unique(maintain_order=True).rows()
     tools = list(dict.fromkeys(tool_of(*row) for row in found)) or [Tool.NVPROF]
     return tuple(sorted(tools, key=lambda tool: tool is Tool.NCU))
+
+
+def records_copies(profile: Profile) -> bool:
+    """Whether all its sessions are of tools that record copies and memsets wherever they record kernels.
+
+    With the others, that there are none in the input may only mean that nobody asked for them.
+    """
+    return set(tools_of(profile)) <= _OF_ALL_GPU_WORK
 
 
 @dataclass(frozen=True, slots=True)
