@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 import pytest
 from textual import events
 
-from tests.screens.opening import app_of, opened, press, sample, settled, until
+from tests.screens.opening import PATIENCE_S, app_of, opened, press, sample, settled, until
 from tests.snapshots import screen_text
+from tui.analysis.dashboard.parts import parts
 from tui.app import ProftuiApp
 from tui.options import OpenOptions
+from tui.screens.dashboard import filled
 from tui.screens.loading import LoadingScreen
 from tui.screens.log import LogScreen
 from tui.screens.timeline import TimelineScreen
+from tui.widgets.bar_list import BarList
 from tui.widgets.frame_table import FrameTable
 from tui.widgets.table_pane import TablePane
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
     from textual.pilot import Pilot
 
 NAMES = {"\r": "enter", "/": "slash", "\t": "tab", " ": "space", "|": "vertical_line", "*": "asterisk", ":": "colon"}
@@ -100,7 +107,7 @@ async def test_after_a_search_in_the_timeline_keys_move_on_from_the_hit() -> Non
 async def test_after_a_query_tab_and_keys_reach_its_rows() -> None:
     async with opened("resnet50_training.nvprof.log") as pilot:
         app_of(pilot).go("sql")
-        await until(pilot, lambda: bool(pilot.app.focused) and pilot.app.focused.id == "sql", "the editor")
+        await until(pilot, lambda: getattr(pilot.app.focused, "id", "") == "sql", "the editor")
         await typed(pilot, "select * from kernels\r\tjj")
         table = pilot.app.screen.query(FrameTable).first()
         assert pilot.app.focused is table
@@ -175,3 +182,76 @@ async def test_a_table_that_a_view_opens_with_does_not_take_the_keys_of_a_bar_op
         assert "esc undo" in screen_text(pilot.app).splitlines()[-1]
         await typed(pilot, "\r")
         assert pilot.app.focused is pane.table
+
+
+@asynccontextmanager
+async def unfilled(*, while_reading: str = "") -> AsyncIterator[tuple[Pilot[None], threading.Event]]:
+    """The dashboard, of which nothing is worked out before the event, after keys typed while files were read."""
+    app, is_worked_out = ProftuiApp(OpenOptions(paths=(sample("resnet50_training.nvprof.log"),))), threading.Event()
+
+    def late(*given: Any, **how: Any) -> Iterator[Any]:
+        assert is_worked_out.wait(PATIENCE_S)
+        yield from parts(*given, **how)
+
+    with patch.object(filled, "parts", late):
+        async with app.run_test(size=(80, 24)) as pilot:
+            try:
+                for key in while_reading:
+                    app.post_message(events.Key(NAMES.get(key, key), key))
+                await until(pilot, lambda: app.view_screen is not None and app.focused is not None, "the dashboard")
+                yield pilot, is_worked_out
+            finally:
+                is_worked_out.set()
+
+
+def view_of(pilot: Pilot[None]) -> str:
+    """The view that is shown."""
+    screen = app_of(pilot).view_screen
+    assert screen is not None
+    return screen.VIEW
+
+
+def line_of(pilot: Pilot[None]) -> tuple[str | None, int]:
+    """The list of the dashboard that has the focus, and its line under the cursor."""
+    bars = pilot.app.focused
+    assert isinstance(bars, BarList)
+    return bars.id, bars.cursor
+
+
+@pytest.mark.parametrize("while_reading", [True, False], ids=["while-reading", "while-working-out"])
+@pytest.mark.parametrize(("keys", "line"), [("G", 2), ("jj", 2), ("Gk", 1), ("j\x1bG", 2)])
+async def test_keys_for_lines_of_the_dashboard_wait_for_lines(keys: str, line: int, while_reading: bool) -> None:
+    keys = keys.replace("\x1b", "" if while_reading else "\x1b")
+    async with unfilled(while_reading=keys if while_reading else "") as (pilot, is_worked_out):
+        if not while_reading:
+            for key in keys:
+                pilot.app.post_message(events.Key(NAMES.get(key, key), key))
+        await pilot.pause()
+        assert line_of(pilot) == ("findings", 0)
+        is_worked_out.set()
+        await settled(pilot)
+        assert line_of(pilot) == ("findings", line)
+        await press(pilot, "k")
+        assert line_of(pilot) == ("findings", line - 1)
+
+
+async def test_a_door_that_is_not_there_yet_is_gone_through_when_it_is_unless_one_thinks_better_of_it() -> None:
+    for keys, view in (("enter",), "expert-systems"), (("enter", "escape"), "dashboard"):
+        async with unfilled() as (pilot, is_worked_out):
+            await pilot.press(*keys)
+            is_worked_out.set()
+            await settled(pilot)
+            await until(pilot, lambda view=view: view_of(pilot) == view, view)  # type: ignore[misc]
+            await settled(pilot)
+            assert view_of(pilot) == view
+
+
+async def test_who_leaves_the_dashboard_does_not_wait_for_its_lines() -> None:
+    async with unfilled() as (pilot, is_worked_out):
+        await pilot.press("G", "7")
+        await until(pilot, lambda: view_of(pilot) == "iterations", "the iterations")
+        assert not is_worked_out.is_set()
+        await pilot.press("j")
+        is_worked_out.set()
+        await settled(pilot)
+        assert pilot.app.screen.query(FrameTable).first().cursor_row == 1

@@ -1,4 +1,4 @@
-"""Keys that are typed before there is a view: kept, in order, for the view that comes."""
+"""Keys that are typed before there is what they are for: kept, in order, for the view that comes."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from textual.events import Event
 
     from tui.options import OpenOptions
+    from tui.screens.base import ViewScreen
 
 ACT_AT_ONCE: Final = frozenset({"escape", "q", "Q", "ctrl+q", "ctrl+c", "ctrl+z", "ctrl+l"})
 """What stops, quits or draws anew is not kept."""
@@ -24,7 +25,7 @@ MOST: Final = 200
 
 
 class TypedEarlyApp(NotingApp):
-    """Keeps what is typed while the files are read and until all of it has been typed again."""
+    """Keeps what is typed while the files are read, or before a view has what the key is for, and types it again."""
 
     def __init__(self, options: OpenOptions) -> None:
         super().__init__(options)
@@ -32,17 +33,42 @@ class TypedEarlyApp(NotingApp):
         """What was typed so far; None once keys act as they come."""
         self._again: list[Key] = []
         """What is being typed again."""
+        self._waits_for: ViewScreen | None = None
+        """The view that the first of what was typed is for, and that has nothing yet that it could act on."""
 
     async def on_event(self, event: Event) -> None:
         """Keep a key, or let it act."""
-        if self._early is not None and isinstance(event, Key) and not event.is_forwarded:
-            if any(event is key for key in self._again):
-                self._again.remove(event)
-            elif event.key not in ACT_AT_ONCE or (event.key in LETTERS and self._is_of_a_line()):
-                if len(self._early) < MOST:
-                    self._early.append(event)
-                return
-        await super().on_event(event)
+        if not isinstance(event, Key) or event.is_forwarded or not self._is_kept(event):
+            await super().on_event(event)
+
+    def _is_kept(self, event: Key) -> bool:
+        if any(event is key for key in self._again):
+            self._again.remove(event)
+            return False
+        if event.key in ACT_AT_ONCE and not (event.key in LETTERS and self._is_of_a_line()):
+            self._forget_what_waits()
+            return False
+        if self._waits_for is not self.screen:
+            # Left with the mouse.
+            self._forget_what_waits()
+        if self._early is None:
+            if not self._has_to_wait(event):
+                return False
+            self._early, self._waits_for = [], self.view_screen
+        elif self._waits_for is not None:
+            self.call_later(self.type_again)
+        if len(self._early) < MOST:
+            self._early.append(event)
+        return True
+
+    def _forget_what_waits(self) -> None:
+        if self._waits_for is not None:
+            self._early = self._waits_for = None
+
+    def _has_to_wait(self, key: Key) -> bool:
+        """Whether the view that is shown has nothing yet that a key could act on."""
+        screen = self.view_screen
+        return screen is not None and screen is self.screen and screen.has_to_wait(key.key)
 
     def _is_of_a_line(self) -> bool:
         """Whether a letter belongs to what was typed before it: a line was begun and not entered, or is typed again."""
@@ -52,11 +78,27 @@ class TypedEarlyApp(NotingApp):
         return bool(keys) and keys[-1] != "enter"
 
     def type_again(self) -> None:
-        """Let what was kept act now, and then what is typed meanwhile: no key overtakes another."""
+        """Let the first key that was kept act now, and then the next one: no key overtakes another."""
+        self._waits_for = None
+        self._forget_moves()
         if not self._early:
             self._early = None
-            return
-        self._again, self._early = [Key(key.key, key.character) for key in self._early], []
-        for key in self._again:
+        elif self._has_to_wait(self._early[0]):
+            self._waits_for = self.view_screen
+        else:
+            kept = self._early.pop(0)
+            key = Key(kept.key, kept.character)
+            self._again.append(key)
             self.post_message(key)
-        self.call_later(self.type_again)
+            # Where enter leads is on the screen before what follows is typed.
+            (self.call_after_refresh if key.key == "enter" else self.call_later)(self.type_again)
+
+    def _forget_moves(self) -> None:
+        """Where a view is left anyway, what would move about in it holds nothing up."""
+        keys = self._early or []
+        for place, key in enumerate(keys):
+            if key.key == "enter":
+                return
+            if not self._has_to_wait(key):
+                del keys[:place]
+                return

@@ -76,6 +76,11 @@ class BarList(Widget, can_focus=True):
         """The lines."""
         return self._rows
 
+    @property
+    def has_lines(self) -> bool:
+        """Whether there is anything that the cursor can be on."""
+        return bool(self._rows)
+
     def wait(self, sign: str) -> None:
         """Show a sign until there are lines; a chart that waits can keep the focus."""
         self.show([], empty=sign)

@@ -74,6 +74,11 @@ class FactStrip(Widget, can_focus=True):
         return self._facts
 
     @property
+    def has_lines(self) -> bool:
+        """Whether there is anything that the cursor can be on."""
+        return bool(self._facts)
+
+    @property
     def current(self) -> Fact | None:
         """The figure under the cursor."""
         return self._facts[self._cursor] if self._facts else None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from textual import work
+from textual.binding import Binding
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.worker import get_current_worker
@@ -22,10 +23,11 @@ from tui.screens.dashboard.fact_panel import FactPanel
 from tui.screens.dashboard.panels import ChartPanel
 from tui.screens.dashboard.special_panels import AdvicePanel, IterationsPanel, UtilisationPanel
 from tui.text import plain
-from tui.widgets.bar_list import BarList
+from tui.widgets.bar_list import BarList, SortableBarList
 from tui.widgets.busy_chart import BusyLane
 from tui.widgets.columns_layout import Columns
 from tui.widgets.details import sections
+from tui.widgets.fact_strip import FactStrip
 from tui.widgets.needs import needs_text
 from tui.widgets.panel import TextPanel
 
@@ -40,6 +42,14 @@ if TYPE_CHECKING:
     from tui.analysis.dashboard.times import IterationCourse
     from tui.model.profile import Profile
 
+KEYS_OF_LINES: Final = frozenset(
+    key
+    for binding in (*FactStrip.BINDINGS, *SortableBarList.BINDINGS)
+    if isinstance(binding, Binding)
+    for key in binding.key.split(",")
+)
+"""What does something with the line under the cursor, or goes to another one."""
+
 
 class FilledDashboard(ViewScreen):
     """Panels in one, two or three columns; what takes a while fills in from a thread."""
@@ -51,6 +61,8 @@ class FilledDashboard(ViewScreen):
         super().__init__()
         self._asked = 0
         self._board: Dashboard | None = None
+        self._is_filling = True
+        """Some of it is still being worked out."""
 
     def compose_body(self) -> Iterable[Widget]:
         """What is wrong above, all else in columns, the most telling first."""
@@ -80,6 +92,7 @@ class FilledDashboard(ViewScreen):
         """Have everything worked out; until it is there, a sign stands in its place."""
         self._asked += 1
         self._board = None
+        self._is_filling = True
         for panel in self.query(ChartPanel):
             panel.fill([])
         for panel_id, lines in (("findings", 5), ("wall", 7), ("ops", 10)):
@@ -223,12 +236,14 @@ class FilledDashboard(ViewScreen):
     def _show_advice(self, found: Advice | str) -> None:
         panel = self.query_one(AdvicePanel)
         if isinstance(found, str):
+            panel.fill([])
             panel.say(found)
         else:
             entries = of_time.finding_entries(found, several=self._several, ascii_only=self._ascii)
             panel.fill(entries, note=found.summary)
             panel.say(found.guidance)
         self._keep_focus()
+        self._is_filled()
 
     def _keep_focus(self) -> None:
         """Where what had the focus has gone away, or has no lines, the first chart with lines has it."""
@@ -237,3 +252,19 @@ class FilledDashboard(ViewScreen):
             first = next((p.bars for p in self.query(ChartPanel) if p.entries and p.display), None)
             if first is not None:
                 first.focus(scroll_visible=False)
+        self.program.type_again()
+
+    def has_to_wait(self, key: str) -> bool:
+        """Whether a key is for lines, and what has the focus has none yet."""
+        focused = self.focused
+        is_empty = focused is None or (isinstance(focused, BarList | FactStrip) and not focused.has_lines)
+        return self._is_filling and is_empty and key in KEYS_OF_LINES
+
+    def say_lack(self, words: str) -> None:
+        """No key waits for what does not come."""
+        super().say_lack(words)
+        self._is_filled()
+
+    def _is_filled(self) -> None:
+        self._is_filling = False
+        self.program.type_again()
