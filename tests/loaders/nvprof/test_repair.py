@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from itertools import permutations
 
 import polars as pl
@@ -187,7 +188,7 @@ def test_blanks_within_numbers() -> None:
     ],
 )
 def test_underscores_come_back_only_where_a_blank_cannot_be(name: str, restored: str) -> None:
-    assert with_underscores(name, frozenset()) == restored
+    assert with_underscores(name, []) == restored
 
 
 def test_names_that_must_go_on() -> None:
@@ -233,6 +234,19 @@ def test_a_report_with_wrapped_and_torn_tables_is_complete() -> None:
     assert all(99.9 < share < 100.1 for share in shares["time_pct"])
     assert not any(re.search(r"\w (?:kernel|func|fw|ldg|tn|t=)", name) for name in gpu["name"])
     assert set(profile["issues"]["severity"]) == {"info"}
+
+
+@pytest.mark.parametrize(
+    "output",
+    ["{0}.5% {0}.5s\n", "{0}.5ms step_{0}\n", "{0}.5% {0}.5s 3 1.2ms\n2ms 3ms step_{0}\n", "{0} 1.5s\n"],
+)
+def test_program_output_that_looks_like_pieces_is_soon_read(output: str) -> None:
+    row = "100.00%  125.70us  5  25.139us  25.088us  25.281us  kern(int)\n"
+    header = "==5== Profiling result:\nTime(%)      Time     Calls       Avg       Min       Max  Name\n"
+    text = header + row + "".join(output.format(step % 100) for step in range(3_000))
+    begun = time.process_time()
+    assert summary(read(text.encode()), "name", "calls") == [("kern(int)", 5)]
+    assert time.process_time() - begun < 20
 
 
 def test_a_table_of_wall_times_is_no_profile() -> None:

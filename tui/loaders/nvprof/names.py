@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import bisect
 import re
 from collections.abc import Sequence
-from collections.abc import Set as AbstractSet
 from typing import Final
 
 _TAG: Final = re.compile(r"</?pre>")
@@ -86,20 +86,20 @@ def _stand_apart(before: str, after: str) -> bool:
     return last is not None and first is not None and last[0] in KEYWORDS and first[0] in KEYWORDS
 
 
-def with_underscores(name: str, known: AbstractSet[str]) -> str:
+def with_underscores(name: str, known: Sequence[str]) -> str:
     """Put underscores back where a text extraction left blanks, as far as that can be proved.
 
     A blank between two words of a C++ name stands either beside a keyword (``unsigned int``) or after the return type
     of a function. Anywhere else it was an underscore: within brackets, in a name without parameters, before a word
-    that begins with a digit, or where the same identifier is spelled with underscores elsewhere (`known`).
+    that begins with a digit, or where the same identifier is spelled with underscores elsewhere (`known`, in order).
 
-    >>> with_underscores("sgemm sm35 ldg tn 128x8x256x16x32", set())
+    >>> with_underscores("sgemm sm35 ldg tn 128x8x256x16x32", [])
     'sgemm_sm35_ldg_tn_128x8x256x16x32'
-    >>> with_underscores("void cudnn::detail::pooling fw 4d kernel<float, maxpooling func<unsigned int>>(int)", set())
+    >>> with_underscores("void cudnn::detail::pooling fw 4d kernel<float, maxpooling func<unsigned int>>(int)", [])
     'void cudnn::detail::pooling_fw_4d_kernel<float, maxpooling_func<unsigned int>>(int)'
-    >>> with_underscores("my kernel<int>(int)", set()), with_underscores("my kernel<int>(int)", {"my_kernel"})
+    >>> with_underscores("my kernel<int>(int)", []), with_underscores("my kernel<int>(int)", ["my_kernel"])
     ('my kernel<int>(int)', 'my_kernel<int>(int)')
-    >>> with_underscores("[CUDA memcpy HtoD]", set())
+    >>> with_underscores("[CUDA memcpy HtoD]", [])
     '[CUDA memcpy HtoD]'
     """
     if name.startswith("[") or "(anonymous namespace)" in name or "[clone" in name:
@@ -117,14 +117,18 @@ def with_underscores(name: str, known: AbstractSet[str]) -> str:
         if not blank and opened <= 0 and has_parameters and not return_type_seen:
             # The only blank that may be one: between a return type and the function.
             spelled = f"{before[0]}_{after[0]}"
-            blank = not after[0][0].isdigit() and not any(
-                word == spelled or word.startswith(f"{spelled}_") for word in known
-            )
+            blank = not after[0][0].isdigit() and not (_begins(known, spelled, "") or _begins(known, spelled, "_"))
         if opened <= 0 and blank:
             return_type_seen = True
         restored += [part, gap[0] if blank else "_"]
         start = gap.end()
     return "".join(restored) + name[start:]
+
+
+def _begins(known: Sequence[str], word: str, end: str) -> bool:
+    """Whether one of some words in order is a word, or begins with it and ``end``."""
+    place = bisect.bisect_left(known, word + end)
+    return place < len(known) and (known[place].startswith(word + end) if end else known[place] == word)
 
 
 def identifiers(name: str) -> set[str]:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 from tui.loaders.nvprof.figures import Row, Units
@@ -21,6 +23,9 @@ MAX_WINDOW: Final = 28
 
 _MAX_READINGS: Final = 1024
 """Ways to give cells to columns that are tried for one run of pieces."""
+
+_MAX_TRIED: Final = 10_000
+"""Ways that are tried for all the pieces of a table: program output can look like pieces, and proves nothing."""
 
 _NEXT_ROW: Final = re.compile(
     r"(?<=[A-Za-z)\]>])(?<!\ds)(?<!\d[num]s)\s+(?=\d+(?:\s+\d+(?:\.\d+)?[num]?s){3}\s+[\w\[])"
@@ -48,6 +53,8 @@ class Piece:
 
     def repeats(self, other: Piece) -> bool:
         """Whether all it says stands in another piece too, where the name may be cut."""
+        if self.kinds not in other.kinds:
+            return False
         width = len(self.cells)
         places = range(len(other.cells) - width + 1)
         if not any(other.cells[place : place + width] == self.cells for place in places):
@@ -62,14 +69,15 @@ class Piece:
         average, shortest, longest = (time_ns(cell) for cell in self.cells[1:])
         return shortest <= average <= longest
 
-    @property
-    def starts(self) -> tuple[int, ...]:
-        """The columns that its first cell can belong to."""
-        return tuple(
-            start
-            for start in range(len(_KINDS))
-            if _KINDS.startswith(self.kinds, start) and (not self.name or start + len(self.kinds) == len(_KINDS))
-        )
+
+@cache
+def _starts(kinds: str, *, named: bool) -> tuple[int, ...]:
+    """The columns that the first of some cells can belong to; a name stands behind the last column."""
+    return tuple(
+        start
+        for start in range(len(_KINDS))
+        if _KINDS.startswith(kinds, start) and (not named or start + len(kinds) == len(_KINDS))
+    )
 
 
 def pieces_of(text: str, line: int) -> Sequence[Piece]:
@@ -103,7 +111,7 @@ def piece_of(text: str, line: int) -> Piece | None:
         position = word.end()
     name = stripped[position:].strip()
     piece = Piece(kinds, tuple(cells), name, line, text)
-    if not cells or not piece.starts or (name and not _looks_like_name(name, len(cells))):
+    if not cells or not _starts(kinds, named=bool(name)) or (name and not _looks_like_name(name, len(cells))):
         return None
     return piece
 
@@ -137,66 +145,123 @@ def rows_from(pieces: Sequence[Piece]) -> Repaired:
     """
     rows: list[Row] = []
     left: list[list[Piece]] = []
+    puzzle = _Puzzle(pieces)
     start, gap = 0, True
     while start < len(pieces):
-        solved = None
-        for end in range(start + 1, min(start + MAX_WINDOW, len(pieces)) + 1):
-            solved = _solve(pieces[start:end]) or _solve_without_copy(pieces[start:end])
-            if solved is not None:
-                break
+        end, solved = puzzle.smallest_run(start)
         if solved is None:
             if gap:
                 left.append([])
             left[-1].append(pieces[start])
-            gap = False
-            start += 1
         else:
             rows.extend(solved)
-            start = end
-            gap = True
+        start, gap = end, solved is not None
     return Repaired(rows, left)
 
 
-def _solve(pieces: Sequence[Piece]) -> list[Row] | None:
-    """The rows that all these pieces together prove, or None."""
-    kinds = "".join(piece.kinds for piece in pieces)
-    height = kinds.count("P")
-    names = sum(bool(piece.name) for piece in pieces)
-    if height == 0 or kinds.count("N") != height or names != height or kinds.count("T") != 4 * height:
+class _Puzzle:
+    """All pieces of a table, and how often more rows may be tried to be made of them."""
+
+    def __init__(self, pieces: Sequence[Piece]) -> None:
+        self._pieces = pieces
+        self._shapes = [_shape(piece) for piece in pieces]
+        self._repeated: dict[int, list[int]] = {}
+        self._tries = itertools.repeat(None, _MAX_TRIED)
+
+    def smallest_run(self, start: int) -> tuple[int, list[Row] | None]:
+        """The end of the smallest run from a piece on that proves rows, and those; else the next piece, and None."""
+        percents = numbers = times = names = 0
+        seen: set[_Shape] = set()
+        for end in range(start + 1, min(start + MAX_WINDOW, len(self._pieces)) + 1):
+            shape = self._shapes[end - 1]
+            seen.add(shape)
+            percents += shape[0]
+            numbers += shape[1]
+            times += shape[2]
+            names += shape[3]
+            solved = None
+            if 0 < percents == numbers == names and times == 4 * percents:
+                solved = self._solve(range(start, end), percents)
+            extra = {
+                one
+                for one in seen
+                if 0 < percents - one[0] == numbers - one[1] == names - one[3]
+                and times - one[2] == 4 * (percents - one[0])
+            }
+            if solved is None and extra:
+                solved = self._solve_without_copy(range(start, end), extra)
+            if solved is not None:
+                return end, solved
+        return start + 1, None
+
+    def _solve(self, places: Sequence[int], height: int) -> list[Row] | None:
+        """The rows that all these pieces together prove, or None; they have the cells of so many rows."""
+        pieces = [self._pieces[place] for place in places]
+        choices = (_starts(piece.kinds, named=bool(piece.name)) for piece in pieces)
+        ways = itertools.islice(itertools.product(*choices), _MAX_READINGS)
+        tried = (_read(pieces, way, height) for _, way in zip(self._tries, ways, strict=False))
+        return next((rows for rows in tried if rows), None)
+
+    def _solve_without_copy(self, places: Sequence[int], extra: AbstractSet[_Shape]) -> list[Row] | None:
+        """The rows that pieces prove when one that stands there twice is taken once.
+
+        Args:
+            places: Where the pieces are.
+            extra: What a piece can have of which the others have the cells of whole rows.
+        """
+        for copy in places:
+            if self._shapes[copy] not in extra:
+                continue
+            for other in self._repeated_by(copy):
+                if other not in places:
+                    continue
+                others = [place for place in places if place != copy]
+                rows = self._solve(others, sum(self._shapes[place][0] for place in others))
+                if rows is not None:
+                    for row in rows:
+                        if row.name == self._pieces[other].name and self._pieces[copy].name:
+                            row.name = self._pieces[copy].name
+                    return rows
+                break
         return None
-    return next((rows for rows in _readings(pieces, height) if all(row.proven(Units()) for row in rows)), None)
+
+    def _repeated_by(self, copy: int) -> list[int]:
+        """The pieces near a piece that say all that it says."""
+        found = self._repeated.get(copy)
+        if found is None:
+            near = range(max(0, copy - MAX_WINDOW + 1), min(copy + MAX_WINDOW, len(self._pieces)))
+            piece = self._pieces[copy]
+            found = [place for place in near if place != copy and piece.repeats(self._pieces[place])]
+            self._repeated[copy] = found
+        return found
 
 
-def _solve_without_copy(pieces: Sequence[Piece]) -> list[Row] | None:
-    """The rows that the pieces prove when one that stands there twice is taken once."""
-    for index, copy in enumerate(pieces):
-        others = [*pieces[:index], *pieces[index + 1 :]]
-        for other in others:
-            if copy.repeats(other) and (rows := _solve(others)) is not None:
-                for row in rows:
-                    if row.name == other.name and copy.name:
-                        row.name = copy.name
-                return rows
-    return None
+_Shape = tuple[int, int, int, int]
+"""How many percentages, whole numbers, times and names a piece has."""
 
 
-def _readings(pieces: Sequence[Piece], height: int) -> Iterator[list[Row]]:
-    """Every way to give the cells to columns such that all columns are full."""
-    for starts in itertools.islice(itertools.product(*(piece.starts for piece in pieces)), _MAX_READINGS):
-        columns: list[list[str]] = [[] for _ in _COLUMNS]
-        for piece, start in zip(pieces, starts, strict=True):
-            for offset, cell in enumerate(piece.cells):
-                columns[start + offset].append(cell)
-            if piece.name:
-                columns[-1].append(piece.name)
-        if any(len(column) != height for column in columns):
-            continue
+def _shape(piece: Piece) -> _Shape:
+    return piece.kinds.count("P"), piece.kinds.count("N"), piece.kinds.count("T"), int(bool(piece.name))
+
+
+def _read(pieces: Sequence[Piece], starts: Sequence[int], height: int) -> list[Row] | None:
+    """The rows that the cells make from these columns on; None where columns are not full or a row is not proven."""
+    columns: list[list[str]] = [[] for _ in _COLUMNS]
+    for piece, start in zip(pieces, starts, strict=True):
+        for offset, cell in enumerate(piece.cells):
+            columns[start + offset].append(cell)
+        if piece.name:
+            columns[-1].append(piece.name)
+    if any(len(column) != height for column in columns):
+        return None
+    rows = []
+    for cells, piece in zip(zip(*columns, strict=True), (piece for piece in pieces if piece.name), strict=True):
+        time_pct, total, calls, avg, shortest, longest, name = cells
+        row = Row(time_pct, total, calls, avg, shortest, longest, name, piece.line)
+        if not row.proven(Units()):
+            return None
+        times = "1 call" if calls == "1" else f"{calls} calls"
         lines = f"lines {pieces[0].line} to {pieces[-1].line}"
-        rows = []
-        for cells, piece in zip(zip(*columns, strict=True), (piece for piece in pieces if piece.name), strict=True):
-            time_pct, total, calls, avg, shortest, longest, name = cells
-            row = Row(time_pct, total, calls, avg, shortest, longest, name, piece.line)
-            times = "1 call" if calls == "1" else f"{calls} calls"
-            row.repairs.append(f"put back together from {lines}: {times} of {avg} make {total}")
-            rows.append(row)
-        yield rows
+        row.repairs.append(f"put back together from {lines}: {times} of {avg} make {total}")
+        rows.append(row)
+    return rows

@@ -47,6 +47,9 @@ _SECOND_BARE_ROW: Final = re.compile(
 """The same where a row of units gives the units."""
 
 _MAX_NAME_LINES: Final = 60
+_MAX_PIECES: Final = 4_000
+"""More pieces than any report has for a table: what goes on so is program output."""
+
 _HARD_WIDTH: Final = 60
 """Lines shorter than this are not cut by the width of a terminal."""
 
@@ -190,7 +193,7 @@ class SummarySection:
             text = text[label.end() :]
             if not text:
                 return True
-        pieces = pieces_of(text, line.number)
+        pieces = pieces_of(text, line.number) if len(self._pieces) < _MAX_PIECES else ()
         if not pieces or (pieces[0].kinds == "N" and not self._pieces):
             return False
         self._pieces.extend(pieces)
@@ -279,7 +282,7 @@ class SummarySection:
                 named.repairs.append(f"name joined from lines {parts[0].number} to {parts[-1].number}")
 
     def _restore_underscores(self, rows: Sequence[Row]) -> None:
-        known = self._state.identifiers.union(*(identifiers(row.name) for row in rows))
+        known = sorted(self._state.identifiers.union(*(identifiers(row.name) for row in rows)))
         for row in rows:
             name = with_underscores(row.name, known)
             if name != row.name and row.section != "Range":
