@@ -11,6 +11,7 @@ import polars as pl
 
 from tui.loaders.possible_times import leave_out_impossible
 from tui.loaders.preview import Preview
+from tui.loaders.rates import with_rates
 from tui.model.profile import Profile, profile_of
 from tui.model.readable import readable
 from tui.model.schema import FRAMES, OP_COLUMNS, SEVERITIES, conform
@@ -204,7 +205,7 @@ class Collector:
         leave_out_impossible(frames, self._tell_of_times)
         self._tell_of_the_rest()
         frames["issues"] = self._frame("issues")
-        frames["activities"] = _in_time_order(frames["activities"])
+        frames["activities"] = _in_time_order(with_rates(frames["activities"]))
         frames["sessions"] = self._sessions_frame()
         named = pl.DataFrame(
             [{"session": session, "device": device, "name": name} for (session, device), name in self.devices.items()],

@@ -152,31 +152,27 @@ def _copies(tables: Tables) -> pl.DataFrame:
     prefix = pl.when(managed).then(pl.lit("[Unified Memory Memcpy")).otherwise(pl.lit("[CUDA memcpy"))
     direction = _named("copyKind", _COPY_KINDS)
     name = pl.when(direction.is_null()).then(prefix + "]").otherwise(prefix + " " + direction.cast(pl.String) + "]")
-    return _with_rate(
-        rows.select(
-            pl.when(managed).then(pl.lit("um")).otherwise(pl.lit("memcpy")).cast(NAME).alias("kind"),
-            name.cast(NAME).alias("name"),
-            name.cast(NAME).alias("short_name"),
-            *_COMMON,
-            pl.col("bytes").alias("size_bytes"),
-            direction.alias("copy_kind"),
-            _named("srcKind", _MEMORY_KINDS).alias("src_memory"),
-            _named("dstKind", _MEMORY_KINDS).alias("dst_memory"),
-            pl.col("graphNodeId").alias("graph_node"),
-        )
+    return rows.select(
+        pl.when(managed).then(pl.lit("um")).otherwise(pl.lit("memcpy")).cast(NAME).alias("kind"),
+        name.cast(NAME).alias("name"),
+        name.cast(NAME).alias("short_name"),
+        *_COMMON,
+        pl.col("bytes").alias("size_bytes"),
+        direction.alias("copy_kind"),
+        _named("srcKind", _MEMORY_KINDS).alias("src_memory"),
+        _named("dstKind", _MEMORY_KINDS).alias("dst_memory"),
+        pl.col("graphNodeId").alias("graph_node"),
     )
 
 
 def _memsets(tables: Tables) -> pl.DataFrame:
     rows = tables.frame(MEMSETS, {**_WHERE, "bytes": pl.Int64, "memKind": pl.Int64, "graphNodeId": pl.Int64})
-    return _with_rate(
-        rows.select(
-            *_all_named("memset", "[CUDA memset]"),
-            *_COMMON,
-            pl.col("bytes").alias("size_bytes"),
-            _named("memKind", _MEMORY_KINDS).alias("src_memory"),
-            pl.col("graphNodeId").alias("graph_node"),
-        )
+    return rows.select(
+        *_all_named("memset", "[CUDA memset]"),
+        *_COMMON,
+        pl.col("bytes").alias("size_bytes"),
+        _named("memKind", _MEMORY_KINDS).alias("src_memory"),
+        pl.col("graphNodeId").alias("graph_node"),
     )
 
 
@@ -208,12 +204,4 @@ def _named(column: str, names: Mapping[int, str]) -> pl.Expr:
         pl.Series(list(names.values()), dtype=pl.String).cast(NAME),
         default=None,
         return_dtype=NAME,
-    )
-
-
-def _with_rate(rows: pl.DataFrame) -> pl.DataFrame:
-    """Add ``throughput`` where size and duration tell it."""
-    known = (pl.col("duration_ns") > 0) & (pl.col("size_bytes") >= 0)
-    return rows.with_columns(
-        pl.when(known).then(1e9 * pl.col("size_bytes") / pl.col("duration_ns")).alias("throughput")
     )

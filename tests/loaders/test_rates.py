@@ -1,0 +1,26 @@
+"""Rates that the input does not say follow from size and duration, whatever the format."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from tui.loaders.collector import Collector
+
+
+def test_a_rate_is_size_by_duration_where_both_are_known_and_the_input_says_none() -> None:
+    rows = [
+        ("memcpy", 0, 1_000, 4_096, None),
+        ("memset", 1, 500, 250, None),
+        ("um", 2, 100, 1, None),
+        ("memcpy", 3, 1_000, 4_096, 5.0),
+        ("memcpy", 4, 0, 4_096, None),
+        ("memcpy", 5, None, 4_096, None),
+        ("memcpy", 6, 10, None, None),
+        ("kernel", 7, 10, 64, None),
+    ]
+    schema = {"kind": pl.String, "start_ns": pl.Int64, "duration_ns": pl.Int64, "size_bytes": pl.Int64}
+    collector = Collector("a.db")
+    collector.open_session("dlprof-database", None)
+    collector.add_frame("activities", pl.DataFrame(rows, schema={**schema, "throughput": pl.Float64}, orient="row"))
+    rates = collector.profile()["activities"]["throughput"].to_list()
+    assert rates == [4_096e6, 500e6, 10e6, 5.0, None, None, None, None]
