@@ -17,6 +17,9 @@ _AFTER_PARAMETERS: Final = re.compile(r" (?:const|volatile|noexcept)\b|&&?(?=$|:
 _NOTE: Final = re.compile(r" \[(?:with|clone)\b.*")
 _CLOSING: Final = {"<": ">", "(": ")", "{": "}", "[": "]"}
 
+DESCRIPTOR: Final = r"(?: \[clone \.kd\]|\.kd)$"
+"""How ROCm marks at the end of a name that it is that of a kernel's descriptor."""
+
 KIND_BY_PREFIX: Final = MappingProxyType(
     {
         **{"[CUDA memcpy": "memcpy", "[CUDA memset": "memset", "[Unified Memory": "um", "[CUDA Unified Memory": "um"},
@@ -33,6 +36,15 @@ def kind_of(name: str) -> str:
     ('memcpy', 'kernel')
     """
     return next((kind for prefix, kind in KIND_BY_PREFIX.items() if name.startswith(prefix)), "kernel")
+
+
+def without_descriptor(name: str) -> str:
+    """A kernel's name without ROCm's mark of its descriptor.
+
+    >>> without_descriptor("f(int*) [clone .kd]"), without_descriptor("g.kd")
+    ('f(int*)', 'g')
+    """
+    return re.sub(DESCRIPTOR, "", name)
 
 
 def short_name(name: str) -> str:

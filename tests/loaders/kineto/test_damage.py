@@ -35,6 +35,21 @@ def test_a_trace_of_the_cpu_alone_opens_and_says_so() -> None:
     assert "ProfilerActivity.CUDA" in profile["issues"]["reason"][0]
 
 
+def test_events_of_which_nothing_is_made_are_told() -> None:
+    unknown = [event(f"odd_{number}", "x", number, 1) for number in range(6)]
+    without = {key: value for key, value in event("", "Cast", 9, 1).items() if key != "cat"}
+    known = [event("gpu_user_annotation", "step", 0, 9), event("cuda_sync", "Stream Wait Event", 3, 1)]
+    profile = read([op("aten::mm", 0, 9), kernel(1, 1), *known, *unknown, unknown[5], without])
+    assert profile["issues"].select("severity", "reason").rows() == [
+        (
+            "info",
+            "8 events are left out: not known as ops, calls or work of a GPU "
+            "(`odd_5`, `odd_0`, `odd_1`, `odd_2`, `odd_3`, 1 more, no category)",
+        )
+    ]
+    assert read([kernel(1, 1), *known])["issues"].is_empty()
+
+
 def test_gpu_work_without_ops_needs_no_excuse() -> None:
     assert reasons([kernel(1, 0)]) == []
 

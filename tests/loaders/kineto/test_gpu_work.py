@@ -75,6 +75,70 @@ def test_copies_and_memsets_are_called_as_nvprof_calls_them() -> None:
     ]
 
 
+def test_copies_of_amd_keep_the_words_of_their_profile() -> None:
+    copy = gpu("gpu_memcpy", "Memcpy DtoH (Device -> Host)", 30, 5, correlation=3)
+    fill = gpu("gpu_memset", "Memset (Device)", 40, 5, correlation=4)
+    work = [kernel(1, 10, name="void f<int>(int) [clone .kd]"), kernel(2, 20, name="triton_poi_0.kd"), copy, fill]
+    names = ["void f<int>(int)", "triton_poi_0", "Memcpy DtoH (Device -> Host)", "Memset (Device)"]
+    for profile in (
+        read([*work, hip("hipLaunchKernel", 1, 1)]),
+        read([*work, hip("cudaLaunchKernel", 1, 1)], hip_runtime_version=60_342_131),
+    ):
+        assert texts(profile, "activities", "name") == names
+        assert texts(profile, "activities", "short_name") == ["f", "triton_poi_0", *names[2:]]
+        assert texts(profile, "activities", "kind") == ["kernel", "kernel", "memcpy", "memset"]
+        assert texts(profile, "activities", "copy_kind") == [None, None, "DtoH", None]
+        assert texts(profile, "activities", "dst_memory") == [None, None, "host", "device"]
+
+
+def test_the_work_of_an_intel_gpu() -> None:
+    queue = {"l0 queue": "0x000055d08b8fc138", "sycl queue": 64, "context": "0x000055d08918fc78", "device": 1}
+    enqueue = {**call(4131, 12, 3, name="urEnqueueKernelLaunch", External_id=5), "cat": "xpu_runtime"}
+
+    def work(cat: str, name: str, ts: float, correlation: int, **told: object) -> dict[str, Any]:
+        made = event(cat, name, ts, 8.96, **{**queue, "correlation": correlation, **told})
+        return {**made, "pid": 1, "tid": 0}
+
+    profile = read(
+        [
+            op("aten::addmm", 10, 10, External_id=5),
+            enqueue,
+            work("kernel", "gemm_kernel", 30, 4131, kernel_id=1),
+            work("gpu_memcpy", "Memcpy M2D (Memory -> Device)", 50, 4132, bytes=4096),
+            work("gpu_memcpy", "Memcpy D2M (Device -> Memory)", 70, 4133),
+            work("gpu_memcpy", "Memcpy S2D (Shared -> Device)", 90, 4134),
+        ]
+    )
+    activities = profile["activities"]
+    assert texts(profile, "activities", "name") == [
+        "gemm_kernel",
+        "Memcpy M2D (Memory -> Device)",
+        "Memcpy D2M (Device -> Memory)",
+        "Memcpy S2D (Shared -> Device)",
+    ]
+    assert texts(profile, "activities", "copy_kind") == [None, "HtoD", "DtoH", "S2D"]
+    assert activities.select("device", "stream", "context").unique().rows() == [(1, 64, None)]
+    assert activities["op"].to_list() == [0, None, None, None]
+    assert texts(profile, "api_calls", "name") == ["urEnqueueKernelLaunch"]
+
+
+@pytest.mark.parametrize("prefix", ["mlu", "GCU"])
+def test_the_work_of_gpus_that_name_categories_after_themselves(prefix: str) -> None:
+    profile = read(
+        [
+            {**call(1, 1, name="cnInvokeKernel"), "cat": f"{prefix}_runtime"},
+            kernel(1, 10),
+            gpu(f"{prefix}_memcpy", "Memcpy HtoD", 20, 5),
+            gpu(f"{prefix}_memset", "Memset (Device)", 30, 5),
+            event(f"{prefix}_user_annotation", "step", 10, 30),
+        ]
+    )
+    assert texts(profile, "activities", "kind") == ["kernel", "memcpy", "memset"]
+    assert texts(profile, "activities", "name") == ["k", "Memcpy HtoD", "Memset (Device)"]
+    assert texts(profile, "api_calls", "name") == ["cnInvokeKernel"]
+    assert profile["issues"].is_empty()
+
+
 @pytest.mark.parametrize(
     ("junk", "left"),
     [
@@ -198,6 +262,31 @@ def test_agents_of_amd_are_taken_as_gpus_in_their_order() -> None:
 def test_newer_traces_of_amd_number_gpus_themselves() -> None:
     own = {**kernel(1, 10, grid=[8, 1, 1], block=[64, 1, 1]), "pid": 1}
     own["args"]["device"] = 1
-    profile = read([hip("hipLaunchKernel", 1, 1), own], deviceProperties=AMD)
+    launch = hip("hipLaunchKernel", 1, 1, grid=[8, 1, 1], block=[64, 1, 1])
+    profile = read([launch, own], deviceProperties=AMD, **{"rocprofiler-sdk_version": "1.1"})
     assert profile["activities"].select("device", "grid_x").rows() == [(1, 8)]
     assert profile["issues"].is_empty()
+
+
+@pytest.mark.parametrize("name", ["hipExtModuleLaunchKernel", "hipHccModuleLaunchKernel"])
+def test_newer_traces_of_amd_repeat_a_grid_in_threads_on_the_kernel(name: str) -> None:
+    sizes = {"grid": [512, 6, 1], "block": [256, 4, 1]}
+    blocks = {"grid": [512, 6, 1], "block": [256, 1, 1]}
+    profile = read(
+        [
+            hip(name, 1, 1, **sizes),
+            hip("hipModuleLaunchKernel", 2, 2, **blocks),
+            hip(name, 3, 3, **sizes),
+            kernel(1, 10, **sizes),
+            kernel(2, 20, **blocks),
+            kernel(3, 30, grid=[512, 6, 1]),
+        ],
+        deviceProperties=AMD,
+        hip_runtime_version=60342134,
+    )
+    assert profile["activities"].select(*LAUNCH[:6]).rows() == [
+        (2, 2, 1, 256, 4, 1),
+        (512, 6, 1, 256, 1, 1),
+        # Without a block nobody knows how many blocks the threads are.
+        (None,) * 6,
+    ]

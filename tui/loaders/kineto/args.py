@@ -32,7 +32,8 @@ WANTED: Final = (
     Arg("modules", ("module hierarchy",), ArgKind.TEXT),
     Arg("device", ("device",), ArgKind.INTEGER),
     Arg("context", ("context",), ArgKind.INTEGER),
-    Arg("stream", ("stream",), ArgKind.INTEGER),
+    # Intel's GPUs have queues.
+    Arg("stream", ("stream", "sycl queue"), ArgKind.INTEGER),
     Arg("registers", ("registers per thread",), ArgKind.INTEGER),
     Arg("shared_bytes", ("shared memory",), ArgKind.INTEGER),
     Arg("grid", ("grid",), ArgKind.TRIPLE),

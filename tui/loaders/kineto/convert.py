@@ -9,7 +9,7 @@ import polars as pl
 
 from tui.loaders.kineto.amd import device_numbers
 from tui.loaders.kineto.events import Events, sort_out
-from tui.loaders.kineto.facts import FORMAT_NAME, devices_of, is_amd, process_of, session_facts
+from tui.loaders.kineto.facts import FORMAT_NAME, devices_of, is_of_cuda, numbers_agents, process_of, session_facts
 from tui.loaders.kineto.gpu_work import activities_of
 from tui.loaders.kineto.legacy import convert_legacy, is_legacy
 from tui.loaders.kineto.memory import memory_events
@@ -62,9 +62,10 @@ def convert(trace: Trace, roles: Roles, collector: Collector, *, called: str) ->
     marks = steps.ranges.filter(pl.col("iteration").is_not_null())
     flows = trace.flows.with_columns(pl.col("start_ns") - events.begin_ns)
     ops = ops_of(events, flows, steps.ranges["iteration"].is_not_null())
-    activities = _linked(activities_of(events), ops, events.era)
+    activities = activities_of(events, is_of_cuda=is_of_cuda(trace.metadata, events.calls))
+    activities = _linked(activities, ops, events.era)
     devices = devices_of(trace.metadata)
-    if is_amd(trace.metadata):
+    if numbers_agents(trace.metadata):
         activities = _with_listed_devices(activities, events, devices, collector)
     activities = activities.with_columns(iteration_at(marks, activities["launch_ns"]))
     collector.add_frames(
@@ -78,7 +79,7 @@ def convert(trace: Trace, roles: Roles, collector: Collector, *, called: str) ->
     )
     for row in devices:
         collector.add("devices", row)
-    tell_of(trace, events, ops, collector)
+    tell_of(trace, roles, events, ops, collector)
 
 
 def _with_listed_devices(

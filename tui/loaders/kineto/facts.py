@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
+from tui.loaders.kineto.categories import matching
 from tui.loaders.many.ranks import FROM_NAME, ranks_in_names
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ _DEVICE_COLUMNS: Final = {
     "registers_per_sm": ("regsPerMultiprocessor", _INT32),
     "shared_memory_per_sm_bytes": ("sharedMemPerMultiprocessor", _INT64),
 }
+_CUDA_CALL: Final = r"^cu(?:da)?[A-Z]"
+_HIP_CALL: Final = r"^hip[A-Z]"
 _AMD: Final = re.compile(r"\bAMD\b|Radeon|Instinct|\bgfx\d", re.IGNORECASE)
 
 
@@ -81,6 +84,21 @@ def is_amd(metadata: Mapping[str, Any]) -> bool:
     if any(key.startswith(("hip_", "roctracer", "rocprofiler")) for key in metadata):
         return True
     return any(_AMD.search(str(one.get("name"))) or one.get("warpSize") == 64 for one in _properties(metadata))
+
+
+def is_of_cuda(metadata: Mapping[str, Any], calls: pl.DataFrame) -> bool:
+    """Whether what ran is work of CUDA, as far as anything tells; PyTorch for HIP keeps some names of CUDA's calls."""
+    if is_amd(metadata) or matching(calls["name"], _HIP_CALL).any():
+        return False
+    return calls.is_empty() or matching(calls["name"], _CUDA_CALL).any()
+
+
+def numbers_agents(metadata: Mapping[str, Any]) -> bool:
+    """Whether GPU work may bear numbers of agents, processors among them, instead of GPUs.
+
+    What roctracer recorded does; rocprofiler-sdk, which came after it, counts the GPUs alone.
+    """
+    return is_amd(metadata) and not any(key.startswith("rocprofiler") for key in metadata)
 
 
 def devices_of(metadata: Mapping[str, Any]) -> list[dict[str, Value]]:

@@ -11,20 +11,28 @@ from tui.loaders.kineto.amd import GRID, launch_sizes, with_facts_of_launches
 from tui.loaders.kineto.args import COLLECTIVE
 from tui.loaders.kineto.categories import mapped
 from tui.loaders.linking.launches import with_launch
-from tui.model.names import short_name
+from tui.model.names import short_name, without_descriptor
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
     from tui.loaders.kineto.events import Events
 
 _COPY: Final = re.compile(r"Memcpy (\w+)(?: \((?:(\w[\w ]*?) -> (\w[\w ]*?)|[^()]*)\))?")
+_OF_INTEL: Final = re.compile(r"([MHD])2([MHD])")
+"""A direction as traces of Intel's GPUs have it; M is memory of the system, H such that the GPU reaches."""
 _MEMSET: Final = re.compile(r"Memset(?: \(([\w ]+)\))?")
 _LARGEST_RATE: Final = 1e15
 """Bytes per second; no memory is so fast, what says so divided by next to nothing."""
 
 
-def activities_of(events: Events) -> pl.DataFrame:
-    """Make ``activities`` of the GPU work of a trace, with the columns of `with_launch` and ``external_id``."""
+def activities_of(events: Events, *, is_of_cuda: bool) -> pl.DataFrame:
+    """Make ``activities`` of the GPU work of a trace, with the columns of `with_launch` and ``external_id``.
+
+    Args:
+        events: Of the trace.
+        is_of_cuda: Whether copies and memsets are CUDA's.
+    """
+    named = plain_name if is_of_cuda else without_descriptor
     work = with_launch(_sound(events.gpu), events.calls)
     if events.calls["bytes"].count() or events.calls["grid_x"].count():
         work = with_facts_of_launches(work, events.calls)
@@ -33,8 +41,8 @@ def activities_of(events: Events) -> pl.DataFrame:
     names = work["name"]
     return work.select(
         "kind",
-        mapped(names, plain_name).alias("name"),
-        mapped(names, lambda name: short_name(plain_name(name))).alias("short_name"),
+        mapped(names, named).alias("name"),
+        mapped(names, lambda name: _short(named(name))).alias("short_name"),
         "start_ns",
         "duration_ns",
         pl.col("device", "context").cast(pl.Int32, strict=False),
@@ -59,20 +67,34 @@ def activities_of(events: Events) -> pl.DataFrame:
 
 
 def plain_name(name: str) -> str:
-    """What nvprof calls a copy or a memset, so that all formats have one name for it; other names as they are.
+    """What nvprof calls CUDA's copy or memset, so that all formats have one name for it; other names as they are.
 
-    >>> plain_name("Memcpy HtoD (Pageable -> Device)"), plain_name("Memset (Device)"), plain_name("Memcpy 3 of 4")
-    ('[CUDA memcpy HtoD]', '[CUDA memset]', 'Memcpy 3 of 4')
+    >>> plain_name("Memcpy HtoD (Pageable -> Device)"), plain_name("Memset (Device)"), plain_name("Memcpy M2D")
+    ('[CUDA memcpy HtoD]', '[CUDA memset]', 'Memcpy M2D')
     """
     copy = _COPY.fullmatch(name)
-    if copy is not None:
+    if copy is not None and not _OF_INTEL.fullmatch(copy[1]):
         return f"[CUDA memcpy {copy[1]}]"
     return "[CUDA memset]" if _MEMSET.fullmatch(name) else name
 
 
+def _short(name: str) -> str:
+    return name if _COPY.fullmatch(name) or _MEMSET.fullmatch(name) else short_name(name)
+
+
 def _copy_kind(name: str) -> str | None:
+    """The direction of a copy, as ``HtoD``.
+
+    >>> _copy_kind("Memcpy DtoD (Device -> Device)"), _copy_kind("Memcpy M2D (Memory -> Device)")
+    ('DtoD', 'HtoD')
+    """
     copy = _COPY.fullmatch(name)
-    return None if copy is None else copy[1]
+    return None if copy is None else _OF_INTEL.sub(_spelt_out, copy[1])
+
+
+def _spelt_out(direction: re.Match[str]) -> str:
+    source, target = ("D" if one == "D" else "H" for one in direction.groups())
+    return f"{source}to{target}"
 
 
 def _memory(name: str, group: int) -> str | None:

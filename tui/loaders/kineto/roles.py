@@ -23,13 +23,13 @@ _ROLES: Final = {
     "python_function": "python",
     "kernel": "kernel",
     "concurrent_kernel": "kernel",
-    "gpu_memcpy": "memcpy",
-    "memcpy": "memcpy",
-    "gpu_memset": "memset",
-    "memset": "memset",
+    "mtia_ccp_events": "kernel",
     "overhead": "overhead",
 }
-_CALL: Final = re.compile(r"(?:\w+_)?(?:runtime|driver)")
+_BY_ENDING: Final = {"runtime": "call", "driver": "call", "memcpy": "memcpy", "memset": "memset"}
+"""Whatever stands before it: ``gpu_memcpy``, ``xpu_runtime``, ``mlu_memset``."""
+_REPEATED: Final = re.compile(r"trace|external_correlation|(?:\w+_)?(?:user_annotation|sync|event)")
+"""What tells nothing more: annotations put on the GPU's rows, waits that calls stand for."""
 _FIRST: Final = frozenset(("Kernel", "Operator", "Runtime", "Memcpy", "Memset"))
 
 _PLACE: Final = ("name", "start_ns", "duration_ns", "pid", "tid", "external_id")
@@ -106,6 +106,14 @@ class Roles:
         is_late = "baseTimeNanoseconds" in metadata or self._has_record_functions
         return Era.LATE if is_late else Era.MIDDLE
 
+    def not_read(self) -> list[tuple[str | None, int]]:
+        """Categories whose events nothing is made of, though they may tell something, and how many those are."""
+        return [
+            (category, count)
+            for category, count in sorted(self._events.items(), key=lambda one: (-one[1], one[0] or ""))
+            if _role(category) is None and _REPEATED.fullmatch((category or "").lower()) is None
+        ]
+
     def in_words(self) -> str:
         """What the events are, for one who expected a profile."""
         if not self._events:
@@ -127,4 +135,4 @@ def _role(category: str | None) -> str | None:
     if category is None:
         return None
     lower = category.lower()
-    return "call" if _CALL.fullmatch(lower) else _ROLES.get(lower)
+    return _ROLES.get(lower) or _BY_ENDING.get(lower.rpartition("_")[2])

@@ -16,14 +16,20 @@ if TYPE_CHECKING:
     from tui.loaders.collector import Collector
     from tui.loaders.kineto.events import Events
     from tui.loaders.kineto.ops import Ops
+    from tui.loaders.kineto.roles import Roles
 
 _LAUNCH: Final = r"Launch|hipModuleLaunch|Memcpy|Memset"
 
 
-def tell_of(trace: Trace, events: Events, ops: Ops, collector: Collector) -> None:
+_MOST_NAMED: Final = 5
+"""Categories that are named in a message."""
+
+
+def tell_of(trace: Trace, roles: Roles, events: Events, ops: Ops, collector: Collector) -> None:
     """Note what is missing from a trace and why, and what was left out of it."""
     if events.far:
         collector.issue("warning", None, "", far_in_words(events.far))
+    _tell_of_not_read(roles, collector)
     if events.gpu.is_empty():
         _tell_of_no_gpu_work(events, collector)
     if ops.paths_are_cut:
@@ -43,6 +49,19 @@ def tell_of(trace: Trace, events: Events, ops: Ops, collector: Collector) -> Non
     lost = memory["bytes"].null_count()
     if lost:
         collector.issue("warning", None, "[memory]", f"{_left_out(lost, 'memory event')}: no size is told")
+
+
+def _tell_of_not_read(roles: Roles, collector: Collector) -> None:
+    left = roles.not_read()
+    if not left:
+        return
+    count = sum(events for _, events in left)
+    names = [f"`{name[:40]}`" for name, _ in left if name is not None]
+    others = [f"{len(names) - _MOST_NAMED} more"] if len(names) > _MOST_NAMED else []
+    none = ["no category"] if len(names) < len(left) else []
+    told = ", ".join(names[:_MOST_NAMED] + others + none)
+    reason = f"{_left_out(count, 'event')}: not known as ops, calls or work of a GPU ({told})"
+    collector.issue("info", None, "", reason)
 
 
 def _counted(count: int, one: str, several: str) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.loaders.demangle import demangled
-from tui.model.names import short_name
+from tui.model.names import DESCRIPTOR, short_name
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
@@ -39,16 +39,13 @@ _SYMBOL: Final = {
 }
 _COPY: Final = {**_WORK, "name_id": pl.Int64, "size": pl.Int64, "dst_agent_id": pl.Int64, "src_agent_id": pl.Int64}
 
-_DESCRIPTOR: Final = r"(?: \[clone \.kd\]|\.kd)$"
-"""At the end of the name of a kernel's descriptor."""
-
 
 def read_kernels(recording: Recording, events: pl.DataFrame, agents: pl.DataFrame) -> pl.DataFrame:
     """Kernels with columns of the model, times as recorded; ``event_id`` and ``process_row`` besides."""
     rows = recording.frame("kernel_dispatch", _DISPATCH)
     symbols = recording.frame("info_kernel_symbol", _SYMBOL).unique("id", keep="first")
     # The display name is spelt out already; what has none is named as it is linked.
-    raw = pl.coalesce(pl.col("display_name").replace("", None), "kernel_name").str.replace(_DESCRIPTOR, "")
+    raw = pl.coalesce(pl.col("display_name").replace("", None), "kernel_name").str.replace(DESCRIPTOR, "")
     symbols = symbols.with_columns(raw.alias("display_name"))
     spelt = demangled(symbols["display_name"].drop_nulls())
     names = symbols["display_name"].replace(spelt) if spelt else symbols["display_name"]

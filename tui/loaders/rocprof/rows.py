@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.loaders.text.cell_values import by_value
+from tui.model.names import without_descriptor
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
     from tui.loaders.rocprof.header import Header
     from tui.loaders.text.cell_values import CellValues
 
-_CLONE: Final = re.compile(r"(?: \[clone \.kd\]|\.kd)$")
 _AGENT: Final = re.compile(r"(?:Agent |GPU[ -]?)?(\d{1,6})", re.IGNORECASE)
 _DIRECTIONS: Final = {"HOST": "H", "DEVICE": "D"}
 _COPY: Final = re.compile(r"(?:MEMORY_COPY_)?(?P<from>HOST|DEVICE)_TO_(?P<to>HOST|DEVICE)")
@@ -39,15 +39,6 @@ _FIXED: Final = frozenset(
     )
 )
 """Columns of results.csv that are no counters."""
-
-
-def kernel_name(name: str) -> str:
-    """A kernel's name without the mark of its descriptor.
-
-    >>> kernel_name("f(int*) [clone .kd]"), kernel_name("g.kd")
-    ('f(int*)', 'g')
-    """
-    return _CLONE.sub("", name)
 
 
 def agent_number(text: str) -> int | None:
@@ -99,7 +90,7 @@ def _correlation(cells: CellValues) -> pl.Series:
 
 
 def _names(cells: CellValues, column: str) -> pl.Series:
-    return by_value(cells.name(column), kernel_name, NAME).alias("name")
+    return by_value(cells.name(column), without_descriptor, NAME).alias("name")
 
 
 def _facts(cells: CellValues) -> pl.Series:
