@@ -1,4 +1,4 @@
-"""What would raise the occupancy, tails, and means over launches."""
+"""What would raise the occupancy, and tails."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from tests.analysis.frames import kernel, profile
 from tests.corpus import corpus_file
 from tui.analysis.launches.config import launch_config
 from tui.analysis.occupancy.advice import Advice, occupancy_advice
-from tui.analysis.occupancy.means import occupancy_by_device, occupancy_by_kernel
 from tui.analysis.occupancy.theoretical import capabilities, occupancy
 from tui.loaders import registry
 
@@ -115,39 +114,11 @@ def test_without_the_number_of_sms_only_the_occupancy_is_known() -> None:
     assert (config.achieved_pct, config.sm_efficiency_pct) == (None, None)
 
 
-def test_means_are_weighted_by_time_and_of_what_is_known() -> None:
-    found = profile(
-        activities=[
-            launch(ns=300, grid_x=120),
-            launch(ns=100, grid_x=60, registers=255),
-            launch(ns=50, grid_x=60, registers=None),
-            launch("other", 100, grid_x=15, block_x=1024),
-        ],
-        devices=[{"device": 0, "name": "Tesla K40c"}],
-    )
-    rows = occupancy_by_kernel(found)
-    columns = ("name", "calls", "total_ns", "known_ns", "occupancy_pct", "low_occupancy_pct", "occupancy_reason")
-    # With 255 registers one block of 8 warps stays on an SM: 12.5 %.
-    assert rows.select(columns).rows() == [
-        ("k", 3, 450, 400, (300 * 100 + 100 * 12.5) / 400, 25.0, "the input has no registers per thread"),
-        ("other", 1, 100, 100, 100.0, 0.0, None),
-    ]
-    assert rows["achieved_pct"].to_list() == [(300 * 100 + 100 * 12.5) / 400, 50.0]
-    device = occupancy_by_device(found).row(0, named=True)
-    assert (device["total_ns"], device["known_ns"], device["low_occupancy_pct"]) == (550, 500, 20.0)
-    assert device["occupancy_pct"] == pytest.approx((300 * 100 + 100 * 12.5 + 100 * 100) / 500)
-
-
-def test_nothing_is_known_of_totals() -> None:
-    assert occupancy_by_kernel(profile()).is_empty()
-    assert occupancy_by_device(profile()).is_empty()
-
-
 def test_real_log() -> None:
     found = registry.load_one(corpus_file("seeds/000_eb78dec59201d654.txt"))
-    device = occupancy_by_device(found).row(0, named=True)
-    assert round(device["low_occupancy_pct"], 1) == 95.1
     rows = occupancy(found)
+    low = rows.filter(pl.col("occupancy_pct") < 50)["total_ns"].sum()
+    assert round(100 * low / rows["total_ns"].sum(), 1) == 95.1
     kernel_name = pl.col("name").cast(pl.String)
     convolution = rows.filter(kernel_name.str.starts_with("cudnn_convolve_precomputed_sgemm")).row(0, named=True)
     assert (convolution["occupancy_pct"], convolution["limiter"]) == (37.5, "registers and shared memory")
