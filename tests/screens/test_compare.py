@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from textual.widgets import Input, OptionList
 
-from tests.screens.opening import app_of, opened, press, sample, settled, until
+from tests.screens.opening import PATIENCE_S, app_of, opened, press, sample, settled, until
 from tests.snapshots import assert_screen
 from tui.cli.main import main
 from tui.screens.compare import PARTS, CompareScreen
@@ -58,7 +59,8 @@ async def test_another_file_was_before() -> None:
 
 
 async def test_what_was_asked_for_last_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    held, answers = threading.Event(), []
+    held = threading.Event()
+    answers: list[object] = []
     async with opened(TRACE) as pilot:
         app = app_of(pilot)
         monkeypatch.setattr(app, "_show_comparison", answers.append)
@@ -67,8 +69,8 @@ async def test_what_was_asked_for_last_is_shown(monkeypatch: pytest.MonkeyPatch)
             held.wait(20)
             return "first"
 
-        app._make_comparison(slow)  # type: ignore[arg-type]
-        app._make_comparison(lambda: "second")  # type: ignore[arg-type,return-value]
+        app._make_comparison(slow)
+        app._make_comparison(lambda: "second")
         await until(pilot, lambda: bool(answers), "the second")
         held.set()
         await settled(pilot)
@@ -165,3 +167,51 @@ async def test_screen(part: str, size: tuple[int, int], snapshot: SnapshotAssert
             await press(pilot, "full_stop")
             await shown(pilot)
         assert_screen(pilot.app, snapshot)
+
+
+async def test_a_comparison_follows_what_is_read_again_and_what_is_chosen(tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    path.write_bytes(Path(sample("caffe_conv1.nvprof.log")).read_bytes())
+    async with opened(str(path)) as pilot:
+        app = app_of(pilot)
+        app.run_line(f":compare {sample(TRACE)}")
+        await shown(pilot)
+        await press(pilot, "o")
+        first = app.compared
+        assert first is not None
+        assert first.a.label == "run.log"
+        path.write_bytes(Path(sample(LOG)).read_bytes())
+        await press(pilot, "r")
+        await until(pilot, lambda: app.compared is not first, "a comparison with what was read again")
+        await settled(pilot)
+        again = app.compared
+        assert again is not None
+        assert again.a.label == "run.log"
+        assert (
+            again.a.whole["activities"].height == app.profile["activities"].height > first.a.whole["activities"].height
+        )
+        app.run_line(":aggregate 2:3")
+        await until(pilot, lambda: app.compared is not again, "a comparison of the iterations")
+        await settled(pilot)
+        chosen = app.compared
+        assert chosen is not None
+        assert (chosen.a.label, chosen.a.count) == ("run.log, iterations 2:3", 2)
+
+
+async def test_a_path_may_begin_at_home_and_esc_gives_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "before.log").write_bytes(Path(sample("caffe_conv1.nvprof.log")).read_bytes())
+    held = threading.Event()
+    async with opened(TRACE) as pilot:
+        app = app_of(pilot)
+        app._make_comparison(lambda: held.wait(PATIENCE_S) and None)
+        await until(pilot, lambda: app.working != "", "the work")
+        await press(pilot, "escape")
+        assert not app.is_comparing
+        held.set()
+        await settled(pilot)
+        assert not isinstance(app.view_screen, CompareScreen)
+        app.run_line(":compare ~/before.log")
+        await shown(pilot)
+        assert app.compared is not None
+        assert app.compared.a.label == "before.log"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from textual import work
 from textual.worker import get_current_worker
@@ -17,9 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tui.analysis.compare.sides import Sides
+    from tui.loaders.base import LoadProgress
     from tui.model.profile import Profile
     from tui.options import OpenOptions
 
+GROUP: Final = "comparison"
+WORKING: Final = "comparing, esc stops"
 NOTHING_YET = "nothing was compared yet: d asks what with; so do :compare FILE, :compare iterations 3:5 and the like"
 HOW = "name a file, or: session 1; sessions 0 1; iterations 3:5; iterations 3 5"
 
@@ -31,6 +36,11 @@ class ComparingApp(LoadingApp):
         super().__init__(options)
         self.compared: Sides | None = None
         """The latest comparison."""
+        self._asked_for: tuple[str, Profile | None] = ("", None)
+        """In what words it was asked for, and what the views showed then."""
+        self._wanted: tuple[str, Profile | None] = ("", None)
+        """The same of what is being compared."""
+        self._is_swapped = False
 
     def action_compare(self) -> None:
         """Choose what to compare with."""
@@ -58,71 +68,118 @@ class ComparingApp(LoadingApp):
         Raises:
             CommandError: It is not understood, or not there.
         """
-        from tui.analysis.compare.choice import two_ranges, two_sessions
-
-        profile, whole = self.profile, self.whole_profile
-        assert whole is not None
-        word, *rest = what.split() or [""]
-        if not word:
+        if not what.strip():
             if self.compared is None:
                 raise CommandError(NOTHING_YET)
             self.go("compare")
-        elif word in ("session", "sessions") and 1 <= len(rest) <= 2 and all(one.isdecimal() for one in rest):
+            return
+        make = self._comparison(what.strip())
+        self._wanted = (what.strip(), self.profile)
+        self._make_comparison(make)
+
+    def _comparison(self, what: str) -> Callable[[], Sides]:
+        """What makes a comparison, in a thread, of what is shown now.
+
+        Raises:
+            CommandError: It is not understood.
+        """
+        from tui.analysis.compare.choice import two_ranges, two_sessions
+
+        profile, whole, shown = self.profile, self.whole_profile, self.aggregation
+        assert whole is not None
+        word, *rest = what.split()
+        if word in ("session", "sessions") and 1 <= len(rest) <= 2 and all(one.isdecimal() for one in rest):
             numbers = [self.session or 0, int(rest[0])] if len(rest) == 1 else [int(rest[0]), int(rest[1])]
-            self._work(lambda: two_sessions(whole, numbers[0], numbers[1]))
-        elif word in ("iteration", "iterations") and 1 <= len(rest) <= 2:
+            return lambda: two_sessions(whole, numbers[0], numbers[1], shown)
+        if word in ("iteration", "iterations") and 1 <= len(rest) <= 2:
             try:
-                ranges = [aggregation(one, self.aggregation.key) for one in rest]
+                ranges = [aggregation(one, shown.key) for one in rest]
             except ProftuiError as error:
                 raise CommandError(str(error)) from error
-            before = self.aggregation if len(ranges) == 1 else ranges[0]
-            base = profile if len(ranges) == 1 and not self.aggregation.is_part else self._all_iterations()
-            self._work(lambda: two_ranges(base, before, ranges[-1]))
-        else:
-            self._open_other(what.strip())
+            before = shown if len(ranges) == 1 else ranges[0]
+            base = self.all_iterations
+            return lambda: two_ranges(base, before, ranges[-1])
+        return partial(self._with_other, what, profile)
 
-    def _all_iterations(self) -> Profile:
-        assert self.whole_profile is not None
-        return self.whole_profile if self.session is None else self.whole_profile.only_session(self.session)
-
-    def _open_other(self, path: str) -> None:
+    def _with_other(self, path: str, now: Profile) -> Sides:
+        """Another file beside what is shown."""
         from tui.analysis.compare.choice import two_inputs
         from tui.loaders.registry import load
 
-        now = self.profile
-
-        def read() -> Sides:
-            before, errors = load([path])
-            if before is None:
-                raise errors[-1]
-            return two_inputs(before, now)
-
-        self._work(read)
-
-    def _work(self, make: Callable[[], Sides]) -> None:
-        self.say("comparing…")
-        self._make_comparison(make)
-
-    @work(thread=True, exclusive=True, group="compare")
-    def _make_comparison(self, make: Callable[[], Sides]) -> None:
         worker = get_current_worker()
+
+        def report(progress: LoadProgress) -> bool:
+            if worker.is_cancelled:
+                return False
+            share = f" {100 * progress.bytes_read // progress.bytes_total}%" if progress.bytes_total else ""
+            self.call_later(self._show_progress_of, f"reading {Path(path).name}{share}, esc stops")
+            return True
+
+        before, errors = load([str(Path(path).expanduser()) if path.startswith("~") else path], report=report)
+        if before is None:
+            raise errors[-1]
+        return two_inputs(replace(before, gpu=self.options.gpu), now)
+
+    def _show_progress_of(self, words: str) -> None:
+        if self.is_comparing:
+            self._show_words(words)
+
+    @property
+    def is_comparing(self) -> bool:
+        """Whether a comparison is being made."""
+        return any(worker.group == GROUP and not worker.is_finished for worker in self.workers)
+
+    def action_undo_smallest(self) -> None:
+        """Give up a comparison that is being made; else as everywhere."""
+        if self.is_comparing:
+            self.workers.cancel_group(self, GROUP)
+            self._show_words("")
+            self.say("stopped comparing")
+        else:
+            super().action_undo_smallest()
+
+    def renew_comparison(self) -> None:
+        """Compare anew where something else is shown, or was read, since: the Compare view asks for it."""
+        words, shown = self._asked_for
+        if self.compared is None or shown is self.profile:
+            return
+        self._asked_for = self._wanted = (words, self.profile)
+        try:
+            make = self._comparison(words)
+        except CommandError as error:
+            self.say(str(error), severity="error")
+            return
+        self._make_comparison((lambda: make().swapped) if self._is_swapped else make, is_renewed=True)
+
+    @work(thread=True, exclusive=True, group=GROUP)
+    def _make_comparison(self, make: Callable[[], Sides], *, is_renewed: bool = False) -> None:
+        worker = get_current_worker()
+        self.call_from_thread(self._show_words, WORKING)
         try:
             made = make()
         except ProftuiError as error:
             hint = f"\n{error.hint}" if error.hint else ""
             answer = partial(self.say, f"{error.message}{hint}", severity="error")
         else:
-            answer = partial(self._show_comparison, made)
+            answer = partial(self._take_comparison if is_renewed else self._show_comparison, made)
         # Another may have been asked for meanwhile, which is the one to be shown.
         if not worker.is_cancelled:
+            self.call_from_thread(self._show_words, "")
             self.call_from_thread(answer)
 
     def _show_comparison(self, made: Sides) -> None:
-        self.compared = made
-        self.clear_notifications()
-        self.go("compare", lambda screen: screen.profile_changed())
+        self._is_swapped = False
+        self._take_comparison(made)
+        self.go("compare")
+
+    def _take_comparison(self, made: Sides) -> None:
+        self.compared, self._asked_for = made, self._wanted
+        if "compare" in self._screens:
+            self._screens["compare"].profile_changed()
 
     def swap_sides(self) -> None:
         """What was before becomes what is now."""
         if self.compared is not None:
-            self._show_comparison(self.compared.swapped)
+            self._is_swapped = not self._is_swapped
+            self.compared = self.compared.swapped
+            self._screens["compare"].profile_changed()

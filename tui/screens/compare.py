@@ -58,7 +58,8 @@ class CompareScreen(ViewScreen):
             yield TablePane(part.spec, id=part.spec.name)
 
     def populate(self) -> None:
-        """Show the present comparison."""
+        """Show the present comparison; where something else is shown since, another is asked for."""
+        self.program.renew_comparison()
         sides = self.program.compared
         if sides is not self._of:
             self._of = sides

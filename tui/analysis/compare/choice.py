@@ -14,18 +14,20 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
 
 
-def two_sessions(profile: Profile, before: int, now: int) -> Sides:
-    """Two sessions of a profile.
+def two_sessions(profile: Profile, before: int, now: int, shown: Aggregation) -> Sides:
+    """Two sessions of a profile, of each the iterations that are shown.
 
     Raises:
-        ProftuiError: It has no such session.
+        ProftuiError: It has no such session, or one of them no such iterations.
     """
     count = profile["sessions"].height
     for session in (before, now):
         if not 0 <= session < count:
             raise ProftuiError(f"there is no session {session}", f"sessions run from 0 to {count - 1}")
-    labels = (f"session {before}", f"session {now}")
-    return sides(profile.only_session(before), profile.only_session(now), labels)
+    of = f", {shown.words}" if shown.words else ""
+    labels = (f"session {before}{of}", f"session {now}{of}")
+    one, other = (aggregated(profile.only_session(session), shown) for session in (before, now))
+    return sides(one, other, labels)
 
 
 def two_ranges(profile: Profile, before: Aggregation, now: Aggregation) -> Sides:
@@ -38,8 +40,11 @@ def two_ranges(profile: Profile, before: Aggregation, now: Aggregation) -> Sides
 
 
 def two_inputs(before: Profile, now: Profile) -> Sides:
-    """Two profiles that were read, called by their files."""
-    return sides(before, now, (name_of(before), name_of(now)))
+    """Two profiles that were read, called by their files and by the iterations that are shown of them."""
+    labels = [
+        f"{name_of(side)}{f', {side.aggregation.words}' if side.aggregation.words else ''}" for side in (before, now)
+    ]
+    return sides(before, now, (labels[0], labels[1]))
 
 
 def name_of(profile: Profile) -> str:
