@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -176,6 +177,42 @@ def test_calls_of_the_operating_system_have_the_header_of_api_calls() -> None:
     profile = read(heading + API.replace("cudaMalloc", "poll") + "\n" + API)
     assert rows(profile, "summary", "section", "name") == [("api", "cudaMalloc"), ("os", "poll")]
     assert rows(profile, "sessions", "tool_version") == [("2023.4.4",)]
+
+
+@pytest.mark.parametrize(
+    ("file", "sections"),
+    [
+        ("run_osrt_sum.csv", {"os"}),
+        ("run_osrtsum.csv", {"os"}),
+        ("run_openacc_sum.csv", {"openacc"}),
+        ("run_syscall_sum.csv", set()),
+        ("run_nvvideo_api_sum.csv", set()),
+        ("run_vulkan_api_sum_nvtx=step.csv", set()),
+        ("mpi_app_cuda_api_sum.csv", {"api"}),
+        ("vulkan_cuda_api_sum.csv", {"api"}),
+    ],
+)
+def test_the_name_of_a_file_tells_whose_calls_these_are(file: str, sections: set[str], tmp_path: Path) -> None:
+    (tmp_path / file).write_text(API)
+    assert set(load_one(str(tmp_path / file))["summary"]["section"]) == sections
+
+
+def test_calls_that_nothing_names_and_that_are_none_of_cuda_s_are_told() -> None:
+    profile = read(API.replace("cudaMalloc", "futex"))
+    assert profile["summary"].is_empty()
+    assert reasons(profile) == [
+        "its names are none of CUDA's, and nothing says which calls these are: they are in the log alone"
+    ]
+
+
+def test_events_of_mpi_are_no_kernels() -> None:
+    profile = read(
+        KERN_2023.replace("StdDev (ns),Name", "StdDev (ns),Source,Name").replace(
+            '"void f<int, 4>(int*)"', "MPI,MPI_Send"
+        )
+    )
+    assert profile["summary"].is_empty()
+    assert reasons(profile) == ["the report mpi_event_sum has no view here: its 1 rows are in the log alone"]
 
 
 @pytest.mark.parametrize("name", ["gpu_kern_sum", "gpu_kern_gb_sum", "api_gpu_sum"])

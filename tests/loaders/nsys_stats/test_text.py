@@ -85,8 +85,8 @@ def test_the_text_of_2020_and_a_report_that_was_skipped() -> None:
 
 def test_boxes_and_tabs() -> None:
     assert rows(read(BOXED), "summary", "name", "calls", "total_ns", "line") == [("cudaMalloc", 3, 9000, 4)]
-    tabs = BOXED.splitlines()[1].strip("| ").replace(" | ", "\t") + "\n90.0\t9000\t3\t3000.0\t1000\t6000\tf\n"
-    assert rows(read(tabs), "summary", "name", "calls", "total_ns", "line") == [("f", 3, 9000, 2)]
+    tabs = BOXED.splitlines()[1].strip("| ").replace(" | ", "\t") + "\n90.0\t9000\t3\t3000.0\t1000\t6000\tcudaFree\n"
+    assert rows(read(tabs), "summary", "name", "calls", "total_ns", "line") == [("cudaFree", 3, 9000, 2)]
 
 
 def test_each_file_is_a_session_and_its_reports_belong_to_it() -> None:

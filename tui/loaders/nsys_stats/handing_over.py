@@ -29,6 +29,8 @@ _OTHER_SECTIONS: Final = (("os_sum", "os"), ("openacc_sum", "openacc"), ("openmp
 _OF_MEMORY: Final = r"(?i)mem"
 """Categories of work on memory: MEMORY_OPER, CUDA_GPU_MEMOPS."""
 _OF_API: Final = r"(?i)api"
+_CALL_OF_CUDA: Final = "cu"
+"""How the names of all calls of the runtime and of the driver begin."""
 _TOOL: Final = "Nsight Systems"
 
 
@@ -41,8 +43,8 @@ def hand_over(run: Run, collector: Collector) -> None:
         _feed(run, collector, section, [(report, report.frame) for report in run.of(kind)])
     _figures(run, collector)
     _traces(run, collector)
-    for report in run.of("other", "count_sum"):
-        rest = report.frame if report.kind == "other" else report.frame.filter(~_is_memory())
+    for report in run.of("other", "mpi_event_sum", "count_sum"):
+        rest = report.frame.filter(~_is_memory()) if report.kind == "count_sum" else report.frame
         if rest.height:
             what = f"the report {report.title} has no view here: its {rest.height} rows are in the log alone"
             collector.issue("info", report.line, "", what)
@@ -88,7 +90,13 @@ def _from_launches(report: Report, collector: Collector) -> pl.DataFrame:
 
 
 def _api_sums(run: Run, collector: Collector) -> None:
-    candidates = [(report, report.frame) for report in run.of("api_sum")]
+    candidates = []
+    for report in run.of("api_sum"):
+        if report.frame["name"].cast(pl.String).str.starts_with(_CALL_OF_CUDA).any():
+            candidates.append((report, report.frame))
+        else:
+            what = "its names are none of CUDA's, and nothing says which calls these are: they are in the log alone"
+            collector.issue("info", report.line, "", what)
     for report in run.of("gpu_sum"):
         rows = report.frame.filter(pl.col("category").fill_null("").str.contains(_OF_API))
         if rows.height:

@@ -42,6 +42,7 @@ _SUM: Final = ("time", "totaltime", "avg", "min", "max")
 REPORTS: Final = (
     ("kern_gb_sum", (*_SUM, "instances", "gridxyz", "blockxyz", "name")),
     ("gpu_sum", (*_SUM, "instances", "category", "operation")),
+    ("mpi_event_sum", (*_SUM, "instances", "source", "name")),
     ("kern_sum", (*_SUM, "instances", "name")),
     ("api_sum", (*_SUM, "numcalls", "name")),
     ("nvtx_sum", (*_SUM, "instances", "style", "range")),

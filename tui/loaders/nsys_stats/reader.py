@@ -57,11 +57,15 @@ _BY_TITLE: Final = (
     (re.compile(r"osrt|Operating System"), "os_sum"),
     (re.compile(r"(?i)openacc"), "openacc_sum"),
     (re.compile(r"(?i)openmp"), "openmp_sum"),
-    (re.compile(r"vulkan|dx1[12]|khr|wddm|mpi|ucx|syscall|network"), "other"),
+    (re.compile(r"vulkan|dx1[12]|khr|wddm|mpi_|ucx|syscall|network|nvvideo"), "other"),
 )
 """Reports whose header is that of another one, by nsys's name of them."""
 
-_IN_FILE_NAME: Final = re.compile(r"osrt|openacc|openmp|vulkan|dx1[12]|khr|wddm|mpi_|ucx")
+_IN_FILE_NAME: Final = re.compile(
+    r"(?:^|[_.-])(?P<report>(?:osrt|openacc|openmp|vulkan|dx1[12]|opengl_khr|khrdebug|wddm|mpi|ucx|syscall|nvvideo)"
+    r"(?:_?(?:api|event|evt|gpu|markers?|pix|queue|range))*_?sum)(?=[._]|$)"
+)
+"""Such a name at the end of a file's; before it stands whatever the recording is called."""
 
 
 class _Sink:
@@ -147,7 +151,7 @@ class _Reader:
     def __init__(self, collector: Collector) -> None:
         self._state = State(collector)
         named = _IN_FILE_NAME.search(PurePosixPath(collector.source).name)
-        self._file_title = named[0] if named else None
+        self._file_title = named["report"] if named else None
 
     def begin(self, line: Line) -> Section | bool:
         """A line that names a report, or a header."""
