@@ -324,3 +324,12 @@ def test_real_logs(corpus: Callable[[str], str], pattern: str, rows: int, units:
     assert metrics.height == rows
     assert dict(metrics["unit"].value_counts().rows()) == units
     assert metrics.select("device", "kernel", "min", "max", "avg").null_count().row(0) == (0,) * 5
+
+
+def test_a_row_of_csv_with_an_endless_name_costs_only_itself() -> None:
+    header = '"Device","Kernel","Invocations","Metric Name","Metric Description","Min","Max","Avg"'
+    row = '"TITAN Xp (0)","{}",3,"ipc","Executed IPC",1,2,1.5'
+    text = ["==5== Metric result:", header, row.format("a(int, int)"), row.format("x" * 200_000), row.format("b()")]
+    profile = read("\n".join((*text, "")))
+    assert profile["metrics"].select("kernel", "line").rows() == [("a(int, int)", 3), ("b()", 5)]
+    assert profile["issues"].select("line", "severity").rows() == [(4, "warning")]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.loaders.nvprof.reading import issues, read, summary
 
 
@@ -162,6 +164,60 @@ def test_dependency_analysis() -> None:
         ("dependency", "cudaDeviceSynchronize", 0, 0.0),
     ]
     assert issues(profile) == []
+
+
+def test_dependency_analysis_with_a_row_of_units() -> None:
+    profile = read("""
+        ==1001== Dependency Analysis:
+        ==1001== Analysis progress: 100%
+        Critical path(%)  Critical path  Waiting time  Name
+                       %              s             s
+                   96.60       4.061817      0.000000  spin(long*, long)
+                    3.27   5.727328e-03      0.000000  cudaMalloc_v3020
+                    0.13
+                    0.00       0.000000      4.062506  pthread_join
+        """)
+    assert summary(profile, "section", "name", "total_ns", "time_pct", "line") == [
+        ("dependency", "spin(long*, long)", 4_061_817_000, 96.6, 5),
+        ("dependency", "cudaMalloc_v3020", 5_727_328, 3.27, 6),
+        ("dependency", "pthread_join", 0, 0.0, 8),
+    ]
+    assert issues(profile) == [(7, "warning")]
+
+
+def test_dependency_analysis_in_csv() -> None:
+    profile = read("""
+        ==1001== Dependency Analysis:
+        "Critical path(%)","Critical path","Waiting time","Name"
+        %,ms,us,
+        92.060000,4061.817000,0.000000,"spin(long*, long)"
+        4.540000,"cudaFree"
+        3.400000,150.012000,12.000000,cudaMalloc_v3020
+        """)
+    assert summary(profile, "section", "name", "total_ns", "time_pct", "line") == [
+        ("dependency", "spin(long*, long)", 4_061_817_000, 92.06, 4),
+        ("dependency", "cudaMalloc_v3020", 150_012_000, 3.4, 6),
+    ]
+    assert issues(profile) == [(5, "warning")]
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        ["Time(%)      Time  Name", "      %        ms  ", "  72.73  80.00000  cuInit", "  27.27  30.00000  | main"],
+        ['"Time(%)","Time","Name"', "%,ms,", '72.727273,80.000000,"cuInit"', '27.272727,30.000000,"| main"'],
+    ],
+)
+def test_cpu_samples_with_a_row_of_units(table: list[str]) -> None:
+    profile = read("\n".join(("==1== CPU profiling result (bottom up):", *table, "")))
+    assert summary(profile, "section", "name", "total_ns", "line") == [("cpu", "cuInit", 80_000_000, 4)]
+    assert issues(profile) == [(2, "info")]
+
+
+def test_shares_whose_units_are_damaged_are_told() -> None:
+    row = '72.727273,80.000000,"cuInit"'
+    profile = read("\n".join(("==1== CPU profiling result (flat):", '"Time(%)","Time","Name"', "%,m$,", row, "")))
+    assert (profile["summary"].height, issues(profile)) == (0, [(4, "warning")])
 
 
 def test_sections_of_openacc_in_the_old_layout() -> None:

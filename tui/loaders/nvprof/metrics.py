@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import re
 from abc import ABC, abstractmethod
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from tui.loaders.nvprof.csv_cells import csv_cells
 from tui.loaders.nvprof.metric_values import OVERFLOW, VALUE, Measured, measured, values_of
 from tui.loaders.nvprof.state import is_message
 
@@ -207,7 +207,7 @@ class _CsvTable(MetricTable):
 
     def __init__(self, line: Line, state: NvprofState, header: str) -> None:
         super().__init__(line, state)
-        self._fields = next(csv.reader([header.rstrip()]))
+        self._fields = csv_cells(header)
 
     def is_row(self, text: str) -> bool:
         """Whether a line begins with a device, a kernel and a count."""
@@ -223,7 +223,7 @@ class _CsvTable(MetricTable):
             if damaged:
                 self._issue(line, f"expected a row of {len(self._fields)} cells; it is left out")
             return damaged
-        cells = next(csv.reader([text]))
+        cells = csv_cells(text)
         row = dict(zip(self._fields, cells, strict=False))
         if len(cells) != len(self._fields) or not _INVOCATIONS.fullmatch(row["Invocations"]):
             self._issue(line, f"expected a row of {len(self._fields)} cells, found {len(cells)}; it is left out")
@@ -251,7 +251,7 @@ class _LaunchTable(MetricTable):
 
     def __init__(self, line: Line, state: NvprofState, header: str) -> None:
         super().__init__(line, state)
-        self._fields = next(csv.reader([header.rstrip()]))
+        self._fields = csv_cells(header)
         self._units: list[str] | None = None
         self._texts: list[str] = []
         self._numbers: list[int] = []
@@ -273,7 +273,7 @@ class _LaunchTable(MetricTable):
                 self._numbers.append(line.number)
             return True
         if text.startswith(",,,,") and not self._texts:
-            self._units = next(csv.reader([text]))
+            self._units = csv_cells(text)
             return True
         return not text
 

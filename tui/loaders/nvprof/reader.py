@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from tui.loaders.nvprof.cpu import open_cpu, open_dependency
 from tui.loaders.nvprof.messages import MISSING_EVENT, nothing_profiled, notice
 from tui.loaders.nvprof.metrics import open_metrics
+from tui.loaders.nvprof.shares import open_shares
 from tui.loaders.nvprof.state import MESSAGE, NvprofState
 from tui.loaders.nvprof.summary import open_summary
 from tui.loaders.nvprof.summary_csv import go_on_summary_csv, open_summary_csv
@@ -30,8 +30,7 @@ TABLES: Final[tuple[Opener, ...]] = (
     open_metrics,
     open_summary_csv,
     open_unified_memory,
-    open_cpu,
-    open_dependency,
+    open_shares,
     go_on_summary_csv,
 )
 
@@ -49,7 +48,7 @@ CUE: Final = b"|".join(
         rb"\.\d\d[ \t]+\d\S*[ \t]+\d+[ \t]+\d\S*[ \t]+\d\S*[ \t]+\d\S*[ \t]+\S",
         rb"\d[ \t]+\d[\d.e+]*[ \t]+(?:-[ \t]+-[ \t]|\(\d+ \d+ \d+\)[ \t]+\(\d)",
         rb'\d,[\d.e+-]*(?:,\d*){7},[\d.,e+-]*"',
-        rb'\d,\d[\d.e+-]*,\d+,\d[\d.e+-]*,\d[\d.e+-]*,\d[\d.e+-]*,"',
+        rb'\d,\d[\d.e+-]*,\d+,\d[\d.e+-]*,\d[\d.e+-]*,\d[\d.e+-]*,"|^[ \t]*\d[\d.]*,(?:\d[\d.e+-]*,){1,2}"',
         rb'Start"?[ \t,]+"?Duration',
         rb"Invocations[ \t]+(?:Metric|Event) Name",
         rb'"Device","(?:Kernel|Context|Count)|^[ \t]*Device[ \t]+Context[ \t]+Stream[ \t]',
@@ -103,7 +102,7 @@ _RESULT: Final = "Profiling result"
 _DAMAGED_ROW: Final = re.compile(r"\d%\s+\d[\d.]*[num]?s\s+\d+\s+\d[\d.]*[num]?s\s")
 """Percent, time, calls and average: no program prints that but nvprof."""
 
-_ROW_BEGINS: Final = re.compile(r"\d{1,3}\.\d+%\s+\d[\d.]*[num]?s(?:\s|$)")
+_ROW_BEGINS: Final = re.compile(r'\d{1,3}\.\d+%\s+\d[\d.]*[num]?s(?:\s|$)|\d{1,3}\.\d+,(?:\d[\d.e+-]*,){1,2}"')
 """A row of the results below; under another heading a program's progress looks the same."""
 
 _SHORT_ROWS: Final = ("cpu", "dependency")

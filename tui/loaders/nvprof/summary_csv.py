@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from tui.loaders.nvprof.csv_cells import csv_cells
 from tui.loaders.nvprof.figures import LABELS, Row, Units
 from tui.loaders.nvprof.numbers import NS_PER_UNIT, count, time_ns
 from tui.loaders.nvprof.state import NvprofState, is_lead, is_message
@@ -27,21 +27,13 @@ _LEAST_CELLS: Final = 4
 """Of a damaged row; lines of fewer cells are program output."""
 
 
-def cells_of(text: str) -> Sequence[str]:
-    """The cells of a line of CSV; none where it is not CSV."""
-    try:
-        return next(csv.reader([text], skipinitialspace=True), [])
-    except csv.Error:
-        return []
-
-
 def open_summary_csv(line: Line, state: NvprofState) -> SummaryCsvSection | MemoryCsvSection | None:
     """Begin a table with its header, quoted as nvprof writes it or not."""
     text = state.bare(line.text)
     start = min((at for at in (text.find('"'), text.find("Time(%)"), text.find("Type,")) if at >= 0), default=-1)
     if start < 0 or "," not in text or not is_lead(text[:start]):
         return None
-    columns = tuple(cell.strip() for cell in cells_of(text[start:]))
+    columns = tuple(csv_cells(text[start:]))
     if columns not in (_SUMMARY, ("Type", *_SUMMARY), _MEMORY):
         return None
     state.note_lead(line.text, len(line.text) - len(text) + start)
@@ -89,7 +81,7 @@ class SummaryCsvSection:
         return any(taken)
 
     def _take_row(self, text: str, line: Line) -> bool:
-        cells = list(cells_of(text))
+        cells = csv_cells(text)
         width = len(self._columns)
         if width and len(cells) > width:
             # Names that were not quoted are cut at their commas; the name is the last column.
@@ -156,7 +148,7 @@ class MemoryCsvSection:
             return False
         if not text:
             return True
-        cells = cells_of(text)
+        cells = csv_cells(text)
         if len(cells) != len(_MEMORY) or not cells[-1]:
             return False
         device, calls, total = cells[0], cells[1], cells[-2]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from tui.loaders.nvprof.csv_cells import csv_cells
 from tui.loaders.nvprof.numbers import time_ns, time_step_ns
 from tui.loaders.nvprof.trace_bulk import goes_on
 from tui.loaders.nvprof.trace_cells import cells_of, is_api, split_correlation
 from tui.loaders.nvprof.trace_csv_bulk import CsvBulk, bulk_reads
-from tui.loaders.nvprof.trace_layout import CsvLayout, csv_header, split_csv
+from tui.loaders.nvprof.trace_layout import CsvLayout, csv_header
 
 if TYPE_CHECKING:
     from tui.loaders.nvprof.state import NvprofState
@@ -92,7 +93,7 @@ class CsvTrace:
     def _is_damaged(self, line: Line) -> bool:
         """Whether a line that has not all cells is a row that was cut off; it is left out."""
         lead = self._layout.lead.match(line.text)
-        cells = split_csv(line.text[lead.end() :]) if lead else []
+        cells = csv_cells(line.text[lead.end() :]) if lead else []
         if len(cells) < 3 or not _NUMBER.fullmatch(cells[0]) or not (_NUMBER.fullmatch(cells[1]) or not cells[1]):
             return False
         wanted = len(self._layout.columns)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
+from tui.loaders.nvprof.csv_cells import csv_cells
 from tui.loaders.nvprof.numbers import NS_PER_UNIT
 
 TEXT_HEADINGS: Final[Mapping[str, str]] = MappingProxyType(
@@ -128,7 +128,7 @@ class CsvLayout:
         lead = self.lead.match(text)
         if lead is None:
             return None
-        row = split_csv(text[lead.end() :])
+        row = csv_cells(text[lead.end() :])
         return row if len(row) == len(self.columns) else None
 
     def with_units(self, text: str) -> CsvLayout | None:
@@ -140,18 +140,6 @@ class CsvLayout:
         if units.get("start") not in NS_PER_UNIT or units.get("duration") not in NS_PER_UNIT:
             return None
         return CsvLayout(self.lead, self.columns, units)
-
-
-def split_csv(text: str) -> list[str]:
-    """The cells of one CSV line, without blanks around them.
-
-    >>> split_csv('1.5,,"f(int, int) [7]"')
-    ['1.5', '', 'f(int, int) [7]']
-    """
-    try:
-        return [cell.strip() for cell in next(csv.reader([text]), [])]
-    except csv.Error:
-        return []
 
 
 def text_header(text: str) -> TextLayout | None:
@@ -222,7 +210,7 @@ def csv_header(text: str) -> CsvLayout | None:
     match = _CSV_HEADER.fullmatch(text)
     if match is None:
         return None
-    headings = split_csv(text[match.end("lead") :])
+    headings = csv_cells(text[match.end("lead") :])
     columns = tuple(CSV_HEADINGS.get(heading, "") for heading in headings)
     if "" in columns or len(set(columns)) < len(columns) or "name" not in columns:
         return None
