@@ -10,12 +10,16 @@ from hypothesis import given, settings
 
 from tests.analysis.frames import copy, kernel, printed, profile
 from tests.analysis.op_profiles import op_profiles
+from tui.analysis.dashboard.sums import ops_over_sessions
 from tui.analysis.kernels import kernels
-from tui.analysis.ops import kernel_classes
+from tui.analysis.ops import kernel_classes, rules
 from tui.analysis.ops.by_instance import instances
+from tui.analysis.ops.by_type import kinds_of_work, op_types
 from tui.analysis.ops.claimed import claimed, claimed_words
 from tui.analysis.ops.groupings import GROUPINGS, grouping_of
 from tui.analysis.ops.kernel_classes import by_class, parse_classes
+from tui.analysis.ops.recorded import recorded_ops
+from tui.analysis.ops.tables import inferred_ops
 from tui.analysis.ops.trees import TREES
 from tui.analysis.ops.type_summary import op_type_summary
 from tui.model.errors import ProftuiError
@@ -139,7 +143,7 @@ def test_a_wrong_file_of_classes_says_where(text: str, complaint: str) -> None:
 def test_what_nothing_claims_is_told() -> None:
     made = profile(activities=[kernel("volta_sgemm", 75, start_ns=0), kernel("qqq", 25, start_ns=90)])
     told = claimed(made)
-    assert (told.inferred_ns, told.unknown_ns, told.unclaimed_pct) == (75, 25, 25.0)
+    assert (told.inferred_ns, told.unknown_ns) == (75, 25)
     assert claimed_words(made) == ("Ops inferred from the names of kernels; no rule knows 25 ns (25.00% of GPU time)")
     known = profile(activities=[kernel("volta_sgemm", 75, start_ns=0)])
     assert claimed_words(known) == "Ops inferred from the names of kernels; rules know all of them"
@@ -151,3 +155,57 @@ def test_a_tree_of_work_whose_time_is_unknown_has_no_times() -> None:
     made = profile(activities=[kernel("sgemm", None, device=0), kernel("relu", None, device=0)])
     rows = next(tree for tree in TREES if tree.name == "type").tree(made)
     assert rows["gpu_ns"].null_count() == rows["gpu_self_ns"].null_count() == rows.height > 0
+
+
+def test_an_average_is_of_the_work_whose_time_is_known() -> None:
+    fault = {"kind": "um", "name": "[Unified Memory CPU page faults]", "duration_ns": None}
+    moved = {"kind": "um", "name": "[Unified Memory Memcpy HtoD]"}
+    work = [{**moved, "duration_ns": 10, "start_ns": 0}, {**moved, "duration_ns": 30, "start_ns": 20}]
+    made = profile(activities=[*work, {**fault, "start_ns": 60}, {**fault, "start_ns": 70}])
+    figures = pl.col("total_ns", "avg_ns")
+    assert inferred_ops(made).select("calls", figures).rows() == [(4, 40, 20)]
+    assert grouping_of("config").rows(made).select("calls", figures).rows() == [(4, 40, 20)]
+    assert ops_over_sessions(made).select("launches", figures).rows() == [(4, 40, 20)]
+    several = profile(summary=[printed("gpu", "a", 4, 40), printed("gpu", "a", 3, None)])
+    assert kernels(several).select("calls", figures).rows() == [(7, 40, 10)]
+
+
+def test_ops_whose_time_is_unknown_did_not_take_none() -> None:
+    work = [
+        kernel("volta_sgemm", None, start_ns=0),
+        copy("HtoD", 5, start_ns=10),
+        kernel("volta_sgemm", 7, start_ns=20),
+    ]
+    rows = instances(profile(activities=work)).sort("start_ns")
+    assert rows["gpu_ns"].to_list() == [None, 5, 7]
+    assert rows["gpu_busy_ns"].to_list() == [None, 5, 7]
+    assert rows["gpu_idle_ns"].to_list() == [None, 0, 0]
+
+
+def test_op_types_that_are_called_the_same_are_added_up_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = tmp_path / "op_types.toml"
+    own.write_text(
+        '[[rule]]\nop_type = "fancy backward"\npattern = "^one"\n'
+        '[[rule]]\nop_type = "fancy"\ndirection = "bprop"\npattern = "^two"\n'
+        '[groups]\nfancy = ["fancy backward"]\n'
+    )
+    monkeypatch.setattr(rules, "user_rules_path", lambda: own)
+    made = profile(activities=[kernel("one", 3, start_ns=0), kernel("two", 5, start_ns=10)])
+    assert inferred_ops(made)["op"].to_list() == ["fancy backward", "fancy backward"]
+    tree = next(tree for tree in TREES if tree.name == "type").tree(made)
+    told = tree.filter(pl.col("what") == "op").select("path", "gpu_ns", "launches", "calls")
+    assert told.rows() == [("fancy/fancy backward", 8, 2, 2)]
+    assert tree["gpu_ns"][0] == 8
+
+
+def test_rows_of_equal_time_stand_in_one_order() -> None:
+    work = [kernel(f"volta_sgemm_{number}", 5, session=session) for session in range(9) for number in range(9)]
+    made = profile(activities=work)
+    assert kinds_of_work(made)["session"].to_list() == list(range(9))
+    op = {"start_ns": 0, "duration_ns": 9, "op_source": "recorded"}
+    ops = [{**op, "op": session, "session": session, "name": "aten::mm"} for session in range(9)]
+    recorded = profile(ops=ops, activities=[{**row, "op": row["session"], "op_join": "launch"} for row in work])
+    assert kinds_of_work(recorded)["session"].to_list() == list(range(9))
+    assert op_types(recorded)["session"].to_list() == list(range(9))
+    assert recorded_ops(recorded)["session"].to_list() == list(range(9))
+    assert grouping_of("shapes").rows(recorded)["session"].to_list() == list(range(9))

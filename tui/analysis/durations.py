@@ -56,7 +56,8 @@ def figures(column: str = "duration_ns") -> list[pl.Expr]:
 def merged_figures() -> list[pl.Expr]:
     """The same columns where rows are already aggregated (columns of ``summary``) and one name has several rows.
 
-    A single row keeps the average, median and deviation that were printed; several get total divided by calls.
+    A single row keeps the average, median and deviation that were printed; several get total divided by the calls that
+    it is of.
     Percentiles and the deviation of several rows cannot be known from aggregates: they are null.
     """
     alone = pl.len() == 1
@@ -64,13 +65,27 @@ def merged_figures() -> list[pl.Expr]:
     return [
         calls.alias("calls"),
         total("total_ns").alias("total_ns"),
-        pl.when(alone).then(pl.col("avg_ns").first()).otherwise(average(total("total_ns"), calls)).alias("avg_ns"),
+        pl.when(alone)
+        .then(pl.col("avg_ns").first())
+        .otherwise(average(total("total_ns"), timed_calls()))
+        .alias("avg_ns"),
         pl.col("min_ns").min(),
         pl.col("max_ns").max(),
         pl.when(alone).then(pl.col("median_ns").first()).alias("median_ns"),
         *(pl.lit(None, pl.Int64).alias(name) for name in ("p90_ns", "p99_ns")),
         pl.when(alone).then(pl.col("std_ns").first()).alias("std_ns"),
     ]
+
+
+def timed_calls(calls: str = "calls") -> pl.Expr:
+    """Sum of the calls of aggregated rows whose ``total_ns`` is known; null where one of these does not tell its calls.
+
+    >>> rows = pl.DataFrame({"calls": [3, 5], "total_ns": [30, None]})
+    >>> rows.select(timed_calls()).item()
+    3
+    """
+    timed = pl.when(pl.col("total_ns").is_null()).then(0).otherwise(pl.col(calls))
+    return pl.when(timed.null_count() == 0).then(timed.sum())
 
 
 def average(total_ns: pl.Expr, calls: pl.Expr) -> pl.Expr:

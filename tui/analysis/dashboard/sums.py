@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.durations import average, share, total
+from tui.analysis.durations import average, share, timed_calls, total
 from tui.analysis.ops.rules import UNKNOWN
 from tui.analysis.ops.tables import by_name, has_recorded_ops, inferred_ops
 from tui.analysis.transfers.copies import copies
@@ -33,6 +33,10 @@ def over_sessions(rows: pl.DataFrame, *by: str, of: pl.DataFrame | None = None) 
     calls = pl.when(pl.col("calls").null_count() == 0).then(total("calls"))
     whole = (rows if of is None else of)["total_ns"].sum()
     counted = [total(name).alias(name) for name in ("kernels", "launches") if name in rows.columns]
+    mean = average(total("total_ns"), timed_calls())
+    if "avg_ns" in rows.columns:
+        # As the row itself has it: some of its calls may have no time.
+        mean = pl.when(pl.len() == 1).then(pl.col("avg_ns").first()).otherwise(mean)
     answers = [pl.col(name).any(ignore_nulls=False) for name in _ANSWERS if name in rows.columns]
     return (
         rows.group_by(by)
@@ -40,7 +44,7 @@ def over_sessions(rows: pl.DataFrame, *by: str, of: pl.DataFrame | None = None) 
             *counted,
             calls.alias("calls"),
             total("total_ns").alias("total_ns"),
-            average(total("total_ns"), calls).alias("avg_ns"),
+            mean.alias("avg_ns"),
             *answers,
         )
         .with_columns((100 * pl.col("total_ns") / (whole or None)).alias("time_pct"))

@@ -202,7 +202,7 @@ def by_instance(profile: Profile) -> pl.DataFrame:
         .agg(
             pl.col("op", "op_type", "direction", "layer", "op_source").first(),
             pl.len().cast(pl.Int64).alias("calls"),
-            average(total("gpu_ns"), pl.len()).alias("avg_ns"),
+            average(total("gpu_ns"), pl.col("gpu_ns").count()).alias("avg_ns"),
             pl.col("gpu_ns").min().alias("min_ns"),
             pl.col("gpu_ns").max().alias("max_ns"),
             pl.when((pl.col("kernels_code").count() > 1) & (pl.col("op_id").count() > 0))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.analysis.durations import share
+from tui.analysis.durations import share, total
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.instances import op_instances
 from tui.analysis.ops.recorded import NO_OP, by_name, recorded_ops
@@ -87,8 +87,8 @@ def by_shapes(profile: Profile) -> pl.DataFrame:
         .group_by("session")
         .agg(
             pl.lit(NOT_RECORDED).cast(NAME).alias("op"),
-            pl.col("total_ns").sum().alias("gpu_self_ns"),
-            pl.col("calls").sum().alias("launches"),
+            total("total_ns").alias("gpu_self_ns"),
+            total("calls").alias("launches"),
             pl.col("line").min(),
         )
     )
@@ -99,6 +99,7 @@ def by_shapes(profile: Profile) -> pl.DataFrame:
         .sort(
             *("gpu_self_ns", "gpu_total_ns", "cpu_total_ns"),
             *(pl.col(name).cast(pl.String) for name in ("op", "input_shapes", "dtype")),
-            descending=[True, True, True, False, False, False], nulls_last=True,
+            "session",
+            descending=[True, True, True, False, False, False, False], nulls_last=True,
         )
     )  # fmt: skip

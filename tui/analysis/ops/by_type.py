@@ -56,7 +56,11 @@ def kinds_of_work(profile: Profile) -> pl.DataFrame:
         .with_columns(pl.col("op_type", "group").cast(pl.String).fill_null(UNKNOWN).cast(NAME))
         .group_by("session", "op_type", "direction", "group")
         .agg(total("calls").alias("calls"), total("total_ns").alias("total_ns"))
-        .sort("total_ns", "op_type", descending=[True, False], nulls_last=True)
+        .sort(
+            *("total_ns", "op_type", "direction", "group", "session"),
+            descending=[True, False, False, False, False],
+            nulls_last=True,
+        )
     )
 
 
@@ -113,5 +117,7 @@ def op_types(profile: Profile) -> pl.DataFrame:
         .with_columns(pl.coalesce("no_op", "op").alias("op"))
     )
     return with_columns_of(pl.concat([recorded, inferred], how="diagonal_relaxed"), OP_TYPES).sort(
-        "total_ns", "op", descending=[True, False], nulls_last=True
+        *("total_ns", "op", "op_type", "direction", "op_source", "session"),
+        descending=[True, False, False, False, False, False],
+        nulls_last=True,
     )

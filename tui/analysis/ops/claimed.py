@@ -36,11 +36,6 @@ class Claimed:
         """All GPU time."""
         return self.recorded_ns + self.memory_ns + self.inferred_ns + self.no_op_ns + self.unknown_ns
 
-    @property
-    def unclaimed_pct(self) -> float | None:
-        """Share of GPU time that nothing claims; None where there is no GPU time."""
-        return 100 * (self.no_op_ns + self.unknown_ns) / self.total_ns if self.total_ns else None
-
 
 def claimed(profile: Profile) -> Claimed:
     """How the GPU time of a profile is claimed."""

@@ -67,9 +67,10 @@ def inferred_instances(profile: Profile) -> pl.DataFrame:
     Columns: session, iteration (null outside of the iterations, or where there are none), op_id (type, ordinal within
     the iteration, ``BPROP``; null outside of the iterations, where nothing tells which one it is), op (type and
     direction in words), op_type, direction, ordinal, layer (`layers_of_ops`), device, stream, start_ns, end_ns,
-    launches, gpu_ns, gpu_busy_ns (the same: launches of a stream follow one another), gpu_idle_ns (the time between its
-    launches, where that is longer than start times are exact), cpu_own_ns and cpu_overhead_ns (null: a list of launches
-    does not tell), kernels_code (a number that two instances share if they launched the same kernels), op_source, line.
+    launches, gpu_ns (null where no duration is known), gpu_busy_ns (the same: launches of a stream follow one another),
+    gpu_idle_ns (the time between its launches, where that is longer than start times are exact; null where a duration
+    is not known), cpu_own_ns and cpu_overhead_ns (null: a list of launches does not tell), kernels_code (a number that
+    two instances share if they launched the same kernels), op_source, line.
     """
     return _found(profile)[0]
 
@@ -106,6 +107,7 @@ def _found(profile: Profile) -> tuple[pl.DataFrame, Ints]:
     starts = np.flatnonzero(begins)
     work = activities.select("start_ns", "duration_ns", "line")[rows]
     duration = work["duration_ns"].fill_null(0).to_numpy()
+    timed = work["duration_ns"].is_not_null().to_numpy().astype(np.int64)
     begin = work["start_ns"].to_numpy()
     names = activities["name"].to_physical().fill_null(0).to_numpy()[rows].astype(np.uint64)
     place = (np.arange(len(rows)) - starts[run]).astype(np.uint64)
@@ -128,6 +130,7 @@ def _found(profile: Profile) -> tuple[pl.DataFrame, Ints]:
             "start_ns": begin[first],
             "end_ns": reduced(np.maximum, begin + duration),
             "launches": reduced(np.add, np.ones(len(rows), np.int64)),
+            "timed": reduced(np.add, timed),
             "gpu_ns": reduced(np.add, duration),
             "kernels_code": reduced(np.add, mixed),
             "line": reduced(np.minimum, lines),
@@ -187,8 +190,10 @@ def _described(profile: Profile, table: pl.DataFrame, types: pl.DataFrame) -> pl
         )
         .with_columns(
             pl.when("outside").then(None).otherwise("ordinal").alias("ordinal"),
-            pl.when(idle > pl.col("step")).then(idle).otherwise(0).alias("gpu_idle_ns"),
-            pl.col("gpu_ns").alias("gpu_busy_ns"),
+            pl.when(pl.col("timed") == pl.col("launches"))
+            .then(pl.when(idle > pl.col("step")).then(idle).otherwise(0))
+            .alias("gpu_idle_ns"),
+            *(pl.when(pl.col("timed") > 0).then("gpu_ns").alias(name) for name in ("gpu_ns", "gpu_busy_ns")),
             pl.lit(None, pl.Int64).alias("cpu_own_ns"),
             pl.lit(None, pl.Int64).alias("cpu_overhead_ns"),
             *(pl.when(pl.col(name) == -1).then(None).otherwise(pl.col(name)).alias(name)

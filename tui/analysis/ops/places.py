@@ -140,18 +140,19 @@ def _without_op(profile: Profile) -> pl.DataFrame:
 def _inferred(profile: Profile, *around: str) -> pl.DataFrame:
     """Sessions that record no ops: kind of work, op; with the calls of their instances."""
     rules = op_rules()
+    # Types of several names and directions can be called the same.
+    keys = ("session", "op_type", "direction")
     calls = (
         inferred_instances(profile)
-        .group_by("session", "op")
+        .group_by(keys)
         .agg(pl.len().cast(pl.Int64).alias("calls"), total("gpu_idle_ns").alias("gpu_idle_ns"))
     )
     op_type = pl.col("op_type").cast(pl.String)
     kind = op_type.replace_strict(rules.groups, default=op_type, return_dtype=pl.String)
     return _leaves(
         inferred_ops(profile)
-        .drop("calls", "kernels", "line")
-        .join(inferred_ops(profile).select("session", "op", pl.col("calls").alias("launches")), on=["session", "op"])
-        .join(calls, on=["session", "op"], how="left", maintain_order="left")
+        .rename({"calls": "launches"})
+        .join(calls, on=keys, how="left", nulls_equal=True, maintain_order="left")
         .with_columns(pl.concat_str([*(pl.lit(name) for name in around), kind], separator=SEPARATOR).alias("place"))
         .rename({"total_ns": "gpu_ns"})
         .with_columns(pl.col("op").alias("node"))

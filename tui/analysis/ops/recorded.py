@@ -190,7 +190,8 @@ def recorded_ops(profile: Profile) -> pl.DataFrame:
             "gpu_total_ns",
             "cpu_total_ns",
             "op",
-            descending=[True, True, True, False],
+            "session",
+            descending=[True, True, True, False, False],
             nulls_last=True,
         )
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from tui.analysis.durations import average, total
+from tui.analysis.durations import average, timed_calls, total
 from tui.analysis.kernels import KERNELS, kernels
 from tui.analysis.ops.recorded import RECORDED, recorded_ops
 from tui.analysis.ops.rules import classify, op_rules
@@ -181,7 +181,7 @@ def inferred_ops(profile: Profile) -> pl.DataFrame:
             pl.len().cast(pl.Int64).alias("kernels"),
             calls.alias("calls"),
             total("total_ns").alias("total_ns"),
-            average(total("total_ns"), calls).alias("avg_ns"),
+            average(total("total_ns"), timed_calls()).alias("avg_ns"),
             pl.col("min_ns").min(),
             pl.col("max_ns").max(),
             pl.when(pl.col("time_pct").count() > 0).then(pl.col("time_pct").sum()).alias("time_pct"),
@@ -210,7 +210,11 @@ def inferred_ops(profile: Profile) -> pl.DataFrame:
             "op_source",
             "line",
         )
-        .sort("total_ns", "op", "session", descending=[True, False, False], nulls_last=True)
+        .sort(
+            *("total_ns", "op", "session", "op_type", "direction"),
+            descending=[True, False, False, False, False],
+            nulls_last=True,
+        )
     )
 
 
@@ -235,11 +239,13 @@ def kernels_with_ops(profile: Profile) -> pl.DataFrame:
     recorded = classified_work(profile).with_columns(
         pl.col("op").cast(pl.String),
         pl.col("launches").alias("calls"),
-        (pl.col("total_ns") / pl.col("launches")).round().cast(pl.Int64).alias("avg_ns"),
+        average(pl.col("total_ns"), pl.col("launches")).alias("avg_ns"),
         pl.when(whole > 0).then(100 * pl.col("total_ns") / whole).alias("time_pct"),
     )
     return pl.concat([inferred, recorded.drop("launches", "kernel_type")], how="diagonal_relaxed").sort(
-        "total_ns", "name", "session", descending=[True, False, False], nulls_last=True
+        *("total_ns", "name", "session", "op", "why_no_op"),
+        descending=[True, False, False, False, False],
+        nulls_last=True,
     )
 
 

@@ -100,7 +100,11 @@ def op_type_summary(profile: Profile) -> pl.DataFrame:
         .with_columns(share("gpu_ns"))
         .select("session", *(name for name in wanted if name != "session"))
         .with_columns(pl.col("op_type", "direction", "op_source").cast(NAME))
-        .sort("gpu_ns", "cpu_own_ns", "op_type", "session", descending=[True, True, False, False], nulls_last=True)
+        .sort(
+            *("gpu_ns", "cpu_own_ns", "op_type", "op_source", "session"),
+            descending=[True, True, False, False, False],
+            nulls_last=True,
+        )
     )
 
 

@@ -110,7 +110,9 @@ def work_by_op(profile: Profile) -> pl.DataFrame:
         "line",
     )
     return pl.concat([single, totals.select(single.columns)]).sort(
-        "session", "total_ns", "name", descending=[False, True, False], nulls_last=True
+        *("session", "total_ns", "name", "op", "why_no_op", "kind"),
+        descending=[False, True, False, False, False, False],
+        nulls_last=True,
     )
 
 

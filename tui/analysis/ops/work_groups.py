@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.analysis.durations import average, figures, share, total
+from tui.analysis.durations import average, figures, share, timed_calls, total
 from tui.analysis.kernels import KERNELS, kernels
 from tui.analysis.launches.origin import with_launched_by
 from tui.analysis.launches.shapes import with_shapes
@@ -107,8 +107,9 @@ def totals_only(profile: Profile) -> pl.DataFrame:
 def summed(profile: Profile, groups: WorkGroups) -> pl.DataFrame:
     """The groups with what they sum: one row a row of ``groups.keys``, in its order.
 
-    Columns: those of the keys, calls (launches), total_ns, avg_ns, min_ns, max_ns, time_pct (of the session's GPU
-    time), kernels (distinct names), uses_tensor_core (whether any of them does), line (the first one).
+    Columns: those of the keys, calls (launches), total_ns, avg_ns (of the launches whose duration is known), min_ns,
+    max_ns, time_pct (of the session's GPU time), kernels (distinct names), uses_tensor_core (whether any of them does),
+    line (the first one).
     """
     single = (
         profile["activities"]
@@ -118,6 +119,7 @@ def summed(profile: Profile, groups: WorkGroups) -> pl.DataFrame:
         .group_by("group", "session", "kind", "name")
         .agg(
             pl.len().cast(pl.Int64).alias("calls"),
+            pl.col("duration_ns").count().cast(pl.Int64).alias("timed"),
             total().alias("total_ns"),
             pl.col("duration_ns").min().alias("min_ns"),
             pl.col("duration_ns").max().alias("max_ns"),
@@ -127,13 +129,15 @@ def summed(profile: Profile, groups: WorkGroups) -> pl.DataFrame:
         .collect()
     )
     single = with_verdicts_by_name(profile, single)
-    printed = totals_only(profile).with_columns(pl.Series("group", groups.total_codes, dtype=pl.Int64))
+    printed = totals_only(profile).with_columns(
+        pl.Series("group", groups.total_codes, dtype=pl.Int64), pl.col("calls").alias("timed")
+    )
     rows = pl.concat([single, printed.select(single.columns)])
     calls = pl.when(pl.col("calls").null_count() == 0).then(pl.col("calls").sum())
     sums = rows.group_by("group").agg(
         calls.alias("calls"),
         total("total_ns").alias("total_ns"),
-        average(total("total_ns"), calls).alias("avg_ns"),
+        average(total("total_ns"), timed_calls("timed")).alias("avg_ns"),
         pl.col("min_ns").min(),
         pl.col("max_ns").max(),
         pl.struct("kind", "name").n_unique().cast(pl.Int64).alias("kernels"),
