@@ -15,6 +15,7 @@ from tests.snapshots import assert_screen, screen_text
 from tui import opening
 from tui.app import ProftuiApp
 from tui.loaders.base import DONE, LEFT_OUT, READING, STOPPED, WAITING, FileProgress, LoadProgress
+from tui.loaders.preview import NameSoFar, SoFar
 from tui.options import OpenOptions
 from tui.screens.loading import LoadingScreen
 from tui.widgets.files_read import files_lines, summary
@@ -64,6 +65,7 @@ def test_of_many_those_under_way_and_left_out() -> None:
     failed = [replace(one, state=LEFT_OUT, why="odd") for one in many]
     assert texts(failed, 72, 10)[-1] == "and 191 more"
     assert len(texts(failed, 72, 10)) == 10
+    assert [texts(failed, 72, height) for height in (1, 0, -5)] == [["and 200 more"], [], []]
 
 
 @pytest.mark.parametrize("width", [10, 30, 44, 76, 106])
@@ -79,20 +81,25 @@ def test_no_line_is_too_wide_and_hostile_names_are_plain(width: int) -> None:
 class Slow:
     """Stands for a reading that goes on until it is told to stop."""
 
-    def __init__(self, files: list[FileProgress]) -> None:
+    def __init__(self, files: list[FileProgress], so_far: SoFar | None = None) -> None:
         self.files = files
+        self.so_far = so_far
         self.go_on = threading.Event()
 
     def __call__(self, options: OpenOptions, report: Report, **_how: Any) -> Opened:
         done = sum(one.bytes_read for one in self.files)
         total = sum(one.bytes_total for one in self.files)
-        while report(LoadProgress("traces", done, total, 12_345, files=self.files)):
+        while report(LoadProgress("traces", done, total, 12_345, self._so_far(), files=self.files)):
             if self.go_on.wait(0.01):
                 break
         else:
             self.files = [replace(one, state=STOPPED) if one.state == WAITING else one for one in self.files]
         report(LoadProgress("traces", done, total, 12_345, files=self.files))
         return _opened(options)
+
+    def _so_far(self) -> SoFar | None:
+        """Another one each time, as a loader gives it."""
+        return None if self.so_far is None else replace(self.so_far)
 
 
 def _opened(options: OpenOptions) -> Opened:
@@ -147,3 +154,17 @@ async def test_a_rank_that_is_left_out_is_told_when_the_folder_opens(tmp_path: A
             assert "left out: " in said
             assert "ddp_rank1.pt.trace.json.gz" in said
             assert "1 issue" in screen_text(app)
+
+
+async def test_where_there_is_no_room_what_is_read_so_far_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tui.screens.loading._SHOWN_AFTER_S", -1.0)
+    read = SoFar((NameSoFar("gemm", 3, 7.5e9),), 1, 3, 7.5e9, 12_000_000_000, ())
+    slow = Slow(eight(), read)
+    app = ProftuiApp(OpenOptions(paths=(str(SAMPLES / "ddp_ranks"),)))
+    with patch.object(opening, "open_profiles", slow):
+        async with app.run_test(size=(20, 5)) as pilot:
+            await until(pilot, lambda: "needs 60×15" in screen_text(app), "a request for room")
+            await pilot.resize_terminal(80, 24)
+            await until(pilot, lambda: "3 kernels and copies" in screen_text(app), "what is read so far")
+            slow.go_on.set()
+            await until(pilot, lambda: app.view_screen is not None, "a view")

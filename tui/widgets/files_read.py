@@ -42,12 +42,15 @@ class FilesRead(Static):
             height: Lines.
         """
         ascii_only = bool(getattr(self.app, "ascii_only", False))
-        self.update(Content("\n").join(files_lines(files, width, height, ascii_only=ascii_only)))
-        self.display = True
+        lines = files_lines(files, width, height, ascii_only=ascii_only)
+        self.update(Content("\n").join(lines))
+        self.display = bool(lines)
 
 
 def files_lines(files: Sequence[FileProgress], width: int, height: int, *, ascii_only: bool = False) -> list[Content]:
     """At most so many lines, each at most so many cells wide."""
+    if height <= 0:
+        return []
     shown = list(files)
     last = []
     if len(files) > height:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _CALLS, _TIME, _SHARE = 12, 11, 7
 """Cells of the columns of figures."""
+_NAMES_LEAST: Final = 10
+"""Where there are fewer cells for the names, there are counts alone."""
 _ABOVE: Final = 3
 """Lines above the names."""
 
@@ -38,19 +40,19 @@ class SoFarTable(Static):
         """
         ascii_only = bool(getattr(self.app, "ascii_only", False))
         lines = so_far_lines(so_far, share, width, height, ascii_only=ascii_only)
-        title, *others = (Content(line) for line in lines)
-        self.update(Content("\n").join([title.stylize("bold"), *others]))
-        self.display = True
+        contents = [Content(line) for line in lines]
+        self.update(Content("\n").join([*(title.stylize("bold") for title in contents[:1]), *contents[1:]]))
+        self.display = bool(lines)
 
 
 def so_far_lines(so_far: SoFar, share: float | None, width: int, height: int, *, ascii_only: bool = False) -> list[str]:
     """The lines of it, at most ``height`` and each at most ``width`` cells."""
     title = "So far" if share is None else f"So far, with {100 * share:.0f}% read"
-    lines = [f"{title} (more is to come: no totals)", *_counts(so_far, width)]
+    lines = [f"{title} (more is to come: no totals)", *_counts(so_far, width, ascii_only=ascii_only)]
     room = height - _ABOVE
-    if not so_far.names or room <= 0:
-        return [clip(line, width, ascii_only=ascii_only) for line in lines[:height]]
     names = width - _CALLS - _TIME - _SHARE
+    if not so_far.names or room <= 0 or names < _NAMES_LEAST:
+        return [clip(line, max(0, width), ascii_only=ascii_only) for line in lines[: max(0, height)]]
     lines.append(f"{'GPU work':<{names}}{'Calls':>{_CALLS}}{'Time':>{_TIME}}{'Share':>{_SHARE}}")
     for one in so_far.names[:room]:
         name = shorten_symbol(plain(one.name, ascii_only=ascii_only), names - 1, ascii_only=ascii_only)
@@ -60,14 +62,17 @@ def so_far_lines(so_far: SoFar, share: float | None, width: int, height: int, *,
     return [clip(line, width, ascii_only=ascii_only) for line in lines]
 
 
-def _counts(so_far: SoFar, width: int) -> list[str]:
+def _counts(so_far: SoFar, width: int, *, ascii_only: bool) -> list[str]:
     """One line of counts, as many as fit."""
     parts = []
     if so_far.calls:
-        parts += [f"{so_far.calls:,} kernels and copies", f"{duration(so_far.total_ns)} of GPU time"]
+        parts += [
+            f"{so_far.calls:,} kernels and copies",
+            f"{duration(so_far.total_ns, ascii_only=ascii_only)} of GPU time",
+        ]
         if so_far.span_ns is not None:
-            parts.append(f"over {duration(so_far.span_ns)}")
+            parts.append(f"over {duration(so_far.span_ns, ascii_only=ascii_only)}")
     parts += [f"{number:,} {what}" for what, number in so_far.others]
     if not so_far.calls:
         parts.append("no GPU work yet")
-    return [whole_pieces("  ".join(parts), width)]
+    return [whole_pieces("  ".join(parts), width, ascii_only=ascii_only)]
