@@ -126,6 +126,23 @@ def test_unified_memory_in_csv_has_lost_its_times() -> None:
     assert issues(profile) == [(2, "info")]
 
 
+def test_a_damaged_row_of_unified_memory_in_csv_costs_only_itself() -> None:
+    profile = read("""
+        ==5== Unified Memory profiling result:
+        "Device","Count","Avg Size","Min Size","Max Size","Total Size","Total Time",""
+        "TITAN Xp (0)",3,4.000000KB,4.000000KB,4.000000KB,12.000000KB,0.000000,"Host To Device"
+        "TITAN Xp (0)",4,4.000000KB,4.000000KB,16.000000KB,0.000000,"Device To Host"
+        "TITAN Xp (0)",5,4.000000KB,4.000000KB,4.000000KB,20.000000KB,0.000000,"Memory thrashes"
+        Total CPU Page faults: 2
+        """)
+    assert summary(profile, "name", "calls", "line") == [
+        ("Host To Device", 3, 3),
+        ("Memory thrashes", 5, 5),
+        ("CPU Page faults", 2, 6),
+    ]
+    assert issues(profile) == [(2, "info"), (4, "warning")]
+
+
 def test_cpu_samples_count_each_function_once() -> None:
     profile = read("""
 

@@ -127,6 +127,8 @@ def test_sizes_of_the_oldest_versions_count_1000() -> None:
         (["GeForce GTX 1070 (0)", "GeForce RTX 2080 (1)"], [None, None]),
         (["Tesla K80 (0)", "Tesla K80 (1)"], [0, 1]),
         (["Tesla K8000 (12)"], [None]),
+        (["1"], [1]),
+        (["0", "2"], [0, 2]),
     ],
 )
 def test_numbers_of_devices(devices: list[str], numbers: list[int | None]) -> None:

@@ -47,7 +47,6 @@ _OTHER_PROCESS: Final = re.compile(r"==(?P<pid>\d+)==")
 _MAX_ROW: Final = 2_000
 """Characters: rows of metrics are far shorter, and no longer line is tried as one."""
 
-_DEVICE_NUMBER: Final = re.compile(r"(?P<name>.*) \((?P<number>\d{1,4})\)")
 _CORRELATION: Final = r" \[\d+\]$"
 
 
@@ -80,10 +79,6 @@ class MetricTable(ABC):
         self._state = state
         self._rows: dict[str, list[str | int | float | None]] = {}
         self._session = state.begin_table(line.number, {"metric"})
-
-    def _note_device(self, device: str) -> None:
-        if match := _DEVICE_NUMBER.fullmatch(device):
-            self._state.collector.add_device(int(match["number"]), match["name"])
 
     def _issue(self, line: Line, reason: str) -> None:
         self._state.collector.issue("warning", line.number, line.text, reason)
@@ -159,7 +154,7 @@ class _TextTable(MetricTable):
         text = self._state.bare(line.text).rstrip()
         if device := _DEVICE.fullmatch(text):
             self._device, self._kernel = device["device"], None
-            self._note_device(device["device"])
+            self._state.note_device(device["device"])
             # A careless paste glues the kernel's line to the device's.
             text = device["rest"]
         if kernel := _KERNEL.fullmatch(text):
@@ -228,7 +223,7 @@ class _CsvTable(MetricTable):
         if len(cells) != len(self._fields) or not _INVOCATIONS.fullmatch(row["Invocations"]):
             self._issue(line, f"expected a row of {len(self._fields)} cells, found {len(cells)}; it is left out")
             return True
-        self._note_device(row["Device"])
+        self._state.note_device(row["Device"])
         self._add(
             {
                 "device": row["Device"],
@@ -299,7 +294,7 @@ class _LaunchTable(MetricTable):
         long = long.with_columns(values_of("text"))
         self._unknown(long)
         for device in whole["cell 0"].unique(maintain_order=True):
-            self._note_device(device)
+            self._state.note_device(device)
         rows = long.select(
             pl.col("cell 0").alias("device"),
             pl.col("cell 3").str.replace(_CORRELATION, "").alias("kernel"),

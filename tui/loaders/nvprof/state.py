@@ -22,6 +22,7 @@ LEAD: Final = r"(?:[ \t]*+(?:\d+,|(?:[#*>|%]|//)+)?[ \t]*+)"
 """What can stand in front of the lines of a pasted log: indentation, comment and quotation marks, a script's column."""
 
 _LEAD: Final = re.compile(LEAD)
+_DEVICE: Final = re.compile(r"(?P<name>.*) \((?P<device>\d{1,4})\)")
 
 MESSAGE: Final = re.compile(LEAD + r"(?:==(?P<pid>\d+)==|={8})(?: (?P<text>.*)|$)")
 """A line that nvprof itself wrote, with the process it is about; rulers of nine and more ``=`` are not."""
@@ -97,6 +98,11 @@ class NvprofState:
             session = self.open_session(line_number)
         self.sections_seen |= sections
         return session
+
+    def note_device(self, text: str) -> None:
+        """Note a GPU that is named as ``TITAN Xp (0)``."""
+        if match := _DEVICE.fullmatch(text):
+            self.collector.add_device(int(match["device"]), match["name"])
 
     def note_lead(self, text: str, start: int) -> None:
         """Remember what stands before index `start`, where a header or a message of nvprof's begins."""

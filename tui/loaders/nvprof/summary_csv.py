@@ -1,4 +1,4 @@
-"""Reads the summaries and the unified memory result that nvprof writes with ``--csv``."""
+"""Reads the summaries that nvprof writes with ``--csv``."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Final
 
 from tui.loaders.nvprof.csv_cells import csv_cells
 from tui.loaders.nvprof.figures import LABELS, Row, Units
-from tui.loaders.nvprof.numbers import NS_PER_UNIT, count, time_ns
+from tui.loaders.nvprof.numbers import NS_PER_UNIT
 from tui.loaders.nvprof.state import NvprofState, is_lead, is_message
-from tui.loaders.nvprof.summary_rows import add_row, add_rows
+from tui.loaders.nvprof.summary_rows import add_rows
 
 if TYPE_CHECKING:
     from tui.loaders.text.section import Line
 
 _SUMMARY: Final = ("Time(%)", "Time", "Calls", "Avg", "Min", "Max", "Name")
-_MEMORY: Final = ("Device", "Count", "Avg Size", "Min Size", "Max Size", "Total Size", "Total Time", "")
 
 _FIGURE: Final = r"\d[\d.]*(?:e[+-]?\d+)?"
 _ROW: Final = re.compile(rf'(?:"[^"]*",)?{_FIGURE},{_FIGURE},\d+,{_FIGURE},{_FIGURE},{_FIGURE},')
@@ -27,17 +26,17 @@ _LEAST_CELLS: Final = 4
 """Of a damaged row; lines of fewer cells are program output."""
 
 
-def open_summary_csv(line: Line, state: NvprofState) -> SummaryCsvSection | MemoryCsvSection | None:
+def open_summary_csv(line: Line, state: NvprofState) -> SummaryCsvSection | None:
     """Begin a table with its header, quoted as nvprof writes it or not."""
     text = state.bare(line.text)
     start = min((at for at in (text.find('"'), text.find("Time(%)"), text.find("Type,")) if at >= 0), default=-1)
     if start < 0 or "," not in text or not is_lead(text[:start]):
         return None
     columns = tuple(csv_cells(text[start:]))
-    if columns not in (_SUMMARY, ("Type", *_SUMMARY), _MEMORY):
+    if columns not in (_SUMMARY, ("Type", *_SUMMARY)):
         return None
     state.note_lead(line.text, len(line.text) - len(text) + start)
-    return MemoryCsvSection(line, state) if columns == _MEMORY else SummaryCsvSection(line, state, columns)
+    return SummaryCsvSection(line, state, columns)
 
 
 def go_on_summary_csv(line: Line, state: NvprofState) -> SummaryCsvSection | None:
@@ -126,51 +125,3 @@ class SummaryCsvSection:
                 else f"{rows} in CSV stand without the header above them that says what they are; left out"
             )
             self._state.collector.issue("warning", first.number, first.text.strip(), reason)
-
-
-class MemoryCsvSection:
-    """The unified memory result in CSV: sizes carry units, and the total time has lost its own.
-
-    nvprof prints 0.000000 for every total time here: that is not a time, so it is unknown. It also prints the number
-    of page fault groups as a size; their count is unknown.
-    """
-
-    def __init__(self, line: Line, state: NvprofState) -> None:
-        self._state = state
-        self._times_lost = 0
-        self._first_line = line.number
-        state.ensure_session(line.number)
-
-    def take(self, line: Line) -> bool:
-        """Read a row."""
-        text = self._state.bare(line.text).strip()
-        if is_message(line.text):
-            return False
-        if not text:
-            return True
-        cells = csv_cells(text)
-        if len(cells) != len(_MEMORY) or not cells[-1]:
-            return False
-        device, calls, total = cells[0], cells[1], cells[-2]
-        name, _, number = device.removesuffix(")").rpartition(" (")
-        if number.isdigit() and name:
-            self._state.collector.add_device(int(number), name)
-        try:
-            total_ns = time_ns(total)
-        except ValueError:
-            total_ns = None
-            self._times_lost += 1
-        counted = count(calls) if calls.isdigit() else None
-        add_row(self._state, "um", line, cells[-1], calls=counted, total_ns=total_ns)
-        return True
-
-    def close(self) -> None:
-        """Say that the times are missing."""
-        if self._times_lost:
-            self._state.collector.issue(
-                "info",
-                self._first_line,
-                "Unified Memory profiling result",
-                "nvprof's CSV gives no unit for the total time of unified memory and prints 0.000000: it is unknown. "
-                "Record without --csv to see it",
-            )

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tui.loaders.collector import Collector
 
 _DEVICE: Final = re.compile(r"(?P<name>.*\S) \((?P<device>\d{1,4})(?P<end>\))?")
+_NUMBER: Final = re.compile(r"\d{1,4}")
 _COPY: Final = re.compile(r"\[(?:CUDA|Unified Memory) [Mm]emcpy (\w+)\]")
 
 UNKNOWN: Final = -1
@@ -139,7 +140,8 @@ def _devices(cells: pl.DataFrame, first_line: int, collector: Collector) -> pl.E
     """The number of each row's device, and their names to the collector.
 
     The device cell is cut at 15 characters, the number with it: where all rows name one GPU and one context, and no
-    copy goes from one GPU to another, the only GPU is number 0; else nothing tells GPUs of one model apart.
+    copy goes from one GPU to another, the only GPU is number 0; else nothing tells GPUs of one model apart. The oldest
+    versions print the number alone.
     """
     used = cells.filter(pl.col("device").is_not_null()).select("device", "context").unique()
     texts = used["device"].unique()
@@ -152,6 +154,8 @@ def _devices(cells: pl.DataFrame, first_line: int, collector: Collector) -> pl.E
         if match is not None and (match["end"] or match["device"] == "0"):
             numbers[text] = int(match["device"])
             collector.add_device(numbers[text], match["name"])
+        elif _NUMBER.fullmatch(text):
+            numbers[text] = int(text)
         else:
             clipped.append(text)
     if clipped:

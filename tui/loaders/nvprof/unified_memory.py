@@ -1,19 +1,22 @@
-"""Reads the unified memory result of nvprof's text: what was moved, how often, and how long it took."""
+"""Reads nvprof's unified memory result, as text or as CSV: what was moved, how often, and how long it took."""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Final
 
+from tui.loaders.nvprof.csv_cells import csv_cells
 from tui.loaders.nvprof.numbers import count, size_bytes, time_ns
-from tui.loaders.nvprof.state import NvprofState, is_message
+from tui.loaders.nvprof.state import NvprofState, is_lead, is_message
 from tui.loaders.nvprof.summary_rows import add_row
 
 if TYPE_CHECKING:
     from tui.loaders.text.section import Line
 
 _HEADER: Final = re.compile(r"\s*Count\s+Avg Size\s+Min Size\s+Max Size\s+Total Size\s+Total Time\s+Name\s*")
-_DEVICE: Final = re.compile(r'\s*Device "(?P<name>[^"]*?)(?: \((?P<device>\d+)\))?"\s*')
+_CSV_HEADER: Final = ("Device", "Count", "Avg Size", "Min Size", "Max Size", "Total Size", "Total Time", "")
+_DEVICE: Final = re.compile(r'\s*Device "(?P<device>[^"]*)"\s*')
+_COUNT: Final = re.compile(r"\d{1,18}")
 _ROW: Final = re.compile(r"(?P<count>\d+|-)" + r"\s+(\S+)" * 4 + r"\s+(?P<time>\S+)\s+(?P<name>[A-Za-z].*)")
 _FOOTER: Final = re.compile(r"\s*Total (?P<name>[A-Za-z][\w ]*?): (?P<count>\d+)\s*")
 _CELL: Final = re.compile(r"(?<!\S)(?:\d[\d.]*(?:[KMGT]?B|[num]?s)|-)(?!\S)")
@@ -21,14 +24,27 @@ _LEAST_CELLS: Final = 3
 _TOTAL: Final = re.compile(r"\s*Total (?:CPU|remote|GPU) ")
 
 
-def open_unified_memory(line: Line, state: NvprofState) -> UnifiedMemorySection | None:
+def open_unified_memory(line: Line, state: NvprofState) -> UnifiedMemorySection | MemoryCsvSection | None:
     """Begin with the header, with the device above it, or with a total below a table that is missing."""
     text = state.bare(line.text)
+    start = text.find('"')
+    if start >= 0 and is_lead(text[:start]) and tuple(csv_cells(text[start:])) == _CSV_HEADER:
+        state.note_lead(line.text, len(line.text) - len(text) + start)
+        return MemoryCsvSection(line, state)
     if _HEADER.fullmatch(text) or (state.heading == "um" and (_DEVICE.fullmatch(text) or _FOOTER.fullmatch(text))):
         section = UnifiedMemorySection(line, state)
         section.take(line)
         return section
     return None
+
+
+def _is_damaged(text: str, line: Line, state: NvprofState) -> bool:
+    """Whether a line that cannot be read is a row all the same: it has several sizes and times."""
+    if len(_CELL.findall(text)) < _LEAST_CELLS and not _TOTAL.match(text):
+        return False
+    reason = "this looks like a row of unified memory, but not all of its columns can be read; it was left out"
+    state.collector.issue("warning", line.number, line.text.strip(), reason)
+    return True
 
 
 class UnifiedMemorySection:
@@ -51,8 +67,7 @@ class UnifiedMemorySection:
             return True
         device = _DEVICE.fullmatch(text)
         if device is not None:
-            if device["device"]:
-                self._state.collector.add_device(int(device["device"]), device["name"])
+            self._state.note_device(device["device"])
             return True
         footer = _FOOTER.fullmatch(text)
         if footer is not None:
@@ -60,7 +75,7 @@ class UnifiedMemorySection:
             return True
         match = _ROW.fullmatch(text.strip())
         if match is None or len(_CELL.findall(match["name"])) >= _LEAST_CELLS:
-            return self._is_damaged(text, line)
+            return _is_damaged(text, line, self._state)
         try:
             for cell in match.group(2, 3, 4, 5):
                 if cell != "-":
@@ -68,17 +83,54 @@ class UnifiedMemorySection:
             calls = None if match["count"] == "-" else count(match["count"])
             total_ns = None if match["time"] == "-" else time_ns(match["time"])
         except ValueError:
-            return self._is_damaged(text, line)
+            return _is_damaged(text, line, self._state)
         add_row(self._state, "um", line, match["name"], calls=calls, total_ns=total_ns)
-        return True
-
-    def _is_damaged(self, text: str, line: Line) -> bool:
-        """Whether a line that cannot be read is a row all the same: it has several sizes and times."""
-        if len(_CELL.findall(text)) < _LEAST_CELLS and not _TOTAL.match(text):
-            return False
-        reason = "this looks like a row of unified memory, but not all of its columns can be read; it was left out"
-        self._state.collector.issue("warning", line.number, text.strip(), reason)
         return True
 
     def close(self) -> None:
         """Every line was handed over as it came."""
+
+
+class MemoryCsvSection:
+    """The unified memory result in CSV: sizes carry units, and the total time has lost its own.
+
+    nvprof prints 0.000000 for every total time here: that is not a time, so it is unknown. It also prints the number
+    of page fault groups as a size; their count is unknown.
+    """
+
+    def __init__(self, line: Line, state: NvprofState) -> None:
+        self._state = state
+        self._times_lost = 0
+        self._first_line = line.number
+        state.ensure_session(line.number)
+
+    def take(self, line: Line) -> bool:
+        """Read a row."""
+        text = self._state.bare(line.text).strip()
+        if is_message(line.text) or _FOOTER.fullmatch(text):
+            return False
+        if not text:
+            return True
+        cells = csv_cells(text)
+        if len(cells) != len(_CSV_HEADER) or not cells[-1] or not (cells[1] == "" or _COUNT.fullmatch(cells[1])):
+            return _is_damaged(text.replace(",", " "), line, self._state)
+        self._state.note_device(cells[0])
+        try:
+            total_ns = time_ns(cells[-2])
+        except ValueError:
+            total_ns = None
+            self._times_lost += 1
+        calls = count(cells[1]) if cells[1] else None
+        add_row(self._state, "um", line, cells[-1], calls=calls, total_ns=total_ns)
+        return True
+
+    def close(self) -> None:
+        """Say that the times are missing."""
+        if self._times_lost:
+            self._state.collector.issue(
+                "info",
+                self._first_line,
+                "Unified Memory profiling result",
+                "nvprof's CSV gives no unit for the total time of unified memory and prints 0.000000: it is unknown. "
+                "Record without --csv to see it",
+            )
