@@ -63,7 +63,7 @@ VIEWS: Final = (
         "tui.screens.expert_systems:ExpertSystemsScreen",
         "what costs time and what to do about it",
     ),
-    View("api-calls", "API Calls", "0", "tui.screens.api_calls:ApiCallsScreen", "what the CPU spent in CUDA calls"),
+    View("api-calls", "API Calls", "0", "tui.screens.api_calls:ApiCallsScreen", "what the CPU spent in API calls"),
     View("timeline", "Timeline", "", "tui.screens.timeline:TimelineScreen", "streams and threads over time; gaps"),
     View(
         "memory",

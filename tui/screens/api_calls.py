@@ -1,4 +1,4 @@
-"""API Calls: what the CPU spent in CUDA calls, by function, by thread, and those that failed."""
+"""API Calls: what the CPU spent in calls of CUDA or HIP, by function, by thread, and those that failed."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def call_crumb(row: Row) -> str:
 
 
 class ApiCallsScreen(PartsScreen):
-    """CUDA functions, threads and failures, the calls behind each, and the GPU work that a call launched."""
+    """Functions of the API, threads and failures, the calls behind each, and the GPU work that a call launched."""
 
     VIEW = "api-calls"
     PARTS: ClassVar = (
@@ -168,7 +168,7 @@ class ApiCallsScreen(PartsScreen):
         ),
     )
     HELP: ClassVar = (
-        "CUDA functions by the time the CPU spent in them, their calls, what a call launched; . goes to the threads.\n"
+        "API functions by the time the CPU spent in them, their calls, what a call launched; . goes to the threads.\n"
         "This is CPU time: it overlaps GPU time; a call that waits (synchronize, a blocking copy) counts its wait.\n"
         "Failed are calls that returned an error; not ready (600), which queries return, is none."
     )

@@ -57,9 +57,9 @@ DEVICES: Final = Need(
     unknown="this input does not name its GPUs",
 )
 API_WORK: Final = Need(
-    "API calls", "what the CPU spent in CUDA calls", "nvprof --print-api-trace", {**_TIMELINE, Tool.ROCPROF: _ROCPROF}
+    "API calls", "what the CPU spent in them", "nvprof --print-api-trace", {**_TIMELINE, Tool.ROCPROF: _ROCPROF}
 )
-API_TRACE: Final = Need("single API calls", "every CUDA call with its time", "nvprof --print-api-trace", _TIMELINE)
+API_TRACE: Final = Need("single API calls", "every call with its time", "nvprof --print-api-trace", _TIMELINE)
 API_RESULTS: Final = Need(
     "results of API calls",
     "which calls failed",

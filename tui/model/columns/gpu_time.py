@@ -73,8 +73,8 @@ GPU_TIME: Final = (
     Column("after", "Before", K.SYMBOL, "The work that began then.", 4),
     Column("api_calls_begun", "Calls begun", K.COUNT, "API calls that began in it.", 8),
     Column("calls_pct", "Calls%", K.PERCENT, "Share of the calls of this direction.", 4),
-    Column("api_total_ns", "CUDA calls", K.DURATION, "CPU time of the CUDA calls made in it and in ops within it.", 5),
-    Column("cpu_overhead_ns", "CPU overhead", K.DURATION, "CPU total without the time of CUDA calls.", 2),
+    Column("api_total_ns", "API calls", K.DURATION, "CPU time of the API calls made in it and in ops within it.", 5),
+    Column("cpu_overhead_ns", "CPU overhead", K.DURATION, "CPU total without the time of API calls.", 2),
     Column("overhead_pct", "Overhead%", K.PERCENT, "CPU overhead as a share of CPU total.", 3),
     Column(
         "gpu_idle_ns",

@@ -77,7 +77,7 @@ def _meanwhile(host: str | None, call: str | None) -> str:
     """What the CPU did in a gap, in words."""
     if host is None:
         return ""
-    return "; meanwhile the CPU is in no CUDA call" if host == NO_CALL else f"; meanwhile the CPU is in {called(call)}"
+    return "; meanwhile the CPU is in no API call" if host == NO_CALL else f"; meanwhile the CPU is in {called(call)}"
 
 
 def _with_lines(case: Case, gaps: pl.DataFrame) -> pl.DataFrame:
@@ -172,7 +172,7 @@ def micro_gaps(case: Case) -> Verdict:
 
 @rule("U9", "host-silent", Family.UTILISATION, needs.start_times, needs.api_trace, link=links.ADVISOR)
 def silent_pauses(case: Case) -> Verdict:
-    """GPU and CUDA calls are both quiet: the program does something else."""
+    """GPU and API calls are both quiet: the program does something else."""
     least = case.limit("U9", "gap_ns")
     names = case.profile["activities"]["name"]
     parts = [pl.DataFrame(schema=_PAUSES)]
@@ -192,10 +192,10 @@ def silent_pauses(case: Case) -> Verdict:
         parts.append(pl.DataFrame(dict(zip(_PAUSES, columns, strict=True)), schema=_PAUSES))
     pauses = pl.concat(parts).sort("gap_ns", "start_ns", descending=[True, False])
     if pauses.is_empty():
-        return Clean(f"no hole of {rounded(least)} or more in which the CPU made no CUDA calls either")
+        return Clean(f"no hole of {rounded(least)} or more in which the CPU made no API calls either")
     idle = total(pauses["gap_ns"])
     return Found(
-        f"{counted(pauses.height, 'pause')} of {rounded(least)} or more in which neither a GPU nor CUDA calls were "
+        f"{counted(pauses.height, 'pause')} of {rounded(least)} or more in which neither a GPU nor API calls were "
         f"active, {duration(idle)} in all; the longest is {duration(pauses['gap_ns'][0])} at "
         f"{duration(pauses['start_ns'][0])}.",
         "Look for garbage collection (gc.freeze), checkpoints, logging, locks or slow input there; CPU stacks show it.",

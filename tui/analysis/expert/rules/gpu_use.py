@@ -64,11 +64,11 @@ def _idle_cause(case: Case, device: int | None) -> tuple[str, str]:
     in_calls = (case.in_calls & idle).length
     if in_calls > idle.length / 2:
         return (
-            f", {duration(in_calls)} of them while the CPU is in CUDA calls",
+            f", {duration(in_calls)} of them while the CPU is in API calls",
             "Launch less often and wait less: larger batches, CUDA graphs, no synchronize in the loop (see api-calls).",
         )
     return (
-        f", {duration(idle.length - in_calls)} of them while the CPU is in no CUDA call",
+        f", {duration(idle.length - in_calls)} of them while the CPU is in no API call",
         "The program itself is slow to launch: torch.compile or CUDA graphs take Python and the framework out of it; "
         "move input data and logging off the launching thread.",
     )
