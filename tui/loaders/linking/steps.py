@@ -22,6 +22,9 @@ _PREFERENCE: Final = (
 _NOT_A_STEP: Final = re.compile(r"nccl|optimizer|zero_grad|dataloader|scheduler|memcpy", re.IGNORECASE)
 """Ranges of a part of an iteration, though their names may have ``step`` in them (``Optimizer.step#SGD.step``)."""
 
+_NUMBERS_ARE_SIZES: Final = re.compile(r"execute_.*context", re.IGNORECASE)
+"""Ranges of servers, in whose names requests and tokens are counted (``execute_context_1(512)_generation_8(8)``)."""
+
 _LEAST_COVERED: Final = 0.5
 """Of the stretch of time from the first to the last of them, the ranges of a family fill at least so much."""
 
@@ -41,8 +44,8 @@ def mark_steps(ranges: pl.DataFrame, *, kind: str = "NVTX range") -> Steps:
 
     A family is the ranges of one thread whose names differ in their numbers alone. It marks iterations where its
     ranges do not overlap, there are two or more (one is enough for PyTorch's own ``ProfilerStep#``), and its name says
-    step, iteration, batch or epoch. Iterations have the number in the name where each has another, else they are
-    counted from 0.
+    step, iteration, batch or epoch. Iterations have the number in the name where it rises from each to the next, else
+    they are counted from 0.
 
     Args:
         ranges: Of one session, columns of the model.
@@ -84,7 +87,7 @@ def mark_steps(ranges: pl.DataFrame, *, kind: str = "NVTX range") -> Steps:
         pl.col("pid").eq_missing(pl.lit(family["pid"], pl.Int64)),
         pl.col("tid").eq_missing(pl.lit(family["tid"], pl.Int64)),
     )
-    marks = pl.DataFrame({"row": chosen["row"], "iteration": _numbers(chosen["text"])})
+    marks = pl.DataFrame({"row": chosen["row"], "iteration": _numbers(chosen["text"], family["family"])})
     marked = (
         ranges.drop("iteration")
         .with_row_index("row")
@@ -101,11 +104,12 @@ def _rank(family: str) -> int | None:
     return next((rank for rank, pattern in enumerate(_PREFERENCE) if pattern.search(family)), None)
 
 
-def _numbers(names: pl.Series) -> pl.Series:
-    """The first number in the names that differs in each, or their order."""
+def _numbers(names: pl.Series, family: str) -> pl.Series:
+    """The first number in the names, which stand in their order, that rises with each; else their places."""
     parts = names.str.extract_all(r"\d+")
-    for place in range(min(parts.list.len().to_list(), default=0)):
+    places = 0 if _NUMBERS_ARE_SIZES.search(family) else min(parts.list.len().to_list(), default=0)
+    for place in range(places):
         numbers = parts.list.get(place).cast(pl.Int32, strict=False)
-        if numbers.null_count() == 0 and numbers.n_unique() == len(numbers):
+        if numbers.null_count() == 0 and (numbers.diff().drop_nulls() > 0).all():
             return numbers
     return pl.Series(range(len(names)), dtype=pl.Int32)
