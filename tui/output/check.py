@@ -9,7 +9,7 @@ import polars as pl
 
 from tui.analysis.expert.findings import OURS, findings
 from tui.analysis.expert.model import Severity, State
-from tui.analysis.expert.view import counts, expert_rows
+from tui.analysis.expert.view import clean_rules, counts, expert_rows
 from tui.analysis.iterations.aggregation import words
 from tui.fmt import duration
 from tui.output.export import json_line, markdown_cell, markdown_table
@@ -51,28 +51,30 @@ class Check:
     def as_text(self, style: Style) -> str:
         """Findings with what to do, then what could not be told and why, then the clean rules by their ids."""
         lines = [style.heading(f"Findings{self._of} ({self._summary()})"), ""]
-        several = self._profile["sessions"].height > 1
         for row in self._found.iter_rows(named=True):
-            lines += self._finding_lines(row, style, several=several)
+            lines += self._finding_lines(row, style)
         rows = expert_rows(self.findings)
         untold = rows.filter(pl.col("state") == State.CANNOT_TELL.value)
         if untold.height:
             lines += [style.heading("Cannot tell"), ""]
             for row in untold.iter_rows(named=True):
-                lines += style.wrapped(row["message"], first="  ", indent="  ")
+                lines += style.wrapped(f"{self._where(row)}{row['message']}", first="  ", indent="  ")
                 lines += style.wrapped(row["all_rules"], first=" " * INDENT, indent=" " * INDENT)
             lines.append("")
-        clean = self.findings.filter(pl.col("state") == State.CLEAN.value)["rule"].unique(maintain_order=True)
-        if clean.len():
+        if clean := clean_rules(self.findings):
             lines += [style.heading("Clean"), "", *style.wrapped(" ".join(clean), first="  ", indent="  "), ""]
         return "\n".join(lines[:-1] if lines[-1] == "" else lines) + "\n"
 
-    def _finding_lines(self, row: dict[str, Any], style: Style, *, several: bool) -> list[str]:
+    def _where(self, row: dict[str, Any]) -> str:
+        """Which session a row is of, where there are several and it is of one."""
+        several = self._profile["sessions"].height > 1
+        return f"session {row['session']}: " if several and row["session"] is not None else ""
+
+    def _finding_lines(self, row: dict[str, Any], style: Style) -> list[str]:
         indent = " " * INDENT
         who = row["rule"] or row["tool"]
-        where = f"session {row['session']}: " if several and row["session"] is not None else ""
         label = f"{row['severity'] or 'says':8} "
-        lines = style.wrapped(f"{who}  {where}{row['problem']}", first=label, indent=indent)
+        lines = style.wrapped(f"{who}  {self._where(row)}{row['problem']}", first=label, indent=indent)
         if row["recommendation"]:
             lines += style.wrapped(row["recommendation"], first=f"{indent}> ", indent=f"{indent}  ")
         if row["cost_ns"] is not None:
@@ -98,10 +100,10 @@ class Check:
         text += markdown_table(headings, found, [False, False, True, False, False, True]) if found else "none\n"
         untold = expert_rows(self.findings).filter(pl.col("state") == State.CANNOT_TELL.value)
         if untold.height:
-            rows = [[row["message"], row["all_rules"]] for row in untold.iter_rows(named=True)]
+            rows = [[f"{self._where(row)}{row['message']}", row["all_rules"]] for row in untold.iter_rows(named=True)]
             text += "\n### Cannot tell\n\n" + markdown_table(["Why", "Rules"], rows, [False, False])
-        clean = self.findings.filter(pl.col("state") == State.CLEAN.value)["rule"].unique(maintain_order=True)
-        return text + (f"\n### Clean\n\n{' '.join(clean)}\n" if clean.len() else "")
+        clean = clean_rules(self.findings)
+        return text + (f"\n### Clean\n\n{' '.join(clean)}\n" if clean else "")
 
     def _summary(self) -> str:
         told = counts(self.findings)

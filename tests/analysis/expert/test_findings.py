@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.analysis.expert.asking import found, of_rule
 from tests.analysis.expert.profiles import (
+    A100,
     HEALTHY,
     MIXED,
     MS,
@@ -26,6 +27,7 @@ from tests.analysis.frames import kernel, profile
 from tui.analysis.expert.findings import FINDINGS, findings
 from tui.analysis.expert.registry import RULES
 from tui.analysis.expert.view import FOLDED, counts, expert_rows
+from tui.model.profile import joined
 from tui.query.parse import parse
 
 if TYPE_CHECKING:
@@ -76,6 +78,36 @@ def test_clean_rules_fold_into_one_row_and_reasons_stand_once() -> None:
         rows.filter(pl.col("state") != "found")["rule"]
     )
     assert counts(rows)["clean"] == clean
+
+
+def test_each_rule_counts_once_for_what_it_says_of_all_sessions() -> None:
+    rows = findings(MIXED)
+    by_rule: dict[str, set[str]] = {}
+    for rule, state in rows.drop_nulls("rule").select("rule", "state").iter_rows():
+        by_rule.setdefault(rule, set()).add(state)
+    assert {"found", "clean"} in by_rule.values()
+    assert {"clean", "cannot tell"} in by_rule.values()
+    untold = [rule for rule, states in by_rule.items() if states == {"cannot tell"}]
+    clean = [rule for rule, states in by_rule.items() if "clean" in states and "found" not in states]
+    told = counts(rows)
+    assert (told["cannot tell"], told["clean"]) == (len(untold), len(clean))
+    heading = expert_rows(rows).filter(pl.col("state") == FOLDED).row(0, named=True)
+    assert sorted(heading["all_rules"].split()) == sorted(clean)
+    partly = sum({"found", "clean"} <= states for states in by_rule.values())
+    assert heading["message"] == (
+        f"{len(clean)} rules found nothing, {partly} more in some sessions: enter shows or hides them"
+    )
+
+
+def test_what_a_replay_cannot_tell_counts_no_rule_that_the_timeline_beside_it_feeds() -> None:
+    replayed = profile(
+        sessions=[{**SESSION, "format": "ncu-csv", "tool": "Nsight Compute"}], activities=[run(0, 10 * MS)]
+    )
+    timeline = profile(sessions=[SESSION], devices=[A100], activities=[moved(0, 30 * MS), run(30 * MS, 10 * MS)])
+    alone = counts(findings(timeline))
+    assert counts(findings(replayed))["cannot tell"] > alone["cannot tell"]
+    together = counts(findings(joined([replayed, timeline])))
+    assert together["cannot tell"] <= alone["cannot tell"]
 
 
 # --- whatever a profile holds -----------------------------------------------------------------------------------------

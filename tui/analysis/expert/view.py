@@ -89,20 +89,22 @@ def expert_rows(findings: pl.DataFrame, *, unfolded: bool = False) -> pl.DataFra
         )
     )
     clean = findings.filter(pl.col("state") == State.CLEAN.value)
-    rules = clean["rule"].unique(maintain_order=True)
+    rules = clean_rules(findings)
+    partly = clean["rule"].n_unique() - len(rules)
+    of_some = f", {partly} more in some sessions" if partly else ""
     heading = pl.DataFrame(
         {
             "state": FOLDED,
             "verdict": State.CLEAN.value,
-            "rules": f"{rules.len()} rules",
+            "rules": f"{len(rules)} rules",
             "all_rules": " ".join(rules),
-            "message": f"{rules.len()} rules found nothing: enter shows or hides them",
+            "message": f"{len(rules)} rules found nothing{of_some}: enter shows or hides them",
         }
     )
     each = clean.with_columns(
         pl.lit(State.CLEAN.value).alias("verdict"), pl.col("rule").alias("rules"), pl.col("reason").alias("message")
     )
-    parts = [found, untold.drop("number"), heading.head(rules.len()), each if unfolded else each.clear()]
+    parts = [found, untold.drop("number"), heading.head(clean.height), each if unfolded else each.clear()]
     return pl.concat(parts, how="diagonal_relaxed")
 
 
@@ -121,14 +123,29 @@ def gap_of(row: Mapping[str, Any]) -> Gap | None:
 def counts(findings: pl.DataFrame) -> Mapping[str, int]:
     """How many findings there are of each severity, and how many rules could not be told or are clean.
 
+    Each rule counts once, for what it says of all sessions: clean where it found nothing in any and could be told of
+    one, not to be told where it could be told of none.
+
     Keys: error, warning, info, cannot tell, clean, says (findings of tools that give no severity).
     """
     rows = findings.filter(pl.col("state") == State.FOUND.value)
     by_severity = dict(rows.group_by(pl.col("severity").fill_null("says")).len().iter_rows())
-    by_state = dict(findings.group_by("state").agg(pl.col("rule").n_unique()).iter_rows())
     return {
         **{severity.value: by_severity.get(severity.value, 0) for severity in Severity},
-        State.CANNOT_TELL.value: by_state.get(State.CANNOT_TELL.value, 0),
-        State.CLEAN.value: by_state.get(State.CLEAN.value, 0),
+        State.CANNOT_TELL.value: len(_rules(findings) - _rules(findings, State.FOUND, State.CLEAN)),
+        State.CLEAN.value: len(clean_rules(findings)),
         "says": by_severity.get("says", 0),
     }
+
+
+def clean_rules(findings: pl.DataFrame) -> list[str]:
+    """The rules that found nothing in any session and could be told of one."""
+    found = _rules(findings, State.FOUND)
+    clean = findings.filter(pl.col("state") == State.CLEAN.value)["rule"].unique(maintain_order=True)
+    return [rule for rule in clean if rule not in found]
+
+
+def _rules(findings: pl.DataFrame, *states: State) -> set[str]:
+    """The rules that answer so for any session; without states, all of them."""
+    rows = findings.filter(pl.col("state").is_in([state.value for state in states])) if states else findings
+    return set(rows["rule"].drop_nulls())
