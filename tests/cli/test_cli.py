@@ -350,6 +350,14 @@ def test_without_a_terminal_the_report_is_printed_with_a_hint(capfd: pytest.Capt
     assert "\nPerformance summary\n" in told
     hint = "standard output is not a terminal: this is the text report; open the file in a terminal to explore it"
     assert run(capfd, log) == (0, told, f"proftui: {hint}\n")
+    gone = log.with_name("gone.log")
+    assert run(capfd, gone) == (2, "", f"proftui: {gone}: no such file\n")
+
+
+def test_a_command_that_is_mistyped(capfd: pytest.CaptureFixture[str], log: Path) -> None:
+    status, out, err = run(capfd, "repport", log)
+    assert (status, out) == (2, "")
+    assert err == "proftui: repport: no such file or command\n         meant is perhaps: proftui report\n"
 
 
 def test_a_reader_who_has_had_enough_is_left_in_peace(tmp_path: Path) -> None:
@@ -404,7 +412,7 @@ def on_a_terminal(
 def test_a_dumb_terminal_gets_the_report(log: Path) -> None:
     status, shown = on_a_terminal([log], env={"TERM": "dumb"})
     assert status == 0
-    assert "proftui: TERM is dumb: this is the text report" in shown
+    assert shown.splitlines()[-1].startswith("proftui: TERM is dumb: this is the text report")
     assert "\x1b" not in shown
 
 

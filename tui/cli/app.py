@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tui.cli.arguments import COMMANDS
 from tui.cli.headless import check_input, load_files, report
 from tui.cli.saying import BAD_INPUT, complain, no_memory, say, tell, terminal_of, width
 from tui.model.aggregation import aggregation
@@ -30,10 +31,14 @@ def open_app(options: argparse.Namespace) -> int:
         return 0
     if not options.files:
         raise ProftuiError("name a file to open", "as: proftui run.nvprof.log; proftui --help tells more")
+    _refuse_mistyped(options.files[0])
     if known.obstacle:
-        tell(f"{known.obstacle}: this is the text report; open the file in a terminal to explore it")
         options.view, options.format, options.notes = "dashboard", "text", False
-        return report(options)
+        status = report(options)
+        # Below the report, where it is seen on a terminal too; and only where there is one.
+        sys.stdout.flush()
+        tell(f"{known.obstacle}: this is the text report; open the file in a terminal to explore it")
+        return status
     check_input(options.files)
     if not any(file == "-" or "://" in file or Path(file).exists() for file in options.files):
         # Said without a screen that comes and goes.
@@ -69,6 +74,16 @@ def open_app(options: argparse.Namespace) -> int:
     finally:
         # Long switched on where something was read: see `LoadingApp.load`.
         gc.enable()
+
+
+def _refuse_mistyped(first: str) -> None:
+    """Refuse what is no file and almost the name of a command."""
+    if first in COMMANDS or Path(first).exists():
+        return
+    from difflib import get_close_matches
+
+    for meant in get_close_matches(first, COMMANDS, n=1, cutoff=0.75):
+        raise ProftuiError(f"{first}: no such file or command", f"meant is perhaps: proftui {meant}")
 
 
 def _told(fault: Exception) -> int:
