@@ -169,6 +169,19 @@ def test_a_short_header_of_a_script_is_read_as_well() -> None:
     assert rows(read(text), "activities", "name", "duration_ns", "grid_x", "line") == [("k", 500, None, 2)]
 
 
+def test_a_time_without_a_unit_is_no_duration() -> None:
+    header, _, *launches = RAW.splitlines()
+    profile = read("\n".join([header, *launches]))
+    assert rows(profile, "activities", "name", "duration_ns", "registers") == [
+        ("void f<int, 4>(int *)", None, 40),
+        ("g", None, 16),
+    ]
+    assert rows(profile, "metrics", "avg", "unit")[0] == (12.5, None)
+    assert reasons(profile, "warning") == [
+        "the unit of this time is not told in 2 rows: durations stay unknown; a raw page has its units in its second row"
+    ]
+
+
 def test_a_decimal_comma_is_told_from_the_whole_file() -> None:
     german = PAGE.replace("1,234.56", "1.234,56").replace('"1.25"', '"1,25"').replace('"1.02"', '"1,02"')
     profile = read(german.replace('"640"', '"27.595.520"'))

@@ -28,6 +28,8 @@ _ACTIVITY_METRICS: Final = MappingProxyType(
     }
 )
 """The metrics of a launch that have a column of their own, by their names on the raw and the details page."""
+_UNITS: Final = MappingProxyType({"duration_ns": "ns", "static_shared_bytes": "B", "dynamic_shared_bytes": "B"})
+"""What their base unit must be: a number whose unit the text does not tell may be of any."""
 
 _DEVICE_METRICS: Final = MappingProxyType(
     {
@@ -90,11 +92,12 @@ def shaped(rows: pl.DataFrame) -> pl.DataFrame:
 
 def add_launches(rows: pl.DataFrame, collector: Collector) -> None:
     """Add what the rows in long form (`shaped` and `measured`) tell: activities, devices, metrics, findings."""
+    _tell_of_lost_units(rows, collector)
     launches = rows.group_by("id", maintain_order=True).agg(
         pl.col("kernel").first(),
         *(pl.col(name).drop_nulls().first() for name in ("context", "stream", "device")),
         *(pl.col(f"{shape}_{axis}").drop_nulls().first() for shape in ("grid", "block") for axis in "xyz"),
-        *(_metric(names).alias(column) for column, names in _ACTIVITY_METRICS.items()),
+        *(_metric(names, _UNITS.get(column)).alias(column) for column, names in _ACTIVITY_METRICS.items()),
         _words().alias("arguments"),
         pl.col("line").min(),
     )
@@ -114,9 +117,25 @@ def add_launches(rows: pl.DataFrame, collector: Collector) -> None:
     _add_findings(rows, collector)
 
 
-def _metric(names: tuple[str, ...]) -> pl.Expr:
-    """The value of the first of some metrics that a launch has."""
-    return pl.coalesce(pl.col("value_number").filter(pl.col("metric") == name).drop_nulls().first() for name in names)
+def _tell_of_lost_units(rows: pl.DataFrame, collector: Collector) -> None:
+    """Tell of durations without a unit, as where a raw page has lost its row of units."""
+    lost = rows.filter(
+        pl.col("metric").is_in(_ACTIVITY_METRICS["duration_ns"]),
+        pl.col("value_number").is_not_null(),
+        pl.col("base_unit").ne_missing("ns"),
+    )
+    if lost.height:
+        metric = str(lost["metric"][0])
+        reason = f"the unit of this time is not told in {lost.height:,} rows: durations stay unknown; a raw page has its units in its second row"
+        collector.issue("warning", int(lost["line"][0]), metric, reason)
+
+
+def _metric(names: tuple[str, ...], unit: str | None = None) -> pl.Expr:
+    """The value of the first of some metrics that a launch has, in a unit or in any."""
+    fits = pl.lit(True) if unit is None else (pl.col("base_unit") == unit).fill_null(False)
+    return pl.coalesce(
+        pl.col("value_number").filter((pl.col("metric") == name) & fits).drop_nulls().first() for name in names
+    )
 
 
 def _words() -> pl.Expr:

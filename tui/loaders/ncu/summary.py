@@ -32,7 +32,9 @@ def add_summary(rows: pl.DataFrame, collector: Collector) -> None:
             "line",
         ),
     )
-    times = rows.filter(pl.col("metric").is_in(_DURATIONS), pl.col("avg_number").is_not_null())
+    times = rows.filter(
+        pl.col("metric").is_in(_DURATIONS), pl.col("avg_number").is_not_null(), pl.col("base_unit") == "ns"
+    )
     if times.is_empty():
         return
     collector.add_frame(
