@@ -304,13 +304,31 @@ def test_a_copy_whose_name_is_cut_off_is_no_api_call() -> None:
     assert (profile["activities"].height, profile["api_calls"].height, issues(profile)) == (1, 0, [(7, "warning")])
 
 
-@pytest.mark.parametrize("tag", ["2020-05-01T10:11:12.1234567Z ", "[1,{}]<stderr>:", "{}: "])
-def test_what_job_runners_write_in_front_of_every_line(tag: str) -> None:
-    text = [tag.format(number % 2) + line for number, line in enumerate([*SUMMARY, "", "done"])]
+TAGS = [
+    *("2020-05-01T10:11:12.1234567Z ", "[1,{}]<stderr>:", "{}: ", "[2020-05-01T10:11:{:02}.123Z] ", "gpu{} | ", "+"),
+    *("[rank{}]: ", "node0{}: ", "INFO:root:", "> > ", "May 01 10:11:1{} node run[77]: ", " {}\t", "[stderr] ", "- "),
+]
+"""What job runners, containers, diffs and editors write in front of a line."""
+
+
+@pytest.mark.parametrize("tag", TAGS)
+@pytest.mark.parametrize("lines_before", [0, 5_000])
+def test_what_is_written_in_front_of_every_line(tag: str, lines_before: int) -> None:
+    output = [tag.format(7) + "compiling something.cu"] * lines_before
+    text = [*output, *(tag.format(number % 2) + line for number, line in enumerate([*SUMMARY, "", "done"]))]
     profile = read(lines(*text))
-    assert summary(profile, "section", "calls", "line") == [("gpu", 5, 5), ("gpu", 1, 6), ("api", 3, 7)]
+    assert summary(profile, "section", "calls", "line") == [
+        *(("gpu", 5, lines_before + 5), ("gpu", 1, lines_before + 6), ("api", 3, lines_before + 7)),
+    ]
     assert profile["sessions"].select("pid", "command").rows() == [(5, "./a")]
     assert issues(profile) == []
+
+
+def test_program_output_in_front_of_a_title_is_no_tag() -> None:
+    text = ["loss 0.5" + RUN[0], "loss 0.4" + RUN[1], "loss 0.3" + RUN[2], *SUMMARY[3:], "loss 0.25 of 12"]
+    profile = read(lines(*text))
+    assert summary(profile, "section", "calls", "line") == [("gpu", 5, 5), ("gpu", 1, 6), ("api", 3, 7)]
+    assert profile["sessions"]["pid"].to_list() == [5]
 
 
 def test_tables_whose_units_are_lost_are_told() -> None:

@@ -1,4 +1,4 @@
-"""What job runners write in front of every line: the time in CI logs, the rank under mpirun and srun."""
+"""What is written in front of every line: the time in CI logs, the rank under mpirun, the name of a container."""
 
 from __future__ import annotations
 
@@ -17,15 +17,71 @@ _PROFILE: Final = (
 _ANY: Final = re.compile(b"|".join(rb"^(%s)%s" % (tag, _PROFILE) for tag in _TAGS), re.MULTILINE)
 _EVERY: Final = tuple(re.compile(rb"^" + tag, re.MULTILINE) for tag in _TAGS)
 
+_RESULT: Final = b"= Profiling result:"
+_TITLE: Final = re.compile(rb"^([^\n]{1,120}?)(?:==\d+=|={7})= Profiling result:", re.MULTILINE)
+_HEADER: Final = (
+    rb"[ \t]*(?:(?:Type[ \t]+)?Time\(%\)[ \t]|\"Time\(%\)\"|\"Type\"|Start[ \t]+Duration|\"Start\"|\"Device\""
+    rb"|No (?:kernels|API activities|events/metrics) were)"
+)
+"""What stands below the title of a result."""
 
-def tag_of(head: bytes) -> re.Pattern[bytes] | None:
-    """What stands in front of the lines of a text that begins with ``head``, where a profile's line has such a tag.
+_PASTE: Final = rb"[ \t]*+(?:\d+,|[#*>|%]+|(?://)+)?[ \t]*+"
+_IN_A_PASTE: Final = re.compile(_PASTE)
+"""What the readers of a format pass over themselves, where it is in front of a table."""
+
+_WITHOUT_TAG: Final = re.compile(_PASTE + rb"(?:==\d+=|={7})")
+_MOST_TRIED: Final = 16
+"""Results of a block with something in front that is looked at."""
+
+_PARTS: Final = re.compile(rb"\d+|[ \t]+|[^\d \t]+")
+_NEAR: Final = 1 << 16
+"""Bytes behind the title of a result in which its table begins."""
+
+
+def tag_of(data: bytes) -> re.Pattern[bytes] | None:
+    r"""What stands in front of the lines of a text, where a profile's lines have such a tag.
+
+    It is known by its shape, or is the same, but for the numbers in it, before the title of a result and the header
+    below.
 
     >>> tag = tag_of(b"[1,0]<stderr>:==7== Profiling result:")
     >>> tag.sub(b"", b"[1,1]<stderr>:  50.00%  1.0us")
     b'  50.00%  1.0us'
+    >>> tag_of(b"gpu7 | ==7== Profiling result:\ngpu7 |   Start  Duration  Name").pattern
+    b'^(?:gpu\\d+[ \\t]+\\|(?:\\ |$))'
     >>> tag_of(b"0: hello") is None
     True
     """
-    found = _ANY.search(head)
-    return None if found is None or found.lastindex is None else _EVERY[found.lastindex - 1]
+    found = _ANY.search(data)
+    if found is not None and found.lastindex is not None:
+        return _EVERY[found.lastindex - 1]
+    for title in _TITLE.finditer(data):
+        if _IN_A_PASTE.fullmatch(title[1]):
+            continue
+        shape = _shape_of(title[1])
+        if re.compile(rb"^" + shape + _HEADER, re.MULTILINE).search(data, title.end()):
+            return re.compile(rb"^(?:" + shape + rb")", re.MULTILINE)
+    return None
+
+
+def later_tag(data: bytes) -> re.Pattern[bytes] | None:
+    """The same of lines further down in a text, of which only those around results are looked at."""
+    at, tried = -1, 0
+    while tried < _MOST_TRIED and (at := data.find(_RESULT, at + 1)) >= 0:
+        begin = data.rfind(b"\n", 0, at) + 1
+        if _WITHOUT_TAG.fullmatch(data[begin:at][:_NEAR]):
+            continue
+        tried += 1
+        if (tag := tag_of(data[begin : at + _NEAR])) is not None:
+            return tag
+    return None
+
+
+def _shape_of(tag: bytes) -> bytes:
+    """A regular expression of a tag, whatever its numbers; blanks at its end may be missing where nothing follows."""
+    parts = _PARTS.findall(tag)
+    blanks = parts.pop() if tag[-1:] in b" \t" else b""
+    shape = b"".join(rb"\d+" if part.isdigit() else rb"[ \t]+" if part.isspace() else re.escape(part) for part in parts)
+    if tag[:1] in b" \t":
+        shape = shape.replace(rb"[ \t]+", rb"[ \t]*", 1)
+    return shape + (rb"(?:%s|$)" % re.escape(blanks) if blanks else b"")
