@@ -12,6 +12,7 @@ from tests.analysis.frames import profile
 from tui.analysis.iterations.aggregation import aggregated
 from tui.analysis.iterations.tables import with_iterations
 from tui.analysis.transfers.allocations import (
+    ALLOCATOR_ITERATIONS,
     allocations,
     allocator_iterations,
     allocators,
@@ -64,6 +65,17 @@ def test_without_totals_nothing_is_made_up() -> None:
     made = with_iterations(profile(memory_events=events))
     row = allocators(made).row(0, named=True)
     assert (row["peak_bytes"], row["peak_at_ns"], row["growth_bytes"], row["events"]) == (None, None, None, 1)
+
+
+def test_stretches_between_iterations_are_told_apart_without_totals() -> None:
+    marks = [
+        {"name": "step", "start_ns": at, "duration_ns": 5, "iteration": at, "pid": 1, "tid": 1} for at in (10, 30, 50)
+    ]
+    events = [{"place": "CPU", "start_ns": at, "delta_bytes": 8} for at in (5, 12, 20, 32, 40, 52)]
+    work = [{"name": "k", "start_ns": 12, "duration_ns": 1, "device": 0, "iteration": 10}]
+    rows = allocator_iterations(with_iterations(profile(memory_events=events, ranges=marks, activities=work)))
+    assert rows["iteration"].to_list() == [None, 10, None, 30, None, 50]
+    assert not rows.select(ALLOCATOR_ITERATIONS.key).is_duplicated().any()
 
 
 def test_iterations_that_were_chosen_keep_their_own_allocations() -> None:

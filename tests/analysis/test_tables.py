@@ -88,6 +88,19 @@ def test_metrics_name_their_gpu() -> None:
     assert_has_columns(found, METRICS)
 
 
+def test_rows_without_lines_are_told_apart() -> None:
+    said = {"severity": "warning", "reason": "reported by Nsight Systems"}
+    told = issues(profile(issues=[{**said, "text": "No NVTX events"}, {**said, "text": "The driver is old"}]))
+    assert not told.select(ISSUES.key).is_duplicated().any()
+    measured = [
+        {"kernel": kernel, "metric": "metric 128", "device": device, "grid_x": grid, "avg": 1.0}
+        for kernel in ("a", "b")
+        for device in ("0", "1")
+        for grid in (1, 2)
+    ]
+    assert not metrics(profile(metrics=measured)).select(METRICS.key).is_duplicated().any()
+
+
 def test_other_summaries_are_neither_gpu_work_nor_api_calls() -> None:
     sections = ("gpu", "um", "api", "nvtx", "openacc", "cpu", "dependency")
     found = other_summaries(profile(summary=[printed(section, section, 1, 1) for section in sections]))

@@ -17,7 +17,7 @@ ISSUES: Final = TableSpec(
     "issues",
     "Issues",
     columns("severity", "line", "reason", "text", "column", "session"),
-    key=("session", "line", "column", "reason"),
+    key=("session", "line", "column", "reason", "text"),
     pinned="reason",
     pinned_least=56,
 )

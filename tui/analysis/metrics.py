@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from tui.model.profile import Profile
 
+_SHAPE: Final = tuple(f"{shape}_{axis}" for shape in ("grid", "block") for axis in "xyz")
+
 METRICS: Final = TableSpec(
     "metrics",
     "Metrics",
@@ -33,7 +35,8 @@ METRICS: Final = TableSpec(
         "session",
         "line",
     ),
-    key=("session", "line", "metric"),
+    # A database has no lines: there the kernel, and what it was launched with, tell rows apart.
+    key=("session", "line", "device_name", "kernel", *_SHAPE, "metric"),
     pinned="kernel",
 )
 
@@ -56,8 +59,7 @@ def launches_measured(profile: Profile, row: Mapping[str, Any]) -> pl.DataFrame:
         found = [name for name in texts if short_name(name) == wanted]
     if not found:
         return gpu_work(profile)
-    shape = [f"{shape}_{axis}" for shape in ("grid", "block") for axis in "xyz"]
-    same = [pl.col(axis) == row[axis] for axis in shape if row[axis] is not None]
+    same = [pl.col(axis) == row[axis] for axis in _SHAPE if row[axis] is not None]
     return gpu_work(profile, pl.col("name").cast(pl.String).is_in(found), pl.col("kind") == "kernel", *same)
 
 

@@ -15,7 +15,7 @@ Key = tuple[Scalar, ...]
 MOST_TEXT: Final = 16_384
 """Characters of a text in a key; C++ names of some thousand exist."""
 MOST_VALUES: Final = 32
-"""Values of a key; tables have up to seven."""
+"""Values of a key; tables have up to eleven."""
 
 
 def is_sane(key: Sequence[object]) -> bool:

@@ -49,7 +49,7 @@ ALLOCATOR_ITERATIONS: Final = TableSpec(
         *columns("peak_bytes", "peak_at_ns", "first_bytes", "last_bytes", "growth_bytes", "gained_bytes", "events"),
         *columns("place", "device", "session"),
     ),
-    key=("session", "place", "device", "iteration", "peak_at_ns"),
+    key=("session", "place", "device", "iteration", "number"),
     pinned="iteration",
     pinned_least=10,
 )
@@ -118,6 +118,8 @@ def allocator_iterations(
 ) -> pl.DataFrame:
     """The same for each iteration, in order of time; the rows without one are of what lies before, between or after.
 
+    ``number`` is that of the first event (`allocations`).
+
     Args:
         profile: Where to look.
         session: Of which session; None: of all memories.
@@ -132,8 +134,8 @@ def allocator_iterations(
     return (
         rows.with_columns(stretch.alias("stretch"))
         .group_by(*_OF, "iteration", "stretch", maintain_order=True)
-        .agg(_figures())
-        .select(column.name for column in ALLOCATOR_ITERATIONS.columns)
+        .agg(*_figures(), pl.col("number").first())
+        .select(*(column.name for column in ALLOCATOR_ITERATIONS.columns), "number")
     )
 
 
