@@ -10,8 +10,8 @@ from textual import work
 from textual.worker import get_current_worker
 
 from tui.app.faults import LOADING
+from tui.app.held_keys import HeldKeysApp
 from tui.app.navigation import screen_class
-from tui.app.typed_early import TypedEarlyApp
 from tui.model.aggregation import Aggregation
 from tui.model.errors import ProftuiError
 from tui.screens.loading import LoadingScreen
@@ -40,7 +40,7 @@ KEEP_AFTER: Final = 1.0
 """Seconds after which what was read is kept: the first screen comes first."""
 
 
-class LoadingApp(TypedEarlyApp):
+class LoadingApp(HeldKeysApp):
     """Reads files in a thread, and shows the dashboard once there is something to show."""
 
     def __init__(self, options: OpenOptions) -> None:

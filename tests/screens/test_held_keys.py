@@ -1,0 +1,63 @@
+"""Keys typed in one go after one that opens something: they reach what it opens, none is lost or acts elsewhere."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from textual.widgets import Input, TextArea
+
+from tests.screens.opening import app_of, opened, settled
+from tests.screens.test_typed_at_once import typed
+from tui.screens.compare_menu import CompareDialog
+from tui.widgets.export_dialog import ExportDialog
+from tui.widgets.frame_table import FrameTable
+from tui.widgets.note_dialog import NoteDialog
+
+if TYPE_CHECKING:
+    from textual.pilot import Pilot
+
+Kind = TypeVar("Kind")
+LOG = "resnet50_training.nvprof.log"
+
+
+def at(pilot: Pilot[None]) -> tuple[str, str | None, int]:
+    """The view, its main table, and the row of its cursor."""
+    screen = app_of(pilot).view_screen
+    assert screen is not None
+    assert screen.table is not None
+    return screen.VIEW, screen.table.id, screen.table.query_one(FrameTable).cursor_row
+
+
+def dialog(pilot: Pilot[None], kind: type[Kind]) -> Kind:
+    """What is open over the view."""
+    found: object = pilot.app.screen
+    assert isinstance(found, kind)
+    return found
+
+
+async def test_what_follows_a_key_that_opens_a_dialog_is_typed_into_it() -> None:
+    async with opened(LOG) as pilot:
+        await typed(pilot, "diterations 1 2")
+        assert dialog(pilot, CompareDialog).query_one(Input).value == "iterations 1 2"
+        await pilot.press("escape")
+        await typed(pilot, "4")
+        await typed(pilot, "Mhere q 5")
+        assert dialog(pilot, NoteDialog).query_one(TextArea).text == "here q 5"
+        await pilot.press("escape")
+        await settled(pilot)
+        await typed(pilot, "ell")
+        assert dialog(pilot, ExportDialog)._format.value == "json"
+        await pilot.press("escape")
+        await settled(pilot)
+        assert at(pilot)[:2] == ("ops-and-kernels", "ops")
+
+
+async def test_what_follows_a_key_that_leads_on_acts_where_that_leads() -> None:
+    async with opened(LOG) as pilot:
+        await typed(pilot, "4\rjj")
+        assert at(pilot) == ("ops-and-kernels", "kernels", 2)
+        await typed(pilot, "qj?q5")
+        assert at(pilot)[0] == "kernels-by-iteration"
+        await typed(pilot, "mkk\r")
+        assert at(pilot)[0] == "ops-and-kernels"
+        assert at(pilot)[1:] == ("ops", 1)

@@ -1,0 +1,105 @@
+"""Keys that are typed before the one before them has had its effect: kept for what that leads to, in order."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from textual.events import Key
+from textual.widgets import Input, TextArea
+
+from tui.app.typed_early import TypedEarlyApp
+from tui.widgets.typed_ahead import TypedAhead
+
+if TYPE_CHECKING:
+    from textual.dom import DOMNode
+    from textual.events import Event
+    from textual.screen import Screen
+
+    from tui.options import OpenOptions
+
+NEVER_HELD: Final = frozenset({"ctrl+q", "ctrl+c", "ctrl+z"})
+"""What leaves, or stops, does so at once."""
+LEAD_NOWHERE: Final = frozenset(
+    {
+        *("j", "k", "h", "l", "g", "G", "n", "N", "space"),
+        *("up", "down", "left", "right", "home", "end", "pageup", "pagedown", "ctrl+d", "ctrl+u"),
+    }
+)
+"""Keys that move about in what is there: what is typed after one of them is for the same, and waits for nothing."""
+LEAVE_A_LINE: Final = frozenset({"enter", "escape", "tab", "shift+tab"})
+"""Keys that end the typing of a line; any other is a letter of it, and is followed by the next at once."""
+ROUNDS: Final = 3
+"""A key goes from the focused widget up to the application, which looks what it is bound to; what the action tells
+takes the same way, and may be told on once more."""
+LONGEST_S: Final = 1.0
+"""After so many seconds a key has had its effect, even where a widget on its way has gone."""
+
+
+class HeldKeysApp(TypedEarlyApp):
+    """Holds keys while one before them is under way, and while the screen that it opens gets its widgets."""
+
+    def __init__(self, options: OpenOptions) -> None:
+        super().__init__(options)
+        self._opening: Screen[Any] | None = None
+        """The screen that keys are held for."""
+        self._followed: tuple[int, float] | None = None
+        """The key that is under way, by its number, and since when."""
+        self._keys = 0
+        self._held: list[Key] = []
+
+    def on_mount(self) -> None:
+        """From now on every screen is heard of."""
+        self.screen_change_signal.subscribe(self, self._screen_changed, immediate=True)
+
+    def _screen_changed(self, screen: Screen[Any]) -> None:
+        if not screen.is_mounted or screen.focused is None:
+            self._opening = screen
+            # By way of the screen and then of the application, as what gives its widgets the focus.
+            screen.call_after_refresh(self.call_later, self._opened, screen)
+
+    async def _opened(self, screen: Screen[Any]) -> None:
+        if self._opening is screen:
+            self._opening = None
+        await self._let_go()
+
+    def _holds(self) -> bool:
+        if self._followed is not None and time.monotonic() - self._followed[1] > LONGEST_S:
+            self._followed = None
+        return self._followed is not None or (self._opening is not None and self._opening is self.screen)
+
+    async def on_event(self, event: Event) -> None:
+        """Hold a key, or let it act."""
+        if not isinstance(event, Key) or event.is_forwarded or event.key in NEVER_HELD:
+            await super().on_event(event)
+        elif self._held or self._holds():
+            self._held.append(event)
+            if not self._holds():
+                await self._let_go()
+        else:
+            await self._act(event)
+
+    async def _let_go(self) -> None:
+        """Let the keys that were held act, until one of them is under way."""
+        while self._held and not self._holds():
+            await self._act(self._held.pop(0))
+
+    async def _act(self, key: Key) -> None:
+        focused = self.focused or self.screen
+        await super().on_event(key)
+        # Lines that keep what is typed after enter themselves know what to do with it.
+        keeps = isinstance(focused, TypedAhead)
+        is_typed = keeps or (isinstance(focused, Input | TextArea) and key.key not in LEAVE_A_LINE)
+        if key.is_forwarded and not is_typed and key.key not in LEAD_NOWHERE:
+            self._keys += 1
+            self._followed = self._keys, time.monotonic()
+            await self._follow(self._keys, list(focused.ancestors_with_self)[::-1] * ROUNDS)
+
+    async def _follow(self, key: int, way: list[DOMNode]) -> None:
+        """Go the way of a key, behind it: from widget to widget, each when it has seen to what came before."""
+        while way:
+            if way.pop().call_later(self._follow, key, way):
+                return
+        if self._followed is not None and self._followed[0] == key:
+            self._followed = None
+            await self._let_go()
