@@ -369,6 +369,18 @@ def test_a_reader_who_has_had_enough_is_left_in_peace(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[1] == "0"
 
 
+def test_closed_standard_streams(log: Path) -> None:
+    def closed(streams: str) -> subprocess.CompletedProcess[str]:
+        command = f"{sys.executable} -m tui export {log} --frame nosuch {streams}"
+        return subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
+
+    done = closed(">&-")
+    assert (done.returncode, done.stderr.splitlines()[0]) == (2, "proftui: standard output is closed")
+    # What is said to the person is no data.
+    done = closed("2>&- <&-")
+    assert (done.returncode, done.stdout) == (2, "")
+
+
 PROFTUI = (sys.executable, "-m", "tui")
 
 

@@ -37,6 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
+        _replace_closed_streams()
         status = _run(without_separator(arguments))
         sys.stdout.flush()
         return status
@@ -64,6 +65,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not lacks_memory(error):
             raise
         return _lacked(error)
+
+
+def _replace_closed_streams() -> None:
+    """Put the null device in the place of closed standard streams: what is opened next would take their numbers.
+
+    Raises:
+        ProftuiError: Standard output is closed, so that nothing can be shown.
+    """
+    is_closed = sys.stdout is None
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode))
+    if is_closed:
+        raise ProftuiError("standard output is closed", "as: proftui report FILE > report.txt")
 
 
 def _lacked(error: BaseException) -> int:
