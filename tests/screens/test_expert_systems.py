@@ -199,6 +199,16 @@ async def test_details_tell_figures_thresholds_and_what_to_do() -> None:
             assert heading in text
 
 
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+async def test_where_enter_leads_is_read_without_scrolling(size: tuple[int, int]) -> None:
+    async with opened(TRAINING, size=size) as pilot:
+        await press(pilot, "9", "j", "i")
+        await settled(pilot)
+        text = screen_text(pilot.app)
+        assert "goes to " in text
+        assert "Thresholds" in text
+
+
 async def test_findings_of_the_tool_stand_beside_ours() -> None:
     async with opened(corpus_file("dlprof/dlprof_dldb.sqlite"), size=(200, 50)) as pilot:
         await press(pilot, "9")

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 NAME_SHOWN: Final = 60
 """Cells of a name among the rows."""
+FILTER_SHOWN: Final = 100
+"""Cells of a filter: where it is used, it is there in full."""
 
 _BY_ENDING: Final[tuple[tuple[str, Callable[[Any], str]], ...]] = (
     ("_ns", duration),
@@ -51,7 +53,7 @@ def finding_details(row: Mapping[str, Any]) -> Details:
     about: list[Line] = [(state, row["message"], ""), ("Rules", row.get("all_rules") or row["rules"], "")]
     if row["title"] and row["state"] == State.CLEAN.value:
         about.append(("Looks for", row["title"], ""))
-    return sections([("", about), ("Figures", _figures(row["numbers"])), ("Thresholds", _thresholds(row))])
+    return sections([("", [*about, *_figures(row["numbers"])]), ("Thresholds", _thresholds(row))])
 
 
 def _found(row: Mapping[str, Any]) -> list[tuple[str, list[Line]]]:
@@ -64,25 +66,32 @@ def _found(row: Mapping[str, Any]) -> list[tuple[str, list[Line]]]:
     if not ours:
         about.append(("Says", row["tool"] or "", "the recording tool's own advisor"))
     rule = f"{row['rule']} {row['name']}" if row["rule"] else ""
-    behind: list[Line] = []
-    if gap_of(row) is not None:
-        behind.append(("enter", "goes to the longest on the Timeline", ""))
-    if row["view"]:
-        key = "enter" if gap_of(row) is None else "t"
-        behind.append((key, f"goes to {view(row['view']).title}", row["filter"] or ""))
+    about += [*_figures(row["numbers"]), *_ways(row)]
     more: list[Line] = [("Rule", rule, row["title"] or "")] if rule else []
     more += [("Read more", row["link"], "")] if row["link"] else []
     return [
         ("", about),
-        ("Figures", _figures(row["numbers"])),
         ("Thresholds", _thresholds(row)),
-        ("Rows behind it", [*_evidence(row["evidence"]), *behind]),
+        ("Rows behind it", _evidence(row["evidence"])),
         ("The rule", more),
     ]
 
 
+def _ways(row: Mapping[str, Any]) -> list[Line]:
+    """Where keys lead to."""
+    ways: list[Line] = []
+    if gap_of(row) is not None:
+        ways.append(("enter", "goes to the longest on the Timeline", ""))
+    if row["view"]:
+        key = "enter" if gap_of(row) is None else "t"
+        ways.append((key, f"goes to {view(row['view']).title}", clip_middle(row["filter"] or "", FILTER_SHOWN)))
+    return ways
+
+
 def _figures(numbers: str | None) -> list[Line]:
-    return [(_label(name), written(name, value), "") for name, value in json.loads(numbers or "{}").items()]
+    """One after the other: what is read below them would else have no room."""
+    told = [f"{_label(name)} {written(name, value)}" for name, value in json.loads(numbers or "{}").items()]
+    return [("Figures", ", ".join(told), "")] if told else []
 
 
 def _thresholds(row: Mapping[str, Any]) -> list[Line]:
