@@ -126,7 +126,10 @@ def _tell_of_lost_units(rows: pl.DataFrame, collector: Collector) -> None:
     )
     if lost.height:
         metric = str(lost["metric"][0])
-        reason = f"the unit of this time is not told in {lost.height:,} rows: durations stay unknown; a raw page has its units in its second row"
+        reason = (
+            f"the unit of this time is not told in {lost.height:,} rows: durations stay unknown; a raw page has its "
+            "units in its second row"
+        )
         collector.issue("warning", int(lost["line"][0]), metric, reason)
 
 
