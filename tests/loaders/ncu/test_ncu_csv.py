@@ -178,7 +178,8 @@ def test_a_time_without_a_unit_is_no_duration() -> None:
     ]
     assert rows(profile, "metrics", "avg", "unit")[0] == (12.5, None)
     assert reasons(profile, "warning") == [
-        "the unit of this time is not told in 2 rows: durations stay unknown; a raw page has its units in its second row"
+        "the unit of this time is not told in 2 rows: durations stay unknown; a raw page has its units in its second "
+        "row"
     ]
 
 
