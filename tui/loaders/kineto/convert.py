@@ -13,9 +13,10 @@ from tui.loaders.kineto.facts import FORMAT_NAME, devices_of, is_of_cuda, number
 from tui.loaders.kineto.gpu_work import activities_of
 from tui.loaders.kineto.legacy import convert_legacy, is_legacy
 from tui.loaders.kineto.memory import memory_events
+from tui.loaders.kineto.merged import by_rank
 from tui.loaders.kineto.ops import Ops, ops_of
 from tui.loaders.kineto.roles import Era
-from tui.loaders.kineto.tell import tell_of
+from tui.loaders.kineto.tell import tell_of, tell_of_not_read
 from tui.loaders.linking.launches import iteration_at, link_ops, nest
 from tui.loaders.linking.steps import Steps, mark_steps
 from tui.model.errors import ProftuiError
@@ -35,7 +36,7 @@ _CONVINCING: Final = 20
 
 
 def convert(trace: Trace, roles: Roles, collector: Collector, *, called: str) -> None:
-    """Put a trace into the collector, as one session.
+    """Put a trace into the collector, as one session, or one for each rank where several are merged in it.
 
     Args:
         trace: Of which ``roles`` has told the events apart; they are taken out of it.
@@ -51,6 +52,15 @@ def convert(trace: Trace, roles: Roles, collector: Collector, *, called: str) ->
         return
     if not any(rows.height for role, rows in trace.parts.items() if role != "overhead"):
         raise ProftuiError(f"{called}: no profile found: {roles.in_words()}", "proftui formats lists what opens")
+    for label, own in by_rank(trace):
+        _convert_rank(own, roles, collector, called=called)
+        if label is not None:
+            reason = f"the file has several ranks, each of which is a session: this one is `{label}` there"
+            collector.issue("info", None, "", reason)
+    tell_of_not_read(roles, collector)
+
+
+def _convert_rank(trace: Trace, roles: Roles, collector: Collector, *, called: str) -> None:
     events = sort_out(trace, roles, called=called)
     begin_ns = trace.origin_ns + events.begin_ns
     pid = process_of(events)
@@ -79,7 +89,7 @@ def convert(trace: Trace, roles: Roles, collector: Collector, *, called: str) ->
     )
     for row in devices:
         collector.add("devices", row)
-    tell_of(trace, roles, events, ops, collector)
+    tell_of(trace, events, ops, collector)
 
 
 def _with_listed_devices(

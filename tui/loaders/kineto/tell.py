@@ -25,11 +25,10 @@ _MOST_NAMED: Final = 5
 """Categories that are named in a message."""
 
 
-def tell_of(trace: Trace, roles: Roles, events: Events, ops: Ops, collector: Collector) -> None:
+def tell_of(trace: Trace, events: Events, ops: Ops, collector: Collector) -> None:
     """Note what is missing from a trace and why, and what was left out of it."""
     if events.far:
         collector.issue("warning", None, "", far_in_words(events.far))
-    _tell_of_not_read(roles, collector)
     if events.gpu.is_empty():
         _tell_of_no_gpu_work(events, collector)
     if ops.paths_are_cut:
@@ -51,7 +50,8 @@ def tell_of(trace: Trace, roles: Roles, events: Events, ops: Ops, collector: Col
         collector.issue("warning", None, "[memory]", f"{_left_out(lost, 'memory event')}: no size is told")
 
 
-def _tell_of_not_read(roles: Roles, collector: Collector) -> None:
+def tell_of_not_read(roles: Roles, collector: Collector) -> None:
+    """Note of which events nothing was made."""
     left = roles.not_read()
     if not left:
         return
