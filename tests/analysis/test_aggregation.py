@@ -287,6 +287,13 @@ def test_candidates_are_what_comes_once_in_every_iteration_most_evenly_first() -
     assert candidate_keys(profile()).is_empty()
 
 
+def test_a_name_whose_calls_all_end_at_once_has_no_rhythm() -> None:
+    marks = [{"name": "all at once", "start_ns": at, "duration_ns": 10 - at, "pid": 1, "tid": 1} for at in range(3)]
+    made = profile(activities=[{"name": "k", "start_ns": 0, "duration_ns": 5}], ranges=marks)
+    row = candidate_keys(made).row(0, named=True)
+    assert (row["name"], row["calls"], row["spacing_ns"], row["spacing_cv"]) == ("all at once", 3, 0, None)
+
+
 def test_recorded_steps_of_a_real_trace_are_found_again_by_their_last_op() -> None:
     made = load_one(recording_file("resnet50_amp.pt.trace.json.gz"))
     recorded = iterations(made).drop_nulls("iteration")

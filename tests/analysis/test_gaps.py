@@ -107,6 +107,12 @@ def test_sums_by_what_was_waited_for() -> None:
     }
 
 
+def test_the_share_of_several_gaps_is_the_share_of_their_sum() -> None:
+    work = [kernel("k", 7, start_ns=10 * number) for number in range(10)] + [kernel("k", 903, start_ns=97)]
+    row = gap_summary(profile(activities=work)).row(0, named=True)
+    assert (row["gaps"], row["total_ns"], row["span_pct"]) == (9, 27, 2.7)
+
+
 def test_gaps_shorter_than_what_start_times_tell_are_not_told() -> None:
     made = profile(
         sessions=[{"session": 0, "format": "nvprof-text", "start_resolution_ns": 10}],

@@ -215,6 +215,15 @@ def test_an_iteration_that_only_its_kernels_know_has_no_times_of_its_own() -> No
     ]
 
 
+def test_work_of_an_iteration_whose_durations_are_unknown_did_not_take_none() -> None:
+    work = [kernel("k", None, start_ns=0, iteration=0), kernel("k", 5, start_ns=9, iteration=1)]
+    marks = [{"name": "s", "start_ns": 20 * n, "duration_ns": 9, "iteration": n, "pid": 1, "tid": 1} for n in range(3)]
+    found = iterations(profile(activities=work, ranges=marks))
+    assert found.select("iteration", "kernels_launched", "gpu_ns").rows() == [(0, 1, None), (1, 1, 5), (2, 0, 0)]
+    whole = iterations(profile(activities=[kernel("k", None, start_ns=0)]))
+    assert whole.select("iteration", "kernels_launched", "gpu_ns").rows() == [(0, 1, None)]
+
+
 def test_marks_without_gpu_work_say_nothing_of_it() -> None:
     rows = iterations(profile(ranges=[named("step 0", 0, 10, iteration=0)]))
     assert rows.select("duration_ns", "kernels_launched", "gpu_ns", "busy_ns").rows() == [(10, None, None, None)]

@@ -191,6 +191,7 @@ def gap_summary(profile: Profile) -> pl.DataFrame:
     One row per session, device, size (macro, or micro: shorter than `MICRO_NS`), wait and cpu_in, see `gaps`. Columns:
     those, and gaps (how many), total_ns, span_pct, max_ns.
     """
+    span = (100 * pl.col("duration_ns") / pl.col("span_pct")).round()
     return (
         gaps(profile)
         .lazy()
@@ -201,7 +202,8 @@ def gap_summary(profile: Profile) -> pl.DataFrame:
         .agg(
             pl.len().cast(pl.Int64).alias("gaps"),
             pl.col("duration_ns").sum().alias("total_ns"),
-            pl.col("span_pct").sum(),
+            # A sum of shares would differ from run to run in its last digits.
+            (100 * pl.col("duration_ns").sum() / span.first()).alias("span_pct"),
             pl.col("duration_ns").max().alias("max_ns"),
         )
         .sort("total_ns", "session", "device", "size", "wait", "cpu_in", descending=[True] + [False] * 5)

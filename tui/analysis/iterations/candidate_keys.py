@@ -42,8 +42,9 @@ def candidate_keys(profile: Profile) -> pl.DataFrame:
     Columns: session, key_kind (op, range, kernel or API call; a copy is a kernel here), name, calls (in the stream or
     thread that it is most in: `iterations.by_key.key_cut` counts those), per_iteration (how often it comes in
     every iteration that is recorded or found; null where that is not the same in all, or where none repeat), spacing_ns
-    (mean time from one end to the next), spacing_cv (standard deviation of that / mean: 0 is a clock), coverage_pct
-    (time from the first end to the last, as a share of the time from the session's first start to its last end).
+    (mean time from one end to the next), spacing_cv (standard deviation of that / mean: 0 is a clock; null where all
+    end at once), coverage_pct (time from the first end to the last, as a share of the time from the session's first
+    start to its last end).
 
     First come names that are once in every iteration, then those that are several times in every one, fewest first,
     then the rest; among them those that are covered most and most evenly: by coverage * (1 - spacing_cv). Names with
@@ -66,7 +67,7 @@ def candidate_keys(profile: Profile) -> pl.DataFrame:
     if not parts:
         return pl.DataFrame(schema=_SCHEMA)
     even = pl.col("per_iteration")
-    score = pl.col("coverage_pct") * (1 - pl.col("spacing_cv").fill_nan(1).clip(0, 1))
+    score = pl.col("coverage_pct") * (1 - pl.col("spacing_cv").fill_null(1).clip(0, 1))
     return (
         pl.concat(parts)
         .sort(
@@ -121,7 +122,7 @@ def _of_frame(rows: pl.DataFrame, kind: str, lane: tuple[str, str], steps: pl.Da
         .agg(
             pl.len().alias("calls"),
             spacing.mean().round().alias("spacing_ns"),
-            (spacing.std() / spacing.mean()).alias("spacing_cv"),
+            pl.when(spacing.mean() > 0).then(spacing.std() / spacing.mean()).alias("spacing_cv"),
             (pl.col("end_ns").max() - pl.col("end_ns").min()).alias("covered_ns"),
         )
         .join(every, on=by_name, how="left")

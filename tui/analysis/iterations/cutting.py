@@ -116,7 +116,7 @@ def table_of(cut: Cut, work: pl.DataFrame, pieces: Ints) -> pl.DataFrame:
 
     Columns: iteration, piece, name, start_ns, duration_ns (pieces follow one another from the first start to the last
     end of GPU work), cpu_start_ns, cpu_end_ns (between which calls, ops and ranges belong to the piece, by their
-    start; null: no limit), kernels_launched, gpu_ns.
+    start; null: no limit), kernels_launched, gpu_ns (null where no duration of such work is known).
 
     Args:
         cut: The pieces.
@@ -158,7 +158,13 @@ def table_of(cut: Cut, work: pl.DataFrame, pieces: Ints) -> pl.DataFrame:
         pl.concat([rows, placeless], how="diagonal")
         .join(sums, on="piece", how="left", maintain_order="left")
         .filter(~empty_end)
-        .with_columns(pl.col("kernels_launched", "gpu_ns").fill_null(0), pl.lit(cut.name, pl.String).alias("name"))
+        .with_columns(
+            *(
+                pl.when(pl.col("activities").is_null()).then(0).otherwise(column).alias(column)
+                for column in ("kernels_launched", "gpu_ns")
+            ),
+            pl.lit(cut.name, pl.String).alias("name"),
+        )
         .select(
             "iteration",
             pl.col("kind").alias("piece"),

@@ -26,7 +26,8 @@ def recorded_iterations(profile: Profile) -> pl.DataFrame:
     Columns: session, iteration (as recorded: it can start anywhere; null in the last row), piece (`RECORDED` or
     `OUTSIDE`), name (of the range that marks it, or `OUTSIDE_WORDS`), start_ns and duration_ns (of that range),
     cpu_start_ns and cpu_end_ns (between which calls and ranges belong to it: those of the range, else of its ops),
-    kernels_launched, gpu_ns. Of sessions that record none there is nothing.
+    kernels_launched, gpu_ns (null where no duration of such work is known). Of sessions that record none there is
+    nothing.
     """
     marks = (
         profile["ranges"]
@@ -79,7 +80,7 @@ def recorded_iterations(profile: Profile) -> pl.DataFrame:
             pl.coalesce("start_ns", "op_start_ns").alias("cpu_start_ns"),
             pl.coalesce(pl.col("start_ns") + pl.col("duration_ns"), "op_end_ns").alias("cpu_end_ns"),
             *(
-                pl.when(has_work).then(pl.col(column).fill_null(0)).alias(column)
+                pl.when(has_work & pl.col("kernels_launched").is_null()).then(0).otherwise(column).alias(column)
                 for column in ("kernels_launched", "gpu_ns")
             ),
         )

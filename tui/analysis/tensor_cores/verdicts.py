@@ -209,7 +209,7 @@ def verdicts_by_name(profile: Profile) -> pl.DataFrame:
     deciding = uses.eq_missing(uses.any(ignore_nulls=False))
     return (
         kernel_verdicts(profile)
-        .sort("total_ns", descending=True, nulls_last=True)
+        .sort("total_ns", "device", "tensor_core_reason", descending=[True, False, False], nulls_last=True)
         .group_by("session", "kind", "name", maintain_order=True)
         .agg(
             uses.any(ignore_nulls=False),
