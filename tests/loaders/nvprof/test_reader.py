@@ -83,6 +83,20 @@ def test_processes_that_write_at_the_same_time_stay_apart() -> None:
     assert profile["issues"].select("session", "line").rows() == [(1, 14)]
 
 
+def test_rows_of_two_processes_in_one_table_are_told() -> None:
+    """Rows name no process: where two tables were written into each other, only their shares show it."""
+    table = [
+        "            Type  Time(%)      Time     Calls       Avg       Min       Max  Name",
+        " GPU activities:   90.00%  90.000us         1  90.000us  90.000us  90.000us  f(int)",
+        " GPU activities:   80.00%  80.000us         1  80.000us  80.000us  80.000us  g(int)",
+        "                   10.00%  10.000us         1  10.000us  10.000us  10.000us  [CUDA memset]",
+        "      API calls:  100.00%  30.000us         1  30.000us  30.000us  30.000us  cudaMalloc",
+    ]
+    profile = read("\n".join(("==7== Profiling result:", *table, "")))
+    assert issues(profile) == [(2, "warning")]
+    assert "the gpu rows of this table add up to 180.00%" in profile["issues"]["reason"][0]
+
+
 def test_lines_torn_by_program_output() -> None:
     profile = read(
         "\n".join(
@@ -127,6 +141,11 @@ def test_the_header_of_the_oldest_versions() -> None:
     assert _sessions([*start, "======== Profiling result:", HEADER, ROW]) == [(None, "dct8x8, 512", 1, 5)]
 
 
+def test_pgprof_is_nvprof_by_another_name() -> None:
+    profile = read(b"==9== PGPROF is profiling process 9, command: ./a 3\n==9== Profiling result:\n")
+    assert profile["sessions"].select("pid", "command").rows() == [(9, "./a 3")]
+
+
 def test_rulers_and_other_tools_are_not_nvprof() -> None:
     for text in (
         "=" * 51 + "\n" + "=" * 146,
@@ -165,6 +184,10 @@ def test_rulers_and_other_tools_are_not_nvprof() -> None:
         ("======== Error: CUDA profiling error.", "error", "CUDA reported"),
         ("======== Error: unable to locate profiling library libcuinj64.so.", "error", "libcuinj64.so and"),
         ("======== Error: Unable to profile application. Unified Memory profiling failed", "error", "--unified-memory"),
+        ("======== Warning: nvprof is not supported on devices with compute capability 8.0 …", "error", "nsys profile"),
+        ("======== Warning: This version of nvprof doesn't support the underlying device, …", "error", "nsys profile"),
+        ("==1== Warning: The user does not have permission to profile on the target …", "error", "ERR_NVGPUCTRPERM"),
+        ("==1== System profiling result:", "info", "in the text only"),
         ("No kernels were profiled.", "warning", "--profile-from-start"),
         ("No API activities were profiled.", "info", "--profile-api-trace"),
         ("No events/metrics were profiled.", "warning", "--query-metrics"),

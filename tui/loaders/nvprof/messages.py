@@ -156,6 +156,18 @@ _MESSAGES: Final[tuple[tuple[re.Pattern[str], str, _Words], ...]] = tuple(
             "no CUDA application was profiled: the command that nvprof ran made no CUDA call. If it starts the program "
             "in another process, add --profile-child-processes",
         ),
+        (
+            r"Warning: (?:nvprof is not supported on|This version of nvprof doesn't support the underlying) device",
+            "error",
+            "nvprof cannot profile this GPU: it supports compute capability 7.5 at most. Record with Nsight Systems "
+            "(nsys profile) and, for metrics, Nsight Compute (ncu)",
+        ),
+        (
+            r"Warning: (?:ERR_NVGPUCTRPERM|The user does not have permission to profile)",
+            "error",
+            "the user may not profile this GPU: kernels or metrics are missing. The administrator can allow it "
+            "(developer.nvidia.com/ERR_NVGPUCTRPERM)",
+        ),
         (r"Error: Application received signal (\d+)", "error", _signal),
         (
             r"Error: Application returned non-zero code (\S+)",

@@ -78,7 +78,7 @@ _HEADINGS: Final = MappingProxyType(
     }
 )
 _ANCHORS: Final = (
-    r"NVPROF is profiling|Profiling application:|Profiling result:|(?:API calls|Metric result|Event result):"
+    r"(?:NV|PG)PROF is profiling|Profiling application:|Profiling result:|(?:API calls|Metric result|Event result):"
 )
 _WITHIN_A_LINE: Final = re.compile(rf"==(?P<pid>\d+)== (?P<text>(?:{_ANCHORS}).*)")
 """One of nvprof's lines that begins behind program output, because both were written at the same time."""
@@ -86,8 +86,11 @@ _WITHIN_A_LINE: Final = re.compile(rf"==(?P<pid>\d+)== (?P<text>(?:{_ANCHORS}).*
 _WITHOUT_PREFIX: Final = re.compile(r"\s*(?P<text>Profiling (?:application: .+|result:))\s*")
 """One of nvprof's lines whose prefix went to the line above, with program output behind it."""
 
+_OTHER_RESULT: Final = re.compile(r"[A-Z][A-Za-z ]{,60} result(?: \([\w ]{,40}\))?:")
+"""The title of a result that is not one of `_HEADINGS`."""
+
 _PROFILING: Final = re.compile(
-    r"NVPROF is profiling(?: process (?P<pid>\d+), command: (?P<command>.*)| (?P<program>.*))"
+    r"(?:NV|PG)PROF is profiling(?: process (?P<pid>\d+), command: (?P<command>.*)| (?P<program>.*))"
 )
 _DEVICE: Final = re.compile(r'\s*Device "')
 """Above a summary: the table below is that of one GPU, and another GPU's may follow."""
@@ -188,6 +191,10 @@ class NvprofReader:
             self.state.sections_seen.clear()
         elif text.startswith("Command: ") and pid is None and self._current is not None:
             self._current.session.command = text.removeprefix("Command: ")
+        elif _OTHER_RESULT.fullmatch(text):
+            self._resume(line, pid)
+            reason = "proftui does not read this table of nvprof's: it is in the text only"
+            self.state.collector.issue("info", line.number, text, reason)
         else:
             return self._read_notice(line, text, pid)
         session = self.state.collector.session

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tui.loaders.nvprof.names import identifiers
+from tui.loaders.nvprof.numbers import percent
 
 if TYPE_CHECKING:
     from tui.loaders.nvprof.figures import Row, Units
     from tui.loaders.nvprof.state import NvprofState
     from tui.loaders.text.section import Line
+
+_STEP: Final = 0.01
+"""The last digit of a share, in percent."""
 
 
 def add_row(
@@ -58,6 +62,7 @@ def add_rows(state: NvprofState, rows: Sequence[Row], units: Units, *, first_lin
         session = state.begin_table(first_line, {row.section for row in rows})
     else:
         session = state.ensure_session(first_line)
+    shares: dict[str, float] = {}
     for row in rows:
         try:
             values = row.values(units)
@@ -83,6 +88,7 @@ def add_rows(state: NvprofState, rows: Sequence[Row], units: Units, *, first_lin
             state.collector.issue("info", row.line, row.name, reason)
             continue
         state.collector.add("summary", values)
+        shares[row.section] = shares.get(row.section, 0) + percent(row.time_pct)
         state.identifiers |= identifiers(row.name)
         if row.repairs:
             state.collector.issue("info", row.line, row.name, f"row {'; '.join(row.repairs)}")
@@ -94,3 +100,10 @@ def add_rows(state: NvprofState, rows: Sequence[Row], units: Units, *, first_lin
                 f"the figures of this row contradict each other ({row.calls} calls, average {row.avg}, from {row.min} "
                 f"to {row.max}, total {row.total}); they are kept as they stand",
             )
+    for section, share in shares.items():
+        if has_header and share > 100 + _STEP * len(rows):
+            reason = (
+                f"the shares of the {section} rows of this table add up to {share:.2f}%: rows of several processes, "
+                "or of several tables, are mixed here, and may stand in the wrong session"
+            )
+            state.collector.issue("warning", first_line, "", reason)

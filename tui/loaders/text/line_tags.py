@@ -11,7 +11,7 @@ _TAGS: Final = (
     rb"\d{1,7}: ",
 )
 _PROFILE: Final = (
-    rb"(?:==\d+== (?:NVPROF is|Profiling (?:app|result))|={8} Profiling"
+    rb"(?:==\d+== (?:(?:NV|PG)PROF is|Profiling (?:app|result))|={8} Profiling"
     rb"|[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ caffe\.cpp:)"
 )
 _ANY: Final = re.compile(b"|".join(rb"^(%s)%s" % (tag, _PROFILE) for tag in _TAGS), re.MULTILINE)
