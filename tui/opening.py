@@ -92,7 +92,7 @@ def open_profiles(
 def _check(profile: Profile) -> None:
     """Find out now, not in a view, whether the user's own rules and GPU can be used, where there are any."""
     from tui.analysis.gpu_time.host_phases import phase_rules, user_phases_path
-    from tui.analysis.inputs.devices import device_facts
+    from tui.analysis.inputs.devices import named_gpu
     from tui.analysis.ops import rules as ops
     from tui.analysis.tensor_cores import rules as tensor_cores
 
@@ -104,4 +104,4 @@ def _check(profile: Profile) -> None:
         if path.exists():
             read()
     if profile.gpu is not None:
-        device_facts(profile)
+        named_gpu(profile.gpu)

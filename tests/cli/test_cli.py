@@ -91,6 +91,8 @@ def test_help_names_every_command(capfd: pytest.CaptureFixture[str]) -> None:
         (["report"], "proftui: the following arguments are required: FILE\n         proftui report --help\n"),
         (["export", "x"], "proftui: the following arguments are required: --frame\n         proftui export --help\n"),
         (["report", "-", "-"], "proftui: standard input (-) can be read once only\n"),
+        (["diff", "-", "-"], "proftui: standard input (-) can be read once only\n"),
+        (["inspect", "a.log", "--gpu", "abacus"], "proftui: --gpu abacus: nothing is known of a GPU of this name\n"),
         (["inspect", "no/such.log"], ""),
         (["formats", "x"], "proftui: unrecognized arguments: x\n         proftui formats --help\n"),
         (["diff", "x"], "proftui: the following arguments are required: B\n         proftui diff --help\n"),

@@ -181,6 +181,7 @@ def diff(options: argparse.Namespace) -> int:
     from tui.analysis.compare.sides import sides
     from tui.output.diff import Diff
 
+    check_input((options.before, options.now))
     both = []
     errors: list[ProftuiError] = []
     for file, suffix in ((options.before, ""), (options.now, "_b")):
@@ -228,8 +229,7 @@ def inspect(options: argparse.Namespace) -> int:
     from tui.output.export import json_line
     from tui.output.listing import inspect_text
 
-    check_input(options.files)
-    aggregation(options.iterations, options.key)
+    _check_choices(options)
     errors = []
     for file in options.files:
         try:
@@ -255,8 +255,7 @@ def load_files(options: argparse.Namespace) -> tuple[Profile, list[ProftuiError]
     """
     from tui.loaders.registry import load
 
-    check_input(options.files)
-    aggregation(options.iterations, options.key)
+    _check_choices(options)
     profile, errors = load(options.files, format_in=options.format_in, kept=_kept(options))
     if profile is None:
         for fault in errors[:-1]:
@@ -264,6 +263,16 @@ def load_files(options: argparse.Namespace) -> tuple[Profile, list[ProftuiError]
         raise errors[-1]
     profile = replace(profile, gpu=options.gpu)
     return _chosen(profile, options), errors
+
+
+def _check_choices(options: argparse.Namespace) -> None:
+    """Say what is wrong with the options before files are read, which can take long."""
+    from tui.analysis.inputs.devices import named_gpu
+
+    check_input(options.files)
+    aggregation(options.iterations, options.key)
+    if options.gpu is not None:
+        named_gpu(options.gpu)
 
 
 def _kept(options: argparse.Namespace) -> Kept | None:

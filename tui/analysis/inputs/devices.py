@@ -127,9 +127,7 @@ def device_facts(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
         ProftuiError: Nothing is known of ``gpu``.
     """
     gpu = gpu or profile.gpu
-    chosen = None
-    if gpu is not None:
-        chosen = find_gpu(gpu) or _nearest(gpu)
+    chosen = None if gpu is None else named_gpu(gpu)
     # Launches whose device cannot be read (a null) belong to some GPU: to the user's, or to one of unknown make.
     rows = (
         pl.concat([distinct(profile[frame], ("session", "device")) for frame in ("devices", "activities")])
@@ -199,9 +197,16 @@ def _facts(name: str | None, chosen: Gpu | None) -> tuple[Gpu | None, str]:
     return found, "table" if found else "unknown"
 
 
-def _nearest(name: str) -> Gpu:
+def named_gpu(name: str) -> Gpu:
+    """What is known of the GPU that the user names.
+
+    Raises:
+        ProftuiError: Nothing is.
+    """
     from difflib import get_close_matches
 
+    if (known := find_gpu(name)) is not None:
+        return known
     names = {_normalised(gpu.name): gpu.name for gpu in known_gpus()}
     near = get_close_matches(_normalised(name), names, n=3, cutoff=0.4)
     hint = "known names that are near: " + ", ".join(names[key] for key in near) if near else "as in --gpu 'Tesla K40c'"
