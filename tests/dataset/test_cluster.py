@@ -431,6 +431,11 @@ class TestClustersThatCannot:
         assert main(["convert", "-", "-o", str(tmp_path / "run"), "--scheduler", "tcp://127.0.0.1:1"]) == 2
         assert "standard input" in said(capsys)
 
+    def test_a_dataset_at_an_address(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        command = ["convert", "s3://bucket/run", "-o", str(tmp_path / "run"), "--scheduler", "tcp://127.0.0.1:1"]
+        assert main(command) == 2
+        assert "s3://bucket/run: an address cannot be read on a cluster" in said(capsys)
+
     def test_an_address_of_a_store(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (tmp_path / "x").touch()
         assert main(["convert", str(tmp_path / "x"), "-o", "s3://runs/1", "--scheduler", "tcp://127.0.0.1:1"]) == 2

@@ -40,9 +40,15 @@ def convert_on_cluster(options: argparse.Namespace, files: Sequence[str]) -> int
     from tui.dataset.cluster import check, connected
     from tui.dataset.spread import SchedulerLostError, Spread
     from tui.dataset.writing import finish, prepare
+    from tui.loaders.dataset.store import is_address
 
     if "-" in files:
         raise ProftuiError("standard input (-) cannot be read on a cluster", "name files that all its machines see")
+    for file in filter(is_address, files):
+        raise ProftuiError(
+            f"{file}: an address cannot be read on a cluster",
+            "convert it without --scheduler, or copy it to where all its machines see it",
+        )
     # Workers have other working folders.
     whole = [os.path.abspath(file) for file in files]  # noqa: PTH100 (keeps links)
     out_dir = os.path.abspath(options.output)  # noqa: PTH100
