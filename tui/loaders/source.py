@@ -26,6 +26,7 @@ from tui.loaders.text.cleaning import clean_line
 from tui.loaders.text.encoding import Encoding, as_utf8, encoding_of
 from tui.loaders.text.line_tags import later_tag, tag_of
 from tui.loaders.text.lines import whole_lines
+from tui.loaders.text.markup import without_markup
 from tui.loaders.text.notebook import is_notebook, unquoted
 from tui.loaders.text.stored_text import StoredText
 from tui.model.errors import ProftuiError
@@ -273,7 +274,7 @@ class Source:
 
         for piece in whole_lines(chunks, piece_size=block_size, line_limit=line_limit, is_late=is_late):
             made = time.monotonic()
-            data = unquoted(piece.data) if quoted else piece.data
+            data = without_markup(unquoted(piece.data) if quoted else piece.data)
             tag = tag or later_tag(data)
             block = Block.of(data if tag is None else tag.sub(b"", data), line)
             block.bytes_read = self.bytes_read

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import polars as pl
 import pytest
 
 from tests.loaders.nvprof.reading import issues, read, summary
@@ -321,6 +322,38 @@ def test_what_is_written_in_front_of_every_line(tag: str, lines_before: int) -> 
         *(("gpu", 5, lines_before + 5), ("gpu", 1, lines_before + 6), ("api", 3, lines_before + 7)),
     ]
     assert profile["sessions"].select("pid", "command").rows() == [(5, "./a")]
+    assert issues(profile) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [("<pre>", "<br>"), ('<span class="go">', "</span>"), ("<pre><code>", "</code></pre>")]
+)
+def test_html_around_lines_is_no_part_of_them(before: str, after: str) -> None:
+    rows = [line.replace("kern(int)", "kern&lt;int&gt;(T &amp;)") for line in SUMMARY]
+    profile = read(lines(*(before + row + after for row in rows)))
+    assert summary(profile, "section", "name", "calls", "line") == [
+        *(("gpu", "kern<int>(T &)", 5, 5), ("gpu", "[CUDA memset]", 1, 6), ("api", "cudaMalloc", 3, 7)),
+    ]
+    assert (profile["sessions"]["command"].to_list(), issues(profile)) == (["./a"], [])
+
+
+def test_spaces_of_a_web_page() -> None:
+    profile = read(lines(*(line.replace(" ", "\N{NO-BREAK SPACE}") for line in SUMMARY)))
+    assert summary(profile, "section", "name", "calls", "line")[1] == ("gpu", "[CUDA memset]", 1, 6)
+    assert profile["sessions"].select("pid", "command").rows() == [(5, "./a")]
+    rows = [trace_row(f"{100 + at}.10ms", f"k(int*) [{at}]") for at in range(600)]
+    for text in ([*RUN, TRACE, *rows], ["\x1b[1mhello", *RUN, TRACE, *rows]):
+        profile = read(lines(*(line.replace(" ", "\N{NO-BREAK SPACE}") for line in text)))
+        assert profile["activities"].select(pl.len(), pl.col("duration_ns").sum()).row(0) == (600, 600 * 2_100)
+        assert issues(profile) == []
+
+
+def test_labels_of_a_table_made_by_hand_have_no_colon() -> None:
+    header = "| Type | Time(%) | Time | Calls | Avg | Min | Max | Name |"
+    cells = ["GPU activities | 90.00% | 125.70us | 5 | 25.139us | 25.088us | 25.281us | kern(int)"]
+    cells += ["API calls | 100.00% | 30.000us | 3 | 10.000us | 5.0000us | 15.000us | cudaMalloc"]
+    profile = read(lines(*RUN, header, "|---|---|---|---|---|---|---|---|", *(f"| {row} |" for row in cells)))
+    assert summary(profile, "section", "name", "calls") == [("gpu", "kern(int)", 5), ("api", "cudaMalloc", 3)]
     assert issues(profile) == []
 
 

@@ -28,7 +28,7 @@ PERCENT: Final = r"\d{1,3}(?:\.\d+)?%?"
 LABEL: Final = "|".join(re.escape(label) for label in LABELS)
 
 ROW: Final = re.compile(
-    rf"(?:(?P<label>{LABEL}):\s*)?(?P<time_pct>{PERCENT})\s+(?P<total>{TIME})\s+(?P<calls>\d+)\s+(?P<avg>{TIME})"
+    rf"(?:(?P<label>{LABEL})(?::\s*|\s+))?(?P<time_pct>{PERCENT})\s+(?P<total>{TIME})\s+(?P<calls>\d+)\s+(?P<avg>{TIME})"
     rf"\s+(?P<min>{TIME})\s+(?P<max>{TIME})(?:\s+(?P<name>\S.*))?"
 )
 """A whole row of a summary, without blanks around it."""

@@ -7,7 +7,6 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-_TAG: Final = re.compile(r"</?pre>")
 _GAP: Final = re.compile(r"(?<=\w) +(?=\w)")
 _WORD_BEFORE: Final = re.compile(r"\w+$")
 _WORD_AFTER: Final = re.compile(r"\w+")
@@ -49,7 +48,7 @@ def is_cut(name: str) -> bool:
 
 def may_continue(text: str) -> bool:
     """Whether a line can be a part of a C++ name: prose has colons, dates and other marks that those have not."""
-    text = _TAG.sub("", text).strip()
+    text = text.strip()
     return bool(_CONTINUES.fullmatch(text)) and not _SINGLE_COLON.search(text)
 
 
@@ -68,7 +67,7 @@ def joined_name(parts: Sequence[str], *, hard: bool) -> str:
     'void f<int, float const *>(int)'
     """
     name = ""
-    for part in (_TAG.sub("", part) for part in parts):
+    for part in parts:
         if hard:
             # What was cut at a width keeps its blanks, but those at the end of a line are often lost.
             name += f" {part.lstrip()}" if name.endswith(",") or _stand_apart(name, part) else part

@@ -15,6 +15,10 @@ _AT_ONCE: Final = 1 << 19
 """Bytes that are searched at once: they and what is found of them stay in the processor's cache."""
 
 
+_NO_BREAK_SPACE: Final = "\N{NO-BREAK SPACE}".encode()
+"""What web pages put between the columns of a table that is copied from them."""
+
+
 class Block:
     """Whole lines of a text as UTF-8, free of escapes and control characters (`tui.loaders.text.cleaning`).
 
@@ -47,7 +51,10 @@ class Block:
         if not ends.all():
             is_ascii = int(codes.max()) < 128
             if ((codes != 10) & (codes != 9) & (codes < 128)).any():
-                data = clean_bytes(data)
+                data = clean_bytes(data).replace(_NO_BREAK_SPACE, b" ")
+                places = np.flatnonzero(np.frombuffer(data, np.uint8) == 10)
+            elif not is_ascii and _NO_BREAK_SPACE in data:
+                data = data.replace(_NO_BREAK_SPACE, b" ")
                 places = np.flatnonzero(np.frombuffer(data, np.uint8) == 10)
             else:
                 places = places[ends]
