@@ -50,6 +50,25 @@ def test_events_of_which_nothing_is_made_are_told() -> None:
     assert read([kernel(1, 1), *known])["issues"].is_empty()
 
 
+def test_a_trace_of_another_accelerator_does_not_say_that_nothing_ran() -> None:
+    assert reasons([op("aten::mm", 0, 9), event("hpu_op", "matmul", 3, 2)]) == [
+        (
+            "warning",
+            "no work of a GPU is known in the trace: events that are left out may be of an accelerator of another kind",
+        ),
+        ("info", "1 event is left out: not known as ops, calls or work of a GPU (`hpu_op`)"),
+    ]
+
+
+def test_allocations_that_failed_are_told() -> None:
+    failed = {**event("cpu_instant_event", "[OutOfMemory]", 3, 0, Device_Id=0, Device_Type=1, Bytes=3 << 20), "ph": "i"}
+    assert reasons([op("aten::mm", 0, 9), kernel(1, 1), failed, failed]) == [
+        ("warning", "memory ran out: 2 allocations failed, first for 3 MB")
+    ]
+    del failed["args"]["Bytes"]
+    assert reasons([kernel(1, 1), failed]) == [("warning", "memory ran out: 1 allocation failed")]
+
+
 def test_gpu_work_without_ops_needs_no_excuse() -> None:
     assert reasons([kernel(1, 0)]) == []
 

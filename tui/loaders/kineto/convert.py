@@ -89,7 +89,7 @@ def _convert_rank(trace: Trace, roles: Roles, collector: Collector, *, called: s
     )
     for row in devices:
         collector.add("devices", row)
-    tell_of(trace, events, ops, collector)
+    tell_of(trace, roles, events, ops, collector)
 
 
 def _with_listed_devices(

@@ -13,6 +13,9 @@ from tui.model.schema import NAME
 EVENT: Final = r"^\[memory\]$"
 """The name of such an event."""
 
+OUT_OF_MEMORY: Final = r"^\[OutOfMemory\]$"
+"""The name of one that tells of an allocation for which there was no room."""
+
 CPU: Final = 0
 """The number of the CPU among PyTorch's types of devices; memory of all others is of GPUs."""
 

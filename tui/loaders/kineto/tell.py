@@ -8,8 +8,9 @@ import polars as pl
 
 from tui.loaders.kineto.categories import matching
 from tui.loaders.kineto.facts import TOOL
-from tui.loaders.kineto.memory import EVENT, is_far
+from tui.loaders.kineto.memory import EVENT, OUT_OF_MEMORY, is_far
 from tui.loaders.linking.one_recording import far_in_words
+from tui.loaders.sizes import size_in_words
 
 if TYPE_CHECKING:
     from tui.loaders.chrome.trace import Trace
@@ -25,12 +26,12 @@ _MOST_NAMED: Final = 5
 """Categories that are named in a message."""
 
 
-def tell_of(trace: Trace, events: Events, ops: Ops, collector: Collector) -> None:
+def tell_of(trace: Trace, roles: Roles, events: Events, ops: Ops, collector: Collector) -> None:
     """Note what is missing from a trace and why, and what was left out of it."""
     if events.far:
         collector.issue("warning", None, "", far_in_words(events.far))
     if events.gpu.is_empty():
-        _tell_of_no_gpu_work(events, collector)
+        _tell_of_no_gpu_work(roles, events, collector)
     if ops.paths_are_cut:
         collector.issue(
             "info",
@@ -45,9 +46,20 @@ def tell_of(trace: Trace, events: Events, ops: Ops, collector: Collector) -> Non
     far = memory.filter(is_far(events.begin_ns)).height
     if far:
         collector.issue("warning", None, "[memory]", far_in_words(far))
+    _tell_of_failed_allocations(trace, collector)
     lost = memory["bytes"].null_count()
     if lost:
         collector.issue("warning", None, "[memory]", f"{_left_out(lost, 'memory event')}: no size is told")
+
+
+def _tell_of_failed_allocations(trace: Trace, collector: Collector) -> None:
+    failed = trace.instants.filter(matching(trace.instants["name"], OUT_OF_MEMORY))
+    if failed.is_empty():
+        return
+    first = failed.row(0, named=True)
+    asked = "" if first["bytes"] is None else f", first for {size_in_words(first['bytes'])}"
+    reason = f"memory ran out: {_counted(failed.height, 'allocation', 'allocations')} failed{asked}"
+    collector.issue("warning", first["line"], str(first["name"]), reason)
 
 
 def tell_of_not_read(roles: Roles, collector: Collector) -> None:
@@ -81,7 +93,7 @@ def _overhead(events: Events) -> pl.DataFrame:
     )
 
 
-def _tell_of_no_gpu_work(events: Events, collector: Collector) -> None:
+def _tell_of_no_gpu_work(roles: Roles, events: Events, collector: Collector) -> None:
     launches = events.calls.filter(matching(events.calls["name"], _LAUNCH))
     if launches.height:
         collector.issue(
@@ -93,6 +105,11 @@ def _tell_of_no_gpu_work(events: Events, collector: Collector) -> None:
             "recording ended before the work did; end the other one, or call torch.cuda.synchronize() before "
             "the profiler stops, and record again",
         )
+    elif roles.not_read():
+        reason = (
+            "no work of a GPU is known in the trace: events that are left out may be of an accelerator of another kind"
+        )
+        collector.issue("warning", None, "", reason)
     elif events.ops.height or events.ranges.height:
         collector.issue(
             "info",
