@@ -65,12 +65,16 @@ def whole_pieces(text: str, width: int, *, ascii_only: bool = False) -> str:
     """Of a text whose pieces stand two blanks apart, as many as fit: a figure that is cut would be another figure.
 
     >>> whole_pieces("slowest 4: 53 ms  mean 42 ms  888 kernels", 32), whole_pieces("iteration 4", 6)
-    ('slowest 4: 53 ms  mean 42 ms', 'itera…')
+    ('slowest 4: 53 ms  mean 42 ms  …', 'itera…')
     """
+    if cell_width(text) <= width:
+        return text
+    mark = ellipsis(ascii_only=ascii_only)
     pieces = text.split("  ")
-    while len(pieces) > 1 and cell_width("  ".join(pieces)) > width:
+    while len(pieces) > 1 and cell_width("  ".join([*pieces, mark])) > width:
         pieces.pop()
-    return clip("  ".join(pieces), width, ascii_only=ascii_only)
+    text = "  ".join([*pieces, mark])
+    return text if len(pieces) > 1 or cell_width(text) <= width else clip(pieces[0], width, ascii_only=ascii_only)
 
 
 def clip_middle(text: str, width: int, *, ascii_only: bool = False, tail: float = 0.5) -> str:

@@ -142,6 +142,19 @@ async def test_a_span_is_shown_in_every_view_and_taken_back_from_the_list() -> N
         assert [made.chosen for made in app.aggregations] == [Aggregation(), Aggregation(4, 6)]
 
 
+async def test_the_chart_says_which_iterations_are_marked_and_which_it_shows() -> None:
+    async with opened(TRACE) as pilot:
+        app = app_of(pilot)
+        await press(pilot, "7", "j", "b", "j", "j")
+        assert screen_text(app).splitlines()[1].startswith(" span 4:6  5 iterations")
+        await press(pilot, "plus")
+        assert chart_of(pilot).window == (1, 4)
+        assert "chart: 4 to 7, z all" in screen_text(app)
+        await press(pilot, "z", "escape")
+        assert "span" not in screen_text(app).splitlines()[1]
+        assert "chart:" not in screen_text(app)
+
+
 async def test_a_range_beyond_the_iterations_says_which_there_are_in_every_view() -> None:
     async with opened(TRACE) as pilot:
         app_of(pilot).run_line("aggregate 5:99")

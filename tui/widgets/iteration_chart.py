@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import polars as pl
@@ -14,6 +15,7 @@ from tui.analysis.iterations.chart import Bar, bars
 from tui.keys import Scope, bindings_for
 from tui.widgets.iteration_bars import bar_width
 from tui.widgets.iteration_drawing import LABEL, Around, Drawing, DrawnBars, drawn, drawn_bars
+from tui.widgets.iteration_words import chart_words
 
 if TYPE_CHECKING:
     from rich.style import Style
@@ -251,13 +253,14 @@ class IterationChart(Widget, can_focus=True):
             colors = getattr(getattr(self.app, "options", None), "color", "truecolor")
             if not self._styles:
                 self._styles = self._looked_up()
+            here = chart_words(self.rows, self.window, self.marked)
             of = Drawing(
                 rows=self.rows,
                 bars=self._shown(),
                 cells=self._bar_cells(),
                 pointer=self._bar_of(self.cursor),
                 marked=self.marked,
-                around=self.around,
+                around=replace(self.around, summary="  ".join(word for word in (here, self.around.summary) if word)),
                 width=self.content_size.width,
                 height=self.content_size.height,
                 styles=self._styles,

@@ -45,6 +45,32 @@ def summary(profile: Profile, times: Mapping[str, Any] | None, chosen: Aggregati
     return "  ".join(part for part in parts if part)
 
 
+def chart_words(rows: pl.DataFrame, window: tuple[int, int], marked: tuple[int, int] | None) -> str:
+    """Which iterations are marked, and which are in the chart where not all of them are; empty where there is neither.
+
+    Args:
+        rows: What the chart draws.
+        window: The first row that is shown, and how many are.
+        marked: First and last row of the span; None: there is none.
+    """
+    numbers = rows["iteration"] if rows.height else None
+    if numbers is None:
+        return ""
+    told = []
+    if marked is not None:
+        span = numbers.slice(marked[0], marked[1] - marked[0] + 1).drop_nulls()
+        told.append(f"span {_from_to(span, ':')}" if len(span) else "span of no iteration")
+    if window[1] < rows.height:
+        shown = numbers.slice(*window).drop_nulls()
+        told.append(f"chart: {_from_to(shown, ' to ')}, z all" if len(shown) else "chart: no iteration, z all")
+    return "  ".join(told)
+
+
+def _from_to(numbers: pl.Series, between: str) -> str:
+    first, last = numbers[0], numbers[-1]
+    return f"{first}" if first == last else f"{first}{between}{last}"
+
+
 def readout(rows: pl.DataFrame, bar: Bar, times: Mapping[str, Any] | None, *, ascii_only: bool = False) -> str:
     """A bar in a line: which iteration, how long, against the median, and what for.
 

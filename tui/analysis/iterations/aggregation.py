@@ -82,7 +82,8 @@ def range_words(profile: Profile) -> str:
     numbers = None if steps is None else steps["iteration"].drop_nulls()
     if not chosen.is_part or numbers is None or numbers.is_empty():
         return chosen.words
-    first, last = numbers.min(), numbers.max()
+    in_order = numbers.sort()
+    first, last = in_order[0], in_order[-1]
     asked = (first if chosen.first is None else chosen.first, last if chosen.last is None else chosen.last)
     if asked == (first, last):
         return chosen.words
