@@ -57,7 +57,7 @@ def _tell_of_failed_allocations(trace: Trace, collector: Collector) -> None:
     if failed.is_empty():
         return
     first = failed.row(0, named=True)
-    asked = "" if first["bytes"] is None else f", first for {size_in_words(first['bytes'])}"
+    asked = f", first for {size_in_words(first['bytes'])}" if (first["bytes"] or 0) > 0 else ""
     reason = f"memory ran out: {_counted(failed.height, 'allocation', 'allocations')} failed{asked}"
     collector.issue("warning", first["line"], str(first["name"]), reason)
 
