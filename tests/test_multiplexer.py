@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
 
@@ -28,15 +28,18 @@ class Tmux:
     Args:
         directory: Where its socket and what proftui keeps are.
         clipboard: The value of `set-clipboard`.
+        inside: What is run in it, and runs proftui.
     """
 
-    def __init__(self, directory: Path, clipboard: str) -> None:
+    def __init__(self, directory: Path, clipboard: str, inside: Sequence[str] = ()) -> None:
         self._socket = str(directory / "tmux")
         (directory / "conf").write_text(
             f'set -g default-terminal "screen-256color"\nset -g set-clipboard {clipboard}\nset -sg escape-time 10\n'
         )
-        program = shlex.join([sys.executable, "-m", "tui", str(LOG)])
-        given = f"env -u COLORTERM XDG_STATE_HOME={shlex.quote(str(directory))} LC_ALL=C.UTF-8"
+        program = shlex.join([*inside, sys.executable, "-m", "tui", str(LOG)])
+        kept = shlex.quote(str(directory))
+        given = f"env -u COLORTERM -u TMUX XDG_STATE_HOME={kept} SCREENDIR={kept} LC_ALL=C.UTF-8"
+        given = given if inside else given.replace(" -u TMUX", "")
         self("-f", str(directory / "conf"), "new-session", "-d", "-x", "100", "-y", "30", f"{given} {program}")
 
     def __call__(self, *arguments: str) -> str:
@@ -98,3 +101,26 @@ def test_keys_and_copies_in_tmux(tmux: Tmux) -> None:
     kept = tmux("show-buffer")
     # Where tmux takes it, it has come; where it does not, what was said names the setting.
     assert kept == ("convolution backward filter" if tmux("show", "-gv", "set-clipboard").strip() == "on" else "")
+
+
+@pytest.mark.skipif(shutil.which("screen") is None, reason="GNU screen is not installed")
+def test_keys_and_copies_in_gnu_screen(tmp_path: Path) -> None:
+    """tmux is the terminal here: what screen passes on to it is what a terminal gets."""
+    tmp_path.chmod(0o700)
+    (tmp_path / "screenrc").write_text("startup_message off\nterm screen-256color\n")
+    server = Tmux(tmp_path, "on", ("screen", "-c", str(tmp_path / "screenrc")))
+    try:
+        server.wait(lambda screen: "? help" in screen, "the dashboard")
+        server.press("4", lambda screen: "Ops and Kernels" in screen and "b group" in screen)
+        server.press("F1", lambda screen: "Ops and Kernels: help" in screen)
+        # With the mouse taken screen would keep a lone escape until another key follows.
+        server.press("Escape", lambda screen: "Ops and Kernels: help" not in screen)
+        server.press("PageDown", lambda screen: "Ops and Kernels" in screen)
+        server.press("Home", lambda screen: "Ops and Kernels" in screen)
+        server.press("y", lambda screen: "sent 27 characters to the terminal clipboard" in screen)
+        end = time.monotonic() + PATIENCE_S
+        while server("show-buffer") != "convolution backward filter" and time.monotonic() < end:
+            time.sleep(0.1)
+        assert server("show-buffer") == "convolution backward filter"
+    finally:
+        server("kill-server")

@@ -114,6 +114,17 @@ def multiplexer(env: Mapping[str, str]) -> str:
     return "screen" if env.get("STY") or term.startswith("screen") else ""
 
 
+def keeps_escape(env: Mapping[str, str]) -> bool:
+    """Whether something on the way keeps a lone escape back where the mouse is taken, until another key follows.
+
+    GNU screen does: an escape could begin what the mouse tells. Of the two the key matters.
+
+    >>> keeps_escape({"STY": "7.pts", "TERM": "screen"}), keeps_escape({"TMUX": "/tmp/tmux-0", "TERM": "screen"})
+    (True, False)
+    """
+    return bool(env.get("STY")) or multiplexer(env) == "screen"
+
+
 def is_utf8(env: Mapping[str, str]) -> bool:
     """Whether the locale's characters are UTF-8; the first of LC_ALL, LC_CTYPE and LANG that is set decides.
 

@@ -15,7 +15,7 @@ from tui.model.aggregation import aggregation
 from tui.model.errors import ProftuiError
 from tui.model.lacking_memory import lacks_memory
 from tui.options import OpenOptions
-from tui.terminal import environment_changes
+from tui.terminal import environment_changes, keeps_escape
 
 if TYPE_CHECKING:
     import argparse
@@ -67,7 +67,7 @@ def open_app(options: argparse.Namespace) -> int:
                 ascii_only=options.ascii or not known.utf8,
                 resume=options.resume,
                 cache=not options.no_cache,
-                mouse=not options.no_mouse,
+                mouse=not (options.no_mouse or keeps_escape(os.environ)),
             ),
             _told,
         )
