@@ -170,6 +170,20 @@ def test_an_average_is_of_the_work_whose_time_is_known() -> None:
     assert kernels(several).select("calls", figures).rows() == [(7, 40, 10)]
 
 
+def test_configurations_that_read_alike_are_told_apart() -> None:
+    shape = {"grid_x": 1, "grid_y": 1, "grid_z": 1, "block_x": 32, "block_y": 1, "block_z": 1, "registers": 8}
+    sizes = [(1024, 0), (0, 1024), (1 << 20, 0), ((1 << 20) + 1, 0)]
+    work = [
+        kernel("k", 5, start_ns=at, static_shared_bytes=static, dynamic_shared_bytes=dynamic, **shape)
+        for at, (static, dynamic) in enumerate(sizes)
+    ]
+    by_config = grouping_of("config")
+    rows = by_config.rows(profile(activities=work))
+    assert rows.height == 4
+    assert rows["config"].n_unique() == 2
+    assert not rows.select(by_config.spec.key).is_duplicated().any()
+
+
 def test_ops_whose_time_is_unknown_did_not_take_none() -> None:
     work = [
         kernel("volta_sgemm", None, start_ns=0),

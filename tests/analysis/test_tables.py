@@ -5,12 +5,14 @@ from typing import Any
 
 import pytest
 
-from tests.analysis.frames import printed, profile
+from tests.analysis.frames import copy, printed, profile
 from tests.analysis.test_kernels import assert_has_columns
 from tui.analysis.issues import ISSUES, issue_counts, issues
 from tui.analysis.layers import LAYER_TOTALS, LAYERS, layer_totals, layers
 from tui.analysis.metrics import METRICS, metrics
 from tui.analysis.summaries import OTHER_SUMMARIES, other_summaries
+from tui.analysis.transfers.copies import copies
+from tui.analysis.transfers.unified import UNIFIED, unified_memory
 from tui.loaders import registry
 
 
@@ -99,6 +101,18 @@ def test_rows_without_lines_are_told_apart() -> None:
         for grid in (1, 2)
     ]
     assert not metrics(profile(metrics=measured)).select(METRICS.key).is_duplicated().any()
+
+
+def test_unified_memory_of_several_gpus_is_told_apart() -> None:
+    summed = [printed("um", "Host To Device", 3, 9, line=line) for line in (4, 9)]
+    rows = unified_memory(profile(summary=summed))
+    assert rows["line"].to_list() == [4, 9]
+    assert not rows.select(UNIFIED.key).is_duplicated().any()
+
+
+def test_copies_of_equal_time_stand_in_one_order() -> None:
+    work = [copy("HtoD", 5, session=session) for session in range(12)]
+    assert copies(profile(activities=work))["session"].to_list() == list(range(12))
 
 
 def test_other_summaries_are_neither_gpu_work_nor_api_calls() -> None:

@@ -371,7 +371,7 @@ class TestClustersThatCannot:
     ) -> None:
         there = tmp_path / "there"
         there.mkdir()
-        file = shutil.copy(traces[0], there)
+        file = str(shutil.copy(traces[0], there))
         # It is gone by the time that the workers are asked for it.
         monkeypatch.setattr(tui.dataset.cluster, "_check_proftui", lambda _: there.rename(tmp_path / "elsewhere"))
         assert convert(cluster, [file], tmp_path / "run") == 2

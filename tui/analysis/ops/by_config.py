@@ -35,7 +35,8 @@ CONFIGS: Final = TableSpec(
         ),
         *columns("line"),
     ),
-    key=("session", "config"),
+    # Equal sizes of shared memory can be made up differently, and are rounded in words.
+    key=("session", "config", "static_shared_bytes", "dynamic_shared_bytes", "shared_bytes"),
     sort=(("total_ns", True),),
     weight="total_ns",
     pinned="config",

@@ -64,5 +64,5 @@ def copies(profile: Profile) -> pl.DataFrame:
     return (
         pl.concat([single, recorded])
         .with_columns(share())
-        .sort("total_ns", "copy_kind", descending=[True, False], nulls_last=True)
+        .sort("total_ns", "copy_kind", "kind", "session", descending=[True, False, False, False], nulls_last=True)
     )

@@ -173,5 +173,5 @@ def impossible_rates(profile: Profile) -> pl.DataFrame:
             "limit",
             "factor",
         )
-        .sort("factor", descending=True)
+        .sort("factor", "activity", descending=[True, False])
     )

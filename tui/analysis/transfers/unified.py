@@ -21,7 +21,8 @@ UNIFIED: Final = TableSpec(
         replace(columns("name")[0], kind=ColumnKind.TEXT, help="Migration or page fault, as the input names it."),
         *columns("calls", "total_ns", "size_bytes", "avg_ns", "min_ns", "max_ns", "line", "device", "session"),
     ),
-    key=("session", "device", "name"),
+    # The input's own sums do not tell the GPU: of several, their lines tell them apart.
+    key=("session", "device", "name", "line"),
 )
 
 
