@@ -277,6 +277,21 @@ async def test_what_comes_before_a_view_has_its_widgets_is_shown_once_it_has(com
             assert shown == [1]
 
 
+async def test_the_log_says_how_many_lines_are_marked_and_the_keys_to_them() -> None:
+    async with opened("cnn_report_wrapped.md", size=(80, 24)) as pilot:
+        app_of(pilot).go("log")
+        await settled(pilot)
+        screen = app_of(pilot).view_screen
+        assert isinstance(screen, LogScreen)
+        read, odd = len(screen.log_view.parsed_lines), len(screen.log_view.issue_lines)
+        assert read > 1
+        assert odd > 1
+        said = f"· p: next of {read} that rows came from  E: next of {odd} with issues"
+        assert said in screen_text(pilot.app)
+        await press(pilot, "p")
+        assert screen.log_view.cursor_line == screen.log_view.parsed_lines[0]
+
+
 async def test_of_a_session_without_a_text_the_log_is_that_of_another() -> None:
     async with opened("resnet50_training.nvprof.log", "resnet50_training.pt.trace.json.gz") as pilot:
         app_of(pilot).choose_session(1)

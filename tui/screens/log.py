@@ -111,12 +111,18 @@ class LogScreen(ViewScreen):
                 Content("this input is not a text: there are no lines to show")
             )
             return
-        count = self.log_view.line_count
-        text = f"line {line:,} of {count:,}"
+        text = f"line {line:,} of {self.log_view.line_count:,}"
         written = self.program.note_at(self._note_place(line))
         if written is not None and not note:
             note = f"note: {written.text.splitlines()[0]}"
+        note = note or self._marked_in_words()
         self.query_one("#log-status", Static).update(Content(plain(f"{text} · {note}" if note else text)))
+
+    def _marked_in_words(self) -> str:
+        """How many lines are marked, and the keys that go through them."""
+        read, odd = len(self.log_view.parsed_lines), len(self.log_view.issue_lines)
+        words = f"p: next of {read:,} that rows came from" if read else "no row came from this text"
+        return f"{words}  E: next of {odd:,} with issues" if odd else words
 
     def action_toggle_line_detail(self) -> None:
         """Tell, or stop telling, what was read from the line."""

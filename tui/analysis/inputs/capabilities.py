@@ -49,7 +49,7 @@ _VIEW_NEEDS: Final[dict[str, tuple[Need, ...]]] = {
     "kernels": (GPU_WORK,),
     "kernels-by-iteration": (START_TIMES,),
     "kernels-by-op": (START_TIMES,),
-    "iterations": (ITERATIONS,),
+    "iterations": (START_TIMES,),
     "gpus": (DEVICES,),
     "expert-systems": (GPU_WORK,),
     "api-calls": (API_WORK,),
@@ -73,10 +73,10 @@ def views(profile: Profile) -> dict[str, str]:
     if profile["activities"].height:
         # A GPU whose name is not known has its utilisation all the same; the dashboard still asks for the name.
         lacks.pop(DEVICES, None)
-    if sources(profile):
-        # A run in which nothing repeats is one iteration: shown as that, though the dashboard asks for more.
-        lacks.pop(ITERATIONS, None)
     fed = set(_FED_BY_OPS) if profile["ops"].height else set()
+    if sources(profile):
+        # Recorded, or found by the start times; a run in which nothing repeats is one iteration.
+        fed.add("iterations")
     if profile["memory_events"].height:
         fed.add("memory")
     if not {API_WORK, TOOL_REPORT} <= lacks.keys():
