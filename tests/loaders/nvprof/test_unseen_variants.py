@@ -296,6 +296,40 @@ def test_rows_of_a_trace_without_its_header_or_units_are_told() -> None:
     assert issues(read(lines(*RUN, text, csv))) == [(4, "warning"), (5, "warning")]
 
 
+@pytest.mark.parametrize("rows", [2, 600])
+def test_a_column_that_is_not_known_is_passed_over(rows: int) -> None:
+    header = TRACE.replace("    Stream", "    Stream  Parent Id")
+    text = [trace_row(f"{100 + at}.10ms", f"k(int*) [{at}]") for at in range(rows)]
+    text[1] = trace_row("101.10ms", "[CUDA memset]")
+    text = [row.replace("         7  ", f"         7  {at:>9}  ") for at, row in enumerate(text)]
+    profile = read(lines(*RUN, header, *text))
+    assert profile["activities"]["name"].value_counts().sort("name").rows() == [
+        ("[CUDA memset]", 1),
+        ("k(int*)", rows - 1),
+    ]
+    assert profile["activities"]["stream"].unique().to_list() == [7]
+    assert issues(profile) == []
+
+
+def test_a_row_is_not_read_by_the_columns_of_another_table() -> None:
+    row = trace_row("100.10ms", "k(int*) [7]").replace("         7  ", "         7          -  ")
+    profile = read(lines(*RUN, row))
+    assert (profile["activities"].height, issues(profile)) == (0, [(4, "warning")])
+
+
+@pytest.mark.parametrize("rows", [1, 600])
+def test_a_column_of_csv_that_is_not_known_is_passed_over(rows: int) -> None:
+    header = '"Start","Duration","Grid X","Grid Y","Grid Z","Block X","Block Y","Block Z","Registers Per Thread",' + (
+        '"Static SMem","Dynamic SMem","Size","Throughput","Device","Context","Stream","Parent Id","Name"'
+    )
+    text = [f'{at}.5,1.25,2,1,1,32,1,1,12,0,0,,,"TITAN Xp (0)","1","7",{at},"k(int, int) [{at}]"' for at in range(rows)]
+    profile = read(lines(*RUN, header, "s,ms,,,,,,,,B,B,,,,,,,", *text))
+    assert profile["activities"].select("name", "stream", "duration_ns").unique().rows() == [
+        ("k(int, int)", 7, 1_250_000)
+    ]
+    assert (profile["activities"]["correlation"].to_list(), issues(profile)) == ([*range(rows)], [])
+
+
 def test_a_copy_whose_name_is_cut_off_is_no_api_call() -> None:
     header = '"Start","Duration","Grid X","Grid Y","Grid Z","Block X","Block Y","Block Z","Registers Per Thread",' + (
         '"Static SMem","Dynamic SMem","Size","Throughput","Device","Context","Stream","Name"'

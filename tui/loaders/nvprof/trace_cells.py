@@ -81,6 +81,7 @@ _CORRELATION: Final = re.compile(r" \[(\d{1,18})\]$")
 _API_CORRELATION: Final = re.compile(r" \[(\d{1,18})\]\)?$")
 _INT32: Final = 2**31
 
+_ANYTHING: Final = r"\S+(?: \S+)*"
 _PATTERNS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "grid": r"-|\(\d+ \d+ \d+\)",
@@ -150,7 +151,11 @@ def _at_edges(layout: TextLayout, text: str) -> tuple[dict[str, str], str]:
     left = layout.edges[1]
     for column, edge in zip(layout.columns[2:-1], layout.edges[2:], strict=True):
         cell = text[left:edge]
-        fits = len(cell) == edge - left and cell[0] in " \t" and re.fullmatch(_PATTERNS[column], cell.strip())
+        fits = (
+            len(cell) == edge - left
+            and cell[0] in " \t"
+            and re.fullmatch(_PATTERNS.get(column, _ANYTHING), cell.strip())
+        )
         if fits and not cell.endswith(" ") and text[edge : edge + 1] in (" ", "\t", ""):
             values[column] = cell.strip()
         elif not wrong:
@@ -167,7 +172,7 @@ def _at_edges(layout: TextLayout, text: str) -> tuple[dict[str, str], str]:
 
 @lru_cache(maxsize=64)
 def _by_kinds(columns: tuple[str, ...], gap: str) -> re.Pattern[str]:
-    kinds = [rf"(?P<{column}>{_PATTERNS[column]})" for column in columns[2:-1]]
+    kinds = [rf"(?P<{column}>{_PATTERNS.get(column, _ANYTHING)})" for column in columns[2:-1]]
     return re.compile(gap.join((r".*?\S", r"\S+", *kinds, r"(?P<name>\S.*)")))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
@@ -55,10 +55,14 @@ CSV_HEADINGS: Final[Mapping[str, str]] = MappingProxyType(
 )
 """The same for CSV."""
 
+OTHER: Final = "other_"
+"""What the names of columns begin with that are none of these; a number follows."""
+
 SIZE_UNITS: Final = ("B", "KB", "MB", "GB", "TB")
 """A size is its number times the base (1024 or 1000) to the power of the unit's place here."""
 
 _HEADING: Final = re.compile("|".join(re.escape(name) for name in sorted(TEXT_HEADINGS, key=len, reverse=True)))
+_WORDS: Final = re.compile(r"\S+(?: \S+)*")
 _TEXT_HEADER: Final = re.compile(r"(?P<lead>.*?)[ \t]*Start[ \t]+Duration[ \t]+(?:.*[ \t])?Name[ \t]*")
 _CSV_HEADER: Final = re.compile(r'(?P<lead>.*?)"?Start"?,"?Duration"?,.*')
 _UNIT: Final = re.compile(r"ns|us|ms|s|[KMGT]?B(?:/s)?")
@@ -73,7 +77,6 @@ _BARE_COLUMNS: Final = {
 _BARE_ROW: Final = re.compile(
     r"[ \t]*[\d.]+(?:ns|us|ms|s)  +[\d.]+(?:ns|us|ms|s)  +(?:-|\(\d+ \d+ \d+\))  +(?:-|\(\d+ \d+ \d+\))  +\S.*"
 )
-_BARE_CELL: Final = re.compile(r"\S+(?: \S+)*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +86,7 @@ class TextLayout:
     lead: str
     """What stands in front of every line beside blanks (``// ``)."""
     columns: tuple[str, ...]
-    """Values of `TEXT_HEADINGS`; the last is the name."""
+    """Values of `TEXT_HEADINGS`, or columns that begin with `OTHER`; the last is the name."""
     edges: tuple[int, ...]
     """The index after each column's last character, for all columns but the name."""
     name_start: int
@@ -115,7 +118,7 @@ class CsvLayout:
     lead: re.Pattern[str]
     """What stands in front of every line; numbers in it may differ from line to line."""
     columns: tuple[str, ...]
-    """Values of `CSV_HEADINGS`."""
+    """Values of `CSV_HEADINGS`, or columns that begin with `OTHER`."""
     units: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -152,24 +155,33 @@ def text_header(text: str) -> TextLayout | None:
     match = _TEXT_HEADER.fullmatch(text)
     if match is None:
         return None
-    headings = list(_HEADING.finditer(text, match.end("lead")))
-    between = [
-        text[a:b]
-        for a, b in zip(
-            [match.end("lead"), *(h.end() for h in headings)], [*(h.start() for h in headings), len(text)], strict=True
-        )
-    ]
-    columns = tuple(TEXT_HEADINGS[heading[0]] for heading in headings)
-    if any(gap.strip() for gap in between) or len(set(columns)) < len(columns) or columns[-1] != "name":
+    columns: list[str] = []
+    ends: list[int] = []
+    position = match.end("lead")
+    for heading in _HEADING.finditer(text, position):
+        # A column that is not known holds nothing that is used, but its place has to be known.
+        for other in _WORDS.finditer(text, position, heading.start()):
+            columns.append(f"{OTHER}{len(columns)}")
+            ends.append(other.end())
+        columns.append(TEXT_HEADINGS[heading[0]])
+        ends.append(heading.end())
+        position = heading.end()
+    if text[position:].strip() or not _are_of_a_trace(columns) or columns[-1] != "name":
         return None
-    return TextLayout(match["lead"], columns, tuple(h.end() for h in headings[:-1]), headings[-1].start())
+    return TextLayout(match["lead"], tuple(columns), tuple(ends[:-1]), ends[-1] - len("Name"))
+
+
+def _are_of_a_trace(columns: Sequence[str]) -> bool:
+    """Whether columns are each there once, and enough of them known."""
+    others = any(column.startswith(OTHER) for column in columns)
+    return len(set(columns)) == len(columns) and (not others or bool({"grid", "grid_x", "device"} & set(columns)))
 
 
 def bare_row(text: str) -> TextLayout | None:
     """The layout that a row itself gives which was pasted without its header, or None where nothing proves one."""
     if not _BARE_ROW.fullmatch(text):
         return None
-    cells = list(_BARE_CELL.finditer(text))
+    cells = list(_WORDS.finditer(text))
     # A name may hold two blanks in a row; the columns before it do not.
     for count in sorted(_BARE_COLUMNS, reverse=True):
         columns = tuple(_BARE_COLUMNS[count].split())
@@ -194,6 +206,7 @@ _BARE_TYPES: Final = {
     "src_memory": re.compile(r"-|[A-Za-z ]+"),
     "dst_memory": re.compile(r"-|[A-Za-z ]+"),
     "device": re.compile(r".*[A-Za-z].*"),
+    "name": re.compile(r".*[A-Za-z].*"),
 }
 
 
@@ -211,8 +224,8 @@ def csv_header(text: str) -> CsvLayout | None:
     if match is None:
         return None
     headings = csv_cells(text[match.end("lead") :])
-    columns = tuple(CSV_HEADINGS.get(heading, "") for heading in headings)
-    if "" in columns or len(set(columns)) < len(columns) or "name" not in columns:
+    columns = tuple(CSV_HEADINGS.get(heading, f"{OTHER}{place}") for place, heading in enumerate(headings))
+    if not _are_of_a_trace(columns) or "name" not in columns:
         return None
     lead = match["lead"].strip()
     pattern = r"[ \t]*" + re.sub(r"\d+", r"\\d+", re.escape(lead)) + r"[ \t]*"
