@@ -44,23 +44,26 @@ METRICS: Final = TableSpec(
 def launches_measured(profile: Profile, row: Mapping[str, Any]) -> pl.DataFrame:
     """The recorded launches of the kernel that a metric was measured on, of any session, in time order.
 
-    By its full name; where no launch has that, by its name without template arguments and parameters. Of a metric that
-    was measured launch by launch, those of the same grid and block.
+    By its full name; of a session in which no launch has that, by its name without template arguments and parameters:
+    tools spell the same kernel in several ways. Of a metric that was measured launch by launch, those of the same grid
+    and block.
 
     Args:
         profile: Where to look.
         row: Of `metrics`.
     """
-    names = profile["activities"].lazy().filter(pl.col("kind") == "kernel").select("name").unique().collect()["name"]
-    texts = names.drop_nulls().cast(pl.String).to_list()
-    found = [name for name in texts if name == row["kernel"]]
-    if not found:
-        wanted = short_name(row["kernel"] or "")
-        found = [name for name in texts if short_name(name) == wanted]
-    if not found:
+    kernels = profile["activities"].lazy().filter(pl.col("kind") == "kernel", pl.col("name").is_not_null())
+    names = kernels.select("session", "name").unique().collect().with_columns(pl.col("name").cast(pl.String))
+    wanted = short_name(row["kernel"] or "")
+    alike = [name for name in names["name"].unique() if short_name(name) == wanted]
+    exact = names.filter(name=row["kernel"])["session"].to_list()
+    by_short_name = names.filter(pl.col("name").is_in(alike), ~pl.col("session").is_in(exact))["session"].to_list()
+    if not exact and not by_short_name:
         return gpu_work(profile)
+    name, session = pl.col("name").cast(pl.String), pl.col("session")
+    found = (name == row["kernel"]) | (session.is_in(by_short_name) & name.is_in(alike))
     same = [pl.col(axis) == row[axis] for axis in _SHAPE if row[axis] is not None]
-    return gpu_work(profile, pl.col("name").cast(pl.String).is_in(found), pl.col("kind") == "kernel", *same)
+    return gpu_work(profile, found, pl.col("kind") == "kernel", *same)
 
 
 def metrics(profile: Profile) -> pl.DataFrame:
