@@ -262,6 +262,14 @@ async def test_parts_of_the_time_add_up() -> None:
             assert sum(entry.values["total_ns"] for entry in panel(pilot, name).entries) == gpu.value
 
 
+async def test_a_use_of_time_looks_the_same_in_every_panel() -> None:
+    async with opened("caffe_conv1.nvprof.log") as pilot:
+        looks = {entry.row.label: entry.row.part for name in ("wall", "uses") for entry in panel(pilot, name).entries}
+        assert looks["Not using tensor cores"] == looks["All other kernels"] == "other"
+        assert looks["Memory"] == looks["Copies"] == "memory"
+        assert looks["Other"] == "idle"
+
+
 async def test_what_the_time_of_each_of_few_sessions_was_used_for() -> None:
     async with opened("ddp_ranks") as pilot:
         await press(pilot, "g")

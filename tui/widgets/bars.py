@@ -13,6 +13,7 @@ from tui.fmt import percent
 from tui.labels import tell_apart, tell_symbols_apart
 from tui.model.names import short_name
 from tui.text import plain
+from tui.widgets.part_looks import look_of
 
 BAR_LEAST: Final = 6
 """A bar of fewer cells says nothing: the label takes the room."""
@@ -22,11 +23,6 @@ BAR_MOST: Final = 60
 LABEL_LEAST: Final = 12
 SHARE_WIDTH: Final = 7
 """Cells of ``100.00%`` and ``>99.99%``."""
-
-FILLS: Final = ("█", "▓", "▒", "░", "▚", "▤", "▥", "▞")
-ASCII_FILLS: Final = ("#", "=", "+", "-", ":", ".", "%", "o")
-COLORS: Final = ("$primary", "$secondary", "$warning", "$error", "$accent", "$text-muted", "$primary", "$secondary")
-"""Parts are told apart by their fill as well as by their colour."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +40,9 @@ class BarRow:
     """The share as a figure of 0 to 100; None leaves it out."""
     symbol: bool = False
     """The label is a C++ name, to be shortened as one."""
-    part: int | None = None
-    """Which part of a `stacked_bar` it is, to be told by the same fill and colour before the label."""
+    part: int | str | None = None
+    """Which part of a `stacked_bar` it is, as `tui.widgets.part_looks.look_of` takes it, to be told by the same look
+    before the label."""
     sentence: bool = False
     """The label is a sentence: it is cut at its end, however alike others begin."""
 
@@ -108,9 +105,8 @@ def bar_lines(
 def _bar_line(label: str, row: BarRow, columns: BarColumns, *, ascii_only: bool, bar_style: str) -> Content:
     parts = [Content(pad(label, columns.label))]
     if row.part is not None:
-        fills = ASCII_FILLS if ascii_only else FILLS
-        place = row.part
-        parts.insert(0, Content.assemble((fills[place % len(fills)], COLORS[place % len(COLORS)]), " "))
+        look = look_of(row.part)
+        parts.insert(0, Content.assemble((look.sign(ascii_only=ascii_only), look.color), " "))
     if columns.bar:
         drawn = bar(row.share, columns.bar, ascii_only=ascii_only) if row.share is not None else ""
         parts += [Content(" "), Content.styled(pad(drawn, columns.bar), bar_style)]
@@ -143,16 +139,24 @@ def shared_cells(values: Sequence[float], width: int) -> list[int]:
     return cells
 
 
-def stacked_bar(values: Sequence[float], width: int, *, ascii_only: bool = False) -> Content:
+def stacked_bar(
+    values: Sequence[float], width: int, *, parts: Sequence[int | str] | None = None, ascii_only: bool = False
+) -> Content:
     """Parts of a whole on one line; the legend tells them apart by fill and colour.
 
-    >>> stacked_bar([3, 1], 8).plain
-    '██████▓▓'
+    Args:
+        values: Of the parts.
+        width: Cells of the line.
+        parts: What each is, as `tui.widgets.part_looks.look_of` takes it; None: told apart by their places.
+        ascii_only: ASCII characters alone.
+
+    >>> stacked_bar([3, 1], 8).plain, stacked_bar([3, 1], 8, parts=["other", "cpu"]).plain
+    ('██████▓▓', '▓▓▓▓▓▓▚▚')
     """
-    fills = ASCII_FILLS if ascii_only else FILLS
-    parts = [
-        Content.styled(fills[place % len(fills)] * cells, COLORS[place % len(COLORS)])
-        for place, cells in enumerate(shared_cells(values, width))
+    looks = map(look_of, parts if parts is not None else range(len(values)))
+    drawn = [
+        Content.styled(look.sign(ascii_only=ascii_only) * cells, look.color)
+        for look, cells in zip(looks, shared_cells(values, width), strict=True)
         if cells
     ]
-    return Content("").join(parts)
+    return Content("").join(drawn)

@@ -10,8 +10,9 @@ from textual.content import Content
 from tui.fitting import cell_width, clip, pad
 from tui.fmt import duration, percent
 from tui.text import plain
-from tui.widgets.bars import ASCII_FILLS, COLORS, FILLS, stacked_bar
+from tui.widgets.bars import stacked_bar
 from tui.widgets.head_lines import said_lines
+from tui.widgets.part_looks import look_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,12 +61,11 @@ def gpu_lines(
             )
         )
     if bars:
-        fills = ASCII_FILLS if ascii_only else FILLS
         names = PARTS if width >= 100 else SHORT_PARTS
         swatches = [
             piece
-            for place, name in enumerate(names)
-            for piece in ((fills[place], COLORS[place]), (f" {name}  ", "$text-muted"))
+            for look, name in zip(map(look_of, range(len(names))), names, strict=True)
+            for piece in ((look.sign(ascii_only=ascii_only), look.color), (f" {name}  ", "$text-muted"))
         ]
         more = f"and {len(bars) - MOST} more below" if len(bars) > MOST else ""
         lines.append(Content.assemble(" " * (label + 1), *swatches, (more, "$text-muted")))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from tui.widgets.part_looks import LOOKS
 from tui.widgets.spark import LEVELS
 
 if TYPE_CHECKING:
@@ -14,29 +15,6 @@ if TYPE_CHECKING:
 
 PARTS: Final = ("tensor", "other", "unknown", "memory", "dataloader", "io", "cpu", "idle")
 """The parts of a bar from below, as `tui.analysis.iterations.uses.USES`."""
-FILLS: Final = {
-    "tensor": "█",
-    "other": "▓",
-    "unknown": "▞",
-    "memory": "▒",
-    "dataloader": "▤",
-    "io": "▧",
-    "cpu": "▚",
-    "idle": "░",
-    "whole": "▥",
-}
-ASCII_FILLS: Final = {
-    "tensor": "#",
-    "other": "=",
-    "unknown": "%",
-    "memory": "+",
-    "dataloader": "d",
-    "io": "f",
-    "cpu": "c",
-    "idle": ".",
-    "whole": "o",
-}
-"""Parts are told apart by their fill as well as by their colour; ``whole`` is time of which nothing else is known."""
 WHISKER, ASCII_WHISKER = "│", "|"
 """From the mean of several iterations to the longest of them."""
 CUT, ASCII_CUT = "↑", "^"
@@ -76,7 +54,6 @@ def bar_width(number: int, cells: int) -> int:
 
 def column(bar: Bar, look: Look) -> list[Cell]:
     """The cells of a bar, from below."""
-    fills = ASCII_FILLS if look.ascii_only else FILLS
     if bar.mean_ns is None or bar.max_ns is None:
         return [(ASCII_UNKNOWN if look.ascii_only else UNKNOWN, "sign")] + [(" ", "")] * (look.lines - 1)
     whole = look.lines * STEPS
@@ -88,7 +65,7 @@ def column(bar: Bar, look: Look) -> list[Cell]:
         base = line * STEPS
         if height >= base + STEPS or (not look.smooth and _rounds_up(height, base)):
             part = _part_at(edges, base + STEPS / 2)
-            cells.append((fills[part], part))
+            cells.append((LOOKS[part].sign(ascii_only=look.ascii_only), part))
         elif height > base and look.smooth:
             part = _part_at(edges, (base + height) / 2)
             cells.append((LEVELS[height - base - 1], part))

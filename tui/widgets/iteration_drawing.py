@@ -13,7 +13,8 @@ from tui.analysis.iterations.chart import Bar, scale_ns
 from tui.fitting import clip, whole_pieces
 from tui.fmt import duration
 from tui.text import plain
-from tui.widgets.iteration_bars import ASCII_FILLS, ASCII_WHISKER, FILLS, WHISKER, Cell, Look, column
+from tui.widgets.iteration_bars import ASCII_WHISKER, WHISKER, Cell, Look, column
+from tui.widgets.part_looks import LOOKS
 
 if TYPE_CHECKING:
     import polars as pl
@@ -189,9 +190,8 @@ def _numbers(of: Drawing) -> Strip:
 def _legend(of: Drawing, columns: Sequence[list[Cell]]) -> Strip:
     """What the fills and signs mean, as far as they are on the screen."""
     used = {part for cells in columns for _, part in cells}
-    fills = ASCII_FILLS if of.ascii_only else FILLS
     whisker = of.sign(WHISKER, ASCII_WHISKER)
-    entries = [(fills[part], words, part) for part, words in _LEGEND if part in used]
+    entries = [(LOOKS[part].sign(ascii_only=of.ascii_only), words, part) for part, words in _LEGEND if part in used]
     if any(character == whisker for cells in columns for character, _ in cells):
         entries.append((whisker, "longest of several", "sign"))
     chosen = of.rows["aggregated"] if of.rows.height else None

@@ -8,6 +8,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
 
+from tui.text import plain
 from tui.widgets.details import DetailText
 
 if TYPE_CHECKING:
@@ -53,13 +54,41 @@ class Panel(Vertical):
 
     def __init__(self, title: str, *children: Widget, note: str = "", id: str | None = None) -> None:  # noqa: A002
         super().__init__(*children, id=id)
-        self._title = title
-        self.annotate(note)
+        self.title = title
+        """Our own words."""
+        self._note = note
+        self._remark = ""
+        self._show_title()
+
+    def retitle(self, title: str) -> None:
+        """Head it with other words.
+
+        Args:
+            title: As it stands on the screen: already made plain.
+        """
+        self.title = title
+        self._show_title()
 
     def annotate(self, note: str) -> None:
         """Say something else in the smaller words."""
-        smaller = (f"  {note}", "not bold $text-muted")
-        self.border_title = Content.assemble(self._title, smaller) if note else Content(self._title)
+        self._note = note
+        self._show_title()
+
+    def remark(self, text: str) -> None:
+        """Show what the user wrote on it, or nothing.
+
+        Args:
+            text: A line.
+        """
+        if text != self._remark:
+            self._remark = text
+            self._show_title()
+
+    def _show_title(self) -> None:
+        smaller = [(f"  {words}", "not bold $text-muted") for words in (self._note,) if words]
+        # The sign of rows with a note.
+        smaller += [(f"  # {plain(words)}", "not bold $warning") for words in (self._remark,) if words]
+        self.border_title = Content.assemble(self.title, *smaller)
 
 
 class TextPanel(Panel):

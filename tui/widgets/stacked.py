@@ -23,14 +23,20 @@ class StackedBar(Widget):
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
-        self._parts: tuple[float, ...] = ()
+        self._values: tuple[float, ...] = ()
+        self._parts: tuple[int | str, ...] = ()
 
-    def show(self, parts: Sequence[float]) -> None:
-        """Show other parts."""
-        self._parts = tuple(parts)
+    def show(self, values: Sequence[float], parts: Sequence[int | str]) -> None:
+        """Show other parts.
+
+        Args:
+            values: Of the parts.
+            parts: What each is, as `tui.widgets.part_looks.look_of` takes it.
+        """
+        self._values, self._parts = tuple(values), tuple(parts)
         self.refresh()
 
     def render(self) -> Content:
         """Draw the parts."""
         ascii_only = bool(getattr(self.app, "ascii_only", False))
-        return stacked_bar(self._parts, self.content_size.width, ascii_only=ascii_only)
+        return stacked_bar(self._values, self.content_size.width, parts=self._parts, ascii_only=ascii_only)

@@ -1,24 +1,58 @@
-"""Times that follow each other as columns, as high as each is long."""
+"""Iterations as columns, as high as each is long, with what its time was used for."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from itertools import groupby
+from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
 from textual.widget import Widget
 
+from tui.analysis.iterations.chart import bars, scale_ns
 from tui.fitting import cell_width
 from tui.fmt import duration
-from tui.widgets.busy_chart import TALL, area
+from tui.widgets.iteration_bars import ASCII_CUT, ASCII_WHISKER, CUT, WHISKER, Look, bar_width, column
+from tui.widgets.part_looks import LOOKS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import polars as pl
     from textual.geometry import Size
+
+    from tui.widgets.iteration_bars import Cell
+
+TALL: Final = 7
+SHORT: Final = 5
+"""Lines of the columns, where there is room and where not: fewer would not show their parts."""
+SCALE: Final = 10
+"""Cells of the scale at the left, with a blank."""
+APART_FROM: Final = 3
+"""Columns of so many cells have a blank between them."""
+ROOM_LEAST: Final = 8
+"""Cells that the columns have at least."""
+SMOOTH: Final = ("truecolor", "256")
+"""Of fewer colours, those of two parts can be one: a top that ends within a cell would be of any."""
+WORDS: Final = {
+    "tensor": "tensor cores",
+    "other": "other kernels",
+    "unknown": "kernels",
+    "memory": "memory",
+    "dataloader": "data loading",
+    "io": "files",
+    "cpu": "CPU",
+    "idle": "other",
+    "whole": "use not known",
+}
+"""What the parts are called below them."""
+SIGNS: Final = {
+    **dict.fromkeys((WHISKER, ASCII_WHISKER), "longest of several"),
+    **dict.fromkeys((CUT, ASCII_CUT), "cut: longer"),
+}
 
 
 class TimesChart(Widget):
-    """Columns from zero to the longest time; where there are more times than cells, a column is the longest of its."""
+    """Columns from zero to the longest iteration; where there are more than cells, a column is the mean of several."""
 
     DEFAULT_CSS = """
     TimesChart { height: auto; }
@@ -26,56 +60,72 @@ class TimesChart(Widget):
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
-        self._times: tuple[int, ...] = ()
-        self._ends = ("", "")
+        self._rows: pl.DataFrame | None = None
 
-    def show(self, times_ns: Sequence[int], *, first: str, last: str) -> None:
-        """Show other times.
+    def show(self, rows: pl.DataFrame | None) -> None:
+        """Show other iterations, or none.
 
         Args:
-            times_ns: In order.
-            first: What the first of them is called.
-            last: What the last is called.
+            rows: As `tui.analysis.iterations.chart.bars` takes them, in order.
         """
-        self._times = tuple(times_ns)
-        self._ends = (first, last)
-        self.display = len(self._times) > 1
+        self._rows = rows
+        self.display = rows is not None and rows.height > 1
         self.refresh(layout=True)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """The columns, and a line below them."""
-        return TALL + 1
+        """The columns, the numbers of the first and last, and what the parts are."""
+        return self._lines + 2
+
+    @property
+    def _lines(self) -> int:
+        return TALL if self.screen.has_class("-tall") else SHORT
 
     def render(self) -> Content:
-        """Draw the columns with the longest time at their left, and the ends below."""
+        """Draw the columns with their scale at the left, and below them their ends and their parts."""
+        if self._rows is None:
+            return Content("")
         ascii_only = bool(getattr(self.app, "ascii_only", False))
-        most = max(self._times, default=0)
-        head = duration(most, ascii_only=ascii_only)
-        label = cell_width(head)
-        room = max(8, self.content_size.width - label - 1)
-        heights = columns_of([time / most if most else 0.0 for time in self._times], room)
-        lines = area(heights, TALL, ascii_only=ascii_only)
-        texts = [head, *[" " * label] * (TALL - 1)]
-        drawn = [
-            Content.assemble((text, "$text-muted"), " ", (line, "$secondary"))
-            for text, line in zip(texts, lines, strict=True)
+        colors = getattr(getattr(self.app, "options", None), "color", "truecolor")
+        room = max(ROOM_LEAST, self.content_size.width - SCALE)
+        shown = bars(self._rows, 0, self._rows.height, room)
+        longest = scale_ns(shown)
+        look = Look(self._lines, longest, ascii_only, smooth=not ascii_only and colors in SMOOTH)
+        columns = [column(bar, look) for bar in shown]
+        cells = bar_width(len(shown), room)
+        body = cells - (1 if cells >= APART_FROM else 0)
+        scale = [duration(longest, ascii_only=ascii_only), *[""] * (look.lines - 1)]
+        lines = [
+            Content.assemble(
+                (f"{text:>{SCALE - 1}} ", "$text-muted"), *_drawn([of[line] for of in columns], cells, body)
+            )
+            for text, line in zip(scale, reversed(range(look.lines)), strict=True)
         ]
-        first, last = self._ends
-        axis = first + last.rjust(max(0, len(heights) - cell_width(first)))
-        return Content("\n").join([*drawn, Content.styled(" " * (label + 1) + axis, "$text-muted")])
+        first, last = (str(self._rows["iteration"][place]) for place in (0, -1))
+        axis = first + last.rjust(cells * (len(shown) - 1) + body - cell_width(first))
+        used = {part for of in columns for _, part in of}
+        parts = [
+            (LOOKS[part].sign(ascii_only=ascii_only), LOOKS[part].color, WORDS[part]) for part in WORDS if part in used
+        ]
+        signs = {character for of in columns for character, part in of if part == "sign"}
+        parts += [(sign, "$foreground", words) for sign, words in SIGNS.items() if sign in signs]
+        lines += [Content.styled(" " * SCALE + axis, "$text-muted"), *_legend(parts, self.content_size.width)]
+        return Content("\n").join(lines)
 
 
-def columns_of(shares: Sequence[float], cells: int) -> list[float]:
-    """The height of each cell: few numbers take several cells each, with one between; of many the largest counts.
+def _drawn(line: Sequence[Cell], cells: int, body: int) -> list[tuple[str, str]]:
+    """A line of the columns: texts and their styles, neighbours of one part as one."""
+    runs = []
+    for part, of in groupby(line, key=lambda cell: cell[1]):
+        text = "".join(character * body + " " * (cells - body) for character, _ in of)
+        runs.append((text, LOOKS[part].color if part in LOOKS else "$foreground"))
+    return runs
 
-    >>> columns_of([0.5, 1.0], 7), columns_of([0.1, 0.9, 0.2, 0.3], 2)
-    ([0.5, 0.5, 0.0, 1.0, 1.0], [0.9, 0.3])
-    """
-    wide = min(6, cells // len(shares)) if shares else 0
-    if wide >= 3:
-        drawn = list(itertools.chain.from_iterable([*[share] * (wide - 1), 0.0] for share in shares))
-        return drawn[:-1]
-    if wide >= 1:
-        return list(shares)
-    edges = [place * len(shares) // cells for place in range(cells + 1)]
-    return [max(shares[start:stop]) for start, stop in itertools.pairwise(edges)]
+
+def _legend(parts: Sequence[tuple[str, str, str]], width: int) -> list[Content]:
+    """What signs of a colour mean, as many as there is room for; no line where there are none."""
+    pieces: list[tuple[str, str]] = []
+    for sign, color, words in parts:
+        piece = [(sign, color), (f" {words}  ", "$text-muted")]
+        if sum(cell_width(text) for text, _ in [*pieces, *piece]) - 2 <= width:
+            pieces += piece
+    return [Content.assemble(*pieces)] if pieces else []

@@ -23,12 +23,12 @@ class Parts(NamedTuple):
 
     board: Callable[..., Any]
     """`dashboard`."""
-    courses: Callable[..., Any]
-    """`iteration_courses`."""
     busy: Callable[..., Any]
     """`busy_stretches`: from then on `tui.analysis.gpu_time.busy_over_time.busy_over_time` is quick."""
     wall: Callable[..., Any]
     """`wall_time`."""
+    courses: Callable[..., Any]
+    """`iteration_courses`."""
     gaps: Callable[..., Any]
     """`idle_gaps`."""
     advice: Callable[..., Any]
@@ -47,9 +47,9 @@ def parts(profile: Profile, *, gpu: str | None = None) -> Iterator[Any]:
     """
     makers = Parts(
         board=partial(dashboard, profile, gpu=gpu),
-        courses=partial(iteration_courses, profile),
         busy=partial(busy_stretches, profile),
         wall=partial(wall_time, profile),
+        courses=partial(iteration_courses, profile),
         gaps=partial(idle_gaps, profile),
         advice=partial(_advice, profile, gpu),
     )

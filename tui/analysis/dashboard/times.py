@@ -11,8 +11,9 @@ from tui.analysis.dashboard.performance import WHOLE_RUN
 from tui.analysis.gpu_time.breakdown import breakdown
 from tui.analysis.gpu_time.gaps import longest_gaps
 from tui.analysis.grouping import present
-from tui.analysis.iterations.tables import iterations, sources
+from tui.analysis.iterations.tables import sources
 from tui.analysis.iterations.times import iteration_times
+from tui.analysis.iterations.uses import USES, iterations_with_uses
 from tui.analysis.memo import once_per_profile
 from tui.model.compact import looked_at
 
@@ -60,7 +61,8 @@ class IterationCourse:
     source: str
     """How they are known: recorded, found or key."""
     times: pl.DataFrame
-    """iteration, duration_ns, in order of time; those that are not counted are left out."""
+    """session, iteration, duration_ns, aggregated, and what the time was used for (`tui.analysis.iterations.uses`), in
+    order of time; those that are not counted are left out."""
     spread: dict[str, object]
     """The session's row of `tui.analysis.iterations.times.iteration_times`."""
 
@@ -68,10 +70,11 @@ class IterationCourse:
 def iteration_courses(profile: Profile) -> list[IterationCourse]:
     """The iterations of every session that has more than the whole run."""
     known = sources(profile)
-    rows = iterations(profile).drop_nulls(["iteration", "duration_ns"])
+    rows = iterations_with_uses(profile).drop_nulls(["iteration", "duration_ns"])
+    rows = rows.select("session", "iteration", "duration_ns", "aggregated", *USES)
     courses = []
     for spread in iteration_spreads(profile).iter_rows(named=True):
         session = spread["session"]
-        own = rows.filter(pl.col("session") == session).select("session", "iteration", "duration_ns")
+        own = rows.filter(pl.col("session") == session)
         courses.append(IterationCourse(session, known.get(session, "recorded"), own, spread))
     return courses

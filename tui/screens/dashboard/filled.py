@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 from textual import work
 from textual.binding import Binding
 from textual.containers import VerticalScroll
-from textual.content import Content
 from textual.worker import get_current_worker
 
 from tui.analysis.dashboard import ORDERS
@@ -109,9 +108,9 @@ class FilledDashboard(ViewScreen):
         """Work out one part after another, the quick ones first; each is shown as soon as it is there."""
         shows = Parts(
             board=self._show_board,
-            courses=self._show_iterations,
             busy=lambda _: self._show_busy(profile),
             wall=self._show_wall,
+            courses=self._show_iterations,
             gaps=self._show_gaps,
             advice=self._show_advice,
         )
@@ -181,7 +180,7 @@ class FilledDashboard(ViewScreen):
         panel = self._panel("tool-report")
         panel.fill(of_input.tool_entries(board, ascii_only=self._ascii))
         tools = ", ".join(board.tool_says["tool"].drop_nulls().unique(maintain_order=True).to_list())
-        panel.border_title = Content(f"As {plain(tools)} says")
+        panel.retitle(f"As {plain(tools)} says")
 
     def _show_texts(self, board: Dashboard) -> None:
         system, missing = self.query_one("#system", TextPanel), self.query_one("#missing", TextPanel)
@@ -231,7 +230,10 @@ class FilledDashboard(ViewScreen):
         self._keep_focus()
 
     def _show_gaps(self, rows: pl.DataFrame) -> None:
-        self._panel("gaps").fill(of_time.gap_entries(rows, several=self._several, ascii_only=self._ascii))
+        self._panel("gaps").fill(
+            of_time.gap_entries(rows, several=self._several, ascii_only=self._ascii),
+            note=of_time.gaps_note(rows, ascii_only=self._ascii),
+        )
 
     def _show_advice(self, found: Advice | str) -> None:
         panel = self.query_one(AdvicePanel)

@@ -121,7 +121,11 @@ class ChartPanel(Panel):
         self.entries = tuple(entries)
         self.bars.show([entry.row for entry in self.entries])
         if self._stack is not None:
-            self._stack.show([entry.values.get("total_ns") or 0 for entry in self.entries])
+            parts = [entry for entry in self.entries if entry.row.part is not None]
+            self._stack.show(
+                [entry.values.get("total_ns") or 0 for entry in parts],
+                [entry.row.part for entry in parts if entry.row.part is not None],
+            )
             self._stack.display = any("total_ns" in entry.values for entry in self.entries)
         self.annotate(note)
         self.display = bool(self.entries)

@@ -42,7 +42,7 @@ class AdvicePanel(ChartPanel):
 
 
 class IterationsPanel(ChartPanel):
-    """The times of the iterations of a session as columns; of several sessions, of the one under the cursor."""
+    """The iterations of a session and what each was used for; of several sessions, of the one under the cursor."""
 
     _courses: Sequence[IterationCourse] = ()
 
@@ -63,12 +63,7 @@ class IterationsPanel(ChartPanel):
 
     def _draw(self, course: IterationCourse | None) -> None:
         self.annotate(iteration_note(self._courses, course))
-        times = course.times if course is not None else None
-        if times is None or times.is_empty():
-            self.query_one(TimesChart).show([], first="", last="")
-            return
-        numbers = times["iteration"]
-        self.query_one(TimesChart).show(times["duration_ns"].to_list(), first=str(numbers[0]), last=str(numbers[-1]))
+        self.query_one(TimesChart).show(course.times if course is not None else None)
 
 
 class UtilisationPanel(ChartPanel):

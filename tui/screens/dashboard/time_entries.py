@@ -18,6 +18,7 @@ from tui.screens.dashboard.doors import (
 )
 from tui.screens.dashboard.panels import Entry, aligned, fraction
 from tui.widgets.bars import BarRow
+from tui.widgets.iteration_bars import PARTS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 SIGNS: Final = {"error": "!!", "warning": "!", "info": "i"}
 """How grave a finding is, where there is no room for words; what has no severity is the tool's."""
+LOOK_OF: Final = dict(zip(Category, PARTS, strict=True))
+"""What each use of wall time is drawn as."""
 TOOLS_OWN: Final = ">"
 TOLD_APART: Final = 3
 """Of so many sessions each one's use of its time is told in full; of more, a line."""
@@ -68,12 +71,12 @@ def wall_entries(rows: pl.DataFrame, profile: Profile, *, ascii_only: bool) -> l
                 fraction(row["time_ns"], most),
                 duration(row["time_ns"], ascii_only=ascii_only),
                 row["wall_pct"],
-                part=place,
+                part=LOOK_OF[Category(row["category"])],
             ),
             door_of_category(row["category"], with_api=with_api, with_ops=with_ops) if row["time_ns"] else None,
             {**row, "total_ns": row["time_ns"]},
         )
-        for place, row in enumerate(known.iter_rows(named=True))
+        for row in known.iter_rows(named=True)
     ]
 
 
@@ -252,6 +255,12 @@ def gap_entries(rows: pl.DataFrame, *, several: bool, ascii_only: bool) -> list[
         )
         for row in rows.iter_rows(named=True)
     ]
+
+
+def gaps_note(rows: pl.DataFrame, *, ascii_only: bool) -> str:
+    """What stands before and behind the arrow of a gap."""
+    known = "where the CPU was " if rows["cpu_in"].count() else ""
+    return f"{known}{'>' if ascii_only else '→'} what came next"
 
 
 def _work(name: object) -> str:

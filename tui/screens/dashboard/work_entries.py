@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from tui.analysis.dashboard import ORDERS, REST, top
+from tui.analysis.dashboard.uses import Use
 from tui.analysis.ops.rules import UNKNOWN
 from tui.fmt import count, duration, rate, size
 from tui.screens.dashboard.doors import (
@@ -21,7 +22,7 @@ from tui.text import plain
 from tui.widgets.bars import BarRow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     import polars as pl
 
@@ -31,6 +32,9 @@ USES: Final = "T"
 """The sign of what uses tensor cores."""
 COULD: Final = "t"
 """The sign of what could and does not."""
+_LOOKS: Final = ("tensor", "other", "unknown", "memory", "memset", "um")
+LOOK_OF: Final[Mapping[str, str]] = dict(zip(Use, _LOOKS, strict=True))
+"""What each use of GPU time is drawn as."""
 UNKNOWN_DIRECTION: Final = "unknown direction"
 UNCLAIMED: Final = "unknown: no rule claims it"
 UNTOLD: Final = "–"
@@ -141,7 +145,7 @@ def split_entries(board: Dashboard, *, ascii_only: bool) -> list[Entry]:
 
 def use_entries(board: Dashboard, *, ascii_only: bool) -> list[Entry]:
     """GPU time by what it went into."""
-    return _parts(board.gpu_uses, "use", lambda row: door_of_use(row["use"]), ascii_only=ascii_only)
+    return _parts(board.gpu_uses, "use", lambda row: door_of_use(row["use"]), looks=LOOK_OF, ascii_only=ascii_only)
 
 
 def _parts(
@@ -150,7 +154,8 @@ def _parts(
     door: Callable[[dict[str, Any]], Door],
     *,
     ascii_only: bool,
-    words: dict[str, str] | None = None,
+    words: Mapping[str, str] | None = None,
+    looks: Mapping[str, str] | None = None,
 ) -> list[Entry]:
     """Parts of a whole, to be told apart by their fills."""
     most = rows["total_ns"].max()
@@ -162,7 +167,7 @@ def _parts(
                 fraction(row["total_ns"], most),
                 duration(row["total_ns"], ascii_only=ascii_only),
                 row["time_pct"],
-                part=place,
+                part=(looks or {}).get(row[label], place),
             ),
             door(row),
             row,
