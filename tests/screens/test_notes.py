@@ -371,7 +371,35 @@ async def test_a_note_in_the_timeline_is_in_the_details_and_gone_to(lane: str) -
         assert (view.lane, view.item) == here
 
 
+async def test_a_note_on_a_panel_of_the_dashboard_stands_in_its_title_and_is_gone_to() -> None:
+    async with opened(CAFFE, size=(80, 24)) as pilot:
+        await press(pilot, "tab")
+        await write(pilot, "[red]no API calls[/]")
+        title = next(line for line in screen_text(pilot.app).splitlines() if "Resource usage" in line)
+        assert "Resource usage  of 993.83 ms; not told: 3 kinds  # [red]no API calls[/]\u2500" in title
+        app_of(pilot).run_line("notes")
+        await settled(pilot)
+        rows = [("Dashboard", "Resource usage", "[red]no API calls[/]")]
+        assert pane(pilot, "table").frame.select("view", "row", "note").rows() == rows
+        app_of(pilot).run_line("dashboard")
+        await settled(pilot)
+        await press(pilot, "shift+tab")
+        app_of(pilot).run_line("notes")
+        await settled(pilot)
+        await press(pilot, "enter")
+        assert getattr(pilot.app.focused, "id", "") == "wall"
+    async with opened(CAFFE, size=(80, 24)) as pilot:
+        assert "# [red]no API calls[/]" in screen_text(pilot.app)
+        app_of(pilot).run_line("notes")
+        await settled(pilot)
+        await press(pilot, "M", *["backspace"] * 20, "enter", "q")
+        assert "#" not in screen_text(pilot.app)
+
+
 async def test_where_there_are_no_rows_it_is_said_where_notes_are() -> None:
-    async with opened(CAFFE, notifications=True) as pilot:
+    async with opened("resnet50_training.nvprof.log", notifications=True) as pilot:
+        app_of(pilot).go("iterations")
+        await settled(pilot)
+        pilot.app.screen.query_one("#chart").focus()
         await press(pilot, "M")
-        assert said(pilot) == "notes are on rows: enter goes to the rows behind this, and M writes a note there"
+        assert said(pilot) == "notes are on rows and on panels of the dashboard: enter goes to the rows behind this"

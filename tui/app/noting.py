@@ -136,15 +136,21 @@ class NotingApp(RememberingApp):
 
     def action_write_note(self) -> None:
         """What has no rows has no notes."""
-        self.say("notes are on rows: enter goes to the rows behind this, and M writes a note there")
+        self.say("notes are on rows and on panels of the dashboard: enter goes to the rows behind this")
 
-    def note_spot(self, table: str, key: Key) -> RowPlace:
-        """The place of what a view shows in no table: a line of the log, a thing in the timeline."""
+    def note_spot(self, table: str, key: Key, view: str = "") -> RowPlace:
+        """The place of what a view shows in no table: a line of the log, a thing in the timeline.
+
+        Args:
+            table: What kind of thing.
+            key: Which of them.
+            view: The view's name; empty: the one that is shown.
+        """
         from tui.state.notes import RowPlace
 
         screen = self.view_screen
-        assert screen is not None, "a view asks"
-        return RowPlace(screen.VIEW, "", ((SPOT, table, key),))  # type: ignore[arg-type]
+        assert view or screen is not None, "a view asks"
+        return RowPlace(view or screen.VIEW, "", ((SPOT, table, key),))  # type: ignore[arg-type, union-attr]
 
     def note_at(self, place: RowPlace) -> Note | None:
         """The note on a place."""

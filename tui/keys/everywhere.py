@@ -32,7 +32,15 @@ EVERYWHERE: Final = (
         footer=1,
         shown_keys="q ⌫",
     ),
-    Action("app.write-note", "M", "write_note", "note", "Where there are no rows: says where notes are.", A, WORK),
+    Action(
+        "app.write-note",
+        "M",
+        "write_note",
+        "note",
+        "Write a note on a panel of the dashboard; where there are no rows, says where notes are.",
+        A,
+        WORK,
+    ),
     Action("app.quit", "Q,ctrl+q", "quit", "quit", "Quit now.", A, GO, shown_keys="Q"),
     Action(
         "app.last-view",

@@ -18,10 +18,14 @@ from tui.screens.dashboard.panels import ChartPanel, Entry
 from tui.widgets.bar_list import BarList
 from tui.widgets.detail_pane import DetailPane
 from tui.widgets.fact_strip import FactStrip
-from tui.widgets.panel import EdgePassed
+from tui.widgets.panel import EdgePassed, Panel
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from textual.widget import Widget
+
+    from tui.state.notes import RowPlace
 
 
 class DashboardScreen(FilledDashboard):
@@ -39,7 +43,7 @@ class DashboardScreen(FilledDashboard):
         replace(binding, show=True, description="next panel")
         for binding in bindings_for(Scope.APP)
         if isinstance(binding, Binding) and binding.id == "app.next-pane"
-    ]
+    ] + [binding for binding in bindings_for(Scope.APP) if getattr(binding, "id", "") == "app.write-note"]
 
     def doors(self) -> list[Door]:
         """Every door of what is shown."""
@@ -103,6 +107,48 @@ class DashboardScreen(FilledDashboard):
         if closed and self._detailed is not None and self._detailed.focusable:
             self._detailed.focus()
         return closed
+
+    # --- notes -------------------------------------------------------------------------------------------------------
+
+    def action_write_note(self) -> None:
+        """Ask for a note on the panel that has the focus."""
+        panel = next((panel for panel in self.query(Panel) if panel.has_focus_within), None)
+        if panel is None:
+            self.program.action_write_note()
+        else:
+            self.program.write_note(self._note_place(panel), panel.title)
+
+    def _note_place(self, panel: Panel) -> RowPlace:
+        return self.program.note_spot("panels", (panel.id,), self.VIEW)
+
+    def show_spot(self, _table: str, key: Sequence[object]) -> None:
+        """Go to the panel of a note."""
+        for panel in self.query(Panel):
+            lines = next(iter(panel.query("BarList, FactStrip")), None)
+            if panel.id == key[0] and panel.display and lines is not None:
+                lines.focus()
+                return
+        self.program.say("the panel is not there any more", severity="warning")
+
+    def show_details_again(self) -> None:
+        """Tell the notes on panels anew."""
+        super().show_details_again()
+        self._show_remarks()
+
+    def populate(self) -> None:
+        """Have everything worked out; what was written on panels is there."""
+        super().populate()
+        self._show_remarks()
+
+    def on_screen_resume(self) -> None:
+        """What was written on panels may have been changed in another view."""
+        if self.is_there:
+            self._show_remarks()
+
+    def _show_remarks(self) -> None:
+        for panel in self.query(Panel):
+            note = self.program.note_at(self._note_place(panel))
+            panel.remark(note.text.splitlines()[0] if note is not None else "")
 
     def explained(self) -> list[str]:
         """The names of the figures that have the focus, for the help."""
