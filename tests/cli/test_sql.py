@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.screens.opening import sample
+from tui.analysis.notes import notes_frame
 from tui.cli.main import main
+from tui.loaders.registry import load_one
+from tui.output.exportable import sql_tables
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,3 +59,14 @@ def test_what_cannot_be_asked_is_said_in_a_line_and_a_hint(text: str, capfd: pyt
 
 def test_notes_are_a_table_too(capfd: pytest.CaptureFixture[str]) -> None:
     assert run(capfd, "SELECT COUNT(*) AS notes FROM notes") == "notes\n0\n"
+
+
+@pytest.mark.parametrize("name", ["caffe_conv1.nvprof.log", "mlp_modules.pt.trace.json.gz"])
+def test_columns_of_every_table_are_told_and_are_those_that_it_has(name: str) -> None:
+    profile = load_one(sample(name))
+    tables = sql_tables(profile, lambda: notes_frame({}, None))
+    tables.learn_columns()
+    told = {table: tables.columns(table) for table in tables.names}
+    assert told["kernels"][:3] == ("session", "kind", "name")
+    for table in tables.names:
+        assert tuple(tables.frame(table).columns) == told[table], table

@@ -135,6 +135,21 @@ def test_columns_of_a_computed_table_are_known_once_it_was_asked_for() -> None:
     assert suggestion("select 1 from gpus where bus", of) == "y_ns"
 
 
+def test_columns_that_can_be_told_without_computing_are_known_once_learned() -> None:
+    asked: list[str] = []
+
+    def make(name: str) -> pl.DataFrame:
+        asked.append(name)
+        return pl.DataFrame()
+
+    of = Tables({"kernels": KERNELS}, ["gpus"], make, outline=lambda _name: ("device", "busy_ns"))
+    assert of.columns("gpus") == ()
+    of.learn_columns()
+    assert suggestion("select 1 from gpus where bus", of) == "y_ns"
+    assert run("show tables", of).rows()[1] == ("gpus", None, "device, busy_ns")
+    assert asked == []
+
+
 def test_a_result_is_shown_as_everywhere_and_by_its_units() -> None:
     rows = numbered(
         run("select name, total_ns, total_ns / calls as mean_ns, calls > 1 as often, [1] as l from kernels")

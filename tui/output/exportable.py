@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -176,6 +177,16 @@ def frame(profile: Profile, name: str, *, gpu: str | None = None) -> pl.DataFram
     return aggregates[name]()
 
 
+@cache
+def _columns(name: str) -> tuple[str, ...]:
+    """The columns of an aggregate, which are the same whatever there is to aggregate."""
+    from tui.model.profile import Profile
+    from tui.model.schema import empty
+
+    nothing = Profile({model_frame: empty(model_frame) for model_frame in MODEL_FRAMES}, ())
+    return tuple(frame(nothing, name).columns)
+
+
 def sql_tables(profile: Profile, notes: Callable[[], pl.DataFrame], *, gpu: str | None = None) -> Tables:
     """Every frame as a table for SQL, each computed when it is named.
 
@@ -187,4 +198,4 @@ def sql_tables(profile: Profile, notes: Callable[[], pl.DataFrame], *, gpu: str 
     from tui.query.sql.run import Tables
 
     recorded = {name: profile[name] for name in MODEL_FRAMES}
-    return Tables(recorded, AGGREGATES, lambda name: frame(profile, name, gpu=gpu), {"notes": notes})
+    return Tables(recorded, AGGREGATES, lambda name: frame(profile, name, gpu=gpu), {"notes": notes}, _columns)

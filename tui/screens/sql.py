@@ -89,6 +89,7 @@ class SqlScreen(ViewScreen):
         began = time.monotonic()
         try:
             found = numbered(collect(query(text, tables), tables))
+            tables.learn_columns()
         except ProftuiError as error:
             said = f"{error}"
             if not worker.is_cancelled:

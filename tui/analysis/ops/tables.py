@@ -234,7 +234,7 @@ def kernels_with_ops(profile: Profile) -> pl.DataFrame:
     """
     inferred = classified_kernels(profile).filter(~pl.col("session").is_in(recorded_sessions(profile).implode()))
     if not has_recorded_ops(profile):
-        return inferred
+        return inferred.with_columns(why_no_op=pl.lit(None, pl.String))
     whole = pl.col("total_ns").sum().over("session")
     recorded = classified_work(profile).with_columns(
         pl.col("op").cast(pl.String),

@@ -30,6 +30,7 @@ class Tables:
         computed: The names of what must be computed.
         make: Computes the frame of such a name.
         changing: What can be another frame each time that it is asked for, by name.
+        outline: Tells the columns of what must be computed, without computing it; None: they are not known before.
     """
 
     def __init__(
@@ -38,8 +39,11 @@ class Tables:
         computed: Iterable[str],
         make: Callable[[str], pl.DataFrame],
         changing: Mapping[str, Callable[[], pl.DataFrame]] | None = None,
+        outline: Callable[[str], tuple[str, ...]] | None = None,
     ) -> None:
         self._make = make
+        self._outline = outline
+        self._outlined: dict[str, tuple[str, ...]] = {}
         self._made = dict(recorded)
         self._changing = dict(changing or {})
         self.names = (*recorded, *computed, *self._changing)
@@ -54,13 +58,19 @@ class Tables:
         return self._made[name]
 
     def columns(self, name: str) -> tuple[str, ...]:
-        """The columns of a table as far as they are known; of what was not computed yet none are."""
-        return tuple(self._made[name].columns) if name in self._made else ()
+        """The columns of a table as far as they are known: it is computed, or `learn_columns` was called."""
+        return tuple(self._made[name].columns) if name in self._made else self._outlined.get(name, ())
 
-    def overview(self) -> pl.DataFrame:
-        """One row per table: table, rows and columns; both null where it has to be computed first."""
+    def learn_columns(self) -> None:
+        """Learn the columns of what is not computed yet; takes a moment."""
         for name in self._changing:
             self.frame(name)
+        if self._outline is not None:
+            self._outlined |= {name: self._outline(name) for name in self.names if not self.columns(name)}
+
+    def overview(self) -> pl.DataFrame:
+        """One row per table: table, rows (null where it has to be computed first) and columns."""
+        self.learn_columns()
         made = self._made
         return pl.DataFrame(
             {
