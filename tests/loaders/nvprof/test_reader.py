@@ -141,6 +141,16 @@ def test_the_header_of_the_oldest_versions() -> None:
     assert _sessions([*start, "======== Profiling result:", HEADER, ROW]) == [(None, "dct8x8, 512", 1, 5)]
 
 
+def test_a_result_of_which_nothing_can_be_read_is_told() -> None:
+    table = "Time(%);Time;Calls;Avg;Min;Max;Name\n90,0;125,7;5;25,1;25,0;25,2;kern(int)"
+    title = "==1== Profiling result:"
+    good = "Time(%) Time Calls Avg Min Max Name\n100.00% 3.000us 3 1.000us 1.000us 1.000us k(int)"
+    profile = read("\n".join((title, table, "==2== Profiling result:", good, "")))
+    assert issues(profile) == [(1, "warning")]
+    assert profile["issues"]["session"].to_list() == [0]
+    assert summary(profile, "name", "line") == [("k(int)", 6)]
+
+
 def test_pgprof_is_nvprof_by_another_name() -> None:
     profile = read(b"==9== PGPROF is profiling process 9, command: ./a 3\n==9== Profiling result:\n")
     assert profile["sessions"].select("pid", "command").rows() == [(9, "./a 3")]

@@ -126,7 +126,12 @@ class _Process:
     session: Session
     seen: set[str]
     rows_before: int
+    issues_before: int
     sections: set[str] = field(default_factory=set)
+    result_line: int | None = None
+    """Where its result begins."""
+    has_said: bool = False
+    """Something of its result was read, or told of."""
 
 
 class NvprofReader:
@@ -140,6 +145,7 @@ class NvprofReader:
     def __init__(self, collector: Collector) -> None:
         self.state = NvprofState(collector)
         self._processes: dict[int, _Process] = {}
+        self._begun: list[_Process] = []
         self._current: _Process | None = None
         self._missing_events: list[int] = []
 
@@ -166,8 +172,17 @@ class NvprofReader:
         return self._read_headless(line)
 
     def finish(self) -> None:
-        """Tell what was counted."""
+        """Tell what was counted, and of results of which nothing was read."""
         self._report_missing_events()
+        self._leave()
+        for process in self._begun:
+            if process.result_line is not None and not process.has_said:
+                self.state.collector.resume_session(process.session)
+                reason = (
+                    "no table of nvprof's could be read below this line: it is missing, or in a form that proftui does "
+                    "not know"
+                )
+                self.state.collector.issue("warning", process.result_line, "", reason)
 
     def _read_message(self, line: Line, text: str, pid: int | None) -> bool:
         text = text.rstrip()
@@ -181,6 +196,8 @@ class NvprofReader:
             self._reach(line, pid, _APPLICATION, text.removeprefix("Profiling application:").strip())
         elif text.startswith("Profiling result:"):
             self._reach(line, pid, _RESULT, None)
+            if self._current is not None:
+                self._current.result_line = line.number
             self.state.forget_tables()
         elif text in _HEADINGS:
             self._resume(line, pid)
@@ -214,8 +231,10 @@ class NvprofReader:
 
     def _begin_process(self, line: Line, pid: int | None, command: str | None, mark: str) -> None:
         self._report_missing_events()
+        self._leave()
         session = self.state.open_session(line.number, pid=pid, command=command)
-        self._current = _Process(session, {mark}, self._row_count())
+        self._current = _Process(session, {mark}, self._row_count(), self.state.collector.count("issues"))
+        self._begun.append(self._current)
         self.state.sections_seen = self._current.sections
         if pid is not None:
             self._processes[pid] = self._current
@@ -257,10 +276,19 @@ class NvprofReader:
 
     def _switch_to(self, process: _Process) -> None:
         if self._current is not process:
+            self._leave()
             self.state.collector.resume_session(process.session)
             self._current = process
             self.state.sections_seen = process.sections
             process.rows_before = self._row_count()
+            process.issues_before = self.state.collector.count("issues")
+
+    def _leave(self) -> None:
+        """Note of the current process whether something of its result was read or told of."""
+        process = self._current
+        if process is not None:
+            told = self.state.collector.count("issues") > process.issues_before
+            process.has_said |= told or bool(process.sections) or self._row_count() > process.rows_before
 
     def _read_notice(self, line: Line, text: str, pid: int | None) -> bool:
         """A warning or error: an issue of the session that it is about."""
