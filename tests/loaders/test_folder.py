@@ -58,9 +58,11 @@ def test_a_folder_with_too_many_files_is_not_read(tmp_path: Path, monkeypatch: p
 
 
 def test_reports_beside_their_export_are_left_alone(tmp_path: Path) -> None:
-    for name in ("a.nsys-rep", "a.sqlite", "b.nsys-rep"):
+    for name in ("a.nsys-rep", "a.sqlite", "b.nsys-rep", "c.qdrep", "c.sqlite"):
         (tmp_path / name).touch()
-    assert [Path(file).name for file in profile_files(str(tmp_path))] == ["a.sqlite", "b.nsys-rep"]
+    (tmp_path / "a.sqlite").write_bytes(b"SQLite format 3\0")
+    # The export of c failed: what the report says of it is more than that it is empty.
+    assert [Path(file).name for file in profile_files(str(tmp_path))] == ["a.sqlite", "b.nsys-rep", "c.qdrep"]
 
 
 def test_tables_of_one_run_are_sessions_and_that_is_told(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import dataclass
 from typing import Final
 
@@ -115,9 +116,11 @@ def why_empty(name: str) -> str:
 
     >>> why_empty("run.log")
     'nvprof writes to standard error: record with --log-file FILE, or redirect with 2>&1'
+    >>> why_empty("my run.sqlite")
+    "its export failed; export it again: nsys export --type sqlite --force-overwrite true 'my run.nsys-rep'"
     """
     if name.endswith(".sqlite"):
-        report = name.removesuffix(".sqlite") + ".nsys-rep"
+        report = shlex.quote(f"{'./' if name.startswith('-') else ''}{name.removesuffix('.sqlite')}.nsys-rep")
         return f"its export failed; export it again: nsys export --type sqlite --force-overwrite true {report}"
     return next(
         (why for ends, why in _WHY_EMPTY if name.lower().endswith(ends)),

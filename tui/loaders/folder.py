@@ -29,7 +29,7 @@ _PARTS: Final = ("nsys-stats", "rocprofv3-csv", "rocprof-csv", "dlprof-csv")
 """Formats that come as one file for each table of a run."""
 
 _REPORTS: Final = (".nsys-rep", ".qdrep")
-"""Reports of Nsight Systems, which are left alone where their export lies beside them."""
+"""Reports of Nsight Systems: where their export lies beside them, one of the two is enough."""
 
 
 def assembled(path: str, outcomes: Mapping[str, Outcome]) -> Profile:
@@ -108,9 +108,17 @@ def profile_files(path: str) -> list[str]:
         raise ProftuiError(f"{path}: is a directory without files", "name a profile, or a folder of profiles")
     if len(found) > MOST_FILES:
         raise ProftuiError(f"{path}: holds {len(found):,} files", f"name the profiles in it, {MOST_FILES:,} at most")
-    names = {entry.name for entry in found}
-    kept = [entry for entry in found if not (entry.suffix in _REPORTS and entry.with_suffix(".sqlite").name in names)]
-    return [str(entry) for entry in sorted(kept, key=lambda entry: _natural(entry.name))]
+    twice = {_of_two(entry) for entry in found if entry.suffix in _REPORTS and entry.with_suffix(".sqlite") in found}
+    return [str(entry) for entry in sorted(set(found) - twice, key=lambda entry: _natural(entry.name))]
+
+
+def _of_two(report: Path) -> Path:
+    """Of a report and its export the one to leave alone: an export that failed is empty."""
+    export = report.with_suffix(".sqlite")
+    try:
+        return report if export.stat().st_size else export
+    except OSError:
+        return export
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
