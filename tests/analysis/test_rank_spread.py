@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -78,6 +80,17 @@ def test_ops_are_compared_by_iteration_of_the_rank() -> None:
     assert (row["op_type"], row["op_least_ns"], row["op_most_ns"], row["apart_ns"]) == ("gemm", 12 * MS, 12 * MS, 0)
     assert row["ranks_total_ns"] == 60 * MS
     assert ranks_of_op(made)["iterations"].to_list() == [2, 3]
+
+
+def test_an_op_whose_time_is_unknown_on_a_rank_did_not_take_none_there() -> None:
+    made = job([[10 * MS, 20 * MS], [12 * MS, 20 * MS]])
+    unknown = pl.when(pl.col("session") == 0).then("duration_ns").alias("duration_ns")
+    made = replace(made, frames={**made.frames, "activities": made["activities"].with_columns(unknown)})
+    assert ranks_of_op(made).select("session", "rank_op_ns", "rank_gpu_ns", "rank_launches").rows() == [
+        (0, 15 * MS, 30 * MS, 2),
+        (1, None, None, 2),
+    ]
+    assert op_ranks(made).select("op_least_ns", "op_most_ns", "apart_ns").rows() == [(15 * MS, 15 * MS, 0)]
 
 
 def test_an_op_that_only_some_ranks_have_counts_those() -> None:

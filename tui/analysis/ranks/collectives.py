@@ -42,7 +42,7 @@ def collectives(profile: Profile) -> pl.DataFrame:
         .filter(talks)
         .select("session", "device", "name", "start_ns", "duration_ns", "iteration", "arguments", "activity")
         .drop_nulls(["start_ns", "duration_ns"])
-        .sort("session", "start_ns")
+        .sort("session", "start_ns", "activity")
     )
     said = pl.DataFrame({"arguments": rows["arguments"].unique().drop_nulls()}).with_columns(
         pl.col("arguments").cast(pl.String).alias("said")
@@ -81,7 +81,10 @@ def matched(profile: Profile) -> pl.DataFrame:
     members = collectives(profile).join(_ranks(profile), on="session", how="left")
     expected = members.group_by("communicator").agg(pl.col("who").n_unique().alias("expected"))
     of = ("iteration", "communicator")
-    placed = rows.sort("session", "start_ns").with_columns(pl.int_range(pl.len()).over("session", *of).alias("turn"))
+    # Of those that start at once on two streams the first to be recorded comes first, in every run.
+    placed = rows.sort("session", "start_ns", "activity").with_columns(
+        pl.int_range(pl.len()).over("session", *of).alias("turn")
+    )
     same = (
         placed.group_by("session", "who", *of)
         .len()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from tui.analysis.durations import total
 from tui.analysis.iterations.tables import iterations
 from tui.analysis.iterations.work import iteration_of_activities
 from tui.analysis.memo import once_per_profile
@@ -118,7 +119,8 @@ def ops_of_ranks(profile: Profile) -> pl.DataFrame:
 
     Columns: session, op (the recorded one, else the type that the kernel's name tells; where a session records ops and
     the work has none, the reason), op_type, rank_launches, rank_gpu_ns, iterations (of the session), rank_op_ns
-    (rank_gpu_ns by iteration, rounded). Sessions without numbered iterations are left out.
+    (rank_gpu_ns by iteration, rounded; both null where no duration is known). Sessions without numbered iterations are
+    left out.
     """
     counted = (
         iterations(profile)
@@ -141,7 +143,7 @@ def ops_of_ranks(profile: Profile) -> pl.DataFrame:
     return (
         pl.concat([recorded, inferred])
         .group_by("session", "op", "op_type")
-        .agg(pl.col("rank_launches", "rank_gpu_ns").sum())
+        .agg(total(name).alias(name) for name in ("rank_launches", "rank_gpu_ns"))
         .join(counted, on="session", how="inner")
         .with_columns((pl.col("rank_gpu_ns") / pl.col("iterations")).round().cast(pl.Int64).alias("rank_op_ns"))
         .sort("session", "op", "op_type")
@@ -158,7 +160,7 @@ def op_type_ranks(profile: Profile) -> pl.DataFrame:
     by_type = (
         ops_of_ranks(profile)
         .group_by("session", "op_type")
-        .agg(pl.col("rank_gpu_ns").sum(), pl.col("iterations").first())
+        .agg(total("rank_gpu_ns").alias("rank_gpu_ns"), pl.col("iterations").first())
         .with_columns((pl.col("rank_gpu_ns") / pl.col("iterations")).round().cast(pl.Int64).alias("rank_op_ns"))
     )
     return _spread(profile, by_type, ("op_type",)).select(column.name for column in OP_TYPE_RANKS.columns)
@@ -190,7 +192,7 @@ def ranks_of_op(profile: Profile, *, op: str | None = None, op_type: str | None 
         rows = rows.filter(pl.col("op") == op, pl.col("op_type") == op_type)
     return (
         rows.with_columns(named(profile, "session", "who"))
-        .sort("op_type", "op", "rank_op_ns", "session", descending=[False, False, True, False])
+        .sort("op_type", "op", "rank_op_ns", "session", descending=[False, False, True, False], nulls_last=True)
         .select(column.name for column in RANKS_OF_OP.columns)
     )
 
@@ -213,8 +215,8 @@ def _spread(profile: Profile, rows: pl.DataFrame, by: tuple[str, ...]) -> pl.Dat
             session.get(time.arg_max()).alias("most"),
             session.get(time.arg_min()).alias("least"),
             pl.len().cast(pl.Int64).alias("ranks"),
-            pl.col("rank_gpu_ns").sum().alias("ranks_total_ns"),
+            total("rank_gpu_ns").alias("ranks_total_ns"),
         )
         .with_columns(named(profile, "most", "most_rank"), named(profile, "least", "least_rank"))
-        .sort("apart_ns", *by, descending=[True, *(False for _ in by)])
+        .sort("apart_ns", *by, descending=[True, *(False for _ in by)], nulls_last=True)
     )
