@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from tui.loaders.nvprof.messages import MISSING_EVENT, nothing_profiled, notice
 from tui.loaders.nvprof.metrics import open_metrics
+from tui.loaders.nvprof.processes import APPLICATION, RESULT, STARTED, Processes
 from tui.loaders.nvprof.shares import open_shares
 from tui.loaders.nvprof.state import MESSAGE, NvprofState
 from tui.loaders.nvprof.summary import open_summary
@@ -19,7 +19,7 @@ from tui.loaders.nvprof.unified_memory import open_unified_memory
 from tui.loaders.text.section import Line, Section
 
 if TYPE_CHECKING:
-    from tui.loaders.collector import Collector, Session
+    from tui.loaders.collector import Collector
 
 Opener = Callable[[Line, NvprofState], Section | None]
 """Looks at a line; returns the section that it opens, or None where the line is not the beginning of one."""
@@ -99,9 +99,6 @@ _RANGE: Final = re.compile(r'\s*Range "(?P<name>.*)"')
 
 _LINES_IN_ONE: Final = re.compile(r"\\n.*==\d+== |\\n.*Time ?\(%\)")
 
-_STARTED: Final = "NVPROF is profiling"
-_APPLICATION: Final = "Profiling application"
-_RESULT: Final = "Profiling result"
 _DAMAGED_ROW: Final = re.compile(r"\d%\s+\d[\d.]*[num]?s\s+\d+\s+\d[\d.]*[num]?s\s")
 """Percent, time, calls and average: no program prints that but nvprof."""
 
@@ -119,21 +116,6 @@ _CSV_TRACE_ROW: Final = re.compile(r'\d,(?:\d[\d.]*(?:e[+-]?\d+)?)?(?:,\d*){7},[
 """Start, duration and the launch configuration; only where nvprof has said something before."""
 
 
-@dataclass(slots=True)
-class _Process:
-    """A profiled process, and which of the lines that stand once in its output have come."""
-
-    session: Session
-    seen: set[str]
-    rows_before: int
-    issues_before: int
-    sections: set[str] = field(default_factory=set)
-    result_line: int | None = None
-    """Where its result begins."""
-    has_said: bool = False
-    """Something of its result was read, or told of."""
-
-
 class NvprofReader:
     """nvprof's part in reading one text.
 
@@ -144,9 +126,7 @@ class NvprofReader:
 
     def __init__(self, collector: Collector) -> None:
         self.state = NvprofState(collector)
-        self._processes: dict[int, _Process] = {}
-        self._begun: list[_Process] = []
-        self._current: _Process | None = None
+        self._processes = Processes(self.state, self._report_missing_events)
         self._missing_events: list[int] = []
 
     def begin(self, line: Line) -> Section | bool:
@@ -157,7 +137,7 @@ class NvprofReader:
             self.state.note_lead(line.text, start if message.re is MESSAGE else 0)
             return self._read_message(line, message["text"] or "", int(message["pid"]) if message["pid"] else None)
         torn = _WITHOUT_PREFIX.fullmatch(self.state.bare(line.text))
-        if torn is not None and self._current is not None:
+        if torn is not None and self._processes.current is not None:
             return self._read_message(line, torn["text"], None)
         nothing = nothing_profiled(self.state.bare(line.text))
         if nothing is not None:
@@ -174,15 +154,7 @@ class NvprofReader:
     def finish(self) -> None:
         """Tell what was counted, and of results of which nothing was read."""
         self._report_missing_events()
-        self._leave()
-        for process in self._begun:
-            if process.result_line is not None and not process.has_said:
-                self.state.collector.resume_session(process.session)
-                reason = (
-                    "no table of nvprof's could be read below this line: it is missing, or in a form that proftui does "
-                    "not know"
-                )
-                self.state.collector.issue("warning", process.result_line, "", reason)
+        self._processes.finish()
 
     def _read_message(self, line: Line, text: str, pid: int | None) -> bool:
         text = text.rstrip()
@@ -191,25 +163,23 @@ class NvprofReader:
         profiling = _PROFILING.match(text)
         if profiling is not None:
             pid = int(profiling["pid"]) if profiling["pid"] and pid is None else pid
-            self._reach(line, pid, _STARTED, profiling["command"] or profiling["program"])
+            self._processes.reach(line.number, pid, STARTED, profiling["command"] or profiling["program"])
         elif text.startswith("Profiling application:"):
-            self._reach(line, pid, _APPLICATION, text.removeprefix("Profiling application:").strip())
+            self._processes.reach(line.number, pid, APPLICATION, text.removeprefix("Profiling application:").strip())
         elif text.startswith("Profiling result:"):
-            self._reach(line, pid, _RESULT, None)
-            if self._current is not None:
-                self._current.result_line = line.number
+            self._processes.reach(line.number, pid, RESULT, None)
             self.state.forget_tables()
         elif text in _HEADINGS:
-            self._resume(line, pid)
+            self._processes.resume(line.number, pid)
             self.state.set_heading(_HEADINGS[text])
         elif (named := _RANGE.match(text)) is not None and self.state.heading == "nvtx":
             self.state.range_name = named["name"]
         elif _DEVICE.match(text):
             self.state.sections_seen.clear()
-        elif text.startswith("Command: ") and pid is None and self._current is not None:
-            self._current.session.command = text.removeprefix("Command: ")
+        elif text.startswith("Command: ") and pid is None and (process := self._processes.current) is not None:
+            process.session.command = text.removeprefix("Command: ")
         elif _OTHER_RESULT.fullmatch(text):
-            self._resume(line, pid)
+            self._processes.resume(line.number, pid)
             reason = "proftui does not read this table of nvprof's: it is in the text only"
             self.state.collector.issue("info", line.number, text, reason)
         else:
@@ -221,7 +191,7 @@ class NvprofReader:
 
     def _first_of_several(self, line: Line, text: str, pid: int | None) -> str:
         """The first of many lines that stand in one, as JSON writes them; the others can't be read."""
-        self._resume(line, pid)
+        self._processes.resume(line.number, pid)
         reason = (
             "many lines of nvprof's stand in this one, with \\n between them: they were not read. Save the output as "
             "text, or a notebook with one string a line (as Jupyter writes it)"
@@ -229,71 +199,10 @@ class NvprofReader:
         self.state.collector.issue("warning", line.number, line.text.strip(), reason)
         return text.partition("\\n")[0]
 
-    def _begin_process(self, line: Line, pid: int | None, command: str | None, mark: str) -> None:
-        self._report_missing_events()
-        self._leave()
-        session = self.state.open_session(line.number, pid=pid, command=command)
-        self._current = _Process(session, {mark}, self._row_count(), self.state.collector.count("issues"))
-        self._begun.append(self._current)
-        self.state.sections_seen = self._current.sections
-        if pid is not None:
-            self._processes[pid] = self._current
-
-    def _reach(self, line: Line, pid: int | None, mark: str, command: str | None) -> None:
-        """A process came to one of its lines; one that it has had already is another run's."""
-        current = self._current
-        process = current if pid is None else self._processes.get(pid)
-        if process is None and mark == _APPLICATION and current is not None and command == current.session.command:
-            # A process number that was mistyped: the command is the same.
-            process = current
-        if process is None or mark in process.seen or self._has_rows(process):
-            self._begin_process(line, pid, command, mark)
-            return
-        process.seen.add(mark)
-        if process.session.command is None:
-            process.session.command = command
-        if pid is not None:
-            self._processes[pid] = process
-        self._switch_to(process)
-
-    def _has_rows(self, process: _Process) -> bool:
-        """Whether tables of the process were read."""
-        return process is self._current and self._row_count() > process.rows_before
-
-    def _row_count(self) -> int:
-        """Rows of nvprof's tables; the layers that a profiled program logs itself stand above them."""
-        return self.state.collector.row_count - self.state.collector.count("layers")
-
-    def _resume(self, line: Line, pid: int | None) -> None:
-        """Let tables belong to the process that a line is about."""
-        process = self._processes.get(pid) if pid is not None else self._current
-        if process is not None:
-            self._switch_to(process)
-        elif pid is not None and self.state.collector.session is None:
-            self._begin_process(line, pid, None, _RESULT)
-        else:
-            self.state.ensure_session(line.number)
-
-    def _switch_to(self, process: _Process) -> None:
-        if self._current is not process:
-            self._leave()
-            self.state.collector.resume_session(process.session)
-            self._current = process
-            self.state.sections_seen = process.sections
-            process.rows_before = self._row_count()
-            process.issues_before = self.state.collector.count("issues")
-
-    def _leave(self) -> None:
-        """Note of the current process whether something of its result was read or told of."""
-        process = self._current
-        if process is not None:
-            told = self.state.collector.count("issues") > process.issues_before
-            process.has_said |= told or bool(process.sections) or self._row_count() > process.rows_before
-
     def _read_notice(self, line: Line, text: str, pid: int | None) -> bool:
         """A warning or error: an issue of the session that it is about."""
         if MISSING_EVENT.match(text):
-            self._resume(line, pid)
+            self._processes.resume(line.number, pid)
             self._missing_events.append(line.number)
             return True
         found = notice(text)
@@ -301,7 +210,7 @@ class NvprofReader:
             return False
         if found.general and self.state.collector.session is None:
             return False
-        self._resume(line, pid)
+        self._processes.resume(line.number, pid)
         self.state.collector.issue(found.severity, line.number, text, found.reason)
         return True
 
