@@ -39,7 +39,7 @@ FORMAT_V1: Final = Format(
 _ENDS: Final = re.compile(r"\s*(?:==\w+==|={8}|[IWEF]\d{4} \d\d:)")
 _JSON: Final = re.compile(r'\s*(?:\{\s*)?"rocprofiler-sdk-tool": *\[')
 _PID: Final = re.compile(r"(?:out_?|results_?)?(\d{1,10})_")
-_ALONE: Final = ("kernel_trace", "memory_copy_trace", "results")
+_ALONE: Final = ("kernel_trace", "memory_copy_trace", "counters", "results")
 """Tables that a run has once: a second one is another run's."""
 
 

@@ -1,0 +1,74 @@
+"""What each table of rocprof gives beside the others of its run, and what is told of those without a view."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.loaders.reading import read, reasons, rows
+from tests.loaders.rocprof.test_rocprof_csv import AGENTS, COUNTERS, NEW_KERNELS, STATS_V3
+from tui.loaders.registry import load_one
+
+TIMED = COUNTERS.replace('"Counter_Value"', '"Counter_Value","Start_Timestamp","End_Timestamp"')
+PASS_1 = "\n".join(TIMED.splitlines()[:1] + [f"{line},1000,5000" for line in TIMED.splitlines()[1:3]]) + "\n"
+PASS_2 = PASS_1.replace(",70,70,", ",71,71,").replace("1000,5000", "901000,905100")
+ALLOCATIONS = (
+    '"Kind","Operation","Agent_Id","Allocation_Size","Address","Correlation_Id","Start_Timestamp","End_Timestamp"\n'
+    '"MEMORY_ALLOCATION","MEMORY_ALLOCATION_ALLOCATE","Agent 4",1024,"0x7f",1,1000,2000\n'
+)
+KERNEL_STATS = STATS_V3.replace("hipMalloc", "gemm").replace("hipSetDevice", "relu")
+
+
+def test_each_pass_over_counters_is_a_run_of_its_own() -> None:
+    profile = read(PASS_1 + PASS_2)
+    assert rows(profile, "activities", "session", "name", "start_ns", "duration_ns") == [
+        (0, "gemm", 0, 4000),
+        (1, "gemm", 0, 4100),
+    ]
+    assert rows(profile, "metrics", "session", "metric") == [
+        (0, "SQ_WAVES"),
+        (0, "SQ_INSTS_VALU_MFMA_MOPS_F16"),
+        (1, "SQ_WAVES"),
+        (1, "SQ_INSTS_VALU_MFMA_MOPS_F16"),
+    ]
+
+
+def test_a_trace_of_allocations_is_told() -> None:
+    profile = read(NEW_KERNELS + ALLOCATIONS)
+    assert profile["activities"].height == 2
+    assert any("has no view here" in reason for reason in reasons(profile))
+
+
+def test_sums_beside_a_trace_of_the_same_kernels_are_told() -> None:
+    profile = read(NEW_KERNELS + KERNEL_STATS)
+    assert profile["activities"].height == 2
+    assert set(profile["summary"]["section"]) == {"gpu"}
+    assert any("sums of activities that are traced one by one" in reason for reason in reasons(profile))
+
+
+def test_sums_of_markers_are_ranges(tmp_path: Path) -> None:
+    file = tmp_path / "123_marker_api_stats.csv"
+    file.write_text(STATS_V3.replace("hipMalloc", "step"))
+    profile = load_one(str(file))
+    assert rows(profile, "summary", "section", "name", "calls") == [("nvtx", "step", 4), ("nvtx", "hipSetDevice", 1)]
+    assert rows(profile, "sessions", "pid") == [(123,)]
+
+
+def test_gpus_that_are_numbered_among_gpus_alone() -> None:
+    profile = read(AGENTS + NEW_KERNELS.replace('"Agent 4"', '"GPU 0"'))
+    assert rows(profile, "devices", "device", "name") == [(0, "AMD Instinct MI300X")]
+    assert profile["activities"]["device"].to_list() == [0, 0]
+
+
+def test_a_kernel_trace_without_registers_has_none() -> None:
+    columns = ("Scratch_Size", "VGPR_Count", "Accum_VGPR_Count", "SGPR_Count")
+    text = NEW_KERNELS
+    for column in columns:
+        text = text.replace(f'"{column}"', f'"{column.lower()}_of_another_version"')
+    profile = read(text)
+    assert rows(profile, "activities", "registers", "arguments", "grid_x") == [(None, None, 256), (None, None, 2)]
+
+
+def test_a_header_without_rows_gives_nothing() -> None:
+    profile = read(NEW_KERNELS.splitlines()[0] + "\n" + STATS_V3)
+    assert profile["activities"].is_empty()
+    assert profile["summary"].height == 2
