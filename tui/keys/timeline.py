@@ -99,7 +99,6 @@ TIMELINE: Final = (
         "Next gap in the lane that is at least a cell long: closer shows shorter ones.",
         Z,
         FIND,
-        footer=1,
         shown_keys="}",
     ),
     Action(
@@ -112,7 +111,16 @@ TIMELINE: Final = (
         FIND,
         shown_keys="{",
     ),
-    Action("timeline.gaps", "I", "list_gaps", "gaps", "The longest gaps of the lane, to go to one.", Z, FIND),
+    Action(
+        "timeline.gaps",
+        "I",
+        "list_gaps",
+        "longest gaps",
+        "The longest gaps of the lane, to go to one.",
+        Z,
+        FIND,
+        footer=1,
+    ),
     Action(
         "timeline.depths",
         "x",
