@@ -54,6 +54,11 @@ def event(name: str = '"x"', args: str = "{}", rest: str = "") -> str:
             "warning: 1 event holds quotation marks",
         ),
         (event('"config.py(0): \x02\x1f\n (1)"'), "config.py(0): \x02\x1f\n (1)", "info: 1 event holds control"),
+        (
+            event(r'"x, tid\": {a\": "').replace('"tid"', 'tid"').replace('"args"', 'args"'),
+            'x, tid": {a": ',
+            "info: 1 event holds a key without its first quotation mark, which was added",
+        ),
         (event(args='{"correlation": 5, }'), "x", "info: 1 event holds a comma too many"),
         (
             event(args='{"a": inf, "b": -nan, "c": "nan", "correlation": N/A}'),

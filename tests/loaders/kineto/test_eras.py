@@ -89,6 +89,22 @@ def test_the_export_of_the_first_profiler_has_ops_and_their_gpu_work() -> None:
     assert "no launch configuration" in profile["issues"]["reason"][0]
 
 
+def test_arrows_of_pytorch_1_5_that_lack_a_quotation_mark_lead_to_their_op() -> None:
+    """It wrote such an arrow to each of its kernels."""
+    content = legacy(
+        {"ph": "X", "pid": "CPU functions", "tid": 1, "args": {}, "name": "add", "ts": 101.524, "dur": 134.49},
+        {**flow("s", 0, 101.524, cat="cpu_to_cuda", tid=1), "pid": "CPU functions"},
+        {**flow("f", 0, 102.95, cat="cpu_to_cuda", tid=0), "pid": "CUDA functions"},
+        {"ph": "X", "pid": "CUDA functions", "tid": 0, "args": {}, "name": "add", "ts": 102.95, "dur": 134.17},
+    )
+    profile = read_bytes(content.replace(b', "tid": 0, "ts": 102.95}', b', tid": 0, "ts": 102.95}'), name="legacy.json")
+    assert profile["activities"]["op"].to_list() == [0]
+    assert texts(profile, "activities", "op_join") == ["recorded"]
+    assert "info: 1 event holds a key without its first quotation mark, which was added" in [
+        f"{severity}: {reason}" for severity, reason in profile["issues"].select("severity", "reason").rows()
+    ]
+
+
 FIGURES = {
     # Operators, GPU work, joined with an op by the launch, and by its id.
     "resnet50_2021early_nw0_worker0.pt.trace.json.gz": (33_360, 10_015, 9_180, 0),

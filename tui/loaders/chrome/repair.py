@@ -51,19 +51,27 @@ def repaired(text: str) -> tuple[dict[str, Any] | None, set[Odd]]:
     Raises:
         RecursionError: It is nested too deep.
     """
+    keyed = _keys(text)
+    if keyed != text and (value := _parsed(keyed)) is not None:
+        return value, {Odd.KEY}
     wrong: set[Odd] = set()
     for kind, repair in _REPAIRS:
         better = repair(text)
         if better != text:
             text = better
             wrong.add(kind)
-        try:
-            value, end = TOLERANT.raw_decode(text)
-        except ValueError:
-            continue
-        if isinstance(value, dict) and not text[end:].strip(" \t\r\n,"):
+        if (value := _parsed(text)) is not None:
             return value, wrong or {Odd.CONTROL}
     return None, wrong
+
+
+def _parsed(text: str) -> dict[str, Any] | None:
+    """The event that a text is, and nothing else."""
+    try:
+        value, end = TOLERANT.raw_decode(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) and not text[end:].strip(" \t\r\n,") else None
 
 
 _STRING: Final = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
@@ -72,6 +80,8 @@ _NOT_A_NUMBER: Final = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _COMMA: Final = re.compile(rf"({_STRING})|,(?=\s*[}}\]])|,(?=\s*,)", re.DOTALL)
+_KEY: Final = re.compile(rf'({_STRING})|(?<=[{{,])(\s*+)(\w++"\s*+:)', re.DOTALL)
+"""A key that lacks its first quotation mark, as those of PyTorch 1.5 do in its arrows."""
 _ESCAPE: Final = re.compile(r'\\(?:(["\\/bfnrt]|u[0-9a-fA-F]{4})|)')
 _BARE_QUOTE: Final = re.compile(r'(?<!\\)"')
 _OPENS: Final = re.compile(r'[{,:\[]\s*"')
@@ -86,6 +96,10 @@ def _no_numbers(text: str) -> str:
 
 def _commas(text: str) -> str:
     return _COMMA.sub(lambda found: found[1] or "", text)
+
+
+def _keys(text: str) -> str:
+    return _KEY.sub(lambda found: found[1] or f'{found[2]}"{found[3]}', text)
 
 
 def _backslashes(text: str) -> str:

@@ -31,6 +31,7 @@ class Odd(Enum):
     BACKSLASH = ("info", "event holds single backslashes, which JSON does not allow; they were taken as they are")
     QUOTES = ("warning", "event holds quotation marks that are not escaped; where its texts end is inferred")
     CONTROL = ("info", "event holds control characters or line ends in its texts; they were taken as they are")
+    KEY = ("info", "event holds a key without its first quotation mark, which was added")
     COMMA = ("info", "event holds a comma too many; it was passed over")
     LONG_TEXT = ("warning", "text is longer than any name; only its beginning was read")
     PHASE = (
