@@ -31,7 +31,7 @@ def rows(*iterations: tuple[int, dict[str, int]]) -> pl.DataFrame:
     )
 
 
-async def drawn(frame: pl.DataFrame, width: int, *, ascii_only: bool = False) -> list[str]:
+async def drawn(frame: pl.DataFrame, width: int, *, ascii_only: bool = False, is_all: bool = True) -> list[str]:
     """The lines of the chart, without what stands at their end."""
 
     class Shown(App[None]):
@@ -42,7 +42,7 @@ async def drawn(frame: pl.DataFrame, width: int, *, ascii_only: bool = False) ->
     app.ascii_only = ascii_only  # type: ignore[attr-defined]
     async with app.run_test(size=(width, 12)) as pilot:
         chart = app.query_one(TimesChart)
-        chart.show(frame)
+        chart.show(frame, is_all=is_all)
         await pilot.pause()
         return [line.rstrip() for line in chart.render().plain.splitlines()]
 
@@ -73,6 +73,11 @@ async def test_plain_characters_alone() -> None:
         "          ### ###",
         "          3     4",
     ]
+
+
+async def test_what_is_still_being_worked_out_is_not_called_unknown() -> None:
+    lines = await drawn(rows((10, {}), (5, {})), 30, is_all=False)
+    assert lines[-3:] == ["          ▥▥▥▥▥▥▥▥▥ ▥▥▥▥▥▥▥▥▥", "          3                 4", "…"]
 
 
 async def test_one_that_is_far_longer_does_not_flatten_the_others() -> None:

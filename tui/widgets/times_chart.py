@@ -9,7 +9,7 @@ from textual.content import Content
 from textual.widget import Widget
 
 from tui.analysis.iterations.chart import bars, scale_ns
-from tui.fitting import cell_width
+from tui.fitting import cell_width, ellipsis
 from tui.fmt import duration
 from tui.widgets.iteration_bars import ASCII_CUT, ASCII_WHISKER, CUT, WHISKER, Look, bar_width, column
 from tui.widgets.part_looks import LOOKS
@@ -61,14 +61,16 @@ class TimesChart(Widget):
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
         self._rows: pl.DataFrame | None = None
+        self._is_all = True
 
-    def show(self, rows: pl.DataFrame | None) -> None:
+    def show(self, rows: pl.DataFrame | None, *, is_all: bool = True) -> None:
         """Show other iterations, or none.
 
         Args:
             rows: As `tui.analysis.iterations.chart.bars` takes them, in order.
+            is_all: What they were used for is not still being worked out.
         """
-        self._rows = rows
+        self._rows, self._is_all = rows, is_all
         self.display = rows is not None and rows.height > 1
         self.refresh(layout=True)
 
@@ -107,6 +109,8 @@ class TimesChart(Widget):
             (LOOKS[part].sign(ascii_only=ascii_only), LOOKS[part].color, WORDS[part]) for part in WORDS if part in used
         ]
         signs = {character for of in columns for character, part in of if part == "sign"}
+        if not self._is_all:
+            parts = [(ellipsis(ascii_only=ascii_only), "$text-muted", "")]
         parts += [(sign, "$foreground", words) for sign, words in SIGNS.items() if sign in signs]
         lines += [Content.styled(" " * SCALE + axis, "$text-muted"), *_legend(parts, self.content_size.width)]
         return Content("\n").join(lines)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tui.analysis.dashboard.advice import Advice, advice
 from tui.analysis.dashboard.board import dashboard
-from tui.analysis.dashboard.times import idle_gaps, iteration_courses, wall_time
+from tui.analysis.dashboard.times import idle_gaps, iteration_courses, iteration_courses_with_uses, wall_time
 from tui.analysis.gpu_time.busy_over_time import busy_stretches
 from tui.analysis.two_threads import in_two_threads
 from tui.model.errors import ProftuiError
@@ -23,16 +23,18 @@ class Parts(NamedTuple):
 
     board: Callable[..., Any]
     """`dashboard`."""
+    courses: Callable[..., Any]
+    """`iteration_courses`."""
     busy: Callable[..., Any]
     """`busy_stretches`: from then on `tui.analysis.gpu_time.busy_over_time.busy_over_time` is quick."""
     wall: Callable[..., Any]
     """`wall_time`."""
-    courses: Callable[..., Any]
-    """`iteration_courses`."""
     gaps: Callable[..., Any]
     """`idle_gaps`."""
     advice: Callable[..., Any]
     """`advice`, or a text: why there is none."""
+    uses: Callable[..., Any]
+    """`iteration_courses_with_uses`."""
 
 
 def parts(profile: Profile, *, gpu: str | None = None) -> Iterator[Any]:
@@ -47,11 +49,12 @@ def parts(profile: Profile, *, gpu: str | None = None) -> Iterator[Any]:
     """
     makers = Parts(
         board=partial(dashboard, profile, gpu=gpu),
+        courses=partial(iteration_courses, profile),
         busy=partial(busy_stretches, profile),
         wall=partial(wall_time, profile),
-        courses=partial(iteration_courses, profile),
         gaps=partial(idle_gaps, profile),
         advice=partial(_advice, profile, gpu),
+        uses=partial(iteration_courses_with_uses, profile),
     )
     return in_two_threads(makers)
 

@@ -11,7 +11,7 @@ from tui.analysis.dashboard.performance import WHOLE_RUN
 from tui.analysis.gpu_time.breakdown import breakdown
 from tui.analysis.gpu_time.gaps import longest_gaps
 from tui.analysis.grouping import present
-from tui.analysis.iterations.tables import sources
+from tui.analysis.iterations.tables import iterations, sources
 from tui.analysis.iterations.times import iteration_times
 from tui.analysis.iterations.uses import USES, iterations_with_uses
 from tui.analysis.memo import once_per_profile
@@ -68,9 +68,19 @@ class IterationCourse:
 
 
 def iteration_courses(profile: Profile) -> list[IterationCourse]:
-    """The iterations of every session that has more than the whole run."""
+    """The iterations of every session that has more than the whole run; what they were used for is left open."""
+    unused = [pl.lit(None, pl.Int64).alias(use) for use in USES]
+    return _courses(profile, iterations(profile).with_columns(pl.lit(None, pl.Boolean).alias("aggregated"), *unused))
+
+
+def iteration_courses_with_uses(profile: Profile) -> list[IterationCourse]:
+    """The same with what they were used for, where that is known."""
+    return _courses(profile, iterations_with_uses(profile))
+
+
+def _courses(profile: Profile, rows: pl.DataFrame) -> list[IterationCourse]:
     known = sources(profile)
-    rows = iterations_with_uses(profile).drop_nulls(["iteration", "duration_ns"])
+    rows = rows.drop_nulls(["iteration", "duration_ns"])
     rows = rows.select("session", "iteration", "duration_ns", "aggregated", *USES)
     courses = []
     for spread in iteration_spreads(profile).iter_rows(named=True):

@@ -108,11 +108,12 @@ class FilledDashboard(ViewScreen):
         """Work out one part after another, the quick ones first; each is shown as soon as it is there."""
         shows = Parts(
             board=self._show_board,
+            courses=lambda courses: self._show_iterations(courses, is_all=False),
             busy=lambda _: self._show_busy(profile),
             wall=self._show_wall,
-            courses=self._show_iterations,
             gaps=self._show_gaps,
             advice=self._show_advice,
+            uses=self._show_iterations,
         )
         worker = get_current_worker()
         for show, made in zip(shows, parts(profile, gpu=gpu), strict=True):
@@ -190,10 +191,10 @@ class FilledDashboard(ViewScreen):
         missing.show(needs_text(board.missing))
         missing.display = bool(board.missing)
 
-    def _show_iterations(self, courses: Sequence[IterationCourse]) -> None:
+    def _show_iterations(self, courses: Sequence[IterationCourse], *, is_all: bool = True) -> None:
         panel = self.query_one(IterationsPanel)
         panel.fill(of_time.iteration_entries(courses, ascii_only=self._ascii))
-        panel.show_courses(courses)
+        panel.show_courses(courses, is_all=is_all)
 
     def _show_busy(self, profile: Profile) -> None:
         """A lane for each GPU; sessions have clocks of their own, so there are none over several."""

@@ -45,15 +45,23 @@ class IterationsPanel(ChartPanel):
     """The iterations of a session and what each was used for; of several sessions, of the one under the cursor."""
 
     _courses: Sequence[IterationCourse] = ()
+    _is_all = False
 
     def above(self) -> Sequence[Widget]:
         """The chart."""
         return [TimesChart()]
 
-    def show_courses(self, courses: Sequence[IterationCourse]) -> None:
-        """Draw the iterations of the first session; those of another as soon as the cursor is on its line."""
-        self._courses = courses
-        self._draw(courses[0] if courses else None)
+    def show_courses(self, courses: Sequence[IterationCourse], *, is_all: bool) -> None:
+        """Draw the iterations of the session under the cursor, or else of the first.
+
+        Args:
+            courses: Of each session.
+            is_all: What they were used for is not still being worked out.
+        """
+        self._courses, self._is_all = courses, is_all
+        session = self.current.values.get("session") if self.current is not None else None
+        here = [course for course in courses if course.session == session]
+        self._draw(next(iter([*here, *courses]), None))
 
     @on(ChartPanel.Highlighted)
     def _draw_session(self, event: ChartPanel.Highlighted) -> None:
@@ -63,7 +71,7 @@ class IterationsPanel(ChartPanel):
 
     def _draw(self, course: IterationCourse | None) -> None:
         self.annotate(iteration_note(self._courses, course))
-        self.query_one(TimesChart).show(course.times if course is not None else None)
+        self.query_one(TimesChart).show(course.times if course is not None else None, is_all=self._is_all)
 
 
 class UtilisationPanel(ChartPanel):
