@@ -83,6 +83,7 @@ async def test_calls_that_failed_are_named_and_not_ready_is_no_failure() -> None
             (98, None, 1, 40, 45),
         ]
         assert column_of(pilot, "failed_calls", "start_ns") == [20, 30]
+        assert_reported(pilot, "errors", reported(pilot, "api")["api_errors"])
     silent = profile(api_calls=[{"name": "cudaFree", "start_ns": 0, "duration_ns": 5}])
     async with opened_profile(silent) as pilot:
         await press(pilot, "0", NEXT, NEXT)

@@ -1,4 +1,7 @@
-"""What stands in the first table of a view is what `proftui report --view VIEW --format json` says, cell for cell."""
+"""What stands in a view is what `proftui report --view VIEW --format json` says, cell for cell.
+
+Further parts of a view are compared where the view itself is tested.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,18 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from tests.screens.opening import app_of, opened, press, sample, settled
+from tui.analysis.iterations.work import ITERATION_LAUNCHES
 from tui.opening import open_profiles
 from tui.options import OpenOptions
+from tui.output.check import Check
 from tui.output.report import as_json
+from tui.output.report_notes import NotesReport, Saved
 from tui.output.report_views import VIEWS
+from tui.screens.kernels_by_iteration import IterationLaunchScreen
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from textual.pilot import Pilot
 
     from tui.model.profile import Profile
@@ -30,6 +39,8 @@ INPUTS: Final = {
     "gemm.ncu.csv": ALWAYS | {"gpus", "metrics", "tool-report"},
 }
 """For each sample the views that it feeds and that are tables."""
+OBJECTS: Final = ("numbers", "thresholds", "evidence")
+"""Columns of findings that are JSON of their own."""
 
 
 async def go(pilot: Pilot[None], view: str) -> TablePane:
@@ -79,3 +90,77 @@ async def test_the_first_table_of_every_view_is_that_of_the_report(given: str) -
                 assert row == pytest.approx({column: rows[place][column] for column in row}), (view, place)
             compared.add(view)
     assert compared == INPUTS[given]
+
+
+@pytest.mark.parametrize(
+    ("view", "below", "table"),
+    [
+        ("kernels-by-iteration", "launches", ITERATION_LAUNCHES.name),
+        ("kernels-by-op", "ops", "iteration_ops"),
+    ],
+)
+async def test_what_ran_in_the_slowest_iteration_is_that_of_the_report(view: str, below: str, table: str) -> None:
+    async with opened("resnet50_training.pt.trace.json.gz") as pilot:
+        pane = await go(pilot, view)
+        content = json.loads(as_json(app_of(pilot).profile, view))
+        slowest = max(content["rows"], key=lambda row: row["duration_ns"] or 0)
+        screen = app_of(pilot).view_screen
+        assert isinstance(screen, IterationLaunchScreen)
+        screen.open_iteration(slowest["session"], slowest["iteration"])
+        await settled(pilot)
+        assert pane.current_row is not None
+        assert pane.current_row["iteration"] == slowest["iteration"]
+        cells = cells_of(screen.pane(1))
+        assert screen.pane(1).id == below
+        assert len(cells) == len(content[table]) > 10
+        for place, row in enumerate(cells):
+            assert row == pytest.approx({column: content[table][place][column] for column in row}), place
+
+
+@pytest.mark.parametrize("given", ["resnet50_training.nvprof.log", "ddp_ranks", "gemm.ncu.csv"])
+async def test_what_the_rules_say_is_what_check_says(given: str) -> None:
+    async with opened(given) as pilot:
+        pane = await go(pilot, "expert-systems")
+        await press(pilot, "G", "enter")
+        told = json.loads(Check(app_of(pilot).profile).as_json())["findings"]
+        rows = [
+            {name: json.loads(cell) if name in OBJECTS and cell else cell for name, cell in row.items()}
+            for row in pane.shown_frame().to_dicts()
+        ]
+        found = [row for row in rows if row["state"] == "found"]
+        assert [{name: row[name] for name in one} for row, one in zip(found, told, strict=False)] == told[: len(found)]
+        assert [row["message"] for row in found] == [row["problem"] for row in told if row["state"] == "found"]
+        untold = {
+            (rule, row["message"]) for row in rows if row["state"] == "cannot tell" for rule in row["all_rules"].split()
+        }
+        assert untold == {(row["rule"], row["reason"]) for row in told if row["state"] == "cannot tell"}
+        clean = [(row["rule"], row["session"], row["reason"]) for row in rows if row["state"] == "clean"]
+        assert clean == [(row["rule"], row["session"], row["reason"]) for row in told if row["state"] == "clean"]
+
+
+async def test_other_summaries_are_those_of_the_report(tmp_path: Path) -> None:
+    log = tmp_path / "um.log"
+    log.write_text(
+        "==7== Profiling result:\n"
+        "            Type  Time(%)      Time     Calls       Avg       Min       Max  Name\n"
+        " GPU activities:  100.00%  10.000us         2  5.0000us  4.0000us  6.0000us  gemm(float*)\n"
+        "\n"
+        "==7== Unified Memory profiling result:\n"
+        'Device "Tesla V100-SXM2-16GB (0)"\n'
+        "   Count  Avg Size  Min Size  Max Size  Total Size  Total Time  Name\n"
+        "       3         -         -         -           -  1.500000ms  Gpu page fault groups\n"
+        "Total CPU Page faults: 12\n"
+    )
+    async with opened(str(log)) as pilot:
+        cells, rows = cells_of(await go(pilot, "summaries")), told(app_of(pilot).profile, "summaries")
+        assert cells == [{column: row[column] for column in cells[0]} for row in rows]
+        assert [row["name"] for row in rows] == ["Gpu page fault groups", "CPU Page faults"]
+
+
+async def test_notes_are_those_of_the_report() -> None:
+    async with opened("resnet50_training.nvprof.log") as pilot:
+        await press(pilot, "4", "M", *"ask", "enter")
+        pane, app = await go(pilot, "notes"), app_of(pilot)
+        rows = json.loads(NotesReport(Saved(dict(app.notes.all), app.files)).as_json())["rows"]
+        assert [row["note"] for row in rows] == ["ask"]
+        assert cells_of(pane) == [{column: row[column] for column in cells_of(pane)[0]} for row in rows]
