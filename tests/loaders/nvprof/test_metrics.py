@@ -257,11 +257,47 @@ def test_values_of_different_units_are_not_mixed() -> None:
     assert reasons(profile) == ["the values of this row have different units; the row is left out"]
 
 
-def test_metrics_by_launch_as_text_are_declined_in_words() -> None:
-    text = text_table(metric_row(1, "ipc", "Executed IPC", "1.5", "1.5", "1.5"))
-    text += "==7== Profiling result:\n  Device  Context  Stream  Kernel  ipc\nTesla K40c (0)  1  7  f(int)  1.5\n"
+LAUNCHES = [
+    "         Device   Context    Stream                        Kernel  local_load (0)  local_load (1)        sm_use",
+    "Tesla K40c (0)         1         7            f(int*, int*) [102]               0              17      Idle (0)",
+    "Tesla K40c (0)         1         7  void g<int=32>(float*, unsigned int)        0      <OVERFLOW>       Low (2)",
+]
 
-    assert any("metrics by launch are read from CSV alone" in reason for reason in reasons(read(text)))
+
+def test_metrics_by_launch_as_text() -> None:
+    damaged = "Tesla K40c (0)         1         7            f(int*, int*) [105]"
+    text = "\n".join((START + LAUNCHES[0], *LAUNCHES[1:], damaged, "done", LAUNCHES[1].replace("17", "18"), ""))
+    profile = read(text)
+    assert profile["metrics"].select("kernel", "metric", "avg", "unit", "line").rows() == [
+        ("f(int*, int*)", "local_load (0)", 0.0, None, 4),
+        ("f(int*, int*)", "local_load (1)", 17.0, None, 4),
+        ("f(int*, int*)", "sm_use", 0.0, "level", 4),
+        ("void g<int=32>(float*, unsigned int)", "local_load (0)", 0.0, None, 5),
+        ("void g<int=32>(float*, unsigned int)", "local_load (1)", None, None, 5),
+        ("void g<int=32>(float*, unsigned int)", "sm_use", 2.0, "level", 5),
+        ("f(int*, int*)", "local_load (0)", 0.0, None, 8),
+        ("f(int*, int*)", "local_load (1)", 18.0, None, 8),
+        ("f(int*, int*)", "sm_use", 0.0, "level", 8),
+    ]
+    assert profile["metrics"]["invocations"].unique().to_list() == [1]
+    assert profile["devices"].select("device", "name").rows() == [(0, "Tesla K40c")]
+    assert profile["issues"].select("line", "severity").rows() == [(5, "warning"), (6, "warning")]
+
+
+def test_instances_of_an_event_are_told_apart() -> None:
+    rows = "".join(
+        f"        301{f'local_load ({of})':>42}           1           2           1         301\n" for of in (0, 1)
+    )
+    profile = read(f'{START}==7== Event result:\n{EVENT_HEADER}Device "K40 (0)"\n    Kernel: f(int)\n{rows}')
+    assert profile["metrics"].select("metric", "description", "total").rows() == [
+        ("local_load (0)", None, 301.0),
+        ("local_load (1)", None, 301.0),
+    ]
+
+
+def test_a_value_that_is_missing_is_told_once_a_row() -> None:
+    profile = read(text_table(metric_row(1, "flop_efficiency", "Efficiency", "nan%", "nan%", "nan%")))
+    assert len(reasons(profile)) == 1
 
 
 name = st.from_regex(r"[a-z][a-z0-9]{0,15}_[a-z]{1,12}", fullmatch=True)

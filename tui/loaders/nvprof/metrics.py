@@ -1,16 +1,14 @@
-"""Reads the metrics and events of nvprof: tables over all launches of a kernel, as text or CSV, and CSV by launch."""
+"""Reads the metrics and events of nvprof: tables over all launches of a kernel, as text or as CSV."""
 
 from __future__ import annotations
 
-import io
 import re
-from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Final
 
-import polars as pl
-
 from tui.loaders.nvprof.csv_cells import csv_cells
-from tui.loaders.nvprof.metric_values import OVERFLOW, VALUE, Measured, measured, values_of
+from tui.loaders.nvprof.metric_table import MAX_ROW, VALUES, MetricTable
+from tui.loaders.nvprof.metric_values import VALUE
+from tui.loaders.nvprof.metrics_by_launch import LaunchCsv, LaunchText
 from tui.loaders.nvprof.state import is_message
 
 if TYPE_CHECKING:
@@ -25,10 +23,11 @@ _CSV_HEADER: Final = re.compile(
     r'"Min","Max","Avg"(?:,"Total")?\s*'
 )
 _LAUNCH_CSV_HEADER: Final = re.compile(r'"Device","Context","Stream","Kernel",.+')
-_LAUNCH_TEXT_HEADER: Final = re.compile(r"Device\s+Context\s+Stream\s+Kernel\s+\S.*")
+_LAUNCH_TEXT_HEADER: Final = re.compile(r"Device\s+Context\s+Stream\s+Kernel\s+(?P<metrics>\S.*)")
+_GAP: Final = re.compile(r"\s{2,}|\s(?!\()")
+"""Between two metrics; the number of an instance is part of a name: ``local_load (0)``."""
 
 _CSV_ROW: Final = re.compile(r'\s*"[^"]+","[^"]+",\d+,"')
-_LAUNCH_CSV_ROW: Final = re.compile(r'\s*"[^"]+","\d+","\d+","')
 _OTHER_CSV: Final = re.compile(r'"(?:Device|Start|Type|Time\(%\)|Count)","')
 """The header of a table, which ends the one above it."""
 
@@ -36,7 +35,8 @@ _DEVICE: Final = re.compile(r'\s*Device "(?P<device>[^"]*)"\s*(?P<rest>.*)')
 _KERNEL: Final = re.compile(r"\s*Kernel: (?P<kernel>.*)")
 _ROW: Final = {
     count: re.compile(
-        r"\s*(?P<invocations>\d{1,18})\s+(?P<metric>[A-Za-z]\w*)(?P<description>\s.*?)??" + rf"\s+({VALUE})" * count
+        r"\s*(?P<invocations>\d{1,18})\s+(?P<metric>[A-Za-z]\w*(?: \(\d+\))?)(?P<description>\s.*?)??"
+        + rf"\s+({VALUE})" * count
     )
     for count in (3, 4)
 }
@@ -44,10 +44,6 @@ _TORN_HEAD: Final = re.compile(r"\s*\d+\s+[a-z]\w*_\w+\s.*")
 _TORN_TAIL: Final = re.compile(rf"(?:\s+{VALUE}){{2,4}}")
 _INVOCATIONS: Final = re.compile(r"\d{1,18}")
 _OTHER_PROCESS: Final = re.compile(r"==(?P<pid>\d+)==")
-_MAX_ROW: Final = 2_000
-"""Characters: rows of metrics are far shorter, and no longer line is tried as one."""
-
-_CORRELATION: Final = r" \[\d+\]$"
 
 
 def open_metrics(line: Line, state: NvprofState) -> Section | None:
@@ -60,76 +56,12 @@ def open_metrics(line: Line, state: NvprofState) -> Section | None:
     if _CSV_HEADER.fullmatch(header):
         return _CsvTable(line, state, header)
     if _LAUNCH_CSV_HEADER.fullmatch(header):
-        return _LaunchTable(line, state, header)
-    if _LAUNCH_TEXT_HEADER.fullmatch(header):
-        reason = (
-            "metrics by launch are read from CSV alone: record them with nvprof --csv --print-gpu-trace --metrics …"
-        )
-        state.collector.issue("warning", line.number, line.text, reason)
-        return None
+        return LaunchCsv(line, state, header)
+    if match := _LAUNCH_TEXT_HEADER.fullmatch(header):
+        return LaunchText(line, state, _GAP.split(match["metrics"].rstrip()))
     if state.interrupted_metrics is not None and state.interrupted_metrics.goes_on(line):
         return state.interrupted_metrics
     return None
-
-
-class MetricTable(ABC):
-    """What the tables have in common: the rows, and where they go."""
-
-    def __init__(self, line: Line, state: NvprofState) -> None:
-        self._state = state
-        self._rows: dict[str, list[str | int | float | None]] = {}
-        self._session = state.begin_table(line.number, {"metric"})
-
-    def _issue(self, line: Line, reason: str) -> None:
-        self._state.collector.issue("warning", line.number, line.text, reason)
-
-    def _add(self, row: dict[str, str | int | None], texts: dict[str, str], line: Line) -> None:
-        """Add a row: what it is of, and its values as printed."""
-        values: dict[str, Measured] = {}
-        for column, text in texts.items():
-            try:
-                values[column] = measured(text)
-            except ValueError as error:
-                self._issue(line, f"{error}; the value stays unknown")
-            else:
-                if values[column].unknown:
-                    self._issue(line, f"{text} in place of a value: the counter has no result")
-        units = {value.unit for value in values.values() if value.value is not None}
-        if len(units) > 1:
-            self._issue(line, "the values of this row have different units; the row is left out")
-            return
-        full: dict[str, str | int | float | None] = {
-            **row,
-            **{column: value.value for column, value in values.items()},
-            "unit": next(iter(units), None),
-            "line": line.number,
-        }
-        for name in (*_COLUMNS, *_VALUES, "unit", "line"):
-            self._rows.setdefault(name, []).append(full.get(name))
-
-    @abstractmethod
-    def is_row(self, text: str) -> bool:
-        """Whether a line is a row of this table by its looks."""
-
-    @abstractmethod
-    def take(self, line: Line) -> bool:
-        """Read a line."""
-
-    def goes_on(self, line: Line) -> bool:
-        """Read a row behind program output."""
-        is_ours = self._state.collector.session is self._session and self.is_row(self._state.bare(line.text))
-        return is_ours and self.take(line)
-
-    def close(self) -> None:
-        """Hand the rows over; more may come behind program output."""
-        if self._rows:
-            self._state.collector.add_frame("metrics", pl.DataFrame(self._rows, infer_schema_length=None))
-            self._rows = {}
-        self._state.interrupted_metrics = self
-
-
-_COLUMNS: Final = ("device", "kernel", "invocations", "metric", "description")
-_VALUES: Final = ("min", "max", "avg", "total")
 
 
 class _TextTable(MetricTable):
@@ -143,7 +75,7 @@ class _TextTable(MetricTable):
 
     def is_row(self, text: str) -> bool:
         """Whether a line is a row, or the device or kernel above rows."""
-        if len(text) > _MAX_ROW:
+        if len(text) > MAX_ROW:
             return False
         return bool(_ROW[self._value_count].fullmatch(text) or _DEVICE.fullmatch(text) or _TORN_HEAD.fullmatch(text))
 
@@ -162,7 +94,7 @@ class _TextTable(MetricTable):
             return True
         if not text:
             return True
-        if len(text) > _MAX_ROW:
+        if len(text) > MAX_ROW:
             return False
         if row := _ROW[self._value_count].fullmatch(text):
             self._take_row(row, line)
@@ -170,9 +102,9 @@ class _TextTable(MetricTable):
         return self._take_torn(text, line)
 
     def _take_row(self, row: re.Match[str], line: Line) -> None:
-        texts = dict(zip(_VALUES, row.groups()[3:], strict=False))
+        texts = dict(zip(VALUES, row.groups()[3:], strict=False))
         description = (row["description"] or "").strip() or None
-        self._add(
+        self.add(
             {
                 "device": self._device,
                 "kernel": self._kernel,
@@ -189,10 +121,10 @@ class _TextTable(MetricTable):
         if _TORN_HEAD.fullmatch(text):
             other = _OTHER_PROCESS.search(text)
             whose = f": process {other['pid']} writes into it" if other else ""
-            self._issue(line, f"this row of metrics is torn{whose}; it is left out")
+            self.warn(line, f"this row of metrics is torn{whose}; it is left out")
             return True
         if _TORN_TAIL.fullmatch(text):
-            self._issue(line, "values without the metric that they are of: the rest of a torn row; left out")
+            self.warn(line, "values without the metric that they are of: the rest of a torn row; left out")
             return True
         return False
 
@@ -216,15 +148,15 @@ class _CsvTable(MetricTable):
         if not text.startswith('"') or _OTHER_CSV.match(text):
             damaged = text.count('","') > 1 and not _OTHER_CSV.search(text)
             if damaged:
-                self._issue(line, f"expected a row of {len(self._fields)} cells; it is left out")
+                self.warn(line, f"expected a row of {len(self._fields)} cells; it is left out")
             return damaged
         cells = csv_cells(text)
         row = dict(zip(self._fields, cells, strict=False))
         if len(cells) != len(self._fields) or not _INVOCATIONS.fullmatch(row["Invocations"]):
-            self._issue(line, f"expected a row of {len(self._fields)} cells, found {len(cells)}; it is left out")
+            self.warn(line, f"expected a row of {len(self._fields)} cells, found {len(cells)}; it is left out")
             return True
         self._state.note_device(row["Device"])
-        self._add(
+        self.add(
             {
                 "device": row["Device"],
                 "kernel": row["Kernel"],
@@ -232,104 +164,7 @@ class _CsvTable(MetricTable):
                 "metric": row.get("Metric Name") or row.get("Event Name"),
                 "description": row.get("Metric Description"),
             },
-            {name.lower(): row[name] for name in self._fields[-4:] if name.lower() in _VALUES},
+            {name.lower(): row[name] for name in self._fields[-4:] if name.lower() in VALUES},
             line,
         )
         return True
-
-
-class _LaunchTable(MetricTable):
-    """One launch a line and one metric or event a column; there can be many of both, so Polars reads them at the end.
-
-    A launch is an invocation: its value is the minimum, the maximum and the average of one.
-    """
-
-    def __init__(self, line: Line, state: NvprofState, header: str) -> None:
-        super().__init__(line, state)
-        self._fields = csv_cells(header)
-        self._units: list[str] | None = None
-        self._texts: list[str] = []
-        self._numbers: list[int] = []
-
-    def is_row(self, text: str) -> bool:
-        """Whether a line begins with a device, a context and a stream."""
-        return _LAUNCH_CSV_ROW.match(text) is not None
-
-    def take(self, line: Line) -> bool:
-        """Keep a row."""
-        text = self._state.bare(line.text).strip()
-        if text.startswith('"'):
-            if _OTHER_CSV.match(text):
-                return False
-            if text.count('"') % 2:
-                self._issue(line, "a quotation mark of this launch has no end; it is left out")
-            else:
-                self._texts.append(text)
-                self._numbers.append(line.number)
-            return True
-        if text.startswith(",,,,") and not self._texts:
-            self._units = csv_cells(text)
-            return True
-        return not text
-
-    def close(self) -> None:
-        """Read the rows."""
-        if not self._texts:
-            return
-        whole = self._whole_rows()
-        names = {
-            f"cell {index}": name
-            for index, name in enumerate(self._fields)
-            if index > 3 and name.lower() != "correlation_id"
-        }
-        long = (
-            whole.unpivot(list(names), index=["cell 0", "cell 3", "line"], variable_name="cell", value_name="text")
-            .filter(pl.col("text").is_not_null() & (pl.col("text") != ""))
-            .with_columns(pl.col("cell").replace_strict(names, return_dtype=pl.String).alias("metric"))
-        )
-        if self._units is not None:
-            units = dict(zip(self._fields, self._units, strict=False))
-            suffix = pl.col("metric").replace_strict(units, default="", return_dtype=pl.String)
-            long = long.with_columns(pl.col("text") + suffix)
-        long = long.with_columns(values_of("text"))
-        self._unknown(long)
-        for device in whole["cell 0"].unique(maintain_order=True):
-            self._state.note_device(device)
-        rows = long.select(
-            pl.col("cell 0").alias("device"),
-            pl.col("cell 3").str.replace(_CORRELATION, "").alias("kernel"),
-            pl.lit(1).alias("invocations"),
-            "metric",
-            *(pl.col("value").alias(column) for column in ("min", "max", "avg")),
-            "unit",
-            "line",
-        )
-        self._state.collector.add_frame("metrics", rows.sort("line", maintain_order=True))
-        self._texts, self._numbers = [], []
-        super().close()
-
-    def _whole_rows(self) -> pl.DataFrame:
-        """The rows with as many cells as the header; an issue for each other one."""
-        width = len(self._fields)
-        header = ",".join(f"cell {index}" for index in range(width + 1))
-        text = io.StringIO("\n".join((header, *self._texts)))
-        parsed = pl.read_csv(text, infer_schema=False, truncate_ragged_lines=True).with_columns(
-            pl.Series("line", self._numbers, pl.UInt32), pl.Series("source", self._texts)
-        )
-        # An empty last cell is null as well, but then the line ends with a comma.
-        whole = pl.col(f"cell {width}").is_null() & (
-            pl.col(f"cell {width - 1}").is_not_null() | pl.col("source").str.ends_with(",")
-        )
-        for number, text in parsed.filter(~whole).select("line", "source").iter_rows():
-            reason = f"expected a launch of {width} cells; it is left out"
-            self._state.collector.issue("warning", number, text, reason)
-        return parsed.filter(whole & pl.col("cell 0").is_not_null())
-
-    def _unknown(self, long: pl.DataFrame) -> None:
-        """One issue for each metric without a value in some launches."""
-        unknown = long.filter(pl.col("value").is_null()).group_by("metric", "text", maintain_order=True)
-        for metric, text, count, line in unknown.agg(pl.len(), pl.col("line").first().alias("at")).iter_rows():
-            what = "the counter overflowed" if text == OVERFLOW else "that is no value"
-            where = f"in {count} launches, here first" if count > 1 else "here"
-            reason = f"{metric} is {text} {where}: {what}, and it stays unknown"
-            self._state.collector.issue("warning", line, text, reason)

@@ -12,7 +12,7 @@ from tui.loaders.nvprof.figures import Units
 
 if TYPE_CHECKING:
     from tui.loaders.collector import Collector, Session
-    from tui.loaders.nvprof.metrics import MetricTable
+    from tui.loaders.nvprof.metric_table import MetricTable
     from tui.loaders.nvprof.trace import TextTrace
     from tui.loaders.nvprof.trace_csv import CsvTrace
 
