@@ -95,13 +95,14 @@ def _check(profile: Profile) -> None:
     from tui.analysis.inputs.devices import named_gpu
     from tui.analysis.ops import rules as ops
     from tui.analysis.tensor_cores import rules as tensor_cores
+    from tui.data.user_files import stamp
 
     for path, read in (
         (ops.user_rules_path(), ops.op_rules),
         (user_phases_path(), phase_rules),
         (tensor_cores.user_rules_path(), tensor_cores.tensor_core_rules),
     ):
-        if path.exists():
+        if stamp(path) is not None:
             read()
     if profile.gpu is not None:
         named_gpu(profile.gpu)

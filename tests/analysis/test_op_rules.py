@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
@@ -7,9 +9,13 @@ import pytest
 
 from tests.analysis.frames import kernel, profile
 from tests.corpus import corpus_file
+from tui.analysis import kept
+from tui.analysis.iterations.tables import with_iterations
+from tui.analysis.kept import kept_results
 from tui.analysis.ops import rules as op_rules
 from tui.analysis.ops.rules import NAME_LIMIT, UNKNOWN, Rule, classify, parse_rules
 from tui.analysis.ops.tables import op_name, ops
+from tui.data import user_files
 from tui.model.errors import ProftuiError
 
 KNOWN = {
@@ -131,6 +137,10 @@ def test_a_users_rules_come_first(user_file: Path) -> None:
 
 
 OPS_KNOWN = {
+    "aten::mm.out": "gemm",
+    "aten::add.Tensor": "elementwise",
+    "aten::sum.dim_IntList": "reduction",
+    "_c10d_functional::all_reduce.default": "communication",
     "aten::addmm": ("gemm", None),
     "aten::linear": ("gemm", None),
     "autograd::engine::evaluate_function: AddmmBackward0": ("gemm", "bprop"),
@@ -234,3 +244,32 @@ def test_few_names_of_deep_learning_are_unknown() -> None:
     unknown = told.filter(pl.col("op_type") == UNKNOWN)
     assert unknown["calls"].sum() < 0.03 * told["calls"].sum()
     assert unknown.height < 0.03 * told.height
+
+
+@pytest.fixture
+def locked_folder(tmp_path: Path) -> Iterator[Path]:
+    """A folder that this process cannot look into, as the home of another user."""
+    folder = tmp_path / "home"
+    folder.mkdir()
+    (folder / "op_types.toml").write_text("not = toml = at all")
+    folder.chmod(0)
+    # The superuser looks into everything.
+    is_super = os.geteuid() == 0
+    if is_super:
+        os.seteuid(65534)
+    try:
+        yield folder
+    finally:
+        if is_super:
+            os.seteuid(0)
+        folder.chmod(0o700)
+
+
+def test_a_home_that_cannot_be_looked_into_has_no_rules(locked_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(op_rules, "user_rules_path", lambda: locked_folder / "op_types.toml")
+    monkeypatch.setattr(kept, "user_path", lambda name: locked_folder / "proftui" / name)
+    assert user_files.stamp(locked_folder / "op_types.toml") is None
+    made = profile(activities=[kernel("volta_sgemm_32x32_nn", 5)], ops=[{"op": 0, "name": "aten::mm"}])
+    assert ops(made)["op"].to_list() == ["(no op: the input does not say why)", "aten::mm"]
+    results = kept_results(made, with_iterations(made))
+    assert results["rules"].rows() == [("",)]

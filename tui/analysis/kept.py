@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -70,5 +71,8 @@ def later(shown: Profile) -> tuple[Callable[[], object], ...]:
 def _rules() -> str:
     """What tells the user's own rules from any other: names, sizes and times of their files."""
     folder = user_path("")
-    files: list[Path] = sorted(folder.iterdir()) if folder.is_dir() else []
+    files: list[Path] = []
+    # The home can be that of another user: `tui.data.user_files.stamp`.
+    with suppress(PermissionError):
+        files = sorted(folder.iterdir()) if folder.is_dir() else []
     return "\n".join(f"{file} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in files if file.is_file())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
@@ -30,8 +31,13 @@ def user_path(name: str) -> Path:
 
 
 def stamp(path: Path) -> Stamp | None:
-    """The stamp of a user's file; None where there is none."""
-    return (str(path), path.stat().st_mtime_ns) if path.is_file() else None
+    """The stamp of a user's file; None where there is none, or its folder cannot be looked into.
+
+    A program that is run as somebody else, in a container or by sudo, often has the home of another user.
+    """
+    with suppress(PermissionError):
+        return (str(path), path.stat().st_mtime_ns) if path.is_file() else None
+    return None
 
 
 def user_text(file: Stamp) -> str:
