@@ -137,10 +137,10 @@ def test_a_users_rules_come_first(user_file: Path) -> None:
 
 
 OPS_KNOWN = {
-    "aten::mm.out": "gemm",
-    "aten::add.Tensor": "elementwise",
-    "aten::sum.dim_IntList": "reduction",
-    "_c10d_functional::all_reduce.default": "communication",
+    "aten::mm.out": ("gemm", None),
+    "aten::add.Tensor": ("elementwise", None),
+    "aten::sum.dim_IntList": ("reduction", None),
+    "_c10d_functional::all_reduce.default": ("communication", None),
     "aten::addmm": ("gemm", None),
     "aten::linear": ("gemm", None),
     "autograd::engine::evaluate_function: AddmmBackward0": ("gemm", "bprop"),

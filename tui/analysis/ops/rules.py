@@ -26,6 +26,9 @@ NAME_LIMIT: Final = 4096
 NAMES_KEPT: Final = 100_000
 """Of so many names it is kept which rule is theirs."""
 
+_OVERLOAD: Final = r"^(\w+::\w+)\.\w+$"
+"""An op of PyTorch with its overload (``aten::mm.out``), which does the same as any other."""
+
 SHIPPED: Final = "op_types.toml"
 DIRECTIONS: Final = ("fprop", "bprop", "")
 
@@ -165,12 +168,13 @@ def first_matches(patterns: tuple[str, ...], names: Sequence[str]) -> list[int |
     had = {name: known.get(name, unknown) for name in names}
     left = pl.Series("name", [name for name, number in had.items() if number == unknown], dtype=pl.String)
     found: dict[str, int | None] = dict.fromkeys(left)
+    plain = left.str.replace(_OVERLOAD, "$1")
     for number, pattern in enumerate(patterns):
         if left.is_empty():
             break
-        hit = left.str.contains(_regex(pattern))
+        hit = plain.str.contains(_regex(pattern))
         found.update(dict.fromkeys(left.filter(hit), number))
-        left = left.filter(~hit)
+        left, plain = left.filter(~hit), plain.filter(~hit)
     known.update(found)
     had |= found
     return [had[name] for name in names]
