@@ -13,6 +13,7 @@ import polars as pl
 from tui.loaders.linking.whole_run import linked
 from tui.loaders.nsys_stats.rows import without_domain
 from tui.loaders.nsys_stats.traces import activities_of, calls_of_launches, kernels_of_launches
+from tui.loaders.nsys_stats.unified_memory import FIGURES
 
 if TYPE_CHECKING:
     from tui.loaders.collector import Collector
@@ -136,7 +137,9 @@ def _feed(run: Run, collector: Collector, section: str, candidates: list[tuple[R
 
 
 def _figures(run: Run, collector: Collector) -> None:
-    """What has no column of its own: sizes of copies, waits of launches, GPU time of NVTX ranges."""
+    """What has no column of its own: sizes of copies, unified memory, waits of launches, GPU time of NVTX ranges."""
+    for report in run.of(*FIGURES):
+        _add_figures(collector, [report.frame.with_columns(pl.lit(_TOOL).alias("tool")).drop_nulls("value")])
     for report in run.of("mem_size_sum"):
         frame = report.frame
         parts = [

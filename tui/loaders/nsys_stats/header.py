@@ -51,6 +51,9 @@ REPORTS: Final = (
     ("count_sum", (*_SUM, "count", "name")),
     ("mem_size_sum", ("total", "count", "avg", "min", "max", "operation")),
     ("mem_size_sum", ("total", "count", "avg", "min", "max", "name")),
+    ("um_total_sum", ("totalhtodmigrationsize", "totaldtohmigrationsize", "totalcpupagefaults", "totalgpupagefaults")),
+    ("um_sum", ("virtualaddress", "htodmigrationsize", "dtohmigrationsize", "cpupagefaults", "gpupagefaults")),
+    ("um_cpu_page_faults_sum", ("cpupagefaults", "cpuinstructionaddress")),
     ("gpu_trace", ("start", "duration", "correlationid", "gridx", "blockx", "device", "name")),
     ("api_trace", ("start", "duration", "name", "result", "correlationid", "pid", "tid")),
     ("kern_exec_trace", ("apistart", "apidur", "kernelstart", "kerneldur", "apifunction", "kernelname")),
@@ -79,14 +82,16 @@ TITLES: Final = MappingProxyType(
 """What newer versions call the reports; those that are not here have the same name."""
 
 FIRST_CELL: Final = re.compile(
-    r"Time ?\(%\)|Start ?\([a-z]+\)|API Start ?\([a-z]+\)|Total(?: ?\([A-Za-z]+\))?|PID|NVTX Range|Range|Name"
+    r"Time ?\(%\)|Start ?\([a-z]+\)|API Start ?\([a-z]+\)|Total(?: HtoD Migration Size)?(?: ?\([A-Za-z]+\))?|PID"
+    r"|NVTX Range|Range|Name|Virtual Address|CPU Page Faults"
 )
 """The first cell of every header that `header_of` knows, and of no row."""
 
 CUE: Final = (
     r'[ \t|]*"?(?:Time ?\(%\)"?[ ,\t|]+"?Total Time|Start ?\([a-z]+\)"?[ ,\t|]|API Start ?\([a-z]+\)'
     r'|Total(?: ?\([A-Za-z]+\))?"?[ ,\t|]+"?(?:Operations|Count)|PID"?[ ,\t|]+"?TID"?[ ,\t|]+"?DevId'
-    r'|NVTX Range"?[ ,\t|]+"?Style|Range"?[ ,\t|]+"?Style|Name"?[ ,\t|]+"?Projected Start)'
+    r'|NVTX Range"?[ ,\t|]+"?Style|Range"?[ ,\t|]+"?Style|Name"?[ ,\t|]+"?Projected Start'
+    r'|(?:Total|Virtual Address"?[ ,\t|]+"?)? ?HtoD Migration Size|CPU Page Faults"?[ ,\t|]+"?CPU Instruction)'
 )
 """Finds a place in every line that `header_of` takes."""
 

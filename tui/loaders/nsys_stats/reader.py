@@ -17,6 +17,7 @@ from tui.loaders.nsys_stats.header import CUE, FIRST_CELL, TITLES, Header, heade
 from tui.loaders.nsys_stats.rows import read_rows
 from tui.loaders.nsys_stats.state import FORMAT_NAME, Report, Run, State
 from tui.loaders.nsys_stats.text_table import TextTable
+from tui.loaders.nsys_stats.unified_memory import FIGURES, figures
 from tui.loaders.text.cell_values import CellValues
 from tui.loaders.text.csv_table import CsvTable
 
@@ -78,8 +79,9 @@ class _Sink:
 
     def add(self, cells: pl.DataFrame) -> None:
         self._state.collector.resume_session(self._run.session)
-        rows = read_rows(self._report.kind, self._report.header, CellValues(cells, self._state.collector))
-        self._report.rows.append(rows)
+        values = CellValues(cells, self._state.collector)
+        read = figures if self._report.kind in FIGURES else read_rows
+        self._report.rows.append(read(self._report.kind, self._report.header, values))
         self._run.session.last_line = max(self._run.session.last_line or 0, int(cells["line"][-1]))
 
     def damaged(self, line: Line, reason: str) -> None:
