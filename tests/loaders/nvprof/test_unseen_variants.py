@@ -195,6 +195,23 @@ def test_a_row_that_the_prose_repeats_counts_once() -> None:
     assert summary(read(lines(*SUMMARY, "And this one:", other)), "section", "line")[-1] == ("gpu", 9)
 
 
+@pytest.mark.parametrize("note", ["<-- slow!", "// see above", "# 90 %", "/* why? */"])
+def test_a_note_behind_a_row_is_no_part_of_its_name(note: str) -> None:
+    profile = read(lines(*RUN, NEW, SUMMARY[4] + "   " + note, f"{SUMMARY[5]}  {note}", SUMMARY[6]))
+    assert summary(profile, "name", "calls") == [("kern(int)", 5), ("[CUDA memset]", 1), ("cudaMalloc", 3)]
+    assert issues(profile) == [(5, "info"), (6, "info")]
+
+
+def test_unified_memory_with_a_bandwidth() -> None:
+    table = [
+        ' Device "X (0)"',
+        "    Count  Avg Size  Min Size  Max Size  Total Size  Total Time    Bandwidth  Name",
+        "       46  178.09KB  4.0000KB  0.9961MB  8.000000MB  2.123456ms    3.92GB/s  Host To Device",
+    ]
+    profile = read(lines("==5== Unified Memory profiling result:", *table))
+    assert summary(profile, "name", "calls", "total_ns") == [("Host To Device", 46, 2_123_456)]
+
+
 def test_two_rows_of_a_summary_on_one_line_are_both_read() -> None:
     """The end of a line is lost where two processes or a careless paste wrote into it."""
     joined = SUMMARY[4] + SUMMARY[5]

@@ -46,6 +46,9 @@ _SECOND_BARE_ROW: Final = re.compile(
 )
 """The same where a row of units gives the units."""
 
+_NOTE: Final = re.compile(r"\s{2,}(?://|<-|←|#|/\*).*")
+"""What an author wrote behind a row."""
+
 _MAX_NAME_LINES: Final = 60
 _MAX_PIECES: Final = 4_000
 """More pieces than any report has for a table: what goes on so is program output."""
@@ -178,6 +181,10 @@ class SummarySection:
             self._begin_group(match["label"], line)
         row.section = self._label
         self._rows.append(row)
+        note = _NOTE.search(row.name)
+        if note is not None and _SECOND_ROW.search(row.name) is None:
+            row.name = row.name[: note.start()]
+            row.repairs.append(f"a note behind its name left out: {note[0].strip()}")
         second = (_SECOND_ROW if self._state.units.total is None else _SECOND_BARE_ROW).search(row.name)
         if second is None:
             self._begin_name(row, line)

@@ -13,11 +13,15 @@ from tui.loaders.nvprof.summary_rows import add_row
 if TYPE_CHECKING:
     from tui.loaders.text.section import Line
 
-_HEADER: Final = re.compile(r"\s*Count\s+Avg Size\s+Min Size\s+Max Size\s+Total Size\s+Total Time\s+Name\s*")
+_HEADER: Final = re.compile(
+    r"\s*Count\s+Avg Size\s+Min Size\s+Max Size\s+Total Size\s+Total Time\s+(?:Bandwidth\s+)?Name\s*"
+)
 _CSV_HEADER: Final = ("Device", "Count", "Avg Size", "Min Size", "Max Size", "Total Size", "Total Time", "")
 _DEVICE: Final = re.compile(r'\s*Device "(?P<device>[^"]*)"\s*')
 _COUNT: Final = re.compile(r"\d{1,18}")
-_ROW: Final = re.compile(r"(?P<count>\d+|-)" + r"\s+(\S+)" * 4 + r"\s+(?P<time>\S+)\s+(?P<name>[A-Za-z].*)")
+_ROW: Final = re.compile(
+    r"(?P<count>\d+|-)" + r"\s+(\S+)" * 4 + r"\s+(?P<time>\S+)\s+(?:[\d.]+[KMGT]?B/s\s+)?(?P<name>[A-Za-z].*)"
+)
 _FOOTER: Final = re.compile(r"\s*Total (?P<name>[A-Za-z][\w ]*?): (?P<count>\d+)\s*")
 _CELL: Final = re.compile(r"(?<!\S)(?:\d[\d.]*(?:[KMGT]?B|[num]?s)|-)(?!\S)")
 _LEAST_CELLS: Final = 3
