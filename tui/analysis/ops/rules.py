@@ -26,8 +26,8 @@ NAME_LIMIT: Final = 4096
 NAMES_KEPT: Final = 100_000
 """Of so many names it is kept which rule is theirs."""
 
-_OVERLOAD: Final = r"^(\w+::\w+)\.\w+$"
-"""An op of PyTorch with its overload (``aten::mm.out``), which does the same as any other."""
+OVERLOAD: Final = r"^(\w+::\w+)\.\w+$"
+"""An op of PyTorch with its overload (``aten::mm.out``), which does the same as any other; the op alone is its group 1."""
 
 SHIPPED: Final = "op_types.toml"
 DIRECTIONS: Final = ("fprop", "bprop", "")
@@ -168,7 +168,7 @@ def first_matches(patterns: tuple[str, ...], names: Sequence[str]) -> list[int |
     had = {name: known.get(name, unknown) for name in names}
     left = pl.Series("name", [name for name, number in had.items() if number == unknown], dtype=pl.String)
     found: dict[str, int | None] = dict.fromkeys(left)
-    plain = left.str.replace(_OVERLOAD, "$1")
+    plain = left.str.replace(OVERLOAD, "$1")
     for number, pattern in enumerate(patterns):
         if left.is_empty():
             break

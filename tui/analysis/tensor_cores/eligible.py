@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from tui.analysis.memo import once_per_profile
-from tui.analysis.ops.rules import NAME_LIMIT, classify
+from tui.analysis.ops.rules import NAME_LIMIT, OVERLOAD, classify
 from tui.analysis.ops.tree import op_tree
 from tui.analysis.ops.work import op_row_of_activities
 from tui.analysis.tensor_cores.rules import tensor_core_rules
@@ -48,11 +48,12 @@ def _first_verdict(text: pl.Expr, entries: Sequence[Eligible]) -> pl.Expr:
 def eligible_ops_by_name(names: pl.Series) -> pl.DataFrame:
     """Whether ops of these names could use tensor cores: name, eligible (null: no entry knows it), a row a name.
 
-    >>> eligible_ops_by_name(pl.Series(["aten::addmm", "aten::relu"])).sort("name")["eligible"].to_list()
-    [True, None]
+    >>> names = pl.Series(["aten::addmm", "aten::mm.out", "aten::relu"])
+    >>> eligible_ops_by_name(names).sort("name")["eligible"].to_list()
+    [True, True, None]
     """
     distinct = names.drop_nulls().unique()
-    text = distinct.cast(pl.String).str.slice(0, NAME_LIMIT)
+    text = distinct.cast(pl.String).str.slice(0, NAME_LIMIT).str.replace(OVERLOAD, "$1")
     return pl.DataFrame({"name": distinct, "text": text}).select(
         "name", _first_verdict(pl.col("text"), tensor_core_rules().eligible_of("op")).alias("eligible")
     )
