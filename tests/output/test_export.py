@@ -13,12 +13,11 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from tui.cli.arguments import EXPORT_FORMATS
-from tui.cli.headless import BINARY_FORMATS
+from tui.cli.arguments import BINARY_FORMATS, EXPORT_FORMATS
 from tui.model.errors import ProftuiError
 from tui.output import excel, export
 from tui.output.about import About
-from tui.output.export import for_terminal, format_of, markdown_table, write
+from tui.output.export import for_terminal, format_of, formulas_in_words, markdown_table, write
 from tui.output.packages import missing
 
 NAMES = ['void f<float, 4>(int, "x")', "=SUM(A1)", "+a|b", "line\nend", "\x1b[31mred", None, "http://x"]
@@ -44,6 +43,13 @@ def written(frame: pl.DataFrame, format_name: str) -> bytes:
 
 def as_strings(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(pl.col("name").cast(pl.String))
+
+
+def test_texts_that_a_spreadsheet_would_compute_are_told_of_where_it_would(frame: pl.DataFrame) -> None:
+    said = "2 texts begin as formulas do: for a spreadsheet write xlsx"
+    assert [formulas_in_words(frame, name) for name in ("csv", "tsv", "xlsx", "json")] == [said, said, "", ""]
+    harmless = pl.DataFrame({"name": ["gemm", "-", "a=b", None], "total_ns": [-1, 2, 3, 4]})
+    assert formulas_in_words(harmless, "csv") == formulas_in_words(harmless.select("total_ns"), "csv") == ""
 
 
 @pytest.mark.parametrize(("format_name", "delimiter"), [("csv", ","), ("tsv", "\t")])

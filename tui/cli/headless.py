@@ -141,7 +141,7 @@ def _format_of(options: argparse.Namespace) -> str | None:
 def _write(data: pl.DataFrame, options: argparse.Namespace, format_name: str, what: str) -> None:
     """Write a table where the options say."""
     from tui.output.about import About
-    from tui.output.export import for_terminal, write
+    from tui.output.export import for_terminal, formulas_in_words, write
 
     # Markdown stays the bare table here: it goes into texts that say themselves what it is.
     files = options.files
@@ -152,6 +152,8 @@ def _write(data: pl.DataFrame, options: argparse.Namespace, format_name: str, wh
     else:
         write(data, Path(options.output), format_name, overwrite=options.overwrite, about=about)
         tell(f"wrote {data.height:,} rows of {what} to {options.output}")
+        if formulas := formulas_in_words(data, format_name):
+            tell(formulas)
 
 
 def sql(options: argparse.Namespace) -> int:

@@ -33,6 +33,9 @@ _MARKUP: Final = re.compile(r"[\\|`*<\[~]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])")
 
 _OS_ERROR: Final = re.compile(r"\(os error (\d+)\)")
 
+_FORMULA: Final = r"^[=+@-]."
+"""How texts begin that a spreadsheet computes when it opens separated values."""
+
 _UNPRINTABLE: Final = r"[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]"
 
 
@@ -73,6 +76,22 @@ def write(
         _write_file(write_to, target, overwrite=overwrite)
     else:
         write_to(target)
+
+
+def formulas_in_words(frame: pl.DataFrame, format_name: str) -> str:
+    """What is said where a spreadsheet would take texts of separated values for formulas; empty where it would not.
+
+    The texts stay as they are: programs that read the file must find the names that the profile has.
+
+    >>> formulas_in_words(pl.DataFrame({"name": ["=1+1", "gemm", "-"]}), "csv")
+    '1 text begins as a formula does: for a spreadsheet write xlsx'
+    """
+    if format_name not in ("csv", "tsv"):
+        return ""
+    found = _plain_types(frame).select(pl.col(pl.String).str.contains(_FORMULA).sum())
+    number = sum(found.row(0)) if found.width else 0
+    texts = "1 text begins as a formula does" if number == 1 else f"{number:,} texts begin as formulas do"
+    return f"{texts}: for a spreadsheet write xlsx" if number else ""
 
 
 def for_terminal(frame: pl.DataFrame) -> pl.DataFrame:

@@ -13,7 +13,7 @@ from textual.widgets import Input, Static
 
 from tui.fmt import count
 from tui.model.errors import ProftuiError
-from tui.output.export import FORMATS, format_of, write
+from tui.output.export import FORMATS, format_of, formulas_in_words, write
 from tui.output.packages import missing
 from tui.text import plain
 from tui.widgets.copying import copy_text
@@ -174,4 +174,6 @@ class ExportDialog(Dialog[str]):
             return
         written = f"{count(frame.height)} row{'' if frame.height == 1 else 's'}"
         columns = f"{frame.width} column{'' if frame.width == 1 else 's'}"
-        self.app.call_from_thread(self.dismiss, f"wrote {written}, {columns} to {path}")
+        formulas = formulas_in_words(frame, format_name)
+        said = f"wrote {written}, {columns} to {path}{f'; {formulas}' if formulas else ''}"
+        self.app.call_from_thread(self.dismiss, said)
