@@ -27,7 +27,7 @@ NAMES_KEPT: Final = 100_000
 """Of so many names it is kept which rule is theirs."""
 
 OVERLOAD: Final = r"^(\w+::\w+)\.\w+$"
-"""An op of PyTorch with its overload (``aten::mm.out``), which does the same as any other; the op alone is its group 1."""
+"""An op of PyTorch with its overload (``aten::mm.out``), which does what the op does; group 1 is the op."""
 
 SHIPPED: Final = "op_types.toml"
 DIRECTIONS: Final = ("fprop", "bprop", "")
