@@ -15,7 +15,7 @@ import polars as pl
 from tui.query.carry import applied_here
 from tui.query.compile import Query, compile_query
 from tui.query.errors import QueryError
-from tui.query.order import in_order
+from tui.query.order import in_order, rows_of
 from tui.query.shares import shared_out, small_rows, sum_of, weight_pct
 
 if TYPE_CHECKING:
@@ -117,10 +117,7 @@ def apply(
     if small is not None:
         mask = ~small if mask is None else mask & ~small
     sort = tuple((name, descending) for name, descending in state.sort or () if name in frame.columns)
-    # numpy finds the rows of a mask three times as fast as Polars does.
-    passing = None if mask is None else np.flatnonzero(mask.to_numpy()).astype(np.uint32)
-    ordered = in_order(frame, sort, passing)
-    rows = None if ordered is None else pl.Series(ordered)
+    rows = in_order(frame, sort, mask)
     if state.most_rows is not None and state.most_rows < (frame.height if rows is None else len(rows)):
         rows = (pl.arange(state.most_rows, dtype=pl.UInt32, eager=True) if rows is None else rows).head(state.most_rows)
         mask = _mask_of(rows, frame.height)
@@ -174,4 +171,4 @@ def _matches(frame: pl.DataFrame, find: Query | None, rows: pl.Series | None) ->
     if find is None:
         return _no_rows()
     mask = find.mask(frame)
-    return (mask if rows is None else mask.gather(rows)).arg_true()
+    return rows_of(mask if rows is None else mask.gather(rows))

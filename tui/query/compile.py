@@ -157,7 +157,7 @@ class _Compiler:
         if not searched:
             raise QueryError("this table shows no text to search", *span, hint="name a column, as in calls>10")
         self.used.update(searched)
-        return lambda rows: reduce(or_, (rows.texts(column, test) for column in searched))
+        return lambda rows: rows.texts_anywhere(searched, test)
 
     def _regex(self, node: Regex) -> tuple[Predicate, str]:
         test = texts.regex(node.pattern, node.span)

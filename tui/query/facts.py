@@ -11,12 +11,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from tui.model.view import Sort
-
-    Rows = NDArray[np.uint32]
 
 CODED_FROM: Final = 20_000
 """Rows from which texts are searched and sorted by their distinct values, where most rows repeat one."""
@@ -118,13 +113,13 @@ class FrameFacts:
 
     def __init__(self, frame: pl.DataFrame) -> None:
         self._columns = {column.name: ColumnFacts(column) for column in frame.get_columns()}
-        self._orders: OrderedDict[Sort, Rows] = OrderedDict()
+        self._orders: OrderedDict[Sort, pl.Series] = OrderedDict()
         self._lock = threading.Lock()
 
     def __getitem__(self, column: str) -> ColumnFacts:
         return self._columns[column]
 
-    def order(self, sort: Sort) -> Rows | None:
+    def order(self, sort: Sort) -> pl.Series | None:
         """An order that is kept: the row numbers; None where it is not."""
         with self._lock:
             rows = self._orders.get(sort)
@@ -132,7 +127,7 @@ class FrameFacts:
                 self._orders.move_to_end(sort)
             return rows
 
-    def keep_order(self, sort: Sort, rows: Rows) -> None:
+    def keep_order(self, sort: Sort, rows: pl.Series) -> None:
         """Keep an order in place of the one that was asked for least lately."""
         with self._lock:
             self._orders[sort] = rows

@@ -1,8 +1,8 @@
-"""The order of rows by the values of columns: sorted by radix, and kept for as long as the frame is."""
+"""The order of rows by the values of columns: sorted as whole numbers, and kept for as long as the frame is."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 
     from tui.model.view import Sort
 
-    Keys = NDArray[np.unsignedinteger[Any]]
+    Keys = NDArray[np.uint64]
     Rows = NDArray[np.uint32]
 
 KEPT_FROM: Final = 20_000
 """Rows from which an order is worth keeping."""
 PART: Final = 8
 """Where a filter leaves less than this part of the rows, those alone are sorted."""
-DIGIT: Final = 16
-"""Bits that are sorted by at a time: numpy sorts numbers of so many by radix, stable, and lets other threads run."""
+WORD: Final = 64
+"""Bits of the numbers that are sorted: numpy sorts those several times as fast as it finds the order of others."""
 
 
-def in_order(frame: pl.DataFrame, sort: Sort, rows: Rows | None) -> Rows | None:
+def in_order(frame: pl.DataFrame, sort: Sort, mask: pl.Series | None) -> pl.Series | None:
     """Rows of a frame in the order of some columns; equal ones as they come, unknown values last either way.
 
     Texts sort in alphabetical order without regard to case.
@@ -33,61 +33,76 @@ def in_order(frame: pl.DataFrame, sort: Sort, rows: Rows | None) -> Rows | None:
     Args:
         frame: The frame.
         sort: Its columns, the most significant first; True sorts largest first.
-        rows: Row numbers in ascending order; None: all.
+        mask: Which rows are wanted, a boolean for each; None: all.
 
     Returns:
-        The row numbers; None: all rows as they come.
+        The row numbers (UInt32); None: all rows as they come.
     """
+    if mask is None:
+        return _whole(frame, sort) if sort else None
     if not sort:
-        return rows
-    if rows is not None and len(rows) * PART < frame.height and facts_of(frame).order(sort) is None:
-        return _sorted(frame, sort, rows)
+        return rows_of(mask)
+    if int(mask.sum()) * PART < frame.height and facts_of(frame).order(sort) is None:
+        return _sorted(frame, sort, rows_of(mask))
     order = _whole(frame, sort)
-    if rows is None:
-        return order
-    wanted = np.zeros(frame.height, np.bool_)
-    wanted[rows] = True
-    return order[wanted[order]]
+    return order.filter(mask.gather(order))
 
 
-def _whole(frame: pl.DataFrame, sort: Sort) -> Rows:
+def rows_of(mask: pl.Series) -> pl.Series:
+    """The row numbers (UInt32) for which a mask is true; Polars is slow to tell them itself."""
+    return pl.arange(len(mask), dtype=pl.UInt32, eager=True).filter(mask)
+
+
+def _whole(frame: pl.DataFrame, sort: Sort) -> pl.Series:
     """All rows in order."""
     facts = facts_of(frame)
     order = facts.order(sort)
     if order is None:
-        # What is sorted by a further column begins with the order by that one.
-        order = _sorted(frame, sort[:1], _whole(frame, sort[1:]) if len(sort) > 1 else None)
+        order = _sorted(frame, sort, None)
         if frame.height >= KEPT_FROM:
             facts.keep_order(sort, order)
     return order
 
 
-def _sorted(frame: pl.DataFrame, sort: Sort, rows: Rows | None) -> Rows:
-    # Stable sorts from the least significant column to the most.
+def _sorted(frame: pl.DataFrame, sort: Sort, rows: pl.Series | None) -> pl.Series:
+    """Rows in order, those that are equal as they come.
+
+    Keys and the place of a row are put together into one number: sorting those leaves equal keys as they were, and the
+    places say which rows they were. What does not fit into one number is sorted by in turns, the last keys first.
+    """
     facts = facts_of(frame)
+    count = frame.height if rows is None else len(rows)
+    chosen: Rows | None = None if rows is None else rows.to_numpy()
+    taken = place_bits = count.bit_length()
+    words = np.arange(count, dtype=np.uint64)
     for name, descending in reversed(sort):
-        rows = _by_digits(_keys(facts[name], descending=descending), rows)
-    return np.arange(frame.height, dtype=np.uint32) if rows is None else rows
+        keys = _keys(facts[name], descending=descending)
+        left, done = int(keys.max(initial=0)).bit_length(), 0
+        while left:
+            bits = min(left, WORD - taken)
+            own = keys if chosen is None else keys[chosen]
+            if done or bits < left:
+                own = (own >> np.uint64(done)) & np.uint64(2**bits - 1)
+            words |= own << np.uint64(taken)
+            taken, left, done = taken + bits, left - bits, done + bits
+            if taken == WORD:
+                chosen = _by_words(words, place_bits, chosen)
+                words, taken = np.arange(count, dtype=np.uint64), place_bits
+    return pl.Series(_by_words(words, place_bits, chosen))
 
 
-def _by_digits(keys: Keys, rows: Rows | None) -> Rows:
-    """Rows in the order of their keys, equal ones as they were."""
-    most = int(keys.max(initial=0))
-    shift = 0
-    while True:
-        digits = ((keys >> keys.dtype.type(shift)) if shift else keys).astype(np.uint16)
-        order = np.argsort(digits if rows is None else digits[rows], kind="stable")
-        rows = order.astype(np.uint32) if rows is None else rows[order]
-        shift += DIGIT
-        if not most >> shift:
-            return rows
+def _by_words(words: Keys, place_bits: int, rows: Rows | None) -> Rows:
+    """Rows in the order of numbers whose last bits are the places of the rows."""
+    words.sort()
+    places = (words & np.uint64(2**place_bits - 1)).astype(np.uint32)
+    return places if rows is None else rows[places]
 
 
 def _keys(facts: ColumnFacts, *, descending: bool) -> Keys:
     """Numbers from 0 that sort as the column should; unknown values have the largest."""
     values = facts.values
     if values.null_count() == len(values):
-        return np.zeros(len(values), np.uint16)
+        return np.zeros(len(values), np.uint64)
     if isinstance(values.dtype, (pl.Categorical, pl.Enum, pl.String)):
         return _whole_numbers(_ranks(facts), descending=descending)
     if values.dtype == pl.Boolean:
@@ -103,7 +118,7 @@ def _keys(facts: ColumnFacts, *, descending: bool) -> Keys:
 def _whole_numbers(values: pl.Series, *, descending: bool) -> Keys:
     smallest, largest = values.min(), values.max()
     if smallest is None or largest is None:  # NaN alone
-        return np.zeros(len(values), np.uint16)
+        return np.zeros(len(values), np.uint64)
     assert isinstance(smallest, int)
     assert isinstance(largest, int)
     span = largest - smallest
@@ -115,8 +130,6 @@ def _whole_numbers(values: pl.Series, *, descending: bool) -> Keys:
     known = known.astype(np.uint64, copy=False)
     base = np.uint64(largest % 2**64) if descending else np.uint64(smallest % 2**64)
     keys = base - known if descending else known - base
-    if span + 1 < 2**DIGIT:
-        keys = keys.astype(np.uint16)
     if unknown is None:
         return keys
     if span == 2**64 - 1:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -20,6 +22,9 @@ TextTest = Callable[[pl.Series], pl.Series]
 
 _MAX_CONTAINED: Final = 2_000
 """Characters: searching for a long text that repeats itself takes the product of both lengths."""
+
+_FEW_CODES: Final = 8
+"""Up to so many texts are compared one by one, which takes less time than looking up whether each is wanted."""
 
 _MAX_FUZZY: Final = 200
 """Characters: each costs a loop of the automaton."""
@@ -122,15 +127,28 @@ class Rows:
 
     def texts(self, column: str, test: TextTest) -> pl.Series:
         """Which rows pass the test in this column; unknown texts do not."""
+        return self.texts_anywhere((column,), test)
+
+    def texts_anywhere(self, columns: Sequence[str], test: TextTest) -> pl.Series:
+        """Which rows pass the test in any of these columns."""
+        found = [hits for column in columns if (hits := self._hits(column, test)) is not None]
+        return reduce(or_, found) if found else self.all(False)
+
+    def _hits(self, column: str, test: TextTest) -> pl.Series | None:
+        """Which rows pass; None where none does."""
         found, coded = self._facts[column].texts, self._facts[column].coded
         if found is None or coded is None:
             return test(self.frame[column].cast(pl.String)).fill_null(False)
         codes, categories = found
         hits = test(categories).to_numpy()
         if not hits.any():
-            return self.all(False)
+            return None
         if hits.all():
             return coded.is_not_null()
+        values = coded.to_physical()
+        if np.count_nonzero(hits) <= _FEW_CODES:
+            passing: pl.Series = reduce(or_, (values == code for code in codes.to_numpy()[hits]))
+            return passing.fill_null(False)
         by_code = np.zeros(int(codes.to_numpy().max()) + 1, dtype=np.bool_)
         by_code[codes.to_numpy()] = hits
-        return pl.Series(by_code).gather(coded.to_physical().cast(pl.UInt32)).fill_null(False)
+        return pl.Series(by_code).gather(values.cast(pl.UInt32)).fill_null(False)
