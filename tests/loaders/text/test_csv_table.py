@@ -105,6 +105,12 @@ def test_another_header_or_line_ends_the_table() -> None:
             assert len(read(rows + end + rows, bulk=bulk).rows) == 300
 
 
+def test_a_quotation_mark_that_is_lost_hides_no_other_header() -> None:
+    for bulk in (True, False):
+        sink = read('1,x,2\n3,"x,4\nfirst,b,c\n5,x,6\n', bulk=bulk)
+        assert (sink.rows, sink.bad) == ([("1", "x", "2", 1)], [2])
+
+
 def test_rows_that_are_short_or_long_are_told_and_surplus_text_belongs_to_the_last_cell() -> None:
     text = "1,2,3\n4,5\n1,2,3,4,5\n7,8,9\n"
     sink = read(text, bulk=True)

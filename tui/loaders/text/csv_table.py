@@ -148,6 +148,10 @@ class CsvTable:
 
     def _go_on(self, line: Line) -> bool:
         """Go on with a row whose quoted cell holds line ends."""
+        if self._separator in line.text and self._is_header(line.text):
+            while self._pending:
+                self._give_up()
+            return False
         self._pending.append(line)
         if (
             len(self._columns) >= _WIDE
