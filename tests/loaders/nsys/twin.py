@@ -220,6 +220,7 @@ def tables(generation: str) -> dict[str, list[Row]]:
             {"severity": 1, "text": "Profiling has started.", "globalPid": process(FIRST)},
             {"severity": 2, "text": "Events were  lost.\n", "globalPid": process(SECOND)},
             {"severity": 3, "text": "CUPTI failed.", "globalPid": None},
+            {"severity": 4, "text": "Each buffer that was flushed.", "globalPid": None},
         ]
         rows["OSRT_API"] = [{"start": 1, "end": 2, "globalTid": thread(FIRST, FIRST), "nameId": 7}]
         # CUDA_VISIBLE_DEVICES=1 makes the second GPU the first of its process.

@@ -17,6 +17,9 @@ _MIB: Final = 1 << 20
 _LAUNCHER: Final = "nsys-launcher"
 """What a process is called before it becomes the program."""
 
+_SEVERITIES: Final = {2: "warning", 3: "error"}
+"""Nsight's numbers of what is to be told; 1 is information, 4 what is said to those who debug it."""
+
 _OLD_DRIVER: Final = re.compile(r"\d{6,8}")
 _CUDA: Final = re.compile(r"\d{4,6}")
 
@@ -125,10 +128,9 @@ def gpus(tables: Tables, process: int, used: pl.Series) -> pl.DataFrame:
 def messages(tables: Tables) -> list[tuple[int | None, str, str]]:
     """Warnings and errors of the profiler: process, severity and text."""
     rows = tables.frame("DIAGNOSTIC_EVENT", {"globalPid": pl.Int64, "severity": pl.Int64, "text": pl.String})
-    severities = {2: "warning", 3: "error", 4: "error"}
-    chosen = rows.filter(pl.col("severity").is_in(list(severities)), pl.col("text").is_not_null())
+    chosen = rows.filter(pl.col("severity").is_in(list(_SEVERITIES)), pl.col("text").is_not_null())
     return [
-        (process, severities[severity], " ".join(text.split()))
+        (process, _SEVERITIES[severity], " ".join(text.split()))
         for process, severity, text in chosen.select(process_of("globalPid"), "severity", "text").iter_rows()
     ]
 
