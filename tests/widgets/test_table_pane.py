@@ -97,7 +97,7 @@ async def test_a_wrong_filter_keeps_the_last_good_rows_and_says_what_is_wrong() 
         await pilot.press("f", *"sgemm")
         await until(pilot, lambda: app.names == SGEMMS)
         await pilot.press(*" (")
-        await until(pilot, lambda: app.pane.query_bar.has_class("-wrong"))
+        await until(pilot, lambda: app.pane.query_bar.query_one("#query-answer").has_class("-wrong"))
         assert app.names == SGEMMS
         assert "! " in screen_text(app).splitlines()[-2]
         await pilot.press("enter")

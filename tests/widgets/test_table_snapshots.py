@@ -34,7 +34,7 @@ async def test_a_filter_that_is_wrong(snapshot: SnapshotAssertion) -> None:
     app = TableApp()
     async with app.run_test(size=(100, 14)) as pilot:
         await pilot.press("f", *"calls>x")
-        await until(pilot, lambda: app.pane.query_bar.has_class("-wrong"))
+        await until(pilot, lambda: app.pane.query_bar.query_one("#query-answer").has_class("-wrong"))
         await pilot.pause()
         assert_screen(app, snapshot, svg=True)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import polars as pl
 from textual.geometry import Region, Size
 from textual.message import Message
+from textual.reactive import Reactive
 from textual.scroll_view import ScrollView
 
 from tui.model.view import Sort, TableSpec, TableState
@@ -67,6 +68,9 @@ class FrameView(ScrollView, can_focus=True):
     }
     """
 
+    virtual_size = Reactive(Size(0, 0))
+    """As Textual's, but that the screen is not laid out anew for other rows."""
+
     class _OfTable(Message):
         def __init__(self, table: FrameView) -> None:
             super().__init__()
@@ -108,6 +112,7 @@ class FrameView(ScrollView, can_focus=True):
         """The table that the columns are of."""
         self._writers: dict[str, CellWriter] = {}
         self._painter: TablePainter | None = None
+        self._part_styles: TableStyles | None = None
         self._strips: dict[tuple[int, RowLook], Strip] = {}
 
     def on_mount(self) -> None:
@@ -144,10 +149,19 @@ class FrameView(ScrollView, can_focus=True):
         self.rows = rows
         self._found = pl.Series(dtype=pl.UInt32) if found is None else found
         self.cursor_row = max(0, min(cursor_row, len(rows) - 1))
-        self.virtual_size = Size(self.size.width, len(rows) + HEADER)
+        self._set_height(len(rows) + HEADER)
         self._redraw()
         self._scroll_to_cursor()
         self.post_message(self.CursorMoved(self))
+
+    def _set_height(self, lines: int) -> None:
+        """Tell how many lines there are; only where the scrollbar comes or goes the screen is laid out anew."""
+        self.virtual_size = Size(self.size.width, lines)
+        if self.show_vertical_scrollbar != (lines > self.container_size.height):
+            self.refresh(layout=True)
+        elif self.show_vertical_scrollbar:
+            self.vertical_scrollbar.window_virtual_size = lines
+        self.scroll_y = self.validate_scroll_y(self.scroll_y)
 
     def arrange_columns(self, state: TableState) -> None:
         """Take over order, hidden columns, sort markers, units and names."""
@@ -270,7 +284,7 @@ class FrameView(ScrollView, can_focus=True):
                 self.cursor_column = layout.sequence[0]
             positions = {name: position for position, name in enumerate(self.rows.frame.columns)}
             self._painter = TablePainter(
-                layout, self._writers, positions, self._styles(), width + 1, ascii_only=self.ascii_only
+                layout, self._writers, positions, self._looked_up(), width + 1, ascii_only=self.ascii_only
             )
             self.post_message(self.LayoutChanged(self))
         return self._painter
@@ -285,13 +299,16 @@ class FrameView(ScrollView, can_focus=True):
         """The columns on the line, and how many lack the room."""
         return self._ensure_painter().layout
 
-    def _styles(self) -> TableStyles:
+    def _looked_up(self) -> TableStyles:
+        """The styles of the parts of a row, which take long to look up."""
+        if self._part_styles is not None:
+            return self._part_styles
         base = self.rich_style
 
         def component(name: str) -> Style:
             return base + self.get_component_rich_style(f"frametable--{name}", partial=True)
 
-        return TableStyles(
+        self._part_styles = TableStyles(
             row=base,
             header=component("header"),
             header_cursor=component("header-cursor"),
@@ -304,6 +321,7 @@ class FrameView(ScrollView, can_focus=True):
             bar=component("bar"),
             hit=component("hit"),
         )
+        return self._part_styles
 
     def _redraw(self) -> None:
         self._painter = None
@@ -313,6 +331,7 @@ class FrameView(ScrollView, can_focus=True):
     def notify_style_update(self) -> None:
         """Look the component styles up again after a change of theme or focus."""
         super().notify_style_update()
+        self._part_styles = None
         self._redraw()
 
     def on_resize(self) -> None:

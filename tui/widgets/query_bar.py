@@ -21,12 +21,14 @@ if TYPE_CHECKING:
     from textual.binding import BindingType
     from textual.timer import Timer
 
+from tui.fitting import cell_width
 from tui.keys import Scope, bindings_for
 from tui.widgets.typed_ahead import EnteredLine
 
 QUIET: Final = 0.01
 """Seconds without a key before what is typed takes effect."""
 HISTORY_KEPT: Final = 100
+ANSWER_STEP: Final = 12
 
 
 class QueryMode(StrEnum):
@@ -86,10 +88,10 @@ class QueryBar(Horizontal):
         & > Input { width: 1fr; min-width: 12; height: 1; border: none; padding: 0; background: $panel; }
         & > Input:focus { border: none; background: $panel; }
         & > #query-answer {
-            width: auto; max-width: 60%; padding: 0 1; color: $text-muted;
-            text-wrap: nowrap; text-overflow: ellipsis;
+            width: 2; max-width: 60%; padding: 0 1; color: $text-muted;
+            text-align: right; text-wrap: nowrap; text-overflow: ellipsis;
         }
-        &.-wrong > #query-answer { color: $error; text-style: bold; max-width: 75%; }
+        & > #query-answer.-wrong { color: $error; text-style: bold; max-width: 75%; }
     }
     """
 
@@ -178,12 +180,13 @@ class QueryBar(Horizontal):
             wrong: Whether the words tell of an error.
         """
         self._highlighter.span = fault
-        self.set_class(wrong, "-wrong")
+        self._answer.set_class(wrong, "-wrong")
         said = f"! {words}" if wrong else words
         if said != self._said:
-            # Its width follows the words: the line is only laid out anew when they change.
             self._said = said
-            self._answer.update(Content(said))
+            self._answer.update(Content(said), layout=False)
+            # Its width follows the words in steps, so that most of them do not lay out the screen anew.
+            self._answer.styles.width = -(-cell_width(said) // ANSWER_STEP) * ANSWER_STEP + 2
         self._input.refresh()
 
     def remember(self, text: str) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
+from textual.geometry import Size
+from textual.reactive import Reactive
 from textual.widgets import Input
 
 if TYPE_CHECKING:
@@ -60,6 +62,9 @@ class TypedAhead(Widget):
 
 class EnteredLine(TypedAhead, Input):
     """A line that enter hands on; where that leads, `pass_on` is to be called, or `begin` where it is typed on."""
+
+    virtual_size = Reactive(Size(0, 0))
+    """As Textual's, but that the screen is not laid out anew for every letter."""
 
     async def _on_key(self, event: events.Key) -> None:
         if event.key == "enter" and not self._is_entered:
