@@ -26,7 +26,7 @@ from tui.loaders.text.cleaning import clean_line
 from tui.loaders.text.encoding import Encoding, as_utf8, encoding_of
 from tui.loaders.text.line_tags import later_tag, tag_of
 from tui.loaders.text.lines import whole_lines
-from tui.loaders.text.markup import without_markup
+from tui.loaders.text.markup import has_markup, without_markup
 from tui.loaders.text.notebook import is_notebook, unquoted
 from tui.loaders.text.stored_text import StoredText
 from tui.model.errors import ProftuiError
@@ -51,6 +51,8 @@ _LINE_SIZE: Final = 1 << 14
 BOMB_SIZE: Final = 1 << 30
 BOMB_RATIO: Final = 500
 """No profile packs as well as this: what unpacks to more than both is read no further."""
+_LARGEST_PAGE: Final = 1 << 24
+"""Bytes: no page of HTML that a person has written is larger."""
 _QUOTED: Final = 1000
 """Bytes of a line that is told of; a message shows fewer."""
 _SNIFF_SIZE: Final = 512
@@ -267,6 +269,7 @@ class Source:
         offset = self._begin_at + self._encoding.mark_size
         chunks = as_utf8(self._encoding, self.chunks())
         quoted, tag = is_notebook(self.head), tag_of(self.head)
+        marked_up = has_markup(self.head) and (self.size or 0) <= _LARGEST_PAGE
         made = time.monotonic()
 
         def is_late() -> bool:
@@ -274,7 +277,8 @@ class Source:
 
         for piece in whole_lines(chunks, piece_size=block_size, line_limit=line_limit, is_late=is_late):
             made = time.monotonic()
-            data = without_markup(unquoted(piece.data) if quoted else piece.data)
+            data = unquoted(piece.data) if quoted else piece.data
+            data = without_markup(data) if marked_up else data
             tag = tag or later_tag(data)
             block = Block.of(data if tag is None else tag.sub(b"", data), line)
             block.bytes_read = self.bytes_read

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_SIGNS: Final = (b"&lt;", b"&gt;", b"pre>", b"code>", b"<br")
+_SIGNS: Final = re.compile(rb"&[lg]t;|</?(?:pre|code|br|span)[ />]|<html|<!doctype html", re.IGNORECASE)
 _TAGS: Final = rb"(?:</?(?:pre|code|br|span)(?: [^<>\n]{0,200})?/?>)+"
 _AROUND: Final = re.compile(rb"^(?P<blanks>[ \t]*)%s|%s(?=[ \t\r]*$)" % (_TAGS, _TAGS), re.MULTILINE)
 _ENTITY: Final = re.compile(rb"&(?:lt|gt|amp|quot|nbsp|#39|#x27);")
@@ -13,6 +13,15 @@ _MEANING: Final = {
     **{b"&lt;": b"<", b"&gt;": b">", b"&amp;": b"&", b"&quot;": b'"', b"&nbsp;": b" "},
     **dict.fromkeys((b"&#39;", b"&#x27;"), b"'"),
 }
+
+
+def has_markup(head: bytes) -> bool:
+    """Whether an input that begins so is, or holds, HTML.
+
+    >>> has_markup(b"<!DOCTYPE html>"), has_markup(b"f&lt;int&gt;"), has_markup(b"void f<int>(T&)")
+    (True, True, False)
+    """
+    return _SIGNS.search(head) is not None
 
 
 def without_markup(data: bytes) -> bytes:
@@ -25,6 +34,4 @@ def without_markup(data: bytes) -> bytes:
     >>> without_markup(b"<pre>f<code>(int)</pre>")
     b'f<code>(int)'
     """
-    if not any(sign in data for sign in _SIGNS):
-        return data
     return _ENTITY.sub(lambda found: _MEANING[found[0]], _AROUND.sub(rb"\g<blanks>", data))
