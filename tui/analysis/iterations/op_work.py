@@ -27,11 +27,12 @@ ITERATION_OPS: Final = TableSpec(
     "Ops of the iteration",
     (
         *columns("op", "gpu_ns", "time_pct"),
+        # Of the same name it tells the ops of the backward pass apart.
+        replace(COLUMNS["direction"], priority=2),
         replace(COLUMNS["kernels_launched"], priority=2),
         *columns("tc_kernels", "tc_ns"),
         replace(COLUMNS["launches"], title="GPU work", help="Kernels, copies and sets that it launched.", priority=7),
-        replace(COLUMNS["op_source"], priority=2),
-        *columns("op_type", "direction", "data_type", "input_shapes", "stack", "why_no_op"),
+        *columns("op_source", "op_type", "data_type", "input_shapes", "stack", "why_no_op"),
         *columns("tc_unknown", "session", "iteration"),
     ),
     key=("session", "iteration", "op", "op_type", "direction", "why_no_op"),
