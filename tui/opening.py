@@ -91,8 +91,10 @@ def open_profiles(
 
 def _check(profile: Profile) -> None:
     """Find out now, not in a view, whether the user's own rules and GPU can be used, where there are any."""
+    from tui.analysis.expert import limits
     from tui.analysis.gpu_time.host_phases import phase_rules, user_phases_path
     from tui.analysis.inputs.devices import named_gpu
+    from tui.analysis.ops import kernel_classes as classes
     from tui.analysis.ops import rules as ops
     from tui.analysis.tensor_cores import rules as tensor_cores
     from tui.data.user_files import stamp
@@ -101,6 +103,8 @@ def _check(profile: Profile) -> None:
         (ops.user_rules_path(), ops.op_rules),
         (user_phases_path(), phase_rules),
         (tensor_cores.user_rules_path(), tensor_cores.tensor_core_rules),
+        (classes.classes_path(), classes.kernel_classes),
+        (limits.user_limits_path(), lambda: limits.limits(limits.stamp())),
     ):
         if stamp(path) is not None:
             read()

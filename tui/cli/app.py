@@ -88,6 +88,10 @@ def _refuse_mistyped(first: str) -> None:
 
 def _told(fault: Exception) -> int:
     """Say what ended the explorer; the exit status."""
+    if isinstance(fault, ProftuiError):
+        # As where a file of the user's own rules was changed to what cannot be read.
+        complain(fault)
+        return BAD_INPUT
     if lacks_memory(fault):
         complain(no_memory(fault))
         return BAD_INPUT

@@ -1,0 +1,50 @@
+"""Files of the user's own rules that cannot be read end the explorer with one line that names them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.pseudo_terminal import PROGRAM, Program
+from tests.screens.opening import sample
+
+if not sys.platform.startswith("linux"):
+    pytest.skip("pseudo-terminals as Linux has them", allow_module_level=True)
+
+LOG = "gpt_summary.nvprof.log"
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    """The folder of the user's own files."""
+    folder = tmp_path / "proftui"
+    folder.mkdir()
+    return folder
+
+
+def said(program: Program) -> str:
+    """What stands below the screen that was left."""
+    return program.output[program.output.rindex(b"\x1b[?1049l") :].decode().replace("\r\n", "")
+
+
+@pytest.mark.parametrize("name", ["rules", "op_types", "tensor_cores", "host_phases", "kernel_classes"])
+def test_they_are_looked_at_when_the_file_is_opened(own: Path, name: str) -> None:
+    (own / f"{name}.toml").write_text("x = [")
+    with Program([*PROGRAM, sample(LOG)], {"XDG_CONFIG_HOME": str(own.parent)}) as program:
+        assert program.ended() == 2
+        assert program.is_terminal_restored()
+    assert f"proftui: {own / name}.toml: not TOML: " in said(program)
+    assert "correct the file or move it away" in said(program)
+
+
+def test_one_that_is_broken_meanwhile_is_no_fault_of_the_program(own: Path, state_directory: Path) -> None:
+    with Program([*PROGRAM, sample(LOG)], {"XDG_CONFIG_HOME": str(own.parent)}) as program:
+        program.shows("m views")
+        (own / "kernel_classes.toml").write_text("x = [")
+        program.press(b"4")
+        assert program.ended() == 2
+        assert program.is_terminal_restored()
+    assert f"proftui: {own / 'kernel_classes.toml'}: not TOML: " in said(program)
+    assert not (state_directory / "crashes").exists()
