@@ -196,7 +196,7 @@ def test_kernels_go_to_the_innermost_op_and_the_step_of_their_launch() -> None:
     assert profile["sessions"]["iteration_source"].to_list() == ["PyTorch's ProfilerStep"]
 
 
-def lost_launch(*, external_id: int, **metadata: object) -> list[tuple[int | None, str | None]]:
+def lost_launch(*, external_id: int, lost: int = 2, **metadata: object) -> list[tuple[int | None, str | None]]:
     """Op and reason of two kernels: one with a launch, one of which the launch is lost, both with ids."""
     profile = read(
         [
@@ -204,7 +204,7 @@ def lost_launch(*, external_id: int, **metadata: object) -> list[tuple[int | Non
             op("aten::add", 30, 10, External_id=6),
             call(1, 12),
             kernel(1, 50, External_id=5),
-            kernel(2, 60, External_id=external_id),
+            kernel(lost, 60, External_id=external_id),
         ],
         **metadata,
     )
@@ -216,14 +216,18 @@ def test_a_lost_launch_is_made_up_for_by_the_id_where_ids_are_those_of_ops() -> 
     assert lost_launch(external_id=7) == [(0, "launch"), (None, "no launch record")]
 
 
+def test_the_number_of_the_work_itself_is_no_id_of_an_op() -> None:
+    assert lost_launch(external_id=6, lost=6) == [(0, "launch"), (None, "no launch record")]
+
+
 def test_versions_whose_ids_mean_nothing_are_never_joined_by_them() -> None:
     assert lost_launch(external_id=6, baseTimeNanoseconds=None) == [(0, "launch"), (None, "no launch record")]
 
 
 def test_ids_that_prove_right_throughout_are_believed_whatever_the_version() -> None:
-    ops = [op("aten::mm", 10 * number, 5, External_id=number) for number in range(1, 23)]
+    ops = [op("aten::mm", 10 * number, 5, External_id=100 + number) for number in range(1, 23)]
     launches = [call(number, 10 * number + 1) for number in range(1, 22)]
-    kernels = [kernel(number, 500 + 10 * number, External_id=number) for number in range(1, 23)]
+    kernels = [kernel(number, 500 + 10 * number, External_id=100 + number) for number in range(1, 23)]
     joins = texts(read([*ops, *launches, *kernels], baseTimeNanoseconds=None), "activities", "op_join")
     assert joins == ["launch"] * 21 + ["external id"]
 

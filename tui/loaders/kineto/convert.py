@@ -144,7 +144,9 @@ def _linked(activities: pl.DataFrame, ops: Ops, era: Era) -> pl.DataFrame:
     found = linked.join(by_id, on="external_id", how="left", maintain_order="left")
     if not _ids_are_of_ops(found, era):
         return linked
-    is_told = pl.col("launch_ns").is_null() & pl.col("by_id").is_not_null()
+    # Work that no op is known of has its own number for an id, until the newest versions.
+    is_own = pl.col("external_id").eq_missing(pl.col("correlation"))
+    is_told = pl.col("launch_ns").is_null() & pl.col("by_id").is_not_null() & ~is_own
     return found.with_columns(
         pl.when(is_told).then("by_id").otherwise("op").alias("op"),
         pl.when(is_told).then(pl.lit("external id", NAME)).otherwise("op_join").alias("op_join"),
