@@ -47,7 +47,7 @@ WORDS: Final = {
 """What the parts are called below them."""
 SIGNS: Final = {
     **dict.fromkeys((WHISKER, ASCII_WHISKER), "longest of several"),
-    **dict.fromkeys((CUT, ASCII_CUT), "cut: longer"),
+    **dict.fromkeys((CUT, ASCII_CUT), "longer"),
 }
 
 
