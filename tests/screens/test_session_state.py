@@ -100,6 +100,32 @@ async def test_the_query_of_the_sql_view_is_asked_again() -> None:
         assert asked in screen_text(pilot.app)
 
 
+async def test_what_was_compared_is_compared_again_from_any_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "before.log").write_bytes(Path(sample(CAFFE)).read_bytes())
+    monkeypatch.chdir(tmp_path)
+    async with opened(CAFFE) as pilot:
+        app = app_of(pilot)
+        app.run_line(":compare before.log")
+        await until(pilot, lambda: view(pilot) == "compare", "the comparison")
+        await settled(pilot)
+        await press(pilot, "full_stop", "Q")
+    monkeypatch.chdir("/")
+    async with opened(CAFFE) as pilot:
+        app = app_of(pilot)
+        await press(pilot, "apostrophe")
+        await until(pilot, lambda: app.compared is not None, "the comparison")
+        await settled(pilot)
+        assert view(pilot) == "compare"
+        assert (
+            pane(pilot, "changed_kernels").frame["a_total_ns"].sum()
+            == pane(pilot, "changed_kernels").frame["b_total_ns"].sum()
+        )
+        assert app.compared is not None
+        assert (app.compared.a.label, app.compared.b.label) == ("before.log", CAFFE)
+
+
 async def test_nothing_is_restored_unasked_and_the_offer_goes_with_the_next_key() -> None:
     await leave_in_kernels(CAFFE)
     async with opened(CAFFE) as pilot:

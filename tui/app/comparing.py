@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from tui.options import OpenOptions
 
 GROUP: Final = "comparison"
+OF_THIS_INPUT: Final = ("session", "sessions", "iteration", "iterations")
+"""What begins words that name no other file."""
 WORKING: Final = "comparing, esc stops"
 NOTHING_YET = "nothing was compared yet: d asks what with; so do :compare FILE, :compare iterations 3:5 and the like"
 HOW = "name a file, or: session 1; sessions 0 1; iterations 3:5; iterations 3 5"
@@ -73,8 +75,12 @@ class ComparingApp(LoadingApp):
                 raise CommandError(NOTHING_YET)
             self.go("compare")
             return
-        make = self._comparison(what.strip())
-        self._wanted = (what.strip(), self.profile)
+        words = what.strip()
+        if words.partition(" ")[0] not in OF_THIS_INPUT and "://" not in words:
+            # Whoever comes back to it may be in another folder.
+            words = str(Path(words).expanduser().absolute())
+        make = self._comparison(words)
+        self._wanted = (words, self.profile)
         self._make_comparison(make)
 
     def _comparison(self, what: str) -> Callable[[], Sides]:
@@ -88,10 +94,10 @@ class ComparingApp(LoadingApp):
         profile, whole, shown = self.profile, self.whole_profile, self.aggregation
         assert whole is not None
         word, *rest = what.split()
-        if word in ("session", "sessions") and 1 <= len(rest) <= 2 and all(one.isdecimal() for one in rest):
+        if word in OF_THIS_INPUT[:2] and 1 <= len(rest) <= 2 and all(one.isdecimal() for one in rest):
             numbers = [self.session or 0, int(rest[0])] if len(rest) == 1 else [int(rest[0]), int(rest[1])]
             return lambda: two_sessions(whole, numbers[0], numbers[1], shown)
-        if word in ("iteration", "iterations") and 1 <= len(rest) <= 2:
+        if word in OF_THIS_INPUT[2:] and 1 <= len(rest) <= 2:
             try:
                 ranges = [aggregation(one, shown.key) for one in rest]
             except ProftuiError as error:
@@ -115,7 +121,7 @@ class ComparingApp(LoadingApp):
             self.call_later(self._show_progress_of, f"reading {Path(path).name}{share}, esc stops")
             return True
 
-        before, errors = load([str(Path(path).expanduser()) if path.startswith("~") else path], report=report)
+        before, errors = load([path], report=report)
         if before is None:
             raise errors[-1]
         return two_inputs(replace(before, gpu=self.options.gpu), now)
@@ -138,17 +144,35 @@ class ComparingApp(LoadingApp):
         else:
             super().action_undo_smallest()
 
+    @property
+    def compared_with(self) -> str:
+        """In what words the latest comparison was asked for; empty where there is none."""
+        return self._asked_for[0]
+
     def renew_comparison(self) -> None:
         """Compare anew where something else is shown, or was read, since: the Compare view asks for it."""
         words, shown = self._asked_for
-        if self.compared is None or shown is self.profile:
-            return
-        self._asked_for = self._wanted = (words, self.profile)
+        if self.compared is not None and shown is not self.profile:
+            self._asked_for = (words, self.profile)
+            self._compare_again(words)
+
+    def recall_comparison(self, words: str) -> None:
+        """Compare as it was done before, with what is shown now, and stay in the view.
+
+        Args:
+            words: From `compared_with`.
+        """
+        if words and words != self.compared_with:
+            self._is_swapped = False
+            self._compare_again(words)
+
+    def _compare_again(self, words: str) -> None:
         try:
             make = self._comparison(words)
         except CommandError as error:
             self.say(str(error), severity="error")
             return
+        self._wanted = (words, self.profile)
         self._make_comparison((lambda: make().swapped) if self._is_swapped else make, is_renewed=True)
 
     @work(thread=True, exclusive=True, group=GROUP)

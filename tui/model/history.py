@@ -22,7 +22,7 @@ class Place:
     line: int | None = None
     """For the log: the line that is shown."""
     text: str = ""
-    """For SQL: the query whose rows are shown."""
+    """For SQL: the query whose rows are shown; for Compare: what with."""
     spot: tuple[int, ...] = ()
     """For the timeline: lane and moment of the cursor, and where the screen begins and what a cell of it is."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import polars as pl
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from textual.widget import Widget
 
     from tui.analysis.compare.sides import Sides
+    from tui.model.history import Place
 
 NOTHING: Final = "Nothing is compared yet: d chooses another file, other iterations or another session."
 NO_ROWS: Final = "Neither side has any."
@@ -103,6 +105,18 @@ class CompareScreen(ViewScreen):
             self._made[place, tolerant] = rows
             if (place, tolerant) == (self._place, self._tolerant):
                 self._show_part()
+
+    def place(self) -> Place:
+        """The part, and what is compared."""
+        return replace(super().place(), level=PARTS[self._place].spec.name, text=self.program.compared_with)
+
+    def restore(self, place: Place) -> None:
+        """Compare what was compared, and show the part."""
+        self.program.recall_comparison(place.text)
+        names = [part.spec.name for part in PARTS]
+        if place.level in names:
+            self._go_to(names.index(place.level))
+        super().restore(place)
 
     def path(self) -> list[str]:
         """The part that is shown, where it is not the first."""
