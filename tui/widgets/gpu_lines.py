@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 PARTS: Final = ("compute", "exposed communication", "exposed copies", "idle")
 """What the parts of a bar are."""
 SHORT_PARTS: Final = ("compute", "exposed comm", "exposed copies", "idle")
+LOOKS: Final = (0, 1, "memory", "idle")
+"""How they look: idle time as in the other charts, by no colour that warns."""
 MOST: Final = 8
 """More GPUs than this are in the table below alone."""
 
@@ -56,7 +58,7 @@ def gpu_lines(
             Content.assemble(
                 (pad(clip(text, label), label), "$text-muted"),
                 " ",
-                stacked_bar(bar.parts_ns, room, ascii_only=ascii_only),
+                stacked_bar(bar.parts_ns, room, parts=LOOKS, ascii_only=ascii_only),
                 f" {figure}",
             )
         )
@@ -64,7 +66,7 @@ def gpu_lines(
         names = PARTS if width >= 100 else SHORT_PARTS
         swatches = [
             piece
-            for look, name in zip(map(look_of, range(len(names))), names, strict=True)
+            for look, name in zip(map(look_of, LOOKS), names, strict=True)
             for piece in ((look.sign(ascii_only=ascii_only), look.color), (f" {name}  ", "$text-muted"))
         ]
         more = f"and {len(bars) - MOST} more below" if len(bars) > MOST else ""

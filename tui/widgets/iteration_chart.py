@@ -60,7 +60,7 @@ class IterationChart(Widget, can_focus=True):
         & > .iterationchart--memory { color: $warning; }
         & > .iterationchart--dataloader { color: $error; }
         & > .iterationchart--io { color: $secondary; }
-        & > .iterationchart--cpu { color: $text-accent; }
+        & > .iterationchart--cpu { color: $foreground; }
         & > .iterationchart--idle { color: $text-muted; }
         & > .iterationchart--whole { color: $foreground; }
         & > .iterationchart--sign { color: $foreground; }

@@ -28,7 +28,7 @@ LOOKS: Final = {
     "um": PartLook("▩", "u", "$warning"),
     "dataloader": PartLook("▤", "d", "$error"),
     "io": PartLook("▧", "f", "$secondary"),
-    "cpu": PartLook("▚", "c", "$text-accent"),
+    "cpu": PartLook("▚", "c", "$foreground"),
     "idle": PartLook("░", ".", "$text-muted"),
     "whole": PartLook("▥", "o", "$foreground"),
 }

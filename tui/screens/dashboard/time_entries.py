@@ -37,7 +37,7 @@ TOOLS_OWN: Final = ">"
 TOLD_APART: Final = 3
 """Of so many sessions each one's use of its time is told in full; of more, a line."""
 FEW: Final = 2
-"""So many kinds of use that cannot be told are named beside the title; of more, their number."""
+"""Beside more kinds of use that cannot be told than this there is no room for a word."""
 
 
 def finding_entries(advice: Advice, *, several: bool, ascii_only: bool) -> list[Entry]:
@@ -85,9 +85,8 @@ def wall_note(rows: pl.DataFrame, *, ascii_only: bool) -> str:
     if rows.is_empty():
         return ""
     untold = rows.filter(rows["time_ns"].is_null())["category"].to_list()
-    whole = f"of {duration(rows['wall_ns'][0], ascii_only=ascii_only)}"
-    names = ", ".join(untold) if len(untold) <= FEW else f"{len(untold)} kinds"
-    return f"{whole}; not told: {names}" if untold else whole
+    whole = f"{'of ' if len(untold) <= FEW else ''}{duration(rows['wall_ns'][0], ascii_only=ascii_only)}"
+    return f"{whole}; not told: {', '.join(untold)}" if untold else whole
 
 
 def wall_of_sessions(rows: pl.DataFrame, profile: Profile, *, ascii_only: bool) -> list[Entry]:
