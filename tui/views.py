@@ -70,14 +70,14 @@ VIEWS: Final = (
         "Memory",
         "",
         "tui.screens.memory:MemoryScreen",
-        "copies by direction, kind and size; unified memory; what was allocated",
+        "copies, unified memory, what was allocated",
     ),
     View(
         "ranges",
         "Ranges",
         "",
         "tui.screens.ranges:RangesScreen",
-        "NVTX ranges and annotations, and the GPU time of what they launched",
+        "NVTX ranges, annotations and their GPU time",
     ),
     View("metrics", "Metrics", "", "tui.screens.metrics:MetricsScreen", "hardware metrics and events by kernel"),
     View(
@@ -85,22 +85,22 @@ VIEWS: Final = (
         "Other Summaries",
         "",
         "tui.screens.summaries:SummariesScreen",
-        "unified memory, OpenACC, NVTX and CPU samples, as summed by the profiler",
+        "what the profiler summed up beside GPU work",
     ),
-    View("layers", "Layers", "", "tui.screens.layers:LayersScreen", "measured and predicted times of a model's layers"),
+    View("layers", "Layers", "", "tui.screens.layers:LayersScreen", "times of a model's layers, and predicted ones"),
     View(
         "tool-report",
         "Tool's Report",
         "",
         "tui.screens.tool_report:ToolReportScreen",
-        "what the recording tool itself worked out and advises",
+        "what the recording tool itself worked out",
     ),
-    View("sql", "SQL", "", "tui.screens.sql:SqlScreen", "SELECT over the frames and what is computed from them"),
+    View("sql", "SQL", "", "tui.screens.sql:SqlScreen", "SELECT over frames and what is computed"),
     View("log", "Log", "", "tui.screens.log:LogScreen", "the file itself, parsed lines marked"),
     View("notes", "Notes", "", "tui.screens.notes:NotesScreen", "what you wrote on rows of this file"),
     View("issues", "Issues", "", "tui.screens.issues:IssuesScreen", "what could not be used as it stood"),
     View(
-        "compare", "Compare", "", "tui.screens.compare:CompareScreen", "two profiles, ranks or iterations side by side"
+        "compare", "Compare", "", "tui.screens.compare:CompareScreen", "two profiles, ranks or iterations compared"
     ),
 )
 

@@ -11,8 +11,10 @@ from tests.snapshots import screen_text
 from tui.screens.help import HelpScreen
 from tui.screens.linked import LinkedTablesScreen
 from tui.screens.log import LogScreen
-from tui.screens.menu import MenuLines, MenuScreen
+from tui.screens.menu import MenuLines, MenuScreen, menu_width
 from tui.screens.too_small import TooSmallScreen
+from tui.screens.views_menu import AROUND, BEFORE
+from tui.views import VIEWS
 from tui.widgets.detail_pane import DetailPane
 from tui.widgets.table_pane import TablePane
 
@@ -275,6 +277,11 @@ async def test_what_comes_before_a_view_has_its_widgets_is_shown_once_it_has(com
         if app.session == 1:
             shown = linked(pilot).pane(0).frame["session"].unique().to_list()
             assert shown == [1]
+
+
+def test_what_each_view_shows_is_read_whole_in_the_menu_of_a_narrow_terminal() -> None:
+    room = menu_width(80) - BEFORE - AROUND
+    assert {view.name: len(view.about) for view in VIEWS if len(view.about) > room} == {}
 
 
 async def test_the_log_says_how_many_lines_are_marked_and_the_keys_to_them() -> None:
