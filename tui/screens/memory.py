@@ -142,8 +142,8 @@ def copies_head(profile: Profile) -> Draw | None:
     several = rows.height > 1
     said = [
         (f"session {row['session']}: " if several else "")
-        + f"copies {duration(row['copies_ns'])}, {percent(row['copies_pct'])} of the GPU time; "
-        f"sets {duration(row['sets_ns'])}"
+        + f"copies {duration(row['copies_ns'])}, {percent(row['copies_pct'])} of the GPU time"
+        + (f"; sets {duration(row['sets_ns'])}" if row["sets_ns"] else "")
         for row in rows.head(4).iter_rows(named=True)
         if row["gpu_ns"] is not None
     ]
