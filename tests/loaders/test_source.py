@@ -86,7 +86,7 @@ def test_a_cut_line_ends_at_a_whole_character() -> None:
     assert piece.data == "éé\n".encode()
 
 
-@given(st.lists(st.text(st.characters(codec="utf-8", exclude_categories=["Cc"], exclude_characters="\ufeff"))))
+@given(st.lists(st.text(st.characters(codec="utf-8", exclude_categories=["Cc"], exclude_characters="\ufeff\xa0"))))
 def test_lines_are_numbered_through_all_blocks(lines: list[str]) -> None:
     content = "".join(line + "\n" for line in lines).encode()
     if not content:

@@ -22,6 +22,8 @@ _NO_BREAK_SPACE: Final = "\N{NO-BREAK SPACE}".encode()
 class Block:
     """Whole lines of a text as UTF-8, free of escapes and control characters (`tui.loaders.text.cleaning`).
 
+    A no-break space is a space.
+
     Every line ends with a newline, also the last of the text; damaged UTF-8 is still in it.
     """
 
