@@ -374,12 +374,12 @@ async def test_a_note_in_the_timeline_is_in_the_details_and_gone_to(lane: str) -
 async def test_a_note_on_a_panel_of_the_dashboard_stands_in_its_title_and_is_gone_to() -> None:
     async with opened(CAFFE, size=(80, 24)) as pilot:
         await press(pilot, "tab")
-        await write(pilot, "[red]no API calls[/]")
+        await write(pilot, "[red]none[/]")
         title = next(line for line in screen_text(pilot.app).splitlines() if "Resource usage" in line)
-        assert "Resource usage  of 993.83 ms; not told: 3 kinds  # [red]no API calls[/]\u2500" in title
+        assert "Resource usage  993.83 ms; not told: Dataloader, I/O, CPU  # [red]none[/]\u2500" in title
         app_of(pilot).run_line("notes")
         await settled(pilot)
-        rows = [("Dashboard", "Resource usage", "[red]no API calls[/]")]
+        rows = [("Dashboard", "Resource usage", "[red]none[/]")]
         assert pane(pilot, "table").frame.select("view", "row", "note").rows() == rows
         app_of(pilot).run_line("dashboard")
         await settled(pilot)
@@ -389,7 +389,7 @@ async def test_a_note_on_a_panel_of_the_dashboard_stands_in_its_title_and_is_gon
         await press(pilot, "enter")
         assert getattr(pilot.app.focused, "id", "") == "wall"
     async with opened(CAFFE, size=(80, 24)) as pilot:
-        assert "# [red]no API calls[/]" in screen_text(pilot.app)
+        assert "# [red]none[/]" in screen_text(pilot.app)
         app_of(pilot).run_line("notes")
         await settled(pilot)
         await press(pilot, "M", *["backspace"] * 20, "enter", "q")
