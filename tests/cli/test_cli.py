@@ -356,6 +356,12 @@ def test_without_a_terminal_the_report_is_printed_with_a_hint(capfd: pytest.Capt
     assert run(capfd, gone) == (2, "", f"proftui: {gone}: no such file\n")
 
 
+def test_an_empty_name(capfd: pytest.CaptureFixture[str]) -> None:
+    said = "proftui: the name of a file is empty\n         is a variable of the shell not set?\n"
+    assert run(capfd, "report", "") == (2, "", said)
+    assert run(capfd, "") == (2, "", said)
+
+
 def test_a_command_that_is_mistyped(capfd: pytest.CaptureFixture[str], log: Path) -> None:
     status, out, err = run(capfd, "repport", log)
     assert (status, out) == (2, "")

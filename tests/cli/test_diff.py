@@ -78,7 +78,8 @@ def test_a_file_that_cannot_be_read_is_named(capfd: pytest.CaptureFixture[str]) 
 @pytest.mark.parametrize("share", ["x", "-1%", "nan", "inf"])
 def test_a_share_is_a_number(share: str, capfd: pytest.CaptureFixture[str]) -> None:
     _, said = run(capfd, CAFFE, CAFFE, f"--fail-on-regression={share}", status=2)
-    assert "--fail-on-regression" in said
+    first = f"proftui: argument --fail-on-regression: {share}: not a share of 0% or more, as 5%"
+    assert said.splitlines() == [first, "         proftui diff --help"]
 
 
 def test_the_same_log_twice_differs_in_nothing(capfd: pytest.CaptureFixture[str]) -> None:

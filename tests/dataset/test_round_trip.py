@@ -105,6 +105,14 @@ def test_a_folder_of_others_is_left_alone(tmp_path: Path, capsys: pytest.Capture
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
+def test_a_file_is_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    thesis = tmp_path / "thesis.tex"
+    thesis.write_text("years of work")
+    assert main(["convert", RANKS[0], "-o", str(thesis), "--overwrite"]) == 2
+    assert capsys.readouterr().err.startswith(f"proftui: {thesis}: is a file\n         a dataset is a folder")
+    assert thesis.read_text() == "years of work"
+
+
 def test_what_cannot_be_read_does_not_stop_the_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bad = tmp_path / "bad.bin"
     bad.write_bytes(b"\x00\x01" * 100)

@@ -177,9 +177,12 @@ def _per_cent(text: str) -> float:
     >>> _per_cent("5%"), _per_cent("2.5")
     (5.0, 2.5)
     """
-    value = float(text.strip().removesuffix("%"))
+    try:
+        value = float(text.strip().removesuffix("%"))
+    except ValueError:
+        value = -1.0
     if not 0 <= value < float("inf"):
-        raise ValueError(text)
+        raise argparse.ArgumentTypeError(f"{text}: not a share of 0% or more, as 5%")
     return value
 
 

@@ -34,6 +34,8 @@ def check_input(files: Sequence[str]) -> None:
         raise ProftuiError("standard input (-) can be read once only")
     if "-" in files and sys.stdin.isatty():
         raise ProftuiError("standard input (-) is the keyboard", "as: nvprof ./app 2>&1 | proftui -")
+    if "" in files:
+        raise ProftuiError("the name of a file is empty", "is a variable of the shell not set?")
     for file in files:
         if file in COMMANDS and not Path(file).exists():
             raise ProftuiError(f"{file} is a command and comes first", f"as: proftui {file} FILE")

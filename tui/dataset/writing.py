@@ -59,10 +59,12 @@ def prepare(out_dir: str, inputs: Sequence[str], *, format_in: str | None = None
         overwrite: Take away a dataset of other inputs.
 
     Raises:
-        ProftuiError: It holds something else, or a dataset of other inputs.
+        ProftuiError: It is a file, or holds something else or a dataset of other inputs.
         OSError: It cannot be made or written to.
     """
     folder = Path(out_dir)
+    if folder.exists() and not folder.is_dir():
+        raise ProftuiError(f"{out_dir}: is a file", "a dataset is a folder: name one that is empty or not there yet")
     folder.mkdir(parents=True, exist_ok=True)
     has_manifest = (folder / MANIFEST).exists()
     if not has_manifest and not (folder / PARTS).is_dir() and any(folder.iterdir()):
