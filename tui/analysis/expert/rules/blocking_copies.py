@@ -82,7 +82,8 @@ def synchronous_copies(case: Case) -> Verdict:
     return Found(
         f"{called(first['name'])} blocks the CPU: {counted(calls, 'call')}, {duration(taken)} ({percent(share)} of "
         f"the {of_what}).",
-        "Use cudaMemcpyAsync with pinned memory and wait only where the data is needed (non_blocking=True).",
+        "Copy with pinned memory and asynchronously (cudaMemcpyAsync or hipMemcpyAsync, non_blocking=True), and wait only "
+        "where the data is needed.",
         numbers,
         taken,
         "all time in these calls, which can include waits for kernels launched before",

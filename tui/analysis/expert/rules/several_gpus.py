@@ -42,8 +42,8 @@ def unused_gpus(case: Case) -> Verdict:
     numbered = ", ".join(map(str, idle["device"].unique().sort()))
     return Found(
         f"{idle['device'].n_unique()} of {seen['device'].n_unique()} GPUs did nothing: {numbered}.",
-        "Check what the container, the framework and the launcher are told (CUDA_VISIBLE_DEVICES, --gpus, nproc), or "
-        "give the GPU to someone else.",
+        "Check what the container, the framework and the launcher are told (CUDA_VISIBLE_DEVICES, "
+        "HIP_VISIBLE_DEVICES, --gpus, nproc), or give the GPU to someone else.",
         numbers,
         None,
         "not estimated: it depends on how well the work can be divided",
