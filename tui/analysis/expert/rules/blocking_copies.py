@@ -82,8 +82,8 @@ def synchronous_copies(case: Case) -> Verdict:
     return Found(
         f"{called(first['name'])} blocks the CPU: {counted(calls, 'call')}, {duration(taken)} ({percent(share)} of "
         f"the {of_what}).",
-        "Copy with pinned memory and asynchronously (cudaMemcpyAsync or hipMemcpyAsync, non_blocking=True), and wait only "
-        "where the data is needed.",
+        "Copy with pinned memory and asynchronously (cudaMemcpyAsync or hipMemcpyAsync, non_blocking=True), and wait "
+        "only where the data is needed.",
         numbers,
         taken,
         "all time in these calls, which can include waits for kernels launched before",
