@@ -5,11 +5,14 @@ from __future__ import annotations
 import socket
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
+import polars as pl
 import pytest
 
 from tests.dataset.converting import RANKS, convert, same
@@ -95,6 +98,21 @@ def test_a_missing_file_is_named(store: Path) -> None:
     found = load_one("s3://bucket/one/")
     assert found["sessions"]["rank"].to_list() == [1]
     assert "ops/rank=0" in "".join(found["issues"]["reason"])
+
+
+@pytest.mark.usefixtures("store")
+def test_a_region_that_is_not_set_is_not_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    scan = pl.scan_lines
+
+    def as_without_a_region(*args: Any, **how: Any) -> pl.LazyFrame:
+        # Word for word; Polars says it only where it goes on to ask the store of Amazon itself.
+        words = "'(default_)region' not set; polars will try to get it from bucket\n\nSet the region manually"
+        warnings.warn(words, UserWarning, stacklevel=2)
+        return scan(*args, **how)
+
+    monkeypatch.setattr(pl, "scan_lines", as_without_a_region)
+    with pytest.raises(ProftuiError, match="cannot be read"):
+        load_one("s3://bucket/nothing")
 
 
 def test_no_dataset_there(store: Path, capsys: pytest.CaptureFixture[str]) -> None:

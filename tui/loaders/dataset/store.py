@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -108,6 +109,8 @@ class Cloud:
     def manifest(self) -> bytes:
         """As `Folder.manifest`."""
         address = self.address(MANIFEST)
+        # Where no region is set Polars finds it out, and says so with lines of code.
+        warnings.filterwarnings("ignore", message=".*region' not set", category=UserWarning)
         try:
             lines = pl.scan_lines(address, glob=False, storage_options=FIRST_ANSWER).head(1).collect()
         except UNREADABLE as error:
