@@ -23,7 +23,7 @@ NEVER_HELD: Final = frozenset({"ctrl+q", "ctrl+c", "ctrl+z"})
 LEAD_NOWHERE: Final = frozenset(
     {
         *("j", "k", "h", "l", "g", "G", "n", "N", "space"),
-        *("up", "down", "left", "right", "home", "end", "pageup", "pagedown", "ctrl+d", "ctrl+u"),
+        *("up", "down", "left", "right", "home", "end", "pageup", "pagedown", "ctrl+d", "ctrl+u", "ctrl+l"),
     }
 )
 """Keys that move about in what is there: what is typed after one of them is for the same, and waits for nothing."""
