@@ -13,6 +13,7 @@ from tests.screens.opening import app_of, opened, press
 from tests.screens.parts import assert_reported, column_of, reported, screen_of, table_of
 from tests.snapshots import assert_screen, screen_text
 from tui.analysis.ops.places import by_layer
+from tui.screens.ranges import no_work, no_work_meanwhile
 from tui.widgets.detail_pane import DetailPane
 
 if TYPE_CHECKING:
@@ -197,3 +198,14 @@ async def test_going_along_rows_with_the_details_open_tells_of_each() -> None:
         assert "thread 454" in str(app_of(pilot).screen.query_one("#detail-text").render())
         await press(pilot, "j")
         assert "thread 428" in str(app_of(pilot).screen.query_one("#detail-text").render())
+
+
+def test_of_ranges_without_a_thread_it_is_not_said_that_nothing_was_launched() -> None:
+    call = {"name": "cudaLaunchKernel", "start_ns": 1, "duration_ns": 2, "tid": 7}
+    told, untold = (
+        profile(api_calls=[call], ranges=[{"name": "step", "start_ns": 0, "duration_ns": 9, "tid": tid}])
+        for tid in (7, None)
+    )
+    assert no_work(told) == "nothing was launched in this range"
+    unknown = "this input does not tell which thread its ranges are of: what was launched in them is unknown"
+    assert no_work(untold) == no_work_meanwhile(untold) == unknown

@@ -47,6 +47,7 @@ NAMES_SHOWN: Final = 10
 """Kernels that the details of a range name."""
 CRUMB_CELLS: Final = 32
 """Cells of a range's name in the path."""
+NOTHING: Final = "nothing was launched in this range"
 
 
 def instances_of_selected(level: str) -> Callable[[Profile, Mapping[str, Row]], pl.DataFrame]:
@@ -114,13 +115,16 @@ def no_work(profile: Profile) -> str:
     """Why a range has no GPU work."""
     if profile["api_calls"].is_empty():
         return f"this input does not tell which thread launched what: {how_to_record(profile, API_TRACE)}"
-    return "nothing was launched in this range"
+    if profile["ranges"].height and profile["ranges"]["tid"].null_count() == profile["ranges"].height:
+        return "this input does not tell which thread its ranges are of: what was launched in them is unknown"
+    return NOTHING
 
 
 def no_work_meanwhile(profile: Profile) -> str:
     """Why other threads launched no GPU work in the time of a range."""
-    if profile["api_calls"].is_empty():
-        return no_work(profile)
+    why = no_work(profile)
+    if why != NOTHING:
+        return why
     return "no other thread of the process launched anything in the time of this range"
 
 
