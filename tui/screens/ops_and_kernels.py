@@ -168,8 +168,9 @@ class OpsAndKernelsScreen(LaunchScreen, WorkedOutScreen):
     LEVELS: ClassVar = NAME_LEVELS
     BINDINGS: ClassVar = bindings_for(Scope.OPS)
     HELP: ClassVar = (
-        "Ops, the kernels of the op under the cursor, and the launches of the kernel under the cursor. b groups the\n"
-        "first table by input shape, launch config, your own classes of kernels (kernel_classes.toml) or op instance.\n"
+        "Ops, the kernels of the op under the cursor, and the launches of the kernel under the cursor.\n"
+        "b groups the first table by input shape, launch config, your own classes of kernels (kernel_classes.toml) or "
+        "op instance.\n"
         "Where ops are not recorded (nvprof), kernel names tell them by rules (op_types.toml) that you can extend."
     )
 
