@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.model.errors import ProftuiError
+from tui.model.errors import WHAT_OPENS, ProftuiError
 from tui.model.profile import Profile, joined
 from tui.model.readable import readable
 from tui.model.schema import conform
@@ -55,9 +55,7 @@ def assembled(path: str, outcomes: Mapping[str, Outcome]) -> Profile:
     if not profiles:
         if errors:
             raise errors[0]
-        raise ProftuiError(
-            f"{path}: no profile found: {_files_in_words(len(passed_over))} none", "proftui formats lists what opens"
-        )
+        raise ProftuiError(f"{path}: no profile found: {_files_in_words(len(passed_over))} none", WHAT_OPENS)
     profile = joined(sorted(profiles, key=_rank))
     issues = [{"severity": "error", "text": "", "reason": f"{LEFT_OUT}{error}"} for error in errors]
     if passed_over:

@@ -30,7 +30,7 @@ from tui.loaders.sqlite.loader import DatabaseLoader
 from tui.loaders.text.text_log import TextLogLoader
 from tui.loaders.tf_timeline import TfTimelineLoader
 from tui.loaders.xla.loader import XlaTraceLoader
-from tui.model.errors import ProftuiError
+from tui.model.errors import WHAT_OPENS, ProftuiError
 
 if TYPE_CHECKING:
     from tui.loaders.many.reading import Wanted
@@ -137,7 +137,7 @@ def inputs(path: str) -> list[str]:
         return [path]
     found = [file for file in profile_files(path) if is_profile(file)]
     if not found:
-        raise ProftuiError(f"{path}: no profile found", "proftui formats lists what opens")
+        raise ProftuiError(f"{path}: no profile found", WHAT_OPENS)
     return found
 
 
@@ -191,6 +191,7 @@ def _surest(source: Source) -> Loader:
         looked_for = ", ".join(one.title for one in formats())
         raise ProftuiError(
             f"{source.called}: no profile found: it is a binary file (it begins with {source.head[:8].hex(' ')}); "
-            f"looked for {looked_for}"
+            f"looked for {looked_for}",
+            WHAT_OPENS,
         )
     return LOADERS[place]

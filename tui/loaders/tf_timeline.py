@@ -15,7 +15,7 @@ from tui.loaders.base import Format, Report, keep_going
 from tui.loaders.chrome.reader import looks_like_trace, read_trace
 from tui.loaders.chrome.trace import Arg, ArgKind
 from tui.loaders.collector import Collector
-from tui.model.errors import ProftuiError
+from tui.model.errors import WHAT_OPENS, ProftuiError
 from tui.model.schema import FRAMES, NAME
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class TfTimelineLoader:
         if ops.is_empty():
             raise ProftuiError(
                 f"{source.called}: no profile found: trace events without an op of TensorFlow's timeline",
-                "proftui formats lists what opens",
+                WHAT_OPENS,
             )
         collector = Collector(source.name)
         session = collector.open_session(FORMAT.name, None)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from tui.model.readable import readable
+
+WHAT_OPENS: Final = "proftui formats lists what opens"
+"""What to do where an input holds no profile."""
 
 
 class ProftuiError(Exception):

@@ -64,5 +64,8 @@ def test_a_database_of_nothing_known_names_its_tables(tmp_path: Path) -> None:
     connection.execute("CREATE TABLE cats (name)")
     connection.commit()
     connection.close()
-    with pytest.raises(ProftuiError, match=r"no profile found: an SQLite database with cats; looked for .*Nsight"):
+    with pytest.raises(
+        ProftuiError, match=r"no profile found: an SQLite database with cats; looked for .*Nsight"
+    ) as told:
         load_one(str(tmp_path / "a.db"))
+    assert told.value.hint == "proftui formats lists what opens"

@@ -143,7 +143,8 @@ def test_nothing_found_says_what_was_looked_for_and_what_is_there() -> None:
     with pytest.raises(ProftuiError) as caught:
         load("\n  \n  \x1b[1mstep 1\x1b[0m " + "x" * 100 + "\nrow 1\n")
     assert str(caught.value) == (
-        "run.log: no profile found; looked for toy tables; it begins with “step 1 " + "x" * 72 + "…”"
+        "run.log: no profile found; looked for toy tables; it begins with “step 1 " + "x" * 72 + "…”; "
+        "proftui formats lists what opens"
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from tui.loaders.base import keep_going
 from tui.loaders.collector import Collector
 from tui.loaders.sqlite.database import MAGIC, Database
-from tui.model.errors import ProftuiError
+from tui.model.errors import WHAT_OPENS, ProftuiError
 
 if TYPE_CHECKING:
     from tui.loaders.base import Format, Report
@@ -81,7 +81,8 @@ class DatabaseLoader:
                 tables = ", ".join(sorted(database.tables)[:8]) or "no tables"
                 looked_for = ", ".join(one.title for one in self.formats)
                 raise ProftuiError(
-                    f"{source.called}: no profile found: an SQLite database with {tables}; looked for {looked_for}"
+                    f"{source.called}: no profile found: an SQLite database with {tables}; looked for {looked_for}",
+                    WHAT_OPENS,
                 )
             collector = Collector(source.name, source.preview)
             chosen.read(database, collector, source)

@@ -16,7 +16,7 @@ from tui.loaders.freed_memory import BLOCK_BYTES, kept_for_next
 from tui.loaders.sizes import size_in_words
 from tui.loaders.text.cues import Cues
 from tui.loaders.text.section import BulkSection
-from tui.model.errors import ProftuiError
+from tui.model.errors import WHAT_OPENS, ProftuiError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -89,7 +89,9 @@ class TextLogLoader:
             holds = f"it begins with “{cut(reading.first_line)}”"
         else:
             holds = "it holds only blank lines" if source.head.strip(b"\0") else "it holds only zero bytes"
-        return ProftuiError(f"{source.called}: no profile found; looked for {looked_for}; {holds}", source.cut_short)
+        return ProftuiError(
+            f"{source.called}: no profile found; looked for {looked_for}; {holds}", source.cut_short or WHAT_OPENS
+        )
 
 
 class _Reading:

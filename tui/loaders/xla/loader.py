@@ -17,7 +17,7 @@ from tui.loaders.xla.gpu_work import activities_of
 from tui.loaders.xla.host import LAUNCH, calls_of, ranges_of, with_parents
 from tui.loaders.xla.iterations import steps_of
 from tui.loaders.xla.ops import ops_of
-from tui.model.errors import ProftuiError
+from tui.model.errors import WHAT_OPENS, ProftuiError
 from tui.model.schema import FRAMES
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class XlaTraceLoader:
         if events.gpu.is_empty() and events.host.is_empty():
             raise ProftuiError(
                 f"{source.called}: no profile found: trace events without a stream of a GPU or a thread of the CPU",
-                "proftui formats lists what opens",
+                WHAT_OPENS,
             )
         collector = Collector(source.name)
         _convert(events, collector)
