@@ -107,13 +107,19 @@ class TimelineLanes(Widget, can_focus=True):
 
     def redraw(self) -> None:
         """Everything is worked out anew."""
-        self._drawn.clear()
         self._reachable = None
+        self.redraw_time()
+        self.refresh()
+
+    def redraw_time(self) -> None:
+        """Another part of the time is worked out for the lanes that there are."""
+        self._drawn.clear()
         self.redraw_looks()
 
     def redraw_looks(self) -> None:
-        """What is known of the lanes is drawn anew."""
-        self.refresh()
+        """What is known of the lanes is drawn anew; below them nothing changes."""
+        lines = min(HEAD + len(self.reachable()) - self._top, self.size.height)
+        self.refresh(Region(0, 0, self.size.width, lines))
 
     def fit_width(self) -> None:
         """Take over the width of the screen; the place stays, or all of the time where all was to be seen."""
