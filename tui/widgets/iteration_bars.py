@@ -61,7 +61,9 @@ def column(bar: Bar, look: Look) -> list[Cell]:
     longest = _height(bar.max_ns, look)
     edges = _edges(bar, look)
     cells: list[Cell] = []
-    for line in range(look.lines):
+    # Nothing is drawn above the longest.
+    drawn = min(look.lines, max(1, -(-max(height, longest) // STEPS)))
+    for line in range(drawn):
         base = line * STEPS
         if height >= base + STEPS or (not look.smooth and _rounds_up(height, base)):
             part = _part_at(edges, base + STEPS / 2)
@@ -73,6 +75,7 @@ def column(bar: Bar, look: Look) -> list[Cell]:
             cells.append((ASCII_WHISKER if look.ascii_only else WHISKER, "sign"))
         else:
             cells.append((" ", ""))
+    cells += [(" ", "")] * (look.lines - drawn)
     if bar.max_ns > look.scale_ns and longest >= whole:
         cells[-1] = (ASCII_CUT if look.ascii_only else CUT, "sign")
     return cells

@@ -85,22 +85,32 @@ def bars(rows: pl.DataFrame, first: int, count: int, most: int) -> list[Bar]:
     parts = np.stack([np.add.reduceat(part[use].fill_null(0).to_numpy(), edges) for use in USES], axis=1)
     numbered = np.add.reduceat(part["iteration"].is_not_null().to_numpy().astype(np.int64), edges)
     chosen = np.add.reduceat(part["aggregated"].fill_null(True).to_numpy().astype(np.int64), edges)
-    found = []
-    for place, edge in enumerate(edges.tolist()):
-        of = int(times_known[place])
-        found.append(
-            Bar(
-                first + edge,
-                first + int(ends[place]) - 1,
-                first + int(slowest[place]),
-                int(largest[place]) if of else None,
-                float(sums[place]) / of if of else None,
-                tuple((parts[place] / tellers[place]).tolist()) if tellers[place] else (),
-                bool(numbered[place]),
-                bool(chosen[place]),
-            )
+    parts_ns = (parts / np.maximum(tellers, 1)[:, None]).tolist()
+    return [
+        Bar(
+            first + edge,
+            first + end - 1,
+            first + longest_at,
+            longest if of else None,
+            total / of if of else None,
+            tuple(uses) if told_of else (),
+            bool(iterations),
+            bool(taken),
         )
-    return found
+        for edge, end, longest_at, longest, of, total, uses, told_of, iterations, taken in zip(
+            edges.tolist(),
+            ends.tolist(),
+            slowest.tolist(),
+            largest.tolist(),
+            times_known.tolist(),
+            sums.tolist(),
+            parts_ns,
+            tellers.tolist(),
+            numbered.tolist(),
+            chosen.tolist(),
+            strict=True,
+        )
+    ]
 
 
 def scale_ns(shown: Sequence[Bar]) -> int:
