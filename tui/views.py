@@ -99,9 +99,7 @@ VIEWS: Final = (
     View("log", "Log", "", "tui.screens.log:LogScreen", "the file itself, parsed lines marked"),
     View("notes", "Notes", "", "tui.screens.notes:NotesScreen", "what you wrote on rows of this file"),
     View("issues", "Issues", "", "tui.screens.issues:IssuesScreen", "what could not be used as it stood"),
-    View(
-        "compare", "Compare", "", "tui.screens.compare:CompareScreen", "two profiles, ranks or iterations compared"
-    ),
+    View("compare", "Compare", "", "tui.screens.compare:CompareScreen", "two profiles, ranks or iterations compared"),
 )
 
 

@@ -66,8 +66,11 @@ def gpu_lines(
         names = PARTS if width >= 100 else SHORT_PARTS
         swatches = [
             piece
-            for look, name in zip(map(look_of, LOOKS), names, strict=True)
-            for piece in ((look.sign(ascii_only=ascii_only), look.color), (f" {name}  ", "$text-muted"))
+            for part, name in zip(LOOKS, names, strict=True)
+            for piece in (
+                (look_of(part).sign(ascii_only=ascii_only), look_of(part).color),
+                (f" {name}  ", "$text-muted"),
+            )
         ]
         more = f"and {len(bars) - MOST} more below" if len(bars) > MOST else ""
         lines.append(Content.assemble(" " * (label + 1), *swatches, (more, "$text-muted")))

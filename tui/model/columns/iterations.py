@@ -91,7 +91,9 @@ ITERATIONS: Final = (
     Column("io_ns", "Files", K.DURATION, "No GPU work: the host read or wrote files, by names of ops and ranges.", 7),
     Column("cpu_ns", "CPU", K.DURATION, "No GPU work: the host was in an op or an API call.", 6),
     Column("other_ns", "Other", K.DURATION, "None of these: nothing recorded was on.", 6),
-    Column("aggregated", "Chosen", K.FLAG, "Whether it is one of the chosen iterations, which all other views show.", 3),
+    Column(
+        "aggregated", "Chosen", K.FLAG, "Whether it is one of the chosen iterations, which all other views show.", 3
+    ),
     Column("tc_kernels", "TC kernels", K.COUNT, "Launches of kernels that use tensor cores, as far as is known.", 4),
     Column("tc_unknown", "TC?", K.COUNT, "Kernels of which nothing says whether they use tensor cores.", 7),
     Column(
