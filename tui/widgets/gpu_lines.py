@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 PARTS: Final = ("compute", "exposed communication", "exposed copies", "idle")
 """What the parts of a bar are."""
 SHORT_PARTS: Final = ("compute", "exposed comm", "exposed copies", "idle")
-LOOKS: Final = (0, 1, "memory", "idle")
+LOOKS: Final[tuple[int | str, ...]] = (0, 1, "memory", "idle")
 """How they look: idle time as in the other charts, by no colour that warns."""
 MOST: Final = 8
 """More GPUs than this are in the table below alone."""
