@@ -20,7 +20,7 @@ from tui.analysis.timeline import segments
 from tui.analysis.timeline.bins import NOTHING, bins
 from tui.analysis.timeline.drawing import lane_cells
 from tui.analysis.timeline.find import find_name
-from tui.analysis.timeline.lanes import FIRST, Lane, LaneKind, lanes
+from tui.analysis.timeline.lanes import FIRST, GAP_BLOCK, Lane, LaneKind, lanes
 from tui.analysis.timeline.looks import Look
 from tui.analysis.timeline.ruler import ruler
 from tui.analysis.timeline.segments import BLOCK, flattened
@@ -230,6 +230,26 @@ def test_stepping_from_gap_to_gap_finds_them_all(parts: list[tuple[int, int]], l
         at = gap.start_ns
     assert onwards == expected
     assert back[::-1] == expected
+
+
+def test_few_long_gaps_among_many_short_ones_are_found() -> None:
+    draw = np.random.default_rng(3)
+    gaps = np.where(draw.random(3 * GAP_BLOCK) < 0.002, 1000, draw.integers(0, 9, 3 * GAP_BLOCK)).tolist()
+    rows, at = [], 0
+    for gap in gaps:
+        rows.append(kernel("k", 5, start_ns=at + gap, device=0, stream=1))
+        at += gap + 5
+    (lane,) = lanes(profile(activities=rows))
+    starts, ends = lane.gaps()
+    long = [Stretch(a, b) for a, b in zip(starts.tolist(), ends.tolist(), strict=True) if b - a >= 500]
+    onwards: list[Stretch] = []
+    while (found := next_gap(lane, onwards[-1].start_ns if onwards else -1, 1, least_ns=500)) is not None:
+        onwards.append(found)
+    back: list[Stretch] = []
+    while (found := next_gap(lane, back[-1].start_ns if back else at, -1, least_ns=500)) is not None:
+        back.append(found)
+    assert len(long) > 3
+    assert onwards == back[::-1] == long
 
 
 def test_no_gap_shorter_than_the_start_times_can_tell_is_claimed() -> None:

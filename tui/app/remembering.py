@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tui.screens.base import ViewScreen
     from tui.state.files import Files
     from tui.state.left_off import KeptPlace, LeftOff
+    from tui.widgets.offer_line import OfferLine
 
 KEPT_EVERY: Final = 20.0
 """Seconds: a line that breaks takes the program with it, and where the user was must be known all the same."""
@@ -37,6 +38,8 @@ class RememberingApp(NavigatingApp):
         self._kept: LeftOff | None = None
         """What was written last."""
         self._is_forgotten = False
+        self._offer: OfferLine | None = None
+        """The line that offers to go back there, as long as no key was pressed."""
         self._restoring: dict[str, KeptPlace] = {}
         """Views that are to be shown as they were left, once they are gone to."""
 
@@ -73,17 +76,16 @@ class RememberingApp(NavigatingApp):
             offer = f"{changed}where you left off: {self._in_words(self.left)}"
             from tui.widgets.offer_line import OfferLine
 
-            self.view_screen.mount(OfferLine(offer, "press ' or :resume"))
+            self._offer = OfferLine(offer, "press ' or :resume")
+            self.view_screen.mount(self._offer)
         self.set_interval(KEPT_EVERY, self._keep_now_and_then)
 
     async def on_event(self, event: events.Event) -> None:
         """The next key takes the offer away, whatever else it does."""
-        if isinstance(event, (events.Key, events.MouseDown)) and self.view_screen is not None:
-            from tui.widgets.offer_line import OfferLine
-
-            for offer in self.view_screen.query(OfferLine):
-                offer.display = False
-                offer.remove()
+        if self._offer is not None and isinstance(event, (events.Key, events.MouseDown)):
+            self._offer.display = False
+            self._offer.remove()
+            self._offer = None
         await super().on_event(event)
 
     @staticmethod

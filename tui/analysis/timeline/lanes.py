@@ -30,6 +30,12 @@ FIRST: Final = (COMPUTES, (Look.COMMUNICATION,))
 """Where several streams are drawn in one lane, work that counts before what was on earlier."""
 
 
+GAP_BLOCK: Final = 1 << 10
+"""Of so many gaps together it is known how long the longest is."""
+AT_ONCE: Final = 1 << 17
+"""Gaps that are measured together: a whole number of blocks."""
+
+
 class LaneKind(StrEnum):
     """What a lane holds."""
 
@@ -68,6 +74,8 @@ class Lane:
     looks: Looks
     segments: Segments
     """When the lane was busy, and with what."""
+    widest_gaps_ns: Ints
+    """The longest gap before one of the items, for each `GAP_BLOCK` of them from the second on."""
     device: int | None = None
     stream: int | None = None
     pid: int | None = None
@@ -124,7 +132,17 @@ def _lane(kind: LaneKind, times: pl.DataFrame, looks: Looks, steps: dict[int, in
     own, step = looks[rows], steps.get(session, 1)
     flat = flattened(starts, ends, own, resolution_ns=step, before=FIRST if kind is LaneKind.GPU else ())
     # One after the other goes where there is room for all of them.
-    return parked(Lane(kind, session, step, rows, starts, ends, reached, own, flat, **where))  # type: ignore[arg-type]
+    widest = _widest_gaps_ns(starts, reached)
+    lane = Lane(kind, session, step, rows, starts, ends, reached, own, flat, widest, **where)  # type: ignore[arg-type]
+    return parked(lane)
+
+
+def _widest_gaps_ns(starts: Ints, reached: Ints) -> Ints:
+    found = [np.zeros(0, np.int64)]
+    for first in range(1, len(starts), AT_ONCE):
+        lengths = starts[first : first + AT_ONCE] - reached[first - 1 : first - 1 + AT_ONCE][: len(starts) - first]
+        found.append(np.maximum.reduceat(lengths, np.arange(0, len(lengths), GAP_BLOCK)))
+    return np.concatenate(found)
 
 
 def _timed(frame: pl.DataFrame, *keys: str) -> Iterator[pl.DataFrame]:

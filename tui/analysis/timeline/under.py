@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import polars as pl
 
-from tui.analysis.timeline.lanes import LaneKind
+from tui.analysis.timeline.lanes import GAP_BLOCK, LaneKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,10 +19,6 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
 
     Ints = npt.NDArray[np.int64]
-
-
-SEARCHED_FIRST: Final = 1 << 14
-"""Items that are looked through at first: what is near is found at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +86,7 @@ def next_gap(lane: Lane, at_ns: int, step: int, *, least_ns: int) -> Stretch | N
     # The gap before item i begins where all before it have ended.
     side: Literal["left", "right"] = "right" if step > 0 else "left"
     here = int(np.searchsorted(lane.reached, at_ns, side=side)) + 1
-    for first, last in _pieces(here, len(lane.starts), step):
+    for first, last in _pieces(lane, here, step, least):
         lengths = lane.starts[first:last] - lane.reached[first - 1 : last - 1]
         found = np.flatnonzero(lengths >= least)
         if len(found):
@@ -99,18 +95,14 @@ def next_gap(lane: Lane, at_ns: int, step: int, *, least_ns: int) -> Stretch | N
     return None
 
 
-def _pieces(here: int, count: int, step: int) -> Iterator[tuple[int, int]]:
-    """Ranges of items from one on to the last, or back to the second; each twice as long as the one before."""
-    length = SEARCHED_FIRST
-    while (here < count) if step > 0 else (here > 1):
-        if step > 0:
-            yield here, min(here + length, count)
-            here += length
-        else:
-            here = min(here, count)
-            yield max(1, here - length), here
-            here -= length
-        length *= 2
+def _pieces(lane: Lane, here: int, step: int, least_ns: int) -> Iterator[tuple[int, int]]:
+    """Ranges of items with such a gap among them: from one item on, or (-1) from the one before it back."""
+    low, high = (here, len(lane.starts)) if step > 0 else (1, min(here, len(lane.starts)))
+    blocks = np.flatnonzero(lane.widest_gaps_ns >= least_ns)
+    blocks = blocks[(blocks >= (low - 1) // GAP_BLOCK) & (blocks <= (high - 2) // GAP_BLOCK)]
+    for block in blocks.tolist()[::step]:
+        first = 1 + block * GAP_BLOCK
+        yield max(low, first), min(high, first + GAP_BLOCK)
 
 
 def longest_gaps(lane: Lane, count: int) -> list[Stretch]:
