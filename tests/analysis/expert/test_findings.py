@@ -278,3 +278,13 @@ def test_kernels_without_times_are_not_said_not_to_have_run() -> None:
             "the input holds no times of kernels: record with ncu --set full --csv --page raw ./app"
         )
     assert of_rule(rows, "P13")["reason"].startswith("no ops: record with nsys profile")
+
+
+def test_what_the_profiler_says_of_its_own_work_is_held_against_the_span() -> None:
+    def told(value: float) -> dict[str, Any]:
+        row = {"tool": "Kineto", "section": "overhead", "name": "Activity Buffer Request", "value": value, "unit": "ns"}
+        return of_rule(findings(traced(run(0, 10 * MS), tool_figures=[row])), "Q4")
+
+    heavy, light = told(MS), told(MS / 100)
+    assert (heavy["state"], heavy["cost_ns"], heavy["view"]) == ("found", MS, "tool-report")
+    assert light["state"] == "clean"
