@@ -30,8 +30,8 @@ GOALS_MS = {MOVE: 16, FILTER: 100, SORT: 500, OPEN: 100}
 
 FLOORS = 6
 """So often the bare application answers for a line of the table."""
-PRESSES = 10
-"""So often a key that moves is pressed in each run: one run takes about two minutes."""
+PRESSES = 20
+"""So often a key that moves is pressed in each run: one run takes about four minutes."""
 FEW = 6
 """So often a key that does more than that, in each run."""
 
