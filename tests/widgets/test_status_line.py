@@ -44,3 +44,9 @@ def test_columns_on_either_side_in_ascii() -> None:
     status = TableStatus(shown=2, total=2, columns_before=3, columns_after=1)
     assert status.columns_out_of_sight() == "← 3 · +1 column →"
     assert status.line(50, ascii_only=True).isascii()
+
+
+def test_a_long_filter_is_cut_before_it_goes() -> None:
+    status = TableStatus(shown=33, total=80, filter='name~"implicit gemm" | kind=memcpy')
+    assert status.line(48).rstrip() == '33 of 80 rows · filter name~"implicit gemm" | k…'
+    assert status.line(30).rstrip() == "33 of 80 rows"

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from textual.visual import Visual
 
 SEPARATOR: Final = " · "
+FILTER: Final = "filter "
+FILTER_LEAST: Final = len(FILTER) + 12
+"""In fewer cells a filter tells nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,7 @@ class TableStatus:
         if self.shares_of:
             parts.append((2, f"% of {self.shares_of}"))
         if self.filter:
-            parts.append((4, f"filter {self.filter}"))
+            parts.append((4, f"{FILTER}{self.filter}"))
         if self.sorted_by:
             parts.append((5, f"sorted by {self.sorted_by}"))
         return parts
@@ -98,8 +101,13 @@ class TableStatus:
         end = self.columns_out_of_sight(ascii_only=ascii_only)
         room = width - (cell_width(end) + 2 if end else 0)
         parts = self.parts()
-        while len(parts) > 1 and cell_width(separator.join(text for _, text in parts)) > room:
-            parts.remove(max(parts, key=lambda part: part[0]))
+        while len(parts) > 1 and (lacking := cell_width(separator.join(text for _, text in parts)) - room) > 0:
+            least = max(parts, key=lambda part: part[0])
+            cells = cell_width(least[1]) - lacking
+            if least[1].startswith(FILTER) and cells >= FILTER_LEAST:
+                parts[parts.index(least)] = (least[0], clip(least[1], cells, ascii_only=ascii_only))
+            else:
+                parts.remove(least)
         start = clip(separator.join(text for _, text in parts), max(0, room), ascii_only=ascii_only)
         return start + " " * max(0, width - cell_width(start) - cell_width(end)) + end
 
