@@ -68,8 +68,7 @@ async def test_an_input_without_iterations_names_the_command_that_records_them()
         await press(pilot, "7")
         assert app_of(pilot).view_screen.VIEW == "dashboard"  # type: ignore[union-attr]
         assert [message.message for message in app_of(pilot)._notifications] == [
-            "Iterations: no iterations: record with nvprof -o run.nvprof ./app, with NVTX ranges step 0, step 1, ... "
-            "in the program"
+            "Iterations: no start times: record with nvprof --print-gpu-trace"
         ]
 
 

@@ -90,7 +90,7 @@ async def test_the_longest_idle_gap_by_name_from_anywhere() -> None:
         await press(pilot, "enter")
         assert "gap of 5.2913 ms from 169.458656 ms in GPU 0 stream 7" in screen_text(pilot.app)
         await press(pilot, "1", "ctrl+p", *"gaps")
-        await until(pilot, lambda: "Timeline: Gaps  (I)" in screen_text(pilot.app), "the command is found")
+        await until(pilot, lambda: "Timeline: Longest gaps  (I)" in screen_text(pilot.app), "the command is found")
 
 
 async def test_a_key_of_a_view_that_cannot_be_fed_says_why_by_name() -> None:

@@ -163,7 +163,7 @@ async def test_the_menu_shows_its_last_line_and_every_reason_whole() -> None:
     async with opened(LOG, size=(80, 24)) as pilot:
         await press(pilot, "m", "G")
         text = " ".join(screen_text(pilot.app).replace("│", " ").replace("▂", " ").split())
-        assert "Compare two profiles, ranks or iterations side by side" in text
+        assert "Compare two profiles, ranks or iterations compared" in text
         for name in ("ranges", "summaries", "layers", "tool-report"):
             assert app_of(pilot).availability[name] in text
         await press(pilot, "enter")

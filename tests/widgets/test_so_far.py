@@ -25,7 +25,7 @@ READ = SoFar(
 def test_the_lines() -> None:
     assert so_far_lines(READ, 0.421, 72, 10) == [
         "So far, with 42% read (more is to come: no totals)",
-        "1,241 kernels and copies  10.000 s of GPU time  over 12.000 s",
+        "1,241 kernels and copies  10.000 s of GPU time  over 12.000 s  …",
         "GPU work                                         Calls       Time  Share",
         "cudnn::detail::dgrad_engine<float, int=1…        1,200   7.5000 s  75.0%",
         "[CUDA memcpy HtoD]                                  40   2.5000 s  25.0%",
