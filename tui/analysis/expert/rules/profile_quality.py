@@ -145,7 +145,9 @@ def profiler_overhead(case: Case) -> Verdict:
         numbers,
         taken,
         "what the profiler records of its own work",
-        largest(overhead, "duration_ns", *shown) if overhead.height else by_tool.select("name", pl.col("value").cast(pl.Int64).alias("duration_ns"), "line"),
+        largest(overhead, "duration_ns", *shown)
+        if overhead.height
+        else by_tool.select("name", pl.col("value").cast(pl.Int64).alias("duration_ns"), "line"),
         "ranges" if overhead.height else "tool-report",
     )
 
