@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.screens.opening import app_of, opened, press, settled, until
+from tests.screens.opening import PATIENCE_S, app_of, opened, press, settled, until
 from tests.snapshots import screen_text
 from tui.app import ProftuiApp, quiet
+from tui.query import parse
 from tui.screens.kernels import KernelsScreen
 
 if TYPE_CHECKING:
@@ -85,6 +87,21 @@ async def test_nobody_has_been_in_a_view_that_was_made_ahead() -> None:
         app = app_of(pilot)
         assert set(app._screens) == {"dashboard"}
         assert [place.view for place in app.history.places] == ["dashboard"]
+
+
+@pytest.mark.usefixtures("_makes_ahead")
+async def test_what_is_imported_late_does_not_wait_for_the_late_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    imported = threading.Event()
+    monkeypatch.setattr(parse, "make_parser", lambda: imported.wait(PATIENCE_S))
+    monkeypatch.setattr(quiet, "YOUNG_AFTER", 0.1)
+    monkeypatch.setattr(quiet, "NEW_AFTER", 0.1)
+    monkeypatch.setattr(quiet, "ALL_AFTER", 10 * PATIENCE_S)
+    async with opened(TRACE) as pilot:
+        app, loop = app_of(pilot), asyncio.get_running_loop()
+        await until(pilot, lambda: app._round is not None and app._round.when() > loop.time() + 1, "rest")
+        assert ahead(pilot) == {}
+        imported.set()
+        await all_made(pilot)
 
 
 async def test_garbage_waits_for_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,8 +55,7 @@ class QuietApp(TablesApp):
 
     def on_unmount(self) -> None:
         """Other applications of this process may want to be rid of what this one made."""
-        if self._round is not None:
-            self._round.cancel()
+        self._look_no_more()
         gc.set_threshold(*self._thresholds)
         gc.unfreeze()
 
@@ -79,19 +78,24 @@ class QuietApp(TablesApp):
         self.look_soon()
 
     def look_soon(self) -> None:
-        """Look whether it is quiet."""
-        if self._round is None:
-            self._look_in(STEP)
+        """Look whether it is quiet, however late the next look was to be."""
+        self._look_in(STEP)
 
     def make_ahead(self) -> bool:
         """Called when it is quiet: make something that is wanted later, and say whether there may be more of it."""
         return False
 
     def _look_in(self, seconds: float) -> None:
+        self._look_no_more()
         self._round = asyncio.get_running_loop().call_later(seconds, self.call_next, self._look)
 
+    def _look_no_more(self) -> None:
+        if self._round is not None:
+            self._round.cancel()
+            self._round = None
+
     def _look(self) -> None:
-        self._round = None
+        self._look_no_more()
         quiet = time.monotonic() - self._disturbed_at
         if quiet < QUIET_AFTER:
             self._look_in(QUIET_AFTER - quiet)
