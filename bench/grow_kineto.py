@@ -2,7 +2,7 @@
 
 The recording's list of events is repeated. So that nothing repeats that would not in a longer run, times go on, and
 correlation numbers, ids of ops and flows, sequence and event numbers count on. Names, shapes, launch configurations
-and durations repeat, as they mostly do in training; so does what stands beside the events.
+and durations repeat, as they mostly do in training. What names processes and threads comes once, however long a run.
 """
 
 from __future__ import annotations
@@ -18,14 +18,17 @@ _TIME = re.compile(rb'"ts": (\d+)\.(\d{3})')
 _COUNTED = re.compile(
     rb'"(correlation|External id|external id|Sequence number|Ev Idx|id|Record function id)": ([1-9]\d*)'
 )
+_METADATA = re.compile(rb'\n  \{\n    [^\n]*"ph": "M".*?\n  \},?', re.DOTALL)
 _DISTRIBUTED = re.compile(rb'"rank": \d+, "world_size": \d+')
 
 
 def kineto_trace(size: int) -> Path:
     """A trace of at least so many bytes, in whole repetitions of the recording."""
-    path = DATA / f"trace_{size >> 20}.pt.trace.json"
+    recording = _recording()
+    path = DATA / f"{recording.name.partition('.')[0]}_{size >> 20}.pt.trace.json"
     if not path.exists():
-        _grow(_recording(), size, path)
+        data = recording.read_bytes()
+        _grow(gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data, size, path)
     return path
 
 
@@ -51,6 +54,7 @@ def _grow(content: bytes, size: int, path: Path) -> None:
     begin = content.index(b"[", content.index(b'"traceEvents"')) + 1
     end = content.rindex(b"}", 0, content.rindex(b"]")) + 1
     events = content[begin:end]
+    again = _METADATA.sub(b"", events).rstrip(b",\n ")
     starts = [int(found[1]) * 1000 + int(found[2]) for found in _TIME.finditer(events)]
     span = max(starts) - min(starts) + 10**9
     step = 1 + max(int(found[2]) for found in _COUNTED.finditer(events))
@@ -62,7 +66,7 @@ def _grow(content: bytes, size: int, path: Path) -> None:
         while file.tell() < size:
             if turn:
                 file.write(b",")
-            file.write(_later(events, turn * span, turn * step) if turn else events)
+            file.write(_later(again, turn * span, turn * step) if turn else events)
             turn += 1
         file.write(content[end:])
     part.rename(path)
@@ -79,7 +83,7 @@ def _later(events: bytes, shift_ns: int, count_on: int) -> bytes:
     return _COUNTED.sub(number, _TIME.sub(time, events))
 
 
-def _recording() -> bytes:
+def _recording() -> Path:
     """The trace that is grown: ``PROFTUI_BENCH_TRACE``, a long one in ``bench/data``, or a sample."""
     places = [
         *([Path(os.environ["PROFTUI_BENCH_TRACE"])] if "PROFTUI_BENCH_TRACE" in os.environ else []),
@@ -89,5 +93,4 @@ def _recording() -> bytes:
     path = next((place for place in places if place.exists()), None)
     if path is None:
         raise SystemExit("nothing to grow: set PROFTUI_BENCH_TRACE to a trace of PyTorch's profiler")
-    data = path.read_bytes()
-    return gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data
+    return path

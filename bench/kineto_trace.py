@@ -15,7 +15,7 @@ NOTE = (
     "names, shapes, launch configurations and durations repeat"
 )
 BYTES_PER_ROW = 1000
-ROWS, RUNS = 1_030_000, 1
+ROWS, RUNS = 1_024_000, 1
 SIZES = (1, 4)
 """The file is as large as is asked for, and a fourth of that: what a load costs at any size weighs more there."""
 

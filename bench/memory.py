@@ -61,7 +61,7 @@ class _Open:
 def run(rows: int, runs: int) -> list[Figure]:
     """Print a line for each kind of file; the figures that have goals."""
     print(f"{'':<16}{'launches':>10}{'API calls':>11}{'ops':>10}{'half MB':>10}{'MB':>8}{'B a launch':>12}  of which B")
-    kineto_bytes = min(rows * _KINETO_BYTES, 256_000_000)
+    kineto_bytes = min(rows * _KINETO_BYTES, 512_000_000)
     files = {
         "nvprof text": (text_log(rows // 2)[0], text_log(rows)[0]),
         "Kineto": (kineto_trace(kineto_bytes // 2), kineto_trace(kineto_bytes)),
