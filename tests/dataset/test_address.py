@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import socket
 import threading
-import time
 import warnings
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -18,6 +16,7 @@ import pytest
 from tests.dataset.converting import RANKS, convert, same
 from tui.cli.main import main
 from tui.loaders.dataset import loader
+from tui.loaders.dataset.store import FIRST_ANSWER
 from tui.loaders.registry import load_one
 from tui.model.errors import ProftuiError
 from tui.model.profile import joined
@@ -130,18 +129,15 @@ def test_no_store_there(monkeypatch: pytest.MonkeyPatch) -> None:
         load_one("s3://bucket/one")
 
 
-def test_a_store_that_is_not_there_is_soon_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    with socket.socket() as nobody:
-        nobody.bind(("127.0.0.1", 0))
-        for name, value in {
-            "AWS_ACCESS_KEY_ID": "a",
-            "AWS_SECRET_ACCESS_KEY": "b",
-            "AWS_REGION": "us-east-1",
-            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{nobody.getsockname()[1]}",
-            "AWS_ALLOW_HTTP": "true",
-        }.items():
-            monkeypatch.setenv(name, value)
-        begun = time.monotonic()
-        with pytest.raises(ProftuiError, match="cannot be read"):
-            load_one("s3://bucket/run")
-        assert time.monotonic() - begun < 5
+def test_a_store_that_cannot_answer_is_not_asked_for_ever(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def is_busy(of: _Store, *, body: bool) -> None:
+        asked.append(of.command)
+        of._send(503, b"<Error><Code>SlowDown</Code></Error>", {}, body=body)
+
+    convert(store / "one", *RANKS)
+    monkeypatch.setattr(_Store, "_answer", is_busy)
+    with pytest.raises(ProftuiError, match="cannot be read"):
+        load_one("s3://bucket/one")
+    assert len(asked) == 1 + FIRST_ANSWER["max_retries"]

@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -395,7 +394,7 @@ class TestClustersThatCannot:
     @pytest.mark.parametrize(
         ("address", "told"),
         [
-            ("tcp://127.0.0.1:1", "Timed out trying to connect"),
+            ("tcp://127.0.0.1:1", "Timed out trying to connect to tcp://127.0.0.1:1 after 1 s"),
             ("127.0.0.1", "missing port number"),
             ("smoke://127.0.0.1:8786", "unknown address scheme"),
             ("tls://127.0.0.1:8786", "TLS"),
@@ -410,9 +409,7 @@ class TestClustersThatCannot:
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         monkeypatch.setattr(tui.dataset.cluster, "TIMEOUT_S", 1)
-        began = time.monotonic()
         assert main(["convert", "x", "-o", str(tmp_path / "run"), "--scheduler", address]) == 2
-        assert time.monotonic() - began < 30
         lines = said(capsys).splitlines()
         assert len(lines) == 2
         assert lines[0].startswith(f"proftui: no Dask scheduler is reached at {address}: ")

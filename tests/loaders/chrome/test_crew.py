@@ -7,7 +7,6 @@ import io
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -79,15 +78,13 @@ class TestCrews:
             "import sys; sys.stdin.buffer.read(100)",
             "import os; os.write(1, b'\\xff' * 8)",
             "import os; os.write(1, (5).to_bytes(8, 'little') + b'nonsense')",
-            "import time; time.sleep(600)",
+            "import threading; threading.Event().wait()",
         ],
         ids=["exits", "reads and exits", "answers too much", "answers nonsense", "hangs"],
     )
     def test_workers_that_fail_are_done_without(self, program: str) -> None:
-        began = time.monotonic()
         trace = read_by(partial(Crew, command=(sys.executable, "-c", program), silence_s=0.5))
         assert trace.complete["correlation"].to_list() == list(range(3000))
-        assert time.monotonic() - began < 60
 
     def test_workers_that_cannot_be_started(self) -> None:
         assert read_by(partial(Crew, command=("/nowhere/python",))).complete.height == 3000
@@ -101,7 +98,7 @@ class TestCrews:
 
         read_trace(Source.open("x", stream=io.BytesIO(DOCUMENT.encode())), ARGS, make_crew=make)
         (crew,) = crews
-        assert all(worker.has_ended for worker in crew.workers)
+        assert all(worker._process.poll() is not None for worker in crew.workers)
         assert gc.isenabled()
 
 

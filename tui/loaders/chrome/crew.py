@@ -77,11 +77,6 @@ class Worker:
             raise WorkerLostError(str(error)) from error
         return piece
 
-    @property
-    def has_ended(self) -> bool:
-        """Whether the process is gone."""
-        return self._process.poll() is not None
-
     def kill(self) -> None:
         """End it; who waits for its answer learns so."""
         self._process.kill()
