@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 import pytest
 
-from tests.screens.opening import SAMPLES, until
+from tests.screens.opening import SAMPLES, press, until
 from tests.snapshots import assert_screen, screen_text
 from tui import opening
 from tui.app import ProftuiApp
@@ -138,6 +138,24 @@ async def test_each_rank_shows_how_far_it_is_and_esc_keeps_what_is_there() -> No
             await until(pilot, lambda: app.view_screen is not None, "a view")
             assert [one.state for one in slow.files].count(STOPPED) == 3
             assert app.whole_profile is not None
+
+
+async def test_ctrl_c_names_a_key_that_quits_where_it_is_pressed() -> None:
+    slow = Slow(eight())
+    app = ProftuiApp(OpenOptions(paths=(str(SAMPLES / "ddp_ranks"),)))
+    with patch.object(opening, "open_profiles", slow), patch.object(ProftuiApp, "say", autospec=True) as say:
+        async with app.run_test(size=(80, 24)) as pilot:
+            await until(pilot, lambda: "2 of 8 files read" in screen_text(app), "progress")
+            await pilot.press("ctrl+c")
+            assert say.call_args.args[1] == "Q quits, esc stops and keeps what is there"
+            slow.go_on.set()
+            await until(pilot, lambda: app.view_screen is not None, "a view")
+            await pilot.press("ctrl+c")
+            assert say.call_args.args[1] == "Q quits, q goes back"
+            await press(pilot, "9", "f", "ctrl+c")
+            assert say.call_args.args[1] == "ctrl+q quits, esc ends the typing"
+            await pilot.press("ctrl+q")
+    assert app.return_code == 0
 
 
 async def test_a_rank_that_is_left_out_is_told_when_the_folder_opens(tmp_path: Any) -> None:

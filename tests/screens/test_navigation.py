@@ -317,7 +317,8 @@ async def test_too_small_a_terminal_asks_for_room_and_comes_back() -> None:
         await pilot.resize_terminal(48, 12)
         await settled(pilot)
         assert isinstance(pilot.app.screen, TooSmallScreen)
-        assert screen_text(pilot.app).strip() == "needs 60×15, is 48×12"
+        said = [line.strip() for line in screen_text(pilot.app).splitlines() if line.strip()]
+        assert said == ["needs 60×15, is 48×12", "Q quits"]
         await pilot.resize_terminal(80, 24)
         await settled(pilot)
         assert view(pilot) == "dashboard"

@@ -58,8 +58,20 @@ class ProftuiApp(FaultsApp, ComparingApp):
             self.add_class("-ascii")
 
     def action_help_quit(self) -> None:
-        """Say how to quit, to those who press ctrl+c."""
-        self.say("Q quits, q goes back")
+        """Say how to quit, to those who press ctrl+c: by a key that does so where they are."""
+        if self.whole_profile is None:
+            self.say("Q quits, esc stops and keeps what is there")
+        elif self._is_typed_into:
+            self.say("ctrl+q quits, esc ends the typing")
+        else:
+            self.say("Q quits, q goes back")
+
+    @property
+    def _is_typed_into(self) -> bool:
+        """Whether a printable key is a letter of something that is being typed."""
+        from textual.widgets import Input, TextArea
+
+        return isinstance(self.focused, (Input, TextArea))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """While something is typed, the footer leaves out the keys that would only be typed.
@@ -68,11 +80,7 @@ class ProftuiApp(FaultsApp, ComparingApp):
         """
         if action in AT_ONCE and self.screen is not self.view_screen:
             return False
-        if self.focused is None or action not in TYPED_INSTEAD | AT_ONCE:
-            return True
-        from textual.widgets import Input, TextArea
-
-        return not isinstance(self.focused, (Input, TextArea))
+        return action not in TYPED_INSTEAD | AT_ONCE or self.focused is None or not self._is_typed_into
 
     def action_views_menu(self) -> None:
         """Menu of all views."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class TooSmallScreen(ModalScreen[None]):
-    """One centred line that asks for room; it goes when there is enough.
+    """Asks for room in the middle, and says how to leave; it goes when there is enough.
 
     Args:
         width: Cells that are needed.
@@ -38,13 +38,13 @@ class TooSmallScreen(ModalScreen[None]):
         self._needed = f"{width}×{height}"
 
     def compose(self) -> ComposeResult:
-        """The line."""
-        yield Static(self._line())
+        """What it says."""
+        yield Static(self._words())
 
-    def _line(self) -> Content:
-        line = Content(f"needs {self._needed}, is {self.app.size.width}×{self.app.size.height}")
-        return in_ascii(line) if getattr(self.app, "ascii_only", False) else line
+    def _words(self) -> Content:
+        words = Content(f"needs {self._needed}, is {self.app.size.width}×{self.app.size.height}\nQ quits")
+        return in_ascii(words) if getattr(self.app, "ascii_only", False) else words
 
     def on_resize(self, _event: Resize) -> None:
         """Keep the figures true."""
-        self.query_one(Static).update(self._line())
+        self.query_one(Static).update(self._words())
