@@ -282,7 +282,8 @@ def test_kernels_without_times_are_not_said_not_to_have_run() -> None:
 
 def test_what_the_profiler_says_of_its_own_work_is_held_against_the_span() -> None:
     def told(value: float) -> dict[str, Any]:
-        row = {"tool": "Kineto", "section": "overhead", "name": "Activity Buffer Request", "value": value, "unit": "ns"}
+        row = {"tool": "Kineto", "section": "overhead during GPU work", "name": "Activity Buffer Request"}
+        row |= {"value": value, "unit": "ns"}
         return of_rule(findings(traced(run(0, 10 * MS), tool_figures=[row])), "Q4")
 
     heavy, light = told(MS), told(MS / 100)

@@ -86,6 +86,17 @@ def test_the_work_of_the_profiler_itself_is_one_of_its_figures() -> None:
     ]
 
 
+def test_what_cuda_waited_for_is_not_the_work_of_the_profiler() -> None:
+    own = event("overhead", "Activity Buffer Request", 5, 2.5, tid=0)
+    cudas = event("overhead", "Command Buffer Full", 1, 6, tid=0)
+    figures = read([kernel(1, 0), kernel(2, 20), own, cudas])["tool_figures"]
+    assert figures.select("section", "name", "value").rows() == [
+        ("overhead", "Activity Buffer Request", 2500.0),
+        ("overhead during GPU work", "Activity Buffer Request", 2500.0),
+        ("overhead of CUDA", "Command Buffer Full", 6000.0),
+    ]
+
+
 def test_events_far_from_all_others_are_left_out_and_the_rest_keeps_its_origin() -> None:
     profile = read([op("early", 1, 1), op("a", 2e12, 5), op("b", 2e12 + 10, 5), kernel(1, 2e12 + 20)])
     assert texts(profile, "ops", "name") == ["a", "b"]

@@ -42,7 +42,7 @@ def test_it_holds_what_the_database_holds(folder: Path, tmp_path: Path) -> None:
         assert profile[frame].equals(database[frame]), frame
     assert profile["sessions"]["format"].to_list() == ["nsys-parquet"] * 2
     assert profile.sources == (str(folder),)
-    assert profile["issues"].height == 4
+    assert profile["issues"].height == 5
 
 
 def test_only_such_a_folder_is_one(folder: Path, tmp_path: Path) -> None:

@@ -66,6 +66,7 @@ _COLUMNS: Mapping[str, str] = {
     "CUDA_UM_CPU_PAGE_FAULT_EVENTS": "start globalPid address originalFaultPc CpuInstruction module sourceLine",
     "NVTX_EVENTS": "start end eventType rangeId category color text globalTid endGlobalTid textId domainId",
     "OSRT_API": "start end globalTid nameId",
+    "PROFILER_OVERHEAD": "start end globalTid nameId returnValue",
     "StringIds": "id value",
     "ThreadNames": "nameId priority globalTid",
     "PROCESSES": "globalPid pid name",
@@ -85,6 +86,10 @@ _COLUMNS: Mapping[str, str] = {
     "EXPORT_META_DATA": "name value",
     "META_DATA_EXPORT": "name value",
     "META_DATA_CAPTURE": "name value",
+}
+_OVERHEAD_SINCE_2025 = {
+    "PROFILER_OVERHEAD": "start end globalTid nameId overheadType",
+    "CUPTI_ACTIVITY_KIND_OVERHEAD": "start end eventClass globalTid correlationId nameId overheadType",
 }
 _TEXT_COLUMNS = frozenset({"text", "value", "name", "utcTime", "localTime", "binaryData"})
 
@@ -238,6 +243,8 @@ def columns(generation: str) -> dict[str, list[str]]:
         if version <= generation:
             for table, names in added.items():
                 found[table].extend(names.split())
+    if generation == GENERATIONS[-1]:
+        found.update({table: names.split() for table, names in _OVERHEAD_SINCE_2025.items()})
     return found
 
 

@@ -84,6 +84,34 @@ def training(path: Path, version: int) -> Profile:
     return load_one(write(path, tables, version=version, strings=STRINGS))
 
 
+def test_the_profilers_own_work_is_a_figure_of_the_process_that_it_was_in(tmp_path: Path) -> None:
+    def work(kind: int, start: int, end: int, pid: int) -> dict[str, object]:
+        return {"overheadKind": kind, "objectKind": 1, "objectId": thread(pid, 0), "start": T0 + start, "end": T0 + end}
+
+    tables = {
+        "CONCURRENT_KERNEL": [kernel(2, 21, T0 + 1000, T0 + 2000), kernel(2, 31, T0 + 1000, T0 + 2000)],
+        "RUNTIME": [call(211, 21, T0, T0 + 10), call(211, 31, T0, T0 + 10, pid=8)],
+        "OVERHEAD": [
+            work(2 << 16, -500, 1100, 7),
+            work(1 << 16, 1900, 1950, 8),
+            work(1, 1000, 1900, 8),
+            work(0, 1940, 1960, 8),
+            {**work(3 << 16, 0, 1, 7), "objectId": b"\x07"},
+        ],
+    }
+    profile = load_one(write(tmp_path / "run.nvprof", tables, strings=STRINGS))
+    assert profile["sessions"]["origin_ns"].to_list() == [T0, T0]
+    assert texts(profile, "tool_figures", "session", "section", "name", "value") == [
+        (0, "overhead", "CUPTI instrumentation", 1600.0),
+        (0, "overhead during GPU work", "CUPTI instrumentation", 100.0),
+        (1, "overhead", "CUPTI buffer flush", 50.0),
+        (1, "overhead", "Unknown", 20.0),
+        (1, "overhead during GPU work", "CUPTI buffer flush", 50.0),
+        (1, "overhead during GPU work", "Unknown", 10.0),
+        (1, "overhead of CUDA", "Driver compiler", 900.0),
+    ]
+
+
 @pytest.mark.parametrize("version", [8, 11, 17])
 def test_kernels_copies_calls_and_ranges_of_each_version(version: int, tmp_path: Path) -> None:
     profile = training(tmp_path / "run.nvprof", version)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import polars as pl
-
 from tui.loaders.kineto.categories import matching
 from tui.loaders.kineto.facts import TOOL
 from tui.loaders.kineto.memory import EVENT, OUT_OF_MEMORY, is_far
 from tui.loaders.linking.one_recording import far_in_words
+from tui.loaders.linking.overhead import add_overhead
 from tui.loaders.sizes import size_in_words
 
 if TYPE_CHECKING:
@@ -39,9 +38,7 @@ def tell_of(trace: Trace, roles: Roles, events: Events, ops: Ops, collector: Col
             "",
             "some stacks or groups are longer than 16 KB or 1000 levels; their innermost part was left out",
         )
-    for name, total_ns, line in _overhead(events).iter_rows():
-        figure = {"tool": TOOL, "section": "overhead", "name": name, "value": total_ns, "unit": "ns", "line": line}
-        collector.add("tool_figures", figure)
+    add_overhead(events.overhead, events.gpu, TOOL, collector)
     memory = trace.instants.filter(matching(trace.instants["name"], EVENT))
     far = memory.filter(is_far(events.begin_ns)).height
     if far:
@@ -82,15 +79,6 @@ def _counted(count: int, one: str, several: str) -> str:
 
 def _left_out(count: int, one: str) -> str:
     return f"{_counted(count, one, one + 's')} {'is' if count == 1 else 'are'} left out"
-
-
-def _overhead(events: Events) -> pl.DataFrame:
-    """How long the profiler itself kept the program waiting, by what it did."""
-    return (
-        events.overhead.group_by(pl.col("name").cast(pl.String), maintain_order=True)
-        .agg(pl.col("duration_ns").sum().cast(pl.Float64), pl.col("line").min())
-        .drop_nulls("name")
-    )
 
 
 def _tell_of_no_gpu_work(roles: Roles, events: Events, collector: Collector) -> None:

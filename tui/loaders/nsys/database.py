@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tui.loaders.source import Source
     from tui.loaders.sqlite.database import Database
 
-FEEDS: Final = ("devices", "activities", "api_calls", "ops", "ranges")
+FEEDS: Final = ("devices", "activities", "api_calls", "ops", "ranges", "tool_figures")
 
 REPORT_ENDINGS: Final = (".nsys-rep", ".qdrep")
 _PACKED: Final = (".gz", ".bz2", ".xz", ".zst")

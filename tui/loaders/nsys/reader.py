@@ -11,11 +11,14 @@ import polars as pl
 from tui.loaders.linking.astray import astray_in_words, without_astray
 from tui.loaders.linking.launches import iteration_at, link_ops, with_launch
 from tui.loaders.linking.nvtx_ops import ops_from_ranges
+from tui.loaders.linking.overhead import add_overhead
 from tui.loaders.linking.steps import mark_steps
 from tui.loaders.nsys.calls import api_calls, failures
 from tui.loaders.nsys.gpu_work import CPU_PAGE_FAULT, gpu_work
-from tui.loaders.nsys.ranges import nvtx_ranges
-from tui.loaders.nsys.tables import SHOWN, STRINGS, Strings, Tables, pid_of
+from tui.loaders.nsys.overhead import overhead
+from tui.loaders.nsys.ranges import NvtxEvents
+from tui.loaders.nsys.tables import OVERHEAD, SHOWN, STRINGS, Strings, Tables, pid_of
+from tui.loaders.nsys.tables import RANGES as NVTX_EVENTS
 from tui.loaders.nsys.target import Recording, devices_frame, messages, process_names, recording
 from tui.model.errors import ProftuiError
 from tui.model.schema import ACTIVITIES, API_CALLS, RANGES
@@ -23,6 +26,7 @@ from tui.model.schema import ACTIVITIES, API_CALLS, RANGES
 if TYPE_CHECKING:
     from tui.loaders.collector import Collector
 
+TOOL: Final = "Nsight Systems"
 _UNKNOWN: Final = -1
 """Of rows that name no process."""
 _SINCE_1970_NS: Final = 10**18
@@ -56,17 +60,20 @@ class _Rows:
     work: pl.DataFrame
     calls: pl.DataFrame
     ranges: pl.DataFrame
+    overhead: pl.DataFrame
 
     def by_process(self, processes: Sequence[int]) -> Iterator[_Rows]:
         """The rows of each process, in the order of the processes."""
         if len(processes) == 1:
             yield self
             return
-        work, calls, ranges = (
-            (part.partition_by("process", as_dict=True), part.clear()) for part in (self.work, self.calls, self.ranges)
-        )
+        split = [(part.partition_by("process", as_dict=True), part.clear()) for part in self.parts()]
         for process in processes:
-            yield _Rows(*(parts.get((process,), none) for parts, none in (work, calls, ranges)))
+            yield _Rows(*(parts.get((process,), none) for parts, none in split))
+
+    def parts(self) -> tuple[pl.DataFrame, ...]:
+        """The frames, in the order of the fields."""
+        return self.work, self.calls, self.ranges, self.overhead
 
 
 def read_export(
@@ -86,7 +93,9 @@ def read_export(
     """
     facts = recording(tables)
     strings = Strings(tables)
-    rows = _Rows(gpu_work(tables, strings, collector.preview), api_calls(tables, strings), nvtx_ranges(tables, strings))
+    work, calls = gpu_work(tables, strings, collector.preview), api_calls(tables, strings)
+    events = NvtxEvents(tables, strings)
+    rows = _Rows(work, calls, events.ranges, overhead(tables, strings))
     goes_on = keep_going(rows.work.height + rows.calls.height + rows.ranges.height)
     processes = _processes(rows)
     if not processes and not goes_on:
@@ -100,7 +109,7 @@ def read_export(
         command = names.get(process) or (facts.command if len(processes) == 1 else None)
         session = collector.open_session(format_name, None, pid=_pid(process), command=command)
         session.facts.update(
-            tool="Nsight Systems",
+            tool=TOOL,
             tool_version=facts.tool_version,
             host=facts.host,
             driver_version=facts.driver_version,
@@ -120,12 +129,13 @@ def read_export(
             f"the first {_MOST_PROCESSES:,} of them are shown, the others left out",
         )
     _tell(tables, collector, processes)
+    _tell_of_left_out(rows, events, processes, collector)
 
 
 def _add_process(rows: _Rows, process: int, collector: Collector) -> str | None:
     """Add the frames of one process; returns where its iterations are from."""
     pid = pl.lit(_pid(process), pl.Int64).alias("pid")
-    near, astray = without_astray(rows.work, rows.calls, rows.ranges)
+    near, astray = without_astray(*rows.parts())
     rows = _Rows(*near)
     if astray:
         collector.issue("warning", None, "", astray_in_words(astray))
@@ -159,6 +169,7 @@ def _add_process(rows: _Rows, process: int, collector: Collector) -> str | None:
     if ops.height:
         frames["ops"] = ops.drop("session")
     collector.add_frames(frames)
+    add_overhead(rows.overhead, work, TOOL, collector)
     return steps.source
 
 
@@ -185,7 +196,7 @@ def _told_apart(rows: _Rows, processes: list[int]) -> _Rows:
     filled = pl.col("process").fill_null(known[0] if len(known) == 1 else _UNKNOWN)
     if len(known) == 1:
         processes[:] = known
-    return _Rows(*(part.with_columns(filled) for part in (rows.work, rows.calls, rows.ranges)))
+    return _Rows(*(part.with_columns(filled) for part in rows.parts()))
 
 
 def _pid(process: int) -> int | None:
@@ -255,6 +266,16 @@ def _tell(tables: Tables, collector: Collector, processes: list[int]) -> None:
     if others:
         named = ", ".join(others[:_NAMED_TABLES]) + (", ..." if len(others) > _NAMED_TABLES else "")
         collector.issue("info", None, named, "the export also has these tables, which have no view")
+
+
+def _tell_of_left_out(rows: _Rows, events: NvtxEvents, processes: list[int], collector: Collector) -> None:
+    """Which events no rows were made of."""
+    for reason in events.left_out():
+        collector.issue("info", None, NVTX_EVENTS, reason)
+    others = rows.overhead.filter(~pl.col("process").is_in(processes))["process"].n_unique()
+    if others:
+        reason = f"overhead of {_counted(others, 'process')} that did nothing else is left out"
+        collector.issue("info", None, OVERHEAD, reason)
 
 
 def _nothing(tables: Tables, facts: Recording, again: str) -> ProftuiError:

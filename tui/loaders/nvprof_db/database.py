@@ -10,12 +10,14 @@ import polars as pl
 from tui.loaders.base import Format
 from tui.loaders.linking.launches import iteration_at, link_ops, with_launch
 from tui.loaders.linking.nvtx_ops import ops_from_ranges
+from tui.loaders.linking.overhead import add_overhead
 from tui.loaders.linking.steps import mark_steps
 from tui.loaders.nvprof_db import gpu_work
 from tui.loaders.nvprof_db.calls import read_calls
 from tui.loaders.nvprof_db.devices import read_commands, read_devices
 from tui.loaders.nvprof_db.markers import read_ranges
 from tui.loaders.nvprof_db.metrics import read_metrics
+from tui.loaders.nvprof_db.overhead import read_overhead
 from tui.loaders.nvprof_db.strings import Strings
 from tui.loaders.nvprof_db.times import relative
 from tui.loaders.of_model import of_model
@@ -31,7 +33,7 @@ FORMAT: Final = Format(
     name="nvprof-database",
     title="nvprof database",
     recognised_by="an SQLite database with nvprof's tables (StringTable, Version, CUPTI_ACTIVITY_KIND_KERNEL, ...)",
-    feeds=("sessions", "devices", "activities", "api_calls", "ops", "ranges", "metrics", "issues"),
+    feeds=("sessions", "devices", "activities", "api_calls", "ops", "ranges", "metrics", "tool_figures", "issues"),
     record_with="nvprof -o run.nvprof ./program",
 )
 
@@ -88,6 +90,7 @@ class _NvprofDatabase:
         calls = read_calls(database)
         ranges, ends_alone = read_ranges(database, strings)
         (activities, calls, ranges), origin, astray = relative((activities, calls, ranges))
+        overhead = read_overhead(database).with_columns(pl.col("start_ns") - (origin or 0))
         metrics = read_metrics(database, kernels, devices)
         if not any(frame.height for frame in (activities, calls, ranges, metrics)):
             if source.stopped:
@@ -116,6 +119,8 @@ class _NvprofDatabase:
             )
             frames, source_of_iterations = _linked(*mine, collector)
             session.facts["iteration_source"] = source_of_iterations
+            of_process = overhead if len(owners.pids) == 1 else overhead.filter(pl.col("pid") == pid)
+            add_overhead(of_process, mine[0], "nvprof", collector)
             if not number:
                 frames["metrics"] = metrics
             collector.add_frames({"devices": devices, **frames})

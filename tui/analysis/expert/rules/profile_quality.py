@@ -17,6 +17,8 @@ from tui.fmt import duration, percent, rate, size
 if TYPE_CHECKING:
     from tui.analysis.expert.case import Case
 
+_ALL, _DURING_WORK = "overhead", "overhead during GPU work"
+"""Sections of ``tool_figures`` with a profiler's own work: all of it, and what of it matters for the times."""
 _OVERHEAD: Final = r"(?i)profiler[ _]?overhead|cupti|activity buffer|instrumentation overhead"
 
 
@@ -131,9 +133,12 @@ def profiler_overhead(case: Case) -> Verdict:
         return CannotTell(missing)
     shown = ("name", "start_ns", "duration_ns", "line")
     overhead = pl.concat([case.rows_named(frame, _OVERHEAD, *shown) for frame in ("ranges", "ops")])
-    by_tool = case.profile["tool_figures"].filter(pl.col("section") == "overhead", pl.col("unit") == "ns")
-    if overhead.is_empty() and by_tool.is_empty():
+    figures = case.profile["tool_figures"].filter(pl.col("unit") == "ns")
+    by_tool = figures.filter(pl.col("section") == _DURING_WORK)
+    if overhead.is_empty() and figures.filter(pl.col("section").is_in([_ALL, _DURING_WORK])).is_empty():
         return CannotTell("what was read shows no overhead of a profiler")
+    if by_tool.height and case.profile.aggregation.is_part:
+        return CannotTell("overhead of the profiler is known of the whole run, not of the iterations that were chosen")
     taken = total(overhead["duration_ns"]) + round(by_tool["value"].sum())
     share = 100 * taken / case.span_ns
     numbers = {"overhead_ns": taken, "overhead_pct": share}

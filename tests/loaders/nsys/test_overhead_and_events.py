@@ -1,0 +1,132 @@
+"""What Nsight Systems recorded of its own work, and NVTX events of every type."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+from tests.loaders.nsys import twin
+from tui.analysis.expert.findings import findings
+from tui.analysis.iterations.aggregation import aggregated
+from tui.loaders.registry import load_one
+from tui.model.aggregation import Aggregation
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+TEXTS = {20: "CUPTI Buffer flush", 21: "TLS allocation", 22: "CUDA profiling initialization", 23: "Lazy loading"}
+
+
+def work(pid: int, start: int, end: int, name: int | None, **more: object) -> twin.Row:
+    return {"start": start, "end": end, "globalTid": twin.thread(pid, 5), "nameId": name, **more}
+
+
+def read(path: Path, generation: str, **tables: list[twin.Row]) -> Profile:
+    """An export of two processes whose GPU work goes from 1500 to 2600, and 1510 to 2710."""
+    rows = {**twin.tables(generation), **tables}
+    rows["StringIds"] = [*rows["StringIds"], *({"id": number, "value": text} for number, text in TEXTS.items())]
+    return load_one(str(twin.write(path / "run.sqlite", generation, rows)))
+
+
+def figures(profile: Profile) -> list[tuple[object, ...]]:
+    return profile["tool_figures"].select("session", "tool", "section", "name", "value", "unit").rows()
+
+
+def q4(profile: Profile) -> list[tuple[object, ...]]:
+    rows = findings(profile).filter(pl.col("rule") == "Q4")
+    return rows.select("session", "state", pl.coalesce("problem", "reason")).sort("session").rows()
+
+
+def reasons(profile: Profile) -> list[str]:
+    return [reason for text, reason in profile["issues"].select("text", "reason").rows() if text == "NVTX_EVENTS"]
+
+
+@pytest.mark.parametrize("generation", twin.GENERATIONS[:-1])
+def test_the_profilers_own_work_is_held_against_the_time_of_the_gpu_work(generation: str, tmp_path: Path) -> None:
+    overhead = [
+        work(twin.FIRST, 100, 900, 22),
+        work(twin.FIRST, 1450, 1600, 20),
+        # Lies within the one before, on whichever thread.
+        work(twin.FIRST, 1550, 1590, 21),
+        work(twin.FIRST, 1580, 1650, 21),
+        work(twin.SECOND, 2700, 2690, 20),
+        work(77, 10, 20, 20),
+    ]
+    profile = read(tmp_path, generation, PROFILER_OVERHEAD=overhead)
+    assert profile["sessions"].height == 2
+    assert figures(profile) == [
+        (0, "Nsight Systems", "overhead", "CUDA profiling initialization", 800.0, "ns"),
+        (0, "Nsight Systems", "overhead", "CUPTI Buffer flush", 150.0, "ns"),
+        (0, "Nsight Systems", "overhead", "TLS allocation", 110.0, "ns"),
+        (0, "Nsight Systems", "overhead during GPU work", "CUPTI Buffer flush", 100.0, "ns"),
+        (0, "Nsight Systems", "overhead during GPU work", "TLS allocation", 50.0, "ns"),
+    ]
+    assert q4(profile) == [
+        (0, "found", "The profiler's own work takes 150 ns: 13.64% of the span."),
+        (1, "cannot tell", "what was read shows no overhead of a profiler"),
+    ]
+    left_out = (None, "info", "PROFILER_OVERHEAD", "overhead of 1 process that did nothing else is left out")
+    assert left_out in profile["issues"].select("session", "severity", "text", "reason").rows()
+    assert not any("have no view" in reason for reason in profile["issues"]["reason"])
+    some = aggregated(profile, Aggregation(first=0, last=0))
+    assert q4(some)[0][1:] == (
+        "cannot tell",
+        "overhead of the profiler is known of the whole run, not of the iterations that were chosen",
+    )
+
+
+def test_what_cuda_does_itself_is_not_the_profilers_work(tmp_path: Path) -> None:
+    profile = read(
+        tmp_path,
+        "2025.5",
+        PROFILER_OVERHEAD=[work(twin.FIRST, 1500, 1510, None, overheadType=4)],
+        CUPTI_ACTIVITY_KIND_OVERHEAD=[
+            work(twin.FIRST, 1500, 2400, None, overheadType=7),
+            work(twin.FIRST, 1500, 2500, None, overheadType=6),
+        ],
+    )
+    assert figures(profile) == [
+        (0, "Nsight Systems", "overhead", "CUPTI instrumentation", 10.0, "ns"),
+        (0, "Nsight Systems", "overhead during GPU work", "CUPTI instrumentation", 10.0, "ns"),
+        (0, "Nsight Systems", "overhead of CUDA", "Lazy function loading", 900.0, "ns"),
+        (0, "Nsight Systems", "overhead of CUDA", "Runtime module loading", 1000.0, "ns"),
+    ]
+    assert q4(profile)[0][1] == "clean"
+
+
+def test_overhead_before_the_gpu_work_alone_is_none_in_its_span(tmp_path: Path) -> None:
+    profile = read(tmp_path, "2023.4", PROFILER_OVERHEAD=[work(twin.FIRST, 100, 900, 22)])
+    assert q4(profile)[0] == (0, "clean", "the profiler's own work takes 0.00% of the span")
+
+
+def test_ranges_of_an_imported_text_are_ranges(tmp_path: Path) -> None:
+    events = twin.tables("2023.4")["NVTX_EVENTS"]
+    numbers = {59: 70, 60: 71, 34: 65}
+    imported = [{**row, "eventType": numbers.get(row["eventType"], row["eventType"])} for row in events]  # type: ignore[call-overload]
+    profile, plain = (
+        read(folder, "2023.4", NVTX_EVENTS=rows)
+        for folder, rows in ((_made(tmp_path / "a"), imported), (_made(tmp_path / "b"), events))
+    )
+    assert profile["ranges"].equals(plain["ranges"])
+    assert profile["ranges"].height == 14
+    assert reasons(profile) == reasons(plain)
+
+
+def test_events_that_are_not_known_are_counted(tmp_path: Path) -> None:
+    events = [
+        {**twin.marker(twin.FIRST, "a", 1, 2), "eventType": kind} for kind in (34, 33, 39, 76, 35, 900, None, "x")
+    ]
+    profile = read(tmp_path, "2023.4", NVTX_EVENTS=events)
+    assert profile["ranges"].is_empty()
+    assert reasons(profile) == [
+        "1 NVTX mark is left out: moments, which no view shows",
+        "4 NVTX events are left out: not known as ranges (event types: 35, 900, none)",
+    ]
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
