@@ -13,12 +13,11 @@ from tui.analysis.expert.words import called, counted, largest, named
 from tui.analysis.inputs import needs as held
 from tui.analysis.inputs.recording import Tool
 from tui.fmt import duration, percent, rate, size
+from tui.loaders.linking.overhead import ALL, DURING_WORK
 
 if TYPE_CHECKING:
     from tui.analysis.expert.case import Case
 
-_ALL, _DURING_WORK = "overhead", "overhead during GPU work"
-"""Sections of ``tool_figures`` with a profiler's own work: all of it, and what of it matters for the times."""
 _OVERHEAD: Final = r"(?i)profiler[ _]?overhead|cupti|activity buffer|instrumentation overhead"
 
 
@@ -134,8 +133,8 @@ def profiler_overhead(case: Case) -> Verdict:
     shown = ("name", "start_ns", "duration_ns", "line")
     overhead = pl.concat([case.rows_named(frame, _OVERHEAD, *shown) for frame in ("ranges", "ops")])
     figures = case.profile["tool_figures"].filter(pl.col("unit") == "ns")
-    by_tool = figures.filter(pl.col("section") == _DURING_WORK)
-    if overhead.is_empty() and figures.filter(pl.col("section").is_in([_ALL, _DURING_WORK])).is_empty():
+    by_tool = figures.filter(pl.col("section") == DURING_WORK)
+    if overhead.is_empty() and figures.filter(pl.col("section").is_in([ALL, DURING_WORK])).is_empty():
         return CannotTell("what was read shows no overhead of a profiler")
     if by_tool.height and case.profile.aggregation.is_part:
         return CannotTell("overhead of the profiler is known of the whole run, not of the iterations that were chosen")
