@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from tui.loaders.nsys.database import REPORT_ENDINGS, newer_report
 from tui.model.errors import WHAT_OPENS, ProftuiError
 from tui.model.profile import Profile, joined
 from tui.model.readable import readable
@@ -27,9 +29,6 @@ LEFT_OUT: Final = "left out: "
 _NUMBER: Final = re.compile(r"(\d+)")
 _PARTS: Final = ("nsys-stats", "rocprofv3-csv", "rocprof-csv", "dlprof-csv")
 """Formats that come as one file for each table of a run."""
-
-_REPORTS: Final = (".nsys-rep", ".qdrep")
-"""Reports of Nsight Systems: where their export lies beside them, one of the two is enough."""
 
 
 def assembled(path: str, outcomes: Mapping[str, Outcome]) -> Profile:
@@ -106,15 +105,21 @@ def profile_files(path: str) -> list[str]:
         raise ProftuiError(f"{path}: is a directory without files", "name a profile, or a folder of profiles")
     if len(found) > MOST_FILES:
         raise ProftuiError(f"{path}: holds {len(found):,} files", f"name the profiles in it, {MOST_FILES:,} at most")
-    twice = {_of_two(entry) for entry in found if entry.suffix in _REPORTS and entry.with_suffix(".sqlite") in found}
+    twice = {
+        _of_two(entry) for entry in found if entry.suffix in REPORT_ENDINGS and entry.with_suffix(".sqlite") in found
+    }
     return [str(entry) for entry in sorted(set(found) - twice, key=lambda entry: _natural(entry.name))]
 
 
 def _of_two(report: Path) -> Path:
-    """Of a report and its export the one to leave alone: an export that failed is empty."""
+    """Of a report of Nsight Systems and its export, one of which is enough, the one to leave alone.
+
+    An export that failed is empty; one that is older than the report is read where nsys cannot make another.
+    """
     export = report.with_suffix(".sqlite")
     try:
-        return report if export.stat().st_size else export
+        is_old = newer_report(export) == report and shutil.which("nsys") is not None
+        return export if is_old or not export.stat().st_size else report
     except OSError:
         return export
 

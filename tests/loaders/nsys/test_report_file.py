@@ -98,6 +98,32 @@ def test_an_export_beside_it_that_is_no_good_is_not_used(folder: Path, what: str
     assert profile["sessions"]["tool_version"].to_list() == ["2023.4.1"] * 2
 
 
+def test_an_older_export_in_a_folder_gives_way_or_says_so(folder: Path) -> None:
+    runs = folder / "runs"
+    runs.mkdir()
+    report = runs / "run.nsys-rep"
+    report.write_bytes(HEAD)
+    export = twin.write(runs / "run.sqlite", "2025.5")
+    earlier = time.time() - 1000
+    os.utime(export, (earlier, earlier))
+    expected = (
+        "it is newer than this export, which may be of an earlier recording; export again: "
+        f"nsys export --type sqlite --force-overwrite true -o {export} {report}"
+    )
+    for path in (runs, export):
+        profile = load_one(str(path))
+        assert profile["sessions"]["tool_version"].to_list() == ["2025.5.1"] * 2
+        told = profile["issues"].select("session", "severity", "text", "reason").rows()
+        # Reasons are cut where their paths are long.
+        assert [row[:3] for row in told if expected.startswith(row[3])] == [(None, "warning", "run.nsys-rep")]
+    install_good(folder)
+    profile = load_one(str(runs))
+    assert profile["sessions"]["tool_version"].to_list() == ["2023.4.1"] * 2
+    assert "the export beside the report was not used: it is older than the report" in reasons(profile)
+    os.utime(export, None)
+    assert not any("newer than this export" in reason for reason in reasons(load_one(str(runs))))
+
+
 def test_nsys_exports_it_once_and_never_beside_the_report(folder: Path) -> None:
     install_good(folder)
     before = sorted(folder.iterdir())

@@ -46,6 +46,26 @@ class NsysDatabase:
             ProftuiError: It holds nothing: the export failed, or nothing was traced.
         """
         read_export(database, collector, self.format.name, source.keep_going, again=export_command(source.called))
+        report = newer_report(Path(source.name))
+        if report is not None:
+            collector.session = None
+            reason = (
+                f"it is newer than this export, which may be of an earlier recording; export again: "
+                f"{export_command(str(report))}"
+            )
+            collector.issue("warning", None, report.name, reason)
+
+
+def newer_report(export: Path) -> Path | None:
+    """The report beside an export that is newer than it."""
+    for ending in REPORT_ENDINGS:
+        try:
+            report = export.with_suffix(ending)
+            if report != export and report.stat().st_mtime > export.stat().st_mtime:
+                return report
+        except (OSError, ValueError):
+            continue
+    return None
 
 
 def export_command(name: str) -> str:
