@@ -8,18 +8,19 @@ from textual import on
 from textual.binding import Binding
 from textual.content import Content
 from textual.message import Message
-from textual.widgets import Static, TextArea
+from textual.widgets import Static
 
 from tui.state.notes import too_much
 from tui.text import plain
 from tui.widgets.dialog import Dialog
+from tui.widgets.plain_editor import PlainEditor
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
     from textual.binding import BindingType
 
 
-class NoteEditor(TextArea):
+class NoteEditor(PlainEditor):
     """A few lines of text: ``enter`` keeps them.
 
     Args:
@@ -41,18 +42,7 @@ class NoteEditor(TextArea):
         """The text is to be kept."""
 
     def __init__(self, text: str, *, id: str | None = None) -> None:  # noqa: A002
-        super().__init__(
-            text,
-            id=id,
-            soft_wrap=True,
-            show_line_numbers=False,
-            tab_behavior="focus",
-            compact=True,
-            highlight_cursor_line=False,
-            placeholder="what you know of this row",
-        )
-        # A blinking cursor sends bytes for ever: not over a slow line.
-        self.cursor_blink = False
+        super().__init__(text, placeholder="what you know of this row", id=id)
 
     def on_mount(self) -> None:
         """Write on behind the text that is there."""

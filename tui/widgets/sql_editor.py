@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding
 from textual.message import Message
-from textual.widgets import TextArea
 
 from tui.query.sql.complete import suggestion
+from tui.widgets.plain_editor import PlainEditor
 from tui.widgets.typed_ahead import TypedAhead
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 HISTORY_KEPT = 100
 
 
-class SqlEditor(TypedAhead, TextArea):
+class SqlEditor(TypedAhead, PlainEditor):
     """A few lines of SQL.
 
     Args:
@@ -51,17 +51,7 @@ class SqlEditor(TypedAhead, TextArea):
         """The user goes to the rows."""
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
-        super().__init__(
-            id=id,
-            soft_wrap=True,
-            show_line_numbers=False,
-            tab_behavior="focus",
-            compact=True,
-            highlight_cursor_line=False,
-            placeholder="SELECT name, total_ns FROM kernels ORDER BY total_ns DESC LIMIT 10",
-        )
-        # A blinking cursor sends bytes for ever: not over a slow line.
-        self.cursor_blink = False
+        super().__init__("", placeholder="SELECT name, total_ns FROM kernels ORDER BY total_ns DESC LIMIT 10", id=id)
         self.border_title = "SQL"
         self.tables: Tables | None = None
         """What can be named, for completion."""

@@ -1,0 +1,29 @@
+"""A few lines of text to write in: what the editors of notes and of SQL have in common."""
+
+from __future__ import annotations
+
+from textual.widgets import TextArea
+
+
+class PlainEditor(TextArea):
+    """Text that wraps, without numbers of lines.
+
+    Args:
+        text: What stands there at first.
+        placeholder: What is shown where nothing stands.
+        id: The widget's id.
+    """
+
+    def __init__(self, text: str, *, placeholder: str, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(
+            text,
+            id=id,
+            soft_wrap=True,
+            show_line_numbers=False,
+            tab_behavior="focus",
+            compact=True,
+            highlight_cursor_line=False,
+            placeholder=placeholder,
+        )
+        # A blinking cursor sends bytes for ever: not over a slow line.
+        self.cursor_blink = False
