@@ -106,33 +106,32 @@ def kernel_times(case: Case) -> str:
     return ""
 
 
+def _weighed_configs(case: Case) -> str:
+    """Grids and blocks of kernels that compute, and times to weigh them by."""
+    return any_gpu_work(case) or launch_configs(case) or kernel_times(case)
+
+
+def _is_settled(case: Case, figure: str) -> bool:
+    """Whether a figure of launch configs is known for enough of the kernel time."""
+    known = total(case.configs.filter(pl.col(figure).is_not_null())["total_ns"])
+    return bool(known) and known >= SETTLED * total(case.configs["total_ns"])
+
+
 def occupancies(case: Case) -> str:
     """The theoretical occupancy of most of the kernel time."""
-    missing = any_gpu_work(case) or launch_configs(case)
-    if missing:
+    missing = _weighed_configs(case)
+    if missing or _is_settled(case, "occupancy_pct"):
         return missing
-    configs = case.configs
-    if missing := kernel_times(case):
-        return missing
-    known = total(configs.filter(pl.col("occupancy_pct").is_not_null())["total_ns"])
-    if known < SETTLED * total(configs["total_ns"]) or not known:
-        unknown = configs.filter(pl.col("occupancy_pct").is_null()).drop_nulls("occupancy_reason")
-        return str(unknown["occupancy_reason"][0]) if unknown.height else "no kernels that compute ran"
-    return ""
+    unknown = case.configs.filter(pl.col("occupancy_pct").is_null()).drop_nulls("occupancy_reason")
+    return str(unknown["occupancy_reason"][0]) if unknown.height else "no kernels that compute ran"
 
 
 def sm_counts(case: Case) -> str:
     """The number of SMs of the GPU that did most of the work."""
-    missing = any_gpu_work(case) or launch_configs(case)
-    if missing:
+    missing = _weighed_configs(case)
+    if missing or _is_settled(case, "sm_efficiency_pct"):
         return missing
-    configs = case.configs
-    if missing := kernel_times(case):
-        return missing
-    known = total(configs.filter(pl.col("sm_efficiency_pct").is_not_null())["total_ns"])
-    if known < SETTLED * total(configs["total_ns"]) or not known:
-        return "the number of SMs of this GPU is not known: name it with --gpu"
-    return ""
+    return "the number of SMs of this GPU is not known: name it with --gpu"
 
 
 def copies_recorded(case: Case) -> str:
