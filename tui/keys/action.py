@@ -12,7 +12,6 @@ class Scope(StrEnum):
     APP = "everywhere"
     TABLE = "in a table"
     BAR = "in the query bar"
-    DETAIL = "in the details"
     LOG = "in the log"
     TIMELINE = "in the timeline"
     ITERATIONS = "in iterations"

@@ -125,7 +125,7 @@ class _Reader:
             self._pass_time(match, line)
             return True
         if match := _ITERATIONS.fullmatch(message):
-            self._end(line.number)
+            self.finish()
             self._benchmark = _Benchmark(int(match["count"]))
             return True
         return self._set_up(message) or _KNOWN.fullmatch(message) is not None or self._damaged(line)
@@ -234,16 +234,13 @@ class _Reader:
         """Whether a benchmark that begins now is part of the session; Caffe's main thread has the process's number."""
         return session is not self._session and session.pid in (None, tid)
 
-    def _end(self, line: int) -> None:
+    def finish(self) -> None:
+        """A benchmark that was cut short is said to be."""
         benchmark = self._benchmark
         if benchmark.positions and not benchmark.ended:
             reason = "the log of this benchmark ends without its averages: layers may be missing"
             self._collector.issue("warning", benchmark.last_line, "", reason)
             benchmark.ended = True
-
-    def finish(self) -> None:
-        """A benchmark that was cut short is said to be."""
-        self._end(0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,11 @@ _SIZE_WITHOUT_UNIT: Final = 1 << 10
 _MOST_DECIMALS: Final = 9
 """Of seconds; more would be finer than a nanosecond."""
 
+_SUMMED: Final = MappingProxyType(
+    {"total_ns": "totaltime", "avg_ns": "avg", "median_ns": "med", "min_ns": "min", "max_ns": "max", "std_ns": "stddev"}
+)
+"""Columns of ``summary``, and those of the reports that sum times by name."""
+
 _DEVICE_NUMBER: Final = re.compile(r"(?P<name>.*\S) \((?P<number>\d{1,4})\)")
 
 
@@ -80,16 +85,7 @@ def _sum(header: Header, cells: CellValues) -> pl.DataFrame:
             "name": cells.name(name),
             "category": cells.text("category"),
             "calls": cells.whole(calls),
-            **_times(
-                header,
-                cells,
-                total_ns="totaltime",
-                avg_ns="avg",
-                median_ns="med",
-                min_ns="min",
-                max_ns="max",
-                std_ns="stddev",
-            ),
+            **_times(header, cells, **_SUMMED),
             "time_pct": cells.number("time"),
             "line": cells.line,
         }
@@ -103,16 +99,7 @@ def _nvtx_kern_sum(header: Header, cells: CellValues) -> pl.DataFrame:
             "name": cells.name("kernelname"),
             "range": cells.name("nvtxrange"),
             "calls": cells.whole("kerninst"),
-            **_times(
-                header,
-                cells,
-                total_ns="totaltime",
-                avg_ns="avg",
-                median_ns="med",
-                min_ns="min",
-                max_ns="max",
-                std_ns="stddev",
-            ),
+            **_times(header, cells, **_SUMMED),
             "line": cells.line,
         }
     )
