@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.screens import opening
 from tests.screens.opening import PATIENCE_S, app_of, opened, press, settled, until
 from tests.snapshots import screen_text
 from tui.app import ProftuiApp, quiet
@@ -93,6 +94,8 @@ async def test_nobody_has_been_in_a_view_that_was_made_ahead() -> None:
 async def test_what_is_imported_late_does_not_wait_for_the_late_look(monkeypatch: pytest.MonkeyPatch) -> None:
     imported = threading.Event()
     monkeypatch.setattr(parse, "make_parser", lambda: imported.wait(PATIENCE_S))
+    # Nothing settles while the test holds this up.
+    monkeypatch.setattr(opening, "HELD_UP_S", 0.0)
     monkeypatch.setattr(quiet, "YOUNG_AFTER", 0.1)
     monkeypatch.setattr(quiet, "NEW_AFTER", 0.1)
     monkeypatch.setattr(quiet, "ALL_AFTER", 10 * PATIENCE_S)
