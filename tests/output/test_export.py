@@ -5,6 +5,7 @@ import io
 import json
 import re
 import zipfile
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from xml.etree import ElementTree
@@ -17,7 +18,7 @@ from tui.cli.arguments import BINARY_FORMATS, EXPORT_FORMATS
 from tui.model.errors import ProftuiError
 from tui.output import excel, export
 from tui.output.about import About
-from tui.output.export import for_terminal, format_of, formulas_in_words, markdown_table, write
+from tui.output.export import for_clipboard, for_terminal, format_of, formulas_in_words, markdown_table, write
 from tui.output.packages import missing
 
 NAMES = ['void f<float, 4>(int, "x")', "=SUM(A1)", "+a|b", "line\nend", "\x1b[31mred", None, "http://x"]
@@ -194,7 +195,17 @@ def test_the_command_line_offers_what_can_be_written() -> None:
     assert set(BINARY_FORMATS) < set(EXPORT_FORMATS)
 
 
-ABOUT = About("a&b [1].log", "Ops/Kernels", "5 of 7 rows, filter x|y", datetime(2026, 11, 21, 16, 20, tzinfo=UTC))
+ABOUT = About(
+    "a&b [1].log",
+    "Ops/Kernels",
+    "kernels",
+    of="session 1",
+    aggregation="iterations 3:7",
+    rows="5 of 7 rows",
+    filter="x|y",
+    when=datetime(2026, 11, 21, 16, 20, tzinfo=UTC),
+)
+WHICH = "session 1, iterations 3:7, 5 of 7 rows, filter x|y"
 
 
 def told(frame: pl.DataFrame, format_name: str) -> bytes:
@@ -203,9 +214,34 @@ def told(frame: pl.DataFrame, format_name: str) -> bytes:
     return stream.getvalue()
 
 
-@pytest.mark.parametrize("format_name", ["csv", "tsv", "json", "ndjson"])
+@pytest.mark.parametrize("format_name", ["csv", "tsv", "ndjson"])
 def test_what_programs_read_holds_the_rows_alone(frame: pl.DataFrame, format_name: str) -> None:
     assert told(frame, format_name) == written(frame, format_name)
+
+
+def test_json_of_a_view_says_what_it_is_of_beside_the_rows(frame: pl.DataFrame) -> None:
+    assert json.loads(told(frame, "json")) == {
+        "profile": "a&b [1].log",
+        "view": "kernels",
+        "title": "Ops/Kernels",
+        "of": "session 1",
+        "aggregation": "iterations 3:7",
+        "shown": "5 of 7 rows",
+        "filter": "x|y",
+        "exported": "2026-11-21 16:20 UTC",
+        "rows": json.loads(written(frame, "json")),
+    }
+    hostile = replace(ABOUT, profile='a"}\x1b]52;c;eA==\x07\n.log')
+    stream = io.BytesIO()
+    write(frame.head(0), stream, "json", about=hostile)
+    assert b"\x1b" not in stream.getvalue()
+    assert json.loads(stream.getvalue()) | {"exported": ""} == {**hostile.facts(), "rows": [], "exported": ""}
+
+
+def test_the_clipboard_gets_a_line_that_says_what_it_is_of(frame: pl.DataFrame) -> None:
+    line, blank, table = for_clipboard(frame, replace(ABOUT, profile="a\tb\x1b]0;x\x07\n.log")).split("\n", 2)
+    assert line == f"a·b·]0;x··.log: Ops/Kernels ({WHICH})"
+    assert (blank, table) == ("", written(frame, "tsv").decode())
 
 
 def test_parquet_says_what_it_is_of_beside_the_rows(frame: pl.DataFrame) -> None:
@@ -213,7 +249,7 @@ def test_parquet_says_what_it_is_of_beside_the_rows(frame: pl.DataFrame) -> None
     assert_frame_equal(pl.read_parquet(io.BytesIO(content)), as_strings(frame))
     said = pl.read_parquet_metadata(io.BytesIO(content))
     assert said["proftui.profile"] == "a&b [1].log"
-    assert said["proftui.rows"] == "5 of 7 rows, filter x|y"
+    assert (said["proftui.shown"], said["proftui.filter"]) == ("5 of 7 rows", "x|y")
     # The same rows are the same file, whenever they are written.
     assert "proftui.exported" not in said
 
@@ -221,7 +257,7 @@ def test_parquet_says_what_it_is_of_beside_the_rows(frame: pl.DataFrame) -> None
 def test_markdown_begins_with_what_it_is_of(frame: pl.DataFrame) -> None:
     lines = told(frame, "markdown").decode().splitlines()
     assert lines[0] == "### Ops/Kernels: a&amp;b \\[1].log"
-    assert lines[2] == "5 of 7 rows, filter x\\|y, 2026-11-21 16:20 UTC"
+    assert lines[2] == WHICH.replace("|", "\\|") + ", 2026-11-21 16:20 UTC"
     assert "\n".join(lines[4:]) + "\n" == written(frame, "markdown").decode()
 
 
@@ -233,7 +269,7 @@ def test_excel_keeps_the_rows_alone_on_their_sheet_and_tells_of_them_on_another(
     assert names == ["Ops Kernels", "About"]
     assert re.search(r'<row r="1"[^>]*><c r="A1"', sheet)
     assert "&amp;La&amp;&amp;b [1].log&amp;COps/Kernels&amp;R2026-11-21 16:20 UTC" in sheet
-    assert "5 of 7 rows, filter x|y" in texts
+    assert all(f">{text}<" in texts for text in ("a&amp;b [1].log", "5 of 7 rows", "x|y", "iterations 3:7"))
 
 
 def test_what_is_missing_is_told_before_anything_is_written(monkeypatch: pytest.MonkeyPatch) -> None:

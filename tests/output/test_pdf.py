@@ -19,7 +19,13 @@ from tui.output.export import write
 from tui.output.pdf import GAP, LINE_LETTERS, PAGE_LINES, laid_out, letters
 from tui.output.text_table import written
 
-ABOUT = About("run (1).nvprof.log", "Kernels", "2 of 9 rows, filter gemm", datetime(2026, 11, 21, 16, 20, tzinfo=UTC))
+ABOUT = About(
+    "run (1).nvprof.log",
+    "Kernels",
+    rows="2 of 9 rows",
+    filter="gemm",
+    when=datetime(2026, 11, 21, 16, 20, tzinfo=UTC),
+)
 FRAME = pl.DataFrame(
     {
         "name": ["void gemm<float>(int)", "行列積", "\x1b[31mred(", None],

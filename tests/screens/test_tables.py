@@ -173,7 +173,40 @@ async def test_an_export_holds_the_rows_of_the_view_cell_for_cell(
         await press(pilot, "enter")
         await until(pilot, lambda: not isinstance(pilot.app.screen, ExportDialog), "the export")
         shown = pane(pilot).shown_frame().with_columns(pl.col(pl.Categorical).cast(pl.String))
-        assert json.loads(Path("resnet50_training.nvprof-kernels.json").read_text()) == json.loads(shown.write_json())
+        written = json.loads(Path("resnet50_training.nvprof-kernels.json").read_text())
+        assert written["rows"] == json.loads(shown.write_json())
+        assert {name: written[name] for name in ("profile", "view", "title", "shown", "filter")} == {
+            "profile": TRAINING,
+            "view": "kernels",
+            "title": "Kernels",
+            "shown": f"{shown.height} of 80 rows",
+            "filter": "gemm",
+        }
+
+
+async def test_what_an_export_is_of_names_the_row_the_session_and_the_iterations(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied: list[str] = []
+    monkeypatch.setattr("tui.widgets.export_dialog.copy_text", lambda _app, text: copied.append(text) or "sent")
+    monkeypatch.chdir(tmp_path)
+    async with opened("ddp_ranks") as pilot:
+        app_of(pilot).choose_session(1)
+        await typed(pilot, "aggregate 3:4")
+        await press(pilot, *KERNELS, "enter", "e", "h")
+        await press(pilot, "enter")
+        await until(pilot, lambda: not isinstance(pilot.app.screen, ExportDialog), "the export")
+        screen = app_of(pilot).view_screen
+        assert screen is not None
+        line, blank, table = copied[0].split("\n", 2)
+        crumb = screen.path()[0]
+        assert line == (
+            f"ddp_ranks (2 files): Kernels, Launches ({crumb}, session 1, iterations 3:4, "
+            f"{pane(pilot).frame.height} of {pane(pilot).frame.height} rows)"
+        )
+        assert not blank
+        assert table.splitlines()[0].split("\t") == pane(pilot).shown_frame(all_columns=True).columns
+        assert len(table.splitlines()) == pane(pilot).frame.height + 1
 
 
 SCREENS: Final = {

@@ -34,6 +34,14 @@ class TablesApp(ChoosingApp):
         name = sources[0].rsplit("/", 1)[-1] if len(sources) == 1 else f"{len(sources)} files"
         return "standard input" if name == "-" else name
 
+    @property
+    def opened_name(self) -> str:
+        """What is open as the user named it, for exports."""
+        from tui.output.about import profile_name
+
+        sources = self.whole_profile.sources if self.whole_profile is not None else ()
+        return profile_name(self.options.paths, len(sources))
+
     def carry_filter(self, text: str) -> None:
         """Filter every view that can understand it; empty: no longer."""
         if text != self.carried:

@@ -142,13 +142,11 @@ def _format_of(options: argparse.Namespace) -> str | None:
 
 def _write(data: pl.DataFrame, options: argparse.Namespace, format_name: str, what: str) -> None:
     """Write a table where the options say."""
-    from tui.output.about import About
+    from tui.output.about import About, profile_name
     from tui.output.export import for_terminal, formulas_in_words, write
 
-    # Markdown stays the bare table here: it goes into texts that say themselves what it is.
-    files = options.files
-    of_what = About(Path(files[0]).name if len(files) == 1 else f"{len(files)} files", what)
-    about = None if format_name == "markdown" else of_what
+    # Bare tables here: Markdown goes into texts that say themselves what it is, JSON into programs.
+    about = None if format_name in ("markdown", "json") else About(profile_name(options.files), what)
     if options.output == "-":
         write(for_terminal(data) if sys.stdout.isatty() else data, sys.stdout.buffer, format_name, about=about)
     else:
@@ -207,8 +205,8 @@ def diff(options: argparse.Namespace) -> int:
     (say if options.format == "text" else write_data)(writers[options.format]())
     if options.fail_on_regression is None:
         return _status(errors)
-    verdict, fails = compared.verdict(options.fail_on_regression)
-    tell(verdict)
+    verdict, grown, fails = compared.verdict(options.fail_on_regression)
+    tell(verdict, grown)
     return _status(errors) or (FOUND if fails else 0)
 
 

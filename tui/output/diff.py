@@ -4,23 +4,33 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tui.analysis.compare.headline import Figure, headline, slower
+import polars as pl
+
+from tui.analysis.compare.findings import CHANGED_FINDINGS
+from tui.analysis.compare.headline import Figure, headline, signed, slower
+from tui.analysis.compare.matching import HOW_ALIKE
 from tui.analysis.compare.parts import PARTS, How
-from tui.fmt import count, format_value
+from tui.analysis.compare.tables import ALIKE, CHANGED_API, CHANGED_KERNELS, CHANGED_OPS, GONE, NEW
+from tui.fitting import cell_width, pad, shorten_symbol
+from tui.fmt import count, duration, format_value
+from tui.model.columns import ColumnKind
 from tui.model.errors import ProftuiError
 from tui.output.export import json_line, markdown_cell, markdown_table
 from tui.output.report import json_rows, table_lines, table_markdown
+from tui.output.text_table import GAP
 from tui.text import plain
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from tui.analysis.compare.sides import Sides
     from tui.model.view import TableSpec
     from tui.output.report import Style
 
 ROWS: Final = 15
 """Rows of each table in a text or Markdown; JSON has all."""
+HEADINGS: Final = ("Before", "Now", "Diff", "Diff%")
+NAME_MOST: Final = 60
+"""Cells of a name in a sentence."""
+_GROWING: Final = {CHANGED_KERNELS.name: "kernel", CHANGED_OPS.name: "op", CHANGED_API.name: "API call"}
 
 
 class Diff:
@@ -28,17 +38,21 @@ class Diff:
 
     Args:
         sides: What is compared.
-        tolerant: Match kernels without what versions change in their names.
+        tolerant: Match kernels and API calls also without what versions change in their names.
         gpu: The name of the GPU, as the user gives it.
     """
 
     def __init__(self, sides: Sides, *, tolerant: bool = False, gpu: str | None = None) -> None:
         self.sides = sides
+        self.tolerant = tolerant
         self.figures = headline(sides)
         self._tables = [(part.spec, part.rows(sides, How(tolerant, gpu))) for part in PARTS]
 
-    def verdict(self, than_pct: float) -> tuple[str, bool]:
-        """One line that says whether the second profile took longer by more than so many per cent, and the answer.
+    def verdict(self, than_pct: float) -> tuple[str, str, bool]:
+        """Whether the second profile took longer by more than so many per cent.
+
+        Returns:
+            A line that says by which figure, a line that says what grew most, however the figure is, and the answer.
 
         Raises:
             ProftuiError: Nothing that both profiles hold tells.
@@ -49,9 +63,21 @@ class Diff:
                 "nothing that both profiles hold tells which is slower",
                 "iterations, a span or GPU time of both would; inspect says what each holds",
             )
-        before, now = (format_value(judged.kind, value) for value in (judged.before, judged.now))
-        change = f"{judged.label.lower()}: {before} before, {now} now ({judged.delta_pct:+.2f}%)"
-        return f"{change}, {'more' if fails else 'not more'} than {than_pct:g}%", fails
+        before, now, _, share = _cells(judged)
+        change = f"judged by {judged.words}: {before} before, {now} now ({share})"
+        return f"{change}, {'more' if fails else 'not more'} than {than_pct:g}%", self._grown, fails
+
+    @property
+    def _grown(self) -> str:
+        """What takes longest of what takes longer, of each kind; empty where nothing does."""
+        words = []
+        for spec, rows in self._tables:
+            if spec.name in _GROWING:
+                for row in rows.filter(pl.col("delta_ns") > 0).head(1).iter_rows(named=True):
+                    name = shorten_symbol(plain(row[spec.pinned]), NAME_MOST)
+                    of = row["change"] or f"{format_value(ColumnKind.PERCENT, row['delta_pct'])} more"
+                    words.append(f"{_GROWING[spec.name]} {name} by {duration(row['delta_ns'])} ({of})")
+        return f"grew most{' per iteration' * self.sides.per_iteration}: {'; '.join(words)}" if words else ""
 
     def as_text(self, style: Style) -> str:
         """The figures, then each table with what changed most."""
@@ -59,15 +85,17 @@ class Diff:
         safe = [plain(side.label, ascii_only=style.ascii_only) for side in (a, b)]
         lines = [style.heading(f"{safe[0]}  >  {safe[1]}"), "", *style.wrapped(f"Times {self.sides.why}."), ""]
         lines += [*style.wrapped(self.sides.left_out), ""] if self.sides.left_out else []
-        width = max((len(figure.label) for figure in self.figures), default=0)
-        for figure in self.figures:
-            before, now, delta, share = _cells(figure, ascii_only=style.ascii_only)
-            lines.append(f"{figure.label:{width}}  {before:>12}  {now:>12}  {delta:>12}  {share:>9}".rstrip())
+        lines += [*style.wrapped(HOW_ALIKE), ""] if self.tolerant else []
+        figures = [(figure.label, *_cells(figure, ascii_only=style.ascii_only)) for figure in self.figures]
+        lines += _aligned([("", *HEADINGS), *figures]) if figures else []
         for spec, rows in self._tables:
             if rows.is_empty():
                 continue
             lines += ["", style.heading(_title(spec, rows)), ""]
-            lines += table_lines(spec, rows.head(ROWS), style, notes=False)
+            if spec is CHANGED_FINDINGS:
+                lines += _finding_lines(rows.head(ROWS), style)
+            else:
+                lines += table_lines(spec, rows.head(ROWS), style, notes=False)
         return "\n".join(lines) + "\n"
 
     def as_markdown(self) -> str:
@@ -75,19 +103,21 @@ class Diff:
         a, b = (markdown_cell(side.label) for side in (self.sides.a, self.sides.b))
         text = f"## {a} → {b}\n\nTimes {markdown_cell(self.sides.why)}.\n\n"
         text += f"{markdown_cell(self.sides.left_out)}\n\n" if self.sides.left_out else ""
+        text += f"{HOW_ALIKE}\n\n" if self.tolerant else ""
         rows = [[figure.label, *_cells(figure)] for figure in self.figures]
-        text += markdown_table(["", "Before", "Now", "Diff", "Diff%"], rows, [False, True, True, True, True])
+        text += markdown_table(["", *HEADINGS], rows, [False, True, True, True, True])
         for spec, table in self._tables:
             if table.height:
                 text += f"\n### {_title(spec, table)}\n\n{table_markdown(spec, table.head(ROWS))}"
         return text
 
     def as_json(self) -> str:
-        """All of it as one object on a line: before, now, per_iteration, figures, and the tables by name."""
+        """All of it as one object on a line: before, now, per_iteration, tolerant, figures, and the tables by name."""
         content: dict[str, Any] = {
             "before": self.sides.a.label,
             "now": self.sides.b.label,
             "per_iteration": self.sides.per_iteration,
+            "tolerant": self.tolerant,
             "iterations": [dict(self.sides.a.iterations), dict(self.sides.b.iterations)],
             "left_out_ns": [self.sides.a.left_out_ns, self.sides.b.left_out_ns],
             "figures": [
@@ -108,11 +138,39 @@ class Diff:
 def _title(spec: TableSpec, rows: pl.DataFrame) -> str:
     shown = f"first {ROWS} of {count(rows.height)}" if rows.height > ROWS else count(rows.height)
     changes = rows["change"].to_list()
-    of = [f"{changes.count(word)} {word}" for word in ("new", "gone") if word in changes]
+    of = [f"{changes.count(word)} {word}" for word in (NEW, GONE, ALIKE) if word in changes]
     return f"{spec.title} ({', '.join([shown, *of])})"
 
 
 def _cells(figure: Figure, *, ascii_only: bool = False) -> tuple[str, str, str, str]:
-    texts = (text.replace("µ", "u") if ascii_only else text for text in figure.texts)
-    before, now, delta = (plain(text, ascii_only=ascii_only) for text in texts)
-    return before, now, delta, "" if figure.delta_pct is None else f"{figure.delta_pct:+.2f}%"
+    pct = figure.delta_pct
+    share = "" if pct is None else signed(format_value(ColumnKind.PERCENT, pct), pct)
+    texts = (text.replace("µ", "u") if ascii_only else text for text in (*figure.texts, share))
+    before, now, delta, share = (plain(text, ascii_only=ascii_only) for text in texts)
+    return before, now, delta, share
+
+
+def _aligned(rows: list[tuple[str, ...]]) -> list[str]:
+    """Rows of a label and figures, in columns."""
+    widths = [max(map(cell_width, column)) for column in zip(*rows, strict=True)]
+    return [
+        GAP.join(
+            pad(cell, width, right=place > 0) for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def _finding_lines(rows: pl.DataFrame, style: Style) -> list[str]:
+    """Findings as text: sentences do not fit into columns."""
+    lines = []
+    for row in rows.iter_rows(named=True):
+        said = {NEW: [row["now"]], GONE: [row["before"]]}.get(row["change"])
+        if said is None:
+            same = row["before"] == row["now"]
+            said = [row["now"]] if same else [f"before: {row['before']}", f"now: {row['now']}"]
+        first = f"{row['change']:4}{GAP}{row['severity']:7}{GAP}{row['rule']:3}{GAP}"
+        for text in said:
+            lines += style.wrapped(text, first=first, indent=" " * len(first))
+            first = " " * len(first)
+    return lines

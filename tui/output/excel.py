@@ -94,7 +94,7 @@ def _say(workbook: Any, sheet: Any, about: About) -> None:
     told.set_column(0, 0, 12)
     told.set_column(1, 1, 80)
     for row, (name, value) in enumerate(about.facts().items()):
-        told.write_string(row, 0, name)
+        told.write_string(row, 0, name.replace("_", " "))
         told.write_string(row, 1, plain(value)[:CHARACTERS])
     workbook.set_properties({"title": plain(about.title)[:255], "subject": plain(about.profile)[:255]})
 

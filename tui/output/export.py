@@ -56,8 +56,8 @@ def write(
         target: A path, or a binary stream.
         format_name: One of `FORMATS`.
         overwrite: Replace a file that is there.
-        about: What the rows are of: written by the formats that are read by people (Excel, PDF, Markdown), and by
-            Parquet beside the rows; the others hold the rows alone.
+        about: What the rows are of: written by the formats that are read by people (Excel, PDF, Markdown), by JSON
+            and Parquet beside the rows; the others hold the rows alone.
 
     Raises:
         ProftuiError: The format is not known, a package is missing, or the file cannot be written.
@@ -92,6 +92,13 @@ def formulas_in_words(frame: pl.DataFrame, format_name: str) -> str:
     number = sum(found.row(0)) if found.width else 0
     texts = "1 text begins as a formula does" if number == 1 else f"{number:,} texts begin as formulas do"
     return f"{texts}: for a spreadsheet write xlsx" if number else ""
+
+
+def for_clipboard(frame: pl.DataFrame, about: About) -> str:
+    """What is pasted into a spreadsheet or a mail: what the rows are of, a blank line, tab-separated values."""
+    stream = io.BytesIO()
+    write(frame, stream, "tsv")
+    return f"{about.line}\n\n{stream.getvalue().decode('utf-8', 'replace')}"
 
 
 def for_terminal(frame: pl.DataFrame) -> pl.DataFrame:
@@ -186,9 +193,12 @@ def _write_tsv(frame: pl.DataFrame, stream: IO[bytes]) -> None:
     frame.write_csv(stream, separator="\t")
 
 
-def _write_json(frame: pl.DataFrame, stream: IO[bytes]) -> None:
+def _write_json(frame: pl.DataFrame, stream: IO[bytes], about: About | None = None) -> None:
+    """A list of objects; where it is said what they are of, an object that holds it beside them, as reports do."""
+    if about is not None:
+        stream.write(json.dumps(about.facts()).removesuffix("}").encode() + b', "rows": ')
     frame.write_json(cast("io.IOBase", stream))
-    stream.write(b"\n")
+    stream.write(b"}\n" if about is not None else b"\n")
 
 
 def _write_ndjson(frame: pl.DataFrame, stream: IO[bytes]) -> None:
@@ -207,7 +217,7 @@ def _write_parquet(frame: pl.DataFrame, stream: IO[bytes], about: About | None =
 
 def _write_markdown(frame: pl.DataFrame, stream: IO[bytes], about: About | None = None) -> None:
     if about is not None:
-        title, profile, rows, date = map(markdown_cell, (about.title, about.profile, about.rows, about.date))
+        title, profile, rows, date = map(markdown_cell, (about.title, about.profile, about.which, about.date))
         heading = f"### {title}: {profile}\n\n{f'{rows}, {date}' if rows else date}\n\n"
         stream.write(heading.encode("utf-8", "replace"))
     texts = frame.select(pl.all().cast(pl.String).fill_null(""))
@@ -228,7 +238,7 @@ def _bare(write_bare: Callable[[pl.DataFrame, IO[bytes]], None]) -> Writer:
 FORMATS: Final[dict[str, Writer]] = {
     "csv": _bare(_write_csv),
     "tsv": _bare(_write_tsv),
-    "json": _bare(_write_json),
+    "json": _write_json,
     "ndjson": _bare(_write_ndjson),
     "parquet": _write_parquet,
     "xlsx": write_xlsx,

@@ -189,7 +189,7 @@ def _draw(canvas: Any, page: Page, about: About | None, number: str) -> None:
         canvas.drawString(MARGIN, y, letters(f"{about.title}: {about.profile}")[:120])
         canvas.setFont(FONT, FONT_SIZE)
         canvas.drawRightString(width - MARGIN, y, letters(about.date))
-        canvas.drawString(MARGIN, y - LEADING, letters(about.rows)[:LINE_LETTERS])
+        canvas.drawString(MARGIN, y - LEADING, letters(about.which)[:LINE_LETTERS])
     canvas.setFont(FONT, FONT_SIZE)
     canvas.drawRightString(width - MARGIN, MARGIN - LEADING, number)
     y -= (HEADER_LINES - 1) * LEADING

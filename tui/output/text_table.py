@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from tui.fitting import cell_width, clip, pad, shorten_symbol
 from tui.fmt import format_column, heading
 from tui.model.columns import Column, ColumnKind
+from tui.query.facts import magnitude
 from tui.text import plain
 
 if TYPE_CHECKING:
@@ -50,13 +51,14 @@ class TextTable:
 
 
 def written(columns: Sequence[Column], frame: pl.DataFrame, *, ascii_only: bool = False) -> list[WrittenColumn]:
-    """Write the values of the columns of a frame, each column in one unit; texts are harmless to a terminal."""
+    """Write the values of the columns of a frame, those that are compared in one unit; texts harm no terminal."""
     result = []
     for column in columns:
         values = frame[column.name].to_list()
         if column.kind in _TEXTS:
             values = [None if value is None else plain(str(value), ascii_only=ascii_only) for value in values]
-        unit, cells = format_column(column.kind, values, ascii_only=ascii_only)
+        largest = None if column.kind in _TEXTS else magnitude(frame, column)
+        unit, cells = format_column(column.kind, values, largest=largest, ascii_only=ascii_only)
         result.append(WrittenColumn(column, heading(column.title, unit), cells))
     return result
 
@@ -80,10 +82,10 @@ def laid_out(columns: Sequence[WrittenColumn], *, name: str, width: int, ascii_o
     kept = min(longest, max(NAME_LEAST, int(NAME_SHARE * width)))
     room = width - kept
     shown: list[WrittenColumn] = []
-    for column in sorted(others, key=lambda candidate: candidate.column.priority):
-        needed = widths[id(column)] + len(GAP)
+    for group in _together(others):
+        needed = sum(widths[id(column)] + len(GAP) for column in group)
         if needed <= room:
-            shown.append(column)
+            shown += group
             room -= needed
     in_order = [column for column in others if column in shown]
     name_width = min(longest, room + kept)
@@ -101,6 +103,14 @@ def laid_out(columns: Sequence[WrittenColumn], *, name: str, width: int, ascii_o
     lines = [line(column.heading for column in in_order)]
     lines += [line(cells) for cells in zip(*(column.cells for column in in_order), strict=True)]
     return TextTable(tuple(lines), tuple(column.heading for column in others if column not in shown))
+
+
+def _together(columns: Iterable[WrittenColumn]) -> list[list[WrittenColumn]]:
+    """The columns by priority; those as important that are read against each other are shown together or not at all."""
+    groups: dict[tuple[object, ...], list[WrittenColumn]] = {}
+    for one in sorted(columns, key=lambda candidate: candidate.column.priority):
+        groups.setdefault((one.column.priority, one.column.compared_with or one.column.name), []).append(one)
+    return list(groups.values())
 
 
 def _cut(cell: str, column: WrittenColumn, width: int, ascii_only: bool) -> str:

@@ -8,7 +8,7 @@ from textual import on
 from textual.containers import Container
 
 from tui.analysis.inputs.source_lines import NO_LINE, where_from
-from tui.analysis.iterations.aggregation import range_words
+from tui.analysis.iterations.aggregation import range_words, words
 from tui.analysis.memo import once_per_profile
 from tui.analysis.sessions import rank_words
 from tui.commands import CommandError, command_words
@@ -180,6 +180,18 @@ class ViewScreen(DetailedScreen):
             f"key {clip_middle(self.program.aggregation.key, KEY_CELLS)}" if self.program.aggregation.key else "",
             self._rank(whole, session if sessions > 1 else 0),
         ]
+
+    def about(self, title: str) -> dict[str, str]:
+        """What the table of a title is of, for exports: what `tui.output.about.About` wants to know of it."""
+        whole, session = self.program.whole_profile, self.program.session
+        several = whole is not None and whole["sessions"].height > 1
+        path = " > ".join(crumb for crumb in self.path() if crumb.lower() != title.lower())
+        of = (path, f"session {session}" if several and session is not None else "")
+        return {
+            "of": ", ".join(part for part in of if part),
+            "aggregation": words(self.profile),
+            "partial": whole.partial if whole is not None else "",
+        }
 
     @staticmethod
     def _rank(whole: Profile, session: int | None) -> str:

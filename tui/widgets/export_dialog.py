@@ -13,7 +13,7 @@ from textual.widgets import Input, Static
 
 from tui.fmt import count
 from tui.model.errors import ProftuiError
-from tui.output.export import FORMATS, format_of, formulas_in_words, write
+from tui.output.export import FORMATS, for_clipboard, format_of, formulas_in_words, write
 from tui.output.packages import missing
 from tui.text import plain
 from tui.widgets.copying import copy_text
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 ENDINGS: Final = {"markdown": "md"}
 CLIPBOARD: Final = "clipboard"
-"""In place of a format: tab-separated values for the terminal's clipboard."""
+"""In place of a format: what the rows are of and tab-separated values, for the terminal's clipboard."""
 CLIPBOARD_ROWS: Final = 5_000
 """More are never let through by a terminal."""
 WORDS: Final = {"xlsx": "excel", "markdown": "md"}
@@ -149,7 +149,7 @@ class ExportDialog(Dialog[str]):
             if self._heights[rows] > CLIPBOARD_ROWS:
                 self._say(f"! more than {count(CLIPBOARD_ROWS)} rows are for a file", wrong=True)
                 return
-            self.dismiss(copy_text(self.app, self._frame_of(rows, all_columns).write_csv(separator="\t")))
+            self.dismiss(copy_text(self.app, for_clipboard(self._frame_of(rows, all_columns), self._about(rows))))
             return
         text = self._path.value.strip()
         if not text:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import on
@@ -200,7 +201,7 @@ class TablePane(TableArranging):
             scopes.insert(0, ("marked", f"{count(marked)} marked", marked))
         if shown != whole:
             scopes.append(("all", f"all {count(whole)}", whole))
-        profile = str(getattr(self.app, "profile_name", ""))
+        profile = str(getattr(self.app, "opened_name", ""))
         dialog = ExportDialog(file_name(profile, self.spec.name), scopes, self._rows_of, self._about)
         self.app.push_screen(dialog, self._exported)
 
@@ -216,25 +217,22 @@ class TablePane(TableArranging):
         titles = [view.title for view in VIEWS if view.name == name]
         if self.spec.title not in titles:
             titles.append(self.spec.title)
-        profile = str(getattr(self.app, "profile_name", ""))
-        return About(profile, ", ".join(titles), self._rows_in_words(scope))
-
-    def _rows_in_words(self, scope: str) -> str:
-        """Which rows an export holds."""
+        tells = getattr(self.screen, "about", None)
+        facts = tells(self.spec.title) if tells is not None else {}
+        about = About(str(getattr(self.app, "opened_name", "")), ", ".join(titles), name, **facts)
         status = self.status_line.status
         if scope == "marked":
-            return f"{count(len(self.table.marks))} marked of {count(status.total)} rows"
+            return replace(about, rows=f"{count(len(self.table.marks))} marked of {count(status.total)} rows")
         if scope == "all":
-            return f"all {count(status.total)} rows"
+            return replace(about, rows=f"all {count(status.total)} rows")
         carried = "" if status.carried_reason else status.carried
-        filters = " and ".join(text for text in (status.filter, carried) if text)
-        parts = [
-            f"{'first ' if status.is_cut else ''}{count(status.shown)} of {count(status.total)} rows",
-            f"filter {filters}" if filters else "",
-            f"{status.small} left out" if status.small else "",
-            f"sorted by {status.sorted_by}" if status.sorted_by else "",
-        ]
-        return ", ".join(part for part in parts if part)
+        small = f", {status.small} left out" if status.small else ""
+        return replace(
+            about,
+            rows=f"{'first ' if status.is_cut else ''}{count(status.shown)} of {count(status.total)} rows{small}",
+            filter=" and ".join(text for text in (status.filter, carried) if text),
+            order=status.sorted_by,
+        )
 
     def _exported(self, said: str | None) -> None:
         if said is not None:
