@@ -33,3 +33,29 @@ def test_columns_that_no_known_page_has_are_told() -> None:
 def test_a_table_of_launches_without_metrics_is_no_page() -> None:
     profile = read(f"{LAUNCH}\n" + RAW)
     assert profile["activities"].height == 2
+
+
+def test_a_summary_of_gpus_is_metrics_of_each_gpu_and_no_kernel() -> None:
+    header = (
+        '"Process ID","Process Name","Host Name","Device","CC","Invocations","Section Name","Metric Name",'
+        '"Metric Unit","Minimum","Maximum","Average"'
+    )
+    start = '"123","app","127.0.0.1"'
+    profile = read(
+        f"==PROF== Connected to process 123 (/home/me/app)\n{header}\n"
+        f'{start},"0","9.0","12","Speed Of Light","Duration","us","1.50","9.25","3.00"\n'
+        f'{start},"1","9.0","1,003","Speed Of Light","Memory Throughput","%","10.5","20.5","15.0"\n'
+    )
+    assert rows(profile, "metrics", "device", "kernel", "invocations", "metric", "min", "max", "avg", "unit") == [
+        ("0", None, 12, "Duration", 1500.0, 9250.0, 3000.0, "ns"),
+        ("1", None, 1003, "Memory Throughput", 10.5, 20.5, 15.0, "%"),
+    ]
+    assert profile["summary"].is_empty()
+    assert rows(profile, "sessions", "pid", "command") == [(123, "/home/me/app")]
+    (reason,) = [one for one in reasons(profile) if "names none" in one]
+    assert reason.endswith("ncu --import run.ncu-rep --csv --print-summary per-kernel")
+
+
+def test_columns_of_a_summary_that_are_not_known_are_told() -> None:
+    table = SUMMARY.replace('"Invocations"', '"Invocations of Tomorrow"')
+    assert "columns that no known page has: they are in the log alone" in reasons(read(table))

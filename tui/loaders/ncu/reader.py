@@ -172,7 +172,7 @@ class _Reader:
         return same_pid and all(process.kernels[one] == kernels[one] for one in shared)
 
     def _summary(self, page: Page) -> None:
-        rows = summary_rows(page)
+        rows = summary_rows(page, self._collector)
         for (pid,), part in rows.group_by(["pid"], maintain_order=True):
             self._open(page.line, pid if isinstance(pid, str) else None, part)
             add_summary(shaped(measured(part, ("min", "max", "avg"), self._collector, page.line)), self._collector)

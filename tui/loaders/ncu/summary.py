@@ -1,4 +1,4 @@
-"""The page that adds up all launches of a kernel (``ncu --print-summary per-kernel``)."""
+"""The page that adds up all launches of a kernel (``ncu --print-summary per-kernel``), or of a GPU (``per-gpu``)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _DURATIONS: Final = ("gpu__time_duration.sum", "Duration")
 
 
 def add_summary(rows: pl.DataFrame, collector: Collector) -> None:
-    """Add its metrics, and the durations of each kernel as rows of ``summary``."""
+    """Add its metrics, and the durations of each kernel, where it names kernels, as rows of ``summary``."""
     shapes = [f"{shape}_{axis}" for shape in ("grid", "block") for axis in "xyz"]
     figures = [pl.col(f"{column}_number").alias(column) for column in ("min", "max", "avg")]
     invocations = pl.col("invocations").str.replace_all(r"[.,]", "").cast(pl.Int64, strict=False)
@@ -32,6 +32,13 @@ def add_summary(rows: pl.DataFrame, collector: Collector) -> None:
             "line",
         ),
     )
+    if rows.height and rows["kernel"].null_count() == rows.height:
+        reason = (
+            "this page adds up all kernels of a GPU and names none: its times are among the metrics; for those of each "
+            "kernel: ncu --import run.ncu-rep --csv --print-summary per-kernel"
+        )
+        collector.issue("info", int(rows["line"][0]), "", reason)
+        return
     times = rows.filter(
         pl.col("metric").is_in(_DURATIONS), pl.col("avg_number").is_not_null(), pl.col("base_unit") == "ns"
     )

@@ -11,7 +11,7 @@ import polars as pl
 from tui.loaders.text.csv_table import LINE, split_cells, unique_names
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from tui.loaders.collector import Collector
     from tui.loaders.text.section import Line
@@ -88,7 +88,9 @@ class Page:
 def page_of(line: Line) -> Page | None:
     """The page that a line is the header of, or None."""
     text = line.text.strip()
-    if not text.startswith('"') or len(text) > _MAX_HEADER or '"Kernel Name"' not in text:
+    if not text.startswith('"') or len(text) > _MAX_HEADER:
+        return None
+    if '"Kernel Name"' not in text and not ('"Metric Name"' in text and '"Average"' in text):
         return None
     cells = split_cells(text)
     held = set(cells)
@@ -111,17 +113,22 @@ def long_form(page: Page, collector: Collector) -> pl.DataFrame:
     if page.kind == "raw":
         frame = _unpivoted(frame, page.columns)
         known = dict(known) | {"metric": "metric", "unit": "unit", "value": "value"}
-    elif (others := [name for name in page.columns if name not in known]) and page.kind == "details":
-        collector.issue(
-            "info", page.line, ", ".join(others), "columns that no known page has: they are in the log alone"
-        )
+    else:
+        _tell_of_others(page, known, collector)
     return _renamed(frame, known, LONG)
 
 
-def summary_rows(page: Page) -> pl.DataFrame:
+def summary_rows(page: Page, collector: Collector) -> pl.DataFrame:
     """The rows of a summary page as text."""
     known = LAUNCH | _SUMMARY
+    _tell_of_others(page, known, collector)
     return _renamed(page.frame, known, (*LAUNCH.values(), *_SUMMARY.values(), LINE))
+
+
+def _tell_of_others(page: Page, known: Mapping[str, str], collector: Collector) -> None:
+    if others := [name for name in page.columns if name not in known]:
+        reason = "columns that no known page has: they are in the log alone"
+        collector.issue("info", page.line, ", ".join(others), reason)
 
 
 def _renamed(
