@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from tui.analysis.durations import figures
+from tui.analysis.durations import figures, timed
 from tui.analysis.figures_by_key import MANY, figures_by
 from tui.analysis.grouping import grouped
 
@@ -21,7 +21,7 @@ def _rows(told: list[tuple[int, str, str, int | None]], lines: list[int | None] 
 
 
 def _by_group(rows: pl.DataFrame) -> pl.DataFrame:
-    return grouped(rows, _KEYS, [*figures(), pl.col("line").min(), pl.col("short_name").first()])
+    return grouped(rows, _KEYS, [*figures(), timed(), pl.col("line").min(), pl.col("short_name").first()])
 
 
 def _same(rows: pl.DataFrame) -> None:

@@ -43,6 +43,7 @@ def test_figures_of_a_kernel_are_those_of_its_launches() -> None:
             "std_ns": round(statistics.stdev(durations)),
             "time_pct": 100.0,
             "uses_tensor_core": False,
+            "timed_calls": 4,
             "tensor_core_reason": "assumed, since nothing is known of the GPU: a gemm whose name names no tensor "
             "core instruction",
             "line": 6,

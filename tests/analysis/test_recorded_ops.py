@@ -13,8 +13,11 @@ from tests.analysis.frames import copy, kernel, printed, profile
 from tui.analysis.dashboard import dashboard
 from tui.analysis.kernels import kernels
 from tui.analysis.ops.by_type import kinds_of_work, op_types
+from tui.analysis.ops.call_times import own_times
 from tui.analysis.ops.drill import Value, kernels_of_recorded_op, launches_of_recorded_op, op_calls
 from tui.analysis.ops.instances import op_instances
+from tui.analysis.ops.overheads import op_overheads
+from tui.analysis.ops.places import by_path
 from tui.analysis.ops.recorded import by_name as recorded_by_name
 from tui.analysis.ops.recorded import recorded_ops
 from tui.analysis.ops.tables import (
@@ -27,6 +30,7 @@ from tui.analysis.ops.tables import (
     ops_spec,
 )
 from tui.analysis.ops.tree import op_tree
+from tui.analysis.ops.type_summary import op_type_summary
 from tui.analysis.ops.work import classified_work, work_by_op
 from tui.model.profile import Profile, joined
 
@@ -48,7 +52,7 @@ def call(name: str, start_ns: int, duration_ns: int, **more: Any) -> dict[str, A
     return {"pid": 9, "tid": 1, "name": name, "start_ns": start_ns, "duration_ns": duration_ns, **more}
 
 
-def launched(by: int | None, name: str, duration_ns: int, **more: Any) -> dict[str, Any]:
+def launched(by: int | None, name: str, duration_ns: int | None, **more: Any) -> dict[str, Any]:
     """A kernel that an op launched; of none, with the reason as ``op_join``."""
     return kernel(name, duration_ns, op=by, **({"op_join": "launch"} if by is not None else {}), **more)
 
@@ -424,3 +428,95 @@ def test_deep_nesting_is_summed_all_the_way(depth: int) -> None:
     rows = [op(f"op{number}", number, 1000 - number, number - 1 if number else None) for number in range(depth)]
     found = op_instances(recorded(rows, launched(depth - 1, GEMM, 7)))
     assert found["gpu_total_ns"].to_list() == [7] * depth
+
+
+def untimed() -> Profile:
+    """Two calls of linear: of what the first launched nothing is timed, of the second a part."""
+    return recorded(
+        LINEAR,
+        launched(1, GEMM, None, start_ns=1000),
+        launched(2, RELU, 100, start_ns=2000),
+        launched(4, GEMM, 300, start_ns=3000),
+        launched(4, RED, None, start_ns=4000),
+    )
+
+
+def test_work_without_a_duration_is_counted_and_takes_an_unknown_time() -> None:
+    found = op_instances(untimed())
+    assert found.select("launches", "untimed_launches", "gpu_self_ns", "gpu_total_ns").rows() == [
+        (0, 0, 0, None),
+        (1, 1, None, None),
+        (1, 0, 100, 100),
+        (0, 0, 0, 300),
+        (2, 1, 300, 300),
+        (0, 0, 0, 0),
+    ]
+    own = own_times(untimed())
+    assert own.select("gpu_ns", "gpu_busy_ns", "gpu_idle_ns").rows() == [
+        (0, 0, 0),
+        (None, None, None),
+        (100, 100, 0),
+        (0, 0, 0),
+        (300, 300, None),
+        (0, 0, 0),
+    ]
+    assert op_overheads(untimed())["gpu_idle_ns"].to_list() == [None, None, 0, None, None, 0]
+
+
+def test_sums_tell_how_many_launches_are_not_in_them() -> None:
+    columns = ("op", "calls", "launches", "untimed_launches", "gpu_self_ns", "gpu_avg_ns", "gpu_total_ns")
+    assert recorded_ops(untimed()).select(columns).rows() == [
+        ("aten::addmm", 2, 3, 2, 300, 300, 300),
+        ("aten::relu", 1, 1, 0, 100, 100, 100),
+        ("aten::linear", 2, 0, 0, 0, 0, 300),
+        ("aten::empty", 1, 0, 0, 0, 0, 0),
+    ]
+    # Where all durations are known there is nothing to tell.
+    assert ops(linear())["untimed_launches"].to_list() == [None] * 6
+    types = op_types(untimed()).filter(pl.col("total_ns") > 0).select("op_type", "total_ns", "avg_ns")
+    assert types.rows() == [("gemm", 300, 100), ("activation", 100, 100)]
+
+
+def test_nothing_but_unknown_work_is_not_summed_to_nothing() -> None:
+    made = recorded((op("a", 0, 9), op("b", 10, 9), op("b", 20, 9)), launched(1, GEMM, None))
+    found = recorded_ops(made).sort("op")
+    assert found.select("op", "launches", "untimed_launches", "gpu_self_ns", "gpu_total_ns").rows() == [
+        ("a", 0, 0, 0, 0),
+        ("b", 1, 1, None, None),
+    ]
+    tree = by_path(made).select("node", "gpu_ns", "gpu_self_ns")
+    assert tree.rows() == [("all", None, None), ("b", None, None), ("a", 0, 0)]
+    summary = op_type_summary(made)
+    assert summary.select("op_type", "launches", "gpu_ns").rows() == [("unknown", 0, 0), ("gemm", 1, None)]
+
+
+def test_an_inner_call_of_the_same_name_brings_along_what_is_not_known() -> None:
+    twice = (op("aten::norm", 0, 100), op("aten::norm", 10, 60, 0))
+    found = recorded_ops(recorded(twice, launched(1, RELU, None)))
+    assert found.select("calls", "launches", "untimed_launches", "gpu_self_ns").row(0) == (1, 1, 1, None)
+    half = recorded_ops(recorded(twice, launched(1, RELU, None), launched(1, RELU, 5)))
+    assert half.select("calls", "launches", "untimed_launches", "gpu_self_ns").row(0) == (1, 2, 1, 5)
+
+
+def test_cpu_self_is_not_known_where_an_op_within_has_no_duration() -> None:
+    found = op_instances(recorded((op("a", 0, 100), op("b", 10, None, 0), op("c", 20, 5, 0))))
+    assert found["cpu_self_ns"].to_list() == [None, None, 5]
+
+
+def test_averages_over_several_names_are_of_the_launches_with_a_duration() -> None:
+    gemms = (GEMM, "volta_sgemm_64x64_nn")
+    work = [kernel(gemms[0], 40), kernel(gemms[0], None), kernel(gemms[1], 20), kernel(gemms[1], None)]
+    found = inferred_ops(profile(activities=work))
+    assert found.select("kernels", "calls", "timed_calls", "total_ns", "avg_ns").rows() == [(2, 4, 2, 60, 30)]
+    board = dashboard(profile(activities=work)).ops
+    assert board.select("launches", "total_ns", "avg_ns").rows() == [(4, 60, 30)]
+    two = profile(activities=[*work, *({**row, "session": 1} for row in work)])
+    assert dashboard(two).ops.select("launches", "total_ns", "avg_ns").rows() == [(8, 120, 30)]
+    of_ops = recorded((op("a", 0, 9),), launched(0, GEMM, None), launched(0, GEMM, 40))
+    assert kernels_with_ops(of_ops).select("calls", "total_ns", "avg_ns").rows() == [(2, 40, 40)]
+
+
+def test_calls_that_one_row_does_not_tell_are_not_told_of_the_sum() -> None:
+    rows = [printed("gpu", GEMM, None, 40), printed("gpu", "volta_sgemm_64x64_nn", 3, 20)]
+    assert inferred_ops(profile(summary=rows)).select("calls", "total_ns", "avg_ns").rows() == [(None, 60, None)]
+    assert dashboard(profile(summary=rows)).split["calls"].to_list() == [None]

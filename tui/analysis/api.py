@@ -48,13 +48,13 @@ def api(profile: Profile) -> pl.DataFrame:
     single = (
         figures_by(calls, ("session", "name"))
         .with_columns(pl.lit(None, pl.Boolean).alias("uses_tensor_core"), share())
-        .select("session", "name", *FIGURES, "uses_tensor_core", "line", "time_pct")
+        .select("session", "name", *FIGURES, "timed_calls", "uses_tensor_core", "line", "time_pct")
     )
     recorded = aggregated(profile, "api", without=calls["session"]).drop("kind")
     rows = pl.concat([single, recorded])
     return (
         rows.with_columns(pl.lit("api").cast(NAME).alias("kind"), pl.col("name").alias("short_name"))
-        .select("session", "kind", "name", "short_name", *BY_NAME, "line")
+        .select("session", "kind", "name", "short_name", *BY_NAME, "timed_calls", "line")
         .sort("total_ns", "name", "session", descending=[True, False, False], nulls_last=True)
     )
 

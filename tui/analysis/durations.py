@@ -19,7 +19,7 @@ FIGURES: Final = pl.Schema(
         "std_ns": pl.Int64,
     }
 )
-"""What `figures` yields."""
+"""What is told of many calls."""
 
 
 def total(column: str = "duration_ns") -> pl.Expr:
@@ -31,6 +31,26 @@ def total(column: str = "duration_ns") -> pl.Expr:
     return pl.when(pl.col(column).count() > 0).then(pl.col(column).sum())
 
 
+def whole(column: str) -> pl.Expr:
+    """Sum of a column; null where a value of it is not known.
+
+    >>> pl.DataFrame({"calls": [3, None]}).select(whole("calls")).item() is None
+    True
+    """
+    return pl.when(pl.col(column).null_count() == 0).then(pl.col(column).sum())
+
+
+def total_of_parts(column: str) -> pl.Expr:
+    """Sum of the known values of a column where 0 is that there is none; null where nothing more is known of others.
+
+    >>> parts = pl.DataFrame({"one": [0, 5, None], "other": [0, 0, None], "none": [0, 0, 0]})
+    >>> parts.select(total_of_parts(name).alias(name) for name in parts.columns).row(0)
+    (5, None, 0)
+    """
+    values = pl.col(column)
+    return pl.when((values.sum() != 0) | (values.null_count() == 0)).then(values.sum())
+
+
 def figures(column: str = "duration_ns") -> list[pl.Expr]:
     """Aggregations of the durations of a group of calls, as `FIGURES`.
 
@@ -39,18 +59,22 @@ def figures(column: str = "duration_ns") -> list[pl.Expr]:
     nearest calls (the 50th is the usual median). The deviation divides by n - 1 and is null for a single call.
     """
     duration = pl.col(column)
-    whole = pl.Int64
     return [
-        pl.len().cast(whole).alias("calls"),
+        pl.len().cast(pl.Int64).alias("calls"),
         total(column).alias("total_ns"),
-        duration.mean().round().cast(whole).alias("avg_ns"),
+        duration.mean().round().cast(pl.Int64).alias("avg_ns"),
         duration.min().alias("min_ns"),
         duration.max().alias("max_ns"),
-        duration.quantile(0.50, "linear").round().cast(whole).alias("median_ns"),
-        duration.quantile(0.90, "linear").round().cast(whole).alias("p90_ns"),
-        duration.quantile(0.99, "linear").round().cast(whole).alias("p99_ns"),
-        duration.std(ddof=1).round().cast(whole).alias("std_ns"),
+        duration.quantile(0.50, "linear").round().cast(pl.Int64).alias("median_ns"),
+        duration.quantile(0.90, "linear").round().cast(pl.Int64).alias("p90_ns"),
+        duration.quantile(0.99, "linear").round().cast(pl.Int64).alias("p99_ns"),
+        duration.std(ddof=1).round().cast(pl.Int64).alias("std_ns"),
     ]
+
+
+def timed(column: str = "duration_ns") -> pl.Expr:
+    """How many calls of a group have a known duration: ``timed_calls``."""
+    return pl.col(column).count().cast(pl.Int64).alias("timed_calls")
 
 
 def merged_figures() -> list[pl.Expr]:
@@ -61,9 +85,8 @@ def merged_figures() -> list[pl.Expr]:
     Percentiles and the deviation of several rows cannot be known from aggregates: they are null.
     """
     alone = pl.len() == 1
-    calls = pl.when(pl.col("calls").null_count() == 0).then(pl.col("calls").sum())
     return [
-        calls.alias("calls"),
+        whole("calls").alias("calls"),
         total("total_ns").alias("total_ns"),
         pl.when(alone)
         .then(pl.col("avg_ns").first())

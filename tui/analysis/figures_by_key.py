@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.analysis.durations import FIGURES, figures
+from tui.analysis.durations import FIGURES, figures, timed
 from tui.analysis.gpu_time.blocks import are_rising, blocks
 from tui.analysis.grouping import grouped, is_constant
 
@@ -30,7 +30,7 @@ _QUANTILES: Final = {"median_ns": 0.50, "p90_ns": 0.90, "p99_ns": 0.99}
 def figures_by(rows: pl.DataFrame, keys: Sequence[str], *first: str, many: int = MANY) -> pl.DataFrame:
     """What `grouped` gives of `tui.analysis.durations.figures`, in no particular order.
 
-    Columns: ``keys``, `FIGURES`, line (the lowest), and ``first``: those of the first row of each group.
+    Columns: ``keys``, `FIGURES`, timed_calls, line (the lowest), and ``first``: those of the first row of each group.
 
     Args:
         rows: With ``duration_ns`` and ``line``.
@@ -41,7 +41,7 @@ def figures_by(rows: pl.DataFrame, keys: Sequence[str], *first: str, many: int =
     found = _sorted(rows, keys, first) if rows.height >= many else None
     if found is not None:
         return found
-    return grouped(rows, keys, [*figures(), pl.col("line").min(), *(pl.col(name).first() for name in first)])
+    return grouped(rows, keys, [*figures(), timed(), pl.col("line").min(), *(pl.col(name).first() for name in first)])
 
 
 def _sorted(rows: pl.DataFrame, keys: Sequence[str], first: Sequence[str]) -> pl.DataFrame | None:
@@ -63,7 +63,11 @@ def _sorted(rows: pl.DataFrame, keys: Sequence[str], first: Sequence[str]) -> pl
     )
     at = pl.Series(firsts[codes])
     described = rows.select(pl.col(*keys, *first, "line").gather(at))
-    return _figures(ordered, codes * (high + 1), ends).hstack(described).select(*keys, *FIGURES, "line", *first)
+    return (
+        _figures(ordered, codes * (high + 1), ends)
+        .hstack(described)
+        .select(*keys, *FIGURES, pl.col("calls").alias("timed_calls"), "line", *first)
+    )
 
 
 def _rises(line: pl.Series) -> bool:

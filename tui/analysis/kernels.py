@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.by_name import activities_by_name
-from tui.analysis.durations import FIGURES, merged_figures, share
+from tui.analysis.durations import FIGURES, merged_figures, share, timed_calls
 from tui.analysis.grouping import present
 from tui.analysis.kinds import kind_by_name
 from tui.analysis.launches.origin import with_launched_by
@@ -101,7 +101,8 @@ def kernels(profile: Profile) -> pl.DataFrame:
 
     Columns: session, kind, name, short_name, calls, total_ns, avg_ns, min_ns, max_ns, median_ns, p90_ns, p99_ns, std_ns
     (`tui.analysis.durations.figures`), time_pct, uses_tensor_core and tensor_core_reason
-    (`tui.analysis.tensor_cores.verdicts.verdicts_by_name`), line (first one in the input).
+    (`tui.analysis.tensor_cores.verdicts.verdicts_by_name`), timed_calls (those whose duration is known; null where
+    totals do not tell), line (first one in the input).
     ``time_pct`` is the share of the session's GPU time: the summed durations of its kernels, copies, memsets, unified
     memory work and whole CUDA graphs. Where rows are missing from the log's own table (its percentages do not add up to
     100), the percentages are those that the log prints, since the whole is known to it alone.
@@ -115,7 +116,7 @@ def kernels(profile: Profile) -> pl.DataFrame:
         rows.join(missing, on="name", how="left", suffix="_made")
         .with_columns(pl.coalesce("short_name", "short_name_made"))
         .join(verdicts_by_name(profile), on=["session", "kind", "name"], how="left", nulls_equal=True)
-        .select("session", "kind", "name", "short_name", *BY_NAME, "tensor_core_reason", "line")
+        .select("session", "kind", "name", "short_name", *BY_NAME, "timed_calls", "tensor_core_reason", "line")
         .sort("total_ns", "name", "session", descending=[True, False, False], nulls_last=True)
     )
 
@@ -135,7 +136,12 @@ def aggregated(profile: Profile, section: str, *, without: pl.Series) -> pl.Data
     rows = profile["summary"].filter(pl.col("section") == section, ~pl.col("session").is_in(present(without).implode()))
     return (
         rows.group_by("session", "name")
-        .agg(*merged_figures(), pl.col("time_pct").sum().alias("printed"), pl.col("line").min())
+        .agg(
+            *merged_figures(),
+            timed_calls().alias("timed_calls"),
+            pl.col("time_pct").sum().alias("printed"),
+            pl.col("line").min(),
+        )
         .with_columns(kind_by_name().cast(rows.schema["name"]), pl.lit(None, pl.Boolean).alias("uses_tensor_core"))
         .with_columns(
             pl.when(pl.col("printed").sum().over("session").is_between(1, 99, closed="left"))
@@ -143,7 +149,7 @@ def aggregated(profile: Profile, section: str, *, without: pl.Series) -> pl.Data
             .otherwise(share())
             .alias("time_pct")
         )
-        .select("session", "kind", "name", *FIGURES, "uses_tensor_core", "line", "time_pct")
+        .select("session", "kind", "name", *FIGURES, "timed_calls", "uses_tensor_core", "line", "time_pct")
     )
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.durations import average, share, timed_calls, total
+from tui.analysis.durations import average, share, timed_calls, total, whole
 from tui.analysis.ops.rules import UNKNOWN
 from tui.analysis.ops.tables import by_name, has_recorded_ops, inferred_ops
 from tui.analysis.transfers.copies import copies
@@ -27,13 +27,12 @@ def over_sessions(rows: pl.DataFrame, *by: str, of: pl.DataFrame | None = None) 
     """Rows of the same name in several sessions as one, largest first; shares are of the sum of ``of``.
 
     Columns: ``by``, kernels and launches (where the rows have them), calls (null where it is of any of the rows),
-    total_ns, avg_ns (of a call), time_pct, and of uses_tensor_core and tc_eligible those that the rows have: whether it
-    is so in any session.
+    total_ns, avg_ns (of the ``timed_calls`` of the rows), time_pct, and of uses_tensor_core and tc_eligible those that
+    the rows have: whether it is so in any session.
     """
-    calls = pl.when(pl.col("calls").null_count() == 0).then(total("calls"))
-    whole = (rows if of is None else of)["total_ns"].sum()
+    whole_ns = (rows if of is None else of)["total_ns"].sum()
     counted = [total(name).alias(name) for name in ("kernels", "launches") if name in rows.columns]
-    mean = average(total("total_ns"), timed_calls())
+    mean = average(total("total_ns"), timed_calls("timed_calls"))
     if "avg_ns" in rows.columns:
         # As the row itself has it: some of its calls may have no time.
         mean = pl.when(pl.len() == 1).then(pl.col("avg_ns").first()).otherwise(mean)
@@ -42,12 +41,12 @@ def over_sessions(rows: pl.DataFrame, *by: str, of: pl.DataFrame | None = None) 
         rows.group_by(by)
         .agg(
             *counted,
-            calls.alias("calls"),
+            whole("calls").alias("calls"),
             total("total_ns").alias("total_ns"),
             mean.alias("avg_ns"),
             *answers,
         )
-        .with_columns((100 * pl.col("total_ns") / (whole or None)).alias("time_pct"))
+        .with_columns((100 * pl.col("total_ns") / (whole_ns or None)).alias("time_pct"))
         .sort("total_ns", by[0], descending=[True, False], nulls_last=True)
     )
 
@@ -77,7 +76,7 @@ def split(kinds: pl.DataFrame) -> pl.DataFrame:
         kinds.with_columns(pl.col("group").cast(pl.String))
         .group_by("group")
         .agg(
-            total("calls").alias("calls"), total("total_ns").alias("total_ns"), pl.len().cast(pl.Int64).alias("members")
+            whole("calls").alias("calls"), total("total_ns").alias("total_ns"), pl.len().cast(pl.Int64).alias("members")
         )
         .sort("total_ns", "group", descending=[True, False], nulls_last=True)
     )
@@ -90,7 +89,7 @@ def split(kinds: pl.DataFrame) -> pl.DataFrame:
         return shown.with_columns(share(of=None))
     rest = left.select(
         pl.lit(REST).alias("group"),
-        total("calls").alias("calls"),
+        whole("calls").alias("calls"),
         total("total_ns").alias("total_ns"),
         pl.col("members").sum(),
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.analysis.durations import share, total
+from tui.analysis.durations import share, total, whole
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.instances import op_instances
 from tui.analysis.ops.recorded import NO_OP, by_name, recorded_ops
@@ -88,7 +88,7 @@ def by_shapes(profile: Profile) -> pl.DataFrame:
         .agg(
             pl.lit(NOT_RECORDED).cast(NAME).alias("op"),
             total("total_ns").alias("gpu_self_ns"),
-            total("calls").alias("launches"),
+            whole("calls").alias("launches"),
             pl.col("line").min(),
         )
     )

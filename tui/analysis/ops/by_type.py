@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.durations import average, total
+from tui.analysis.durations import average, timed_calls, total, total_of_parts, whole
 from tui.analysis.ops.recorded import recorded_ops
 from tui.analysis.ops.rules import UNKNOWN, op_rules
 from tui.analysis.ops.tables import has_recorded_ops, inferred_ops, op_name, with_columns_of
@@ -41,21 +41,27 @@ OP_TYPES: Final = {
 
 
 def kinds_of_work(profile: Profile) -> pl.DataFrame:
-    """GPU time by op type and group: session, op_type, direction, group, calls (launches), total_ns.
+    """GPU time by op type and group.
+
+    Columns: session, op_type, direction, group, calls (launches), timed_calls (of known duration), total_ns.
 
     Copies and sets are what they are recorded as; a kernel counts as what its op does, where ops are recorded and the
     rules know the op's name, else as what its own name tells (see `tui.analysis.ops.work.classified_work`), else as
     ``unknown``. The rows add up to the GPU time.
     """
     work = classified_work(profile).select(
-        "session", "op_type", "direction", "group", pl.col("launches").alias("calls"), "total_ns"
+        "session", "op_type", "direction", "group", pl.col("launches").alias("calls"), "timed_calls", "total_ns"
     )
     inferred = inferred_ops(profile).select(work.columns)
     return (
         pl.concat([work, inferred])
         .with_columns(pl.col("op_type", "group").cast(pl.String).fill_null(UNKNOWN).cast(NAME))
         .group_by("session", "op_type", "direction", "group")
-        .agg(total("calls").alias("calls"), total("total_ns").alias("total_ns"))
+        .agg(
+            whole("calls").alias("calls"),
+            timed_calls("timed_calls").alias("timed_calls"),
+            total("total_ns").alias("total_ns"),
+        )
         .sort(
             *("total_ns", "op_type", "direction", "group", "session"),
             descending=[True, False, False, False, False],
@@ -100,8 +106,8 @@ def op_types(profile: Profile) -> pl.DataFrame:
             pl.col("group").first(),
             pl.when(pl.col("calls").count() > 0).then(pl.len().cast(pl.Int64)).alias("ops"),
             total("calls").alias("calls"),
-            total("gpu_self_ns").alias("total_ns"),
-            average(total("gpu_self_ns"), total("calls")).alias("avg_ns"),
+            total_of_parts("gpu_self_ns").alias("total_ns"),
+            average(total("gpu_self_ns"), total("timed_calls")).alias("avg_ns"),
             pl.col("gpu_min_ns").min().alias("min_ns"),
             pl.col("gpu_max_ns").max().alias("max_ns"),
             pl.when(pl.col("time_pct").count() > 0).then(pl.col("time_pct").sum()).alias("time_pct"),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from tui.analysis.durations import total, total_of_parts
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.instances import op_instances
 from tui.analysis.ops.overheads import apart, filled
@@ -29,7 +30,9 @@ def own_times(profile: Profile) -> pl.DataFrame:
 
     - ``gpu_ns``, summed durations of the GPU work that it launched itself; ``gpu_busy_ns``, the same with work that ran
       at once counted once (per GPU); ``gpu_idle_ns``, the time from the first begin to the last end of that work in
-      which none of it ran. 0 where it launched nothing; null in sessions without GPU work, or without its times.
+      which none of it ran. 0 where it launched nothing; null in sessions without GPU work, or without its times. Of
+      work whose times are not known nothing is in the first two, which are null where there is no other work; the idle
+      time is then null.
     - ``cpu_own_ns``, its CPU time without the ops that it called on its own thread; ``cpu_overhead_ns``, that without
       the CUDA calls that it made, null in sessions that record none.
 
@@ -65,6 +68,8 @@ def own_times(profile: Profile) -> pl.DataFrame:
     np.add.at(busy, at, per_gpu["busy"].to_numpy())
     np.add.at(idle, at, (per_gpu["span"] - per_gpu["busy"]).to_numpy())
     with_times = pl.col("session").is_in(activities["session"].filter(timed).unique().implode())
+    untimed = np.bincount(rows[~timed.to_numpy() & (rows != NONE)], minlength=instances.height)
+    nothing_known = (untimed > 0) & (untimed == instances["launches"].fill_null(0).to_numpy())
     return instances.select(
         "session",
         "op",
@@ -72,10 +77,10 @@ def own_times(profile: Profile) -> pl.DataFrame:
         "call",
         "launches",
         pl.col("gpu_self_ns").alias("gpu_ns"),
-        pl.when(with_times).then(pl.lit(pl.Series(busy))).alias("gpu_busy_ns"),
+        pl.when(with_times & ~pl.lit(pl.Series(nothing_known))).then(pl.lit(pl.Series(busy))).alias("gpu_busy_ns"),
         (pl.col("cpu_self_ns") + pl.col("api_ns").fill_null(0)).alias("cpu_own_ns"),
         pl.when(pl.col("api_ns").is_not_null()).then(pl.col("cpu_self_ns").clip(0)).alias("cpu_overhead_ns"),
-        pl.when(with_times).then(pl.lit(pl.Series(idle))).alias("gpu_idle_ns"),
+        pl.when(with_times & pl.lit(pl.Series(untimed == 0))).then(pl.lit(pl.Series(idle))).alias("gpu_idle_ns"),
     )
 
 
@@ -85,7 +90,7 @@ def call_times(profile: Profile) -> pl.DataFrame:
     if (own["call"] == own["op"]).all():
         return own
     sums = own.group_by("call").agg(
-        *(pl.when(pl.col(name).count() > 0).then(pl.col(name).sum()).alias(name) for name in ("launches", *TIMES))
+        total("launches").alias("launches"), *(total_of_parts(name).alias(name) for name in TIMES)
     )
     return (
         own.filter(pl.col("call") == pl.col("op"))

@@ -31,15 +31,16 @@ _NO_THREAD: Final = 0xFFFF_FFFE
 def op_instances(profile: Profile) -> pl.DataFrame:
     """What each recorded op cost: one row per row of ``ops``, in its order.
 
-    Columns: session, op, name, parent (as in ``ops``), call, launches, gpu_self_ns, gpu_total_ns, cpu_total_ns,
-    cpu_self_ns, api_ns, api_calls.
+    Columns: session, op, name, parent (as in ``ops``), call, launches, untimed_launches, gpu_self_ns, gpu_total_ns,
+    cpu_total_ns, cpu_self_ns, api_ns, api_calls.
 
     - ``gpu_self_ns`` is the time of the GPU work that it launched itself (whose innermost op it is), ``launches`` the
       number of it, ``gpu_total_ns`` the same with all ops that ran in it. They are 0 where it launched nothing and null
-      where no GPU work of the session is recorded.
+      where no GPU work of the session is recorded. Work whose duration is not known counts in ``launches`` and in
+      ``untimed_launches``, and adds nothing to the times; these are null where there is no other work.
     - ``cpu_total_ns`` is its duration. ``cpu_self_ns`` is that less the ops that it called on its own thread and less
       the CUDA calls that it made itself, ``api_ns`` (null where the session records none; their time is then in
-      ``cpu_self_ns``).
+      ``cpu_self_ns``). It is null where the duration of one of these ops is not known.
     - ``call`` is the op that it counts with: itself, or the op of the same name around it that did nothing but call it.
     """
     ops, activities = profile["ops"], profile["activities"]
@@ -47,6 +48,9 @@ def op_instances(profile: Profile) -> pl.DataFrame:
     rows = op_row_of_activities(profile)
     here = rows != NONE
     launches = np.bincount(rows[here], minlength=ops.height).astype(np.int64)
+    untimed = np.bincount(rows[here & activities["duration_ns"].is_null().to_numpy()], minlength=ops.height)
+    untimed = untimed.astype(np.int64)
+    timed = launches - untimed
     gpu_self = np.zeros(ops.height, np.int64)
     np.add.at(gpu_self, rows[here], activities["duration_ns"].fill_null(0).to_numpy()[here])
     duration = ops["duration_ns"].fill_null(0).to_numpy().astype(np.int64)
@@ -57,7 +61,8 @@ def op_instances(profile: Profile) -> pl.DataFrame:
     with_api = ops["session"].is_in(looked_at(profile["api_calls"], "session").unique().implode())
     cpu_self = duration - tree.children_sums(duration, same_thread) - api_ns
     call = _calls(ops, tree, same_thread & ((launches + api_count)[tree.parent] == 0))
-    known = pl.col("cpu_total_ns").is_not_null()
+    unknown = ops["duration_ns"].is_null().to_numpy()
+    known = ~pl.lit(pl.Series(unknown | (tree.children_sums(unknown.astype(np.int64), same_thread) > 0)))
     return (
         ops.select(
             "session",
@@ -71,8 +76,13 @@ def op_instances(profile: Profile) -> pl.DataFrame:
         .with_columns(
             ops["op"].gather(pl.Series(call)).alias("call"),
             pl.when("with_gpu").then(pl.Series(launches)).alias("launches"),
-            pl.when("with_gpu").then(pl.Series(gpu_self)).alias("gpu_self_ns"),
-            pl.when("with_gpu").then(pl.Series(tree.sums(gpu_self))).alias("gpu_total_ns"),
+            pl.when("with_gpu").then(pl.Series(untimed)).alias("untimed_launches"),
+            pl.when(pl.col("with_gpu") & pl.Series((timed > 0) | (launches == 0)))
+            .then(pl.Series(gpu_self))
+            .alias("gpu_self_ns"),
+            pl.when(pl.col("with_gpu") & pl.Series((tree.sums(timed) > 0) | (tree.sums(untimed) == 0)))
+            .then(pl.Series(tree.sums(gpu_self)))
+            .alias("gpu_total_ns"),
             pl.when(known).then(pl.Series(cpu_self)).alias("cpu_self_ns"),
             pl.when("api").then(pl.Series(api_ns)).alias("api_ns"),
             pl.when("api").then(pl.Series(api_count)).alias("api_calls"),

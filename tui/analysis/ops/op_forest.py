@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
+from tui.analysis.durations import total_of_parts
 from tui.model.columns import COLUMNS, columns
 from tui.model.forest import NONE, Forest, forest_of
 from tui.model.view import TableSpec
@@ -86,11 +87,14 @@ def op_forest(profile: Profile, leaves: pl.DataFrame) -> pl.DataFrame:
     )  # fmt: skip
     rows = rows.join(around, on=["session", "place"], how="left", maintain_order="left", nulls_equal=True)
     forest = forest_of(rows["parent"].fill_null(NONE).to_numpy().astype(np.int64))
+    # A group without work of its own has none, if the time of what lies in it is known.
+    not_told = rows.select(pl.col("gpu_ns").is_null() & (pl.col("launches").fill_null(0) > 0)).to_series()
     self_ns = rows["gpu_ns"].fill_null(0).to_numpy().astype(np.int64)
-    sums = [_sum(forest, rows[name]) for name in SUMMED]
+    sums = [_sum(forest, rows[name], not_told if name == "gpu_ns" else None) for name in SUMMED]
     rows = rows.with_columns(*sums).with_columns(
-        # A group without work of its own has none, if the time of what lies in it is known.
-        pl.when(pl.col("gpu_ns").is_not_null()).then(pl.Series("gpu_self_ns", self_ns)).alias("gpu_self_ns")
+        pl.when(pl.col("gpu_ns").is_not_null() & ~pl.lit(not_told))
+        .then(pl.Series("gpu_self_ns", self_ns))
+        .alias("gpu_self_ns")
     )
     rank = rows.select(
         pl.struct(
@@ -126,7 +130,7 @@ def _empty() -> pl.DataFrame:
 
 def _added_up(leaves: pl.DataFrame) -> pl.DataFrame:
     """The ops by session, place and name, with their level and path."""
-    sums = (pl.when(pl.col(name).count() > 0).then(pl.col(name).sum()).alias(name) for name in SUMMED)
+    sums = (total_of_parts(name).alias(name) for name in SUMMED)
     parts = pl.col("place").str.split(SEPARATOR)
     too_deep = parts.list.len() > LEVELS_MOST
     cut = pl.concat_list(parts.list.head(LEVELS_MOST - 1), parts.list.slice(LEVELS_MOST - 1).list.join("/")).list.join(
@@ -183,8 +187,17 @@ def _groups(own: pl.DataFrame, *, several: bool) -> pl.DataFrame:
     return pl.concat([roots, within], how="vertical_relaxed").with_columns(pl.lit("group").alias("what"))
 
 
-def _sum(forest: Forest, values: pl.Series) -> pl.Series:
-    """Of each row and all below it; null where nothing of that is known."""
-    total = pl.Series(values.name, forest.sums(values.fill_null(0).to_numpy().astype(np.int64)))
+def _sum(forest: Forest, values: pl.Series, not_told: pl.Series | None = None) -> pl.Series:
+    """Of each row and all below it; null where nothing of that is known, or no more than 0 beside what is not told.
+
+    Args:
+        forest: The rows.
+        values: What is summed; null also of a row that has none of its own.
+        not_told: Where a row has some, and it is not known how much.
+    """
+    sums = forest.sums(values.fill_null(0).to_numpy().astype(np.int64))
+    total = pl.Series(values.name, sums)
     known = forest.sums(values.is_not_null().to_numpy().astype(np.int64)) > 0
+    if not_told is not None:
+        known &= (sums != 0) | (forest.sums(not_told.to_numpy().astype(np.int64)) == 0)
     return pl.select(pl.when(pl.lit(pl.Series(known))).then(pl.lit(total)).alias(values.name)).to_series()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.analysis.durations import total
+from tui.analysis.durations import total_of_parts
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.instances import op_instances
 from tui.analysis.ops.tree import op_tree
@@ -39,8 +39,8 @@ def op_overheads(profile: Profile) -> pl.DataFrame:
       rest of its CPU time (DLProf: CPU time - CUDA API time). Null in sessions that record no calls.
     - gpu_idle_ns is the time from the first begin to the last end of the GPU work that it launched, ops within it
       included, in which none of that work ran, summed over the GPUs (as DLProf has it). 0 where it launched nothing,
-      null in sessions without GPU work with its times, and of the outermost ops where they lie so deep in each other
-      that it would take too long (`WORK_LIMIT`).
+      null in sessions without GPU work with its times, where times of that work are not known, and of the outermost ops
+      where they lie so deep in each other that it would take too long (`WORK_LIMIT`).
     """
     ops = profile["ops"]
     tree = op_tree(ops)
@@ -84,7 +84,7 @@ def overheads_by_name(profile: Profile) -> pl.DataFrame:
         op_overheads(profile)
         .lazy()
         .group_by("session", pl.col("name").alias("op"))
-        .agg(pl.len().cast(pl.Int64).alias("calls"), *(total(column).alias(column) for column in sums))
+        .agg(pl.len().cast(pl.Int64).alias("calls"), *(total_of_parts(column).alias(column) for column in sums))
         .with_columns(pl.when(cpu > 0).then(100 * pl.col("cpu_overhead_ns") / cpu).alias("overhead_pct"))
         .select("session", "op", "calls", *sums[:3], "overhead_pct", *sums[3:])
         .sort("cpu_overhead_ns", "cpu_total_ns", "op", descending=[True, True, False], nulls_last=True)
@@ -102,6 +102,7 @@ def _gpu_idle(profile: Profile, tree: Forest) -> tuple[Ints, Flags]:
     activities = profile["activities"]
     rows = op_row_of_activities(profile)
     timed = (activities["start_ns"].is_not_null() & activities["duration_ns"].is_not_null()).to_numpy() & (rows != NONE)
+    untimed = np.bincount(rows[~timed & (rows != NONE)], minlength=len(tree.parent)).astype(np.int64)
     start = activities["start_ns"].fill_null(0).to_numpy()[timed]
     spans = pl.DataFrame(
         {
@@ -116,7 +117,7 @@ def _gpu_idle(profile: Profile, tree: Forest) -> tuple[Ints, Flags]:
         depth[ops] = level
     by_level = spans.with_columns(pl.Series("level", depth[spans["op"].to_numpy()]))
     own = {level: part.drop("level") for (level,), part in by_level.partition_by("level", as_dict=True).items()}
-    idle, told = np.zeros(len(tree.parent), np.int64), np.ones(len(tree.parent), np.bool_)
+    idle, told = np.zeros(len(tree.parent), np.int64), tree.sums(untimed) == 0
     left = WORK_LIMIT * (spans.height + 1000)
     handed = spans.clear()
     for level in range(len(tree.levels) - 1, -1, -1):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.analysis.durations import total
+from tui.analysis.durations import total, total_of_parts
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.by_instance import UNCLAIMED
 from tui.analysis.ops.call_times import own_times
@@ -113,7 +113,7 @@ def _by_place(ops: pl.DataFrame, place: pl.Expr) -> pl.DataFrame:
         ops.with_columns(place.alias("place"))
         .group_by("session", "place", "node", maintain_order=True)
         .agg(
-            *(total(name).alias(name) for name in sums),
+            *(total_of_parts(name).alias(name) for name in sums),
             one.filter(pl.col("eligible").fill_null(False)).n_unique().cast(pl.Int64).alias("eligible_ops"),
             one.filter("on_tc").n_unique().cast(pl.Int64).alias("tc_ops"),
             pl.col("node").first().alias("op"),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from tui.analysis.durations import total
+from tui.analysis.durations import total, total_of_parts, whole
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.instances import op_instances
 from tui.analysis.ops.work import classified_work, op_classes
@@ -46,7 +46,9 @@ RECORDED: Final[Mapping[str, Any]] = MappingProxyType(
         "cpu_self_ns": pl.Int64,
         "cpu_avg_ns": pl.Int64,
         "api_ns": pl.Int64,
+        "timed_calls": pl.Int64,
         "launches": pl.Int64,
+        "untimed_launches": pl.Int64,
         "kernels": pl.Int64,
         "tc_eligible": pl.Boolean,
         "uses_tensor_core": pl.Boolean,
@@ -64,9 +66,10 @@ def by_name(profile: Profile, *also: str) -> pl.DataFrame:
     """What the recorded ops cost by session and name, and by further columns of ``ops`` (``input_shapes``).
 
     Columns: session, op (the name), what was asked for, calls, gpu_self_ns, gpu_total_ns, gpu_avg_ns, gpu_min_ns,
-    gpu_max_ns (of the calls' own GPU work), cpu_total_ns, cpu_self_ns, cpu_avg_ns, api_ns, launches, tc_eligible,
-    direction and dtype (of its calls; `MIXED` where they differ), stack (of its calls; how many there are, where they
-    differ), op_source, line.
+    gpu_max_ns (of the calls' own GPU work), timed_calls (those of whose GPU work that is known), cpu_total_ns,
+    cpu_self_ns, cpu_avg_ns, api_ns, launches, untimed_launches (those whose duration is not known; null where it is of
+    all of the session), tc_eligible, direction and dtype (of its calls; `MIXED` where they differ), stack (of its
+    calls; how many there are, where they differ), op_source, line.
 
     As in PyTorch's `key_averages`, an op that only calls one of the same name counts once with it (see
     `op_instances`), and a name that calls itself in other ways has the time of the inner call in both.
@@ -82,24 +85,24 @@ def by_name(profile: Profile, *also: str) -> pl.DataFrame:
         )
         if one.meta.output_name() not in also
     ]
-    own = ("gpu_self_ns", "cpu_self_ns", "api_ns", "launches")
+    own = ("gpu_self_ns", "cpu_self_ns", "api_ns", "launches", "untimed_launches")
     eligible = eligible_ops(profile).select("tc_eligible")
     rows = pl.concat([instances, profile["ops"].select(further), eligible], how="horizontal")
     repeated = pl.col("call") != pl.col("op")
-    within = rows.filter(repeated).group_by(pl.col("call").alias("op")).agg(pl.col(own).sum().name.suffix("_within"))
     calls = rows.filter(~repeated)
-    if within.height:
-        calls = calls.join(within, on="op", how="left", maintain_order="left").with_columns(
-            pl.col(column) + pl.col(f"{column}_within").fill_null(0) for column in own
-        )
+    if calls.height < rows.height:
+        sums = rows.group_by(pl.col("call").alias("op")).agg(total_of_parts(column).alias(column) for column in own)
+        calls = calls.drop(own).join(sums, on="op", how="left", maintain_order="left")
     gpu = pl.col("gpu_self_ns")
+    untimed = pl.col("untimed_launches")
     return (
         calls.lazy()
         .group_by("session", pl.col("name").alias("op"), *also)
         .agg(
             pl.len().cast(pl.Int64).alias("calls"),
-            total("gpu_self_ns").alias("gpu_self_ns"),
-            total("gpu_total_ns").alias("gpu_total_ns"),
+            total_of_parts("gpu_self_ns").alias("gpu_self_ns"),
+            total_of_parts("gpu_total_ns").alias("gpu_total_ns"),
+            gpu.count().cast(pl.Int64).alias("timed_calls"),
             gpu.mean().round().cast(pl.Int64).alias("gpu_avg_ns"),
             gpu.min().alias("gpu_min_ns"),
             gpu.max().alias("gpu_max_ns"),
@@ -108,11 +111,13 @@ def by_name(profile: Profile, *also: str) -> pl.DataFrame:
             pl.col("cpu_total_ns").mean().round().cast(pl.Int64).alias("cpu_avg_ns"),
             total("api_ns").alias("api_ns"),
             total("launches").alias("launches"),
+            untimed.sum(),
             pl.col("tc_eligible").any(ignore_nulls=False),
             *of_calls,
             pl.col("op_source").first(),
             pl.col("line").min(),
         )
+        .with_columns(pl.when(untimed.sum().over("session") > 0).then(untimed))
         .collect()
     )
 
@@ -130,10 +135,10 @@ def recorded_ops(profile: Profile) -> pl.DataFrame:
     """Recorded ops by name, and the GPU work that has no op by its reason; largest GPU time first.
 
     Columns: session, op, op_type, direction, group, calls, gpu_self_ns, time_pct, gpu_total_ns, gpu_avg_ns, gpu_min_ns,
-    gpu_max_ns, cpu_total_ns, cpu_self_ns, cpu_avg_ns, api_ns, launches, kernels (distinct names of what it launched
-    itself), tc_eligible (`tui.analysis.tensor_cores.eligible.eligible_ops`, of any of its calls), uses_tensor_core
-    (whether any of its own kernels does), dtype, stack, op_source, line. ``why_no_op`` is why work has no op, null for
-    ops.
+    gpu_max_ns, cpu_total_ns, cpu_self_ns, cpu_avg_ns, api_ns, timed_calls, launches, untimed_launches (as `by_name`),
+    kernels (distinct names of what it launched itself), tc_eligible
+    (`tui.analysis.tensor_cores.eligible.eligible_ops`, of any of its calls), uses_tensor_core (whether any of its own
+    kernels does), dtype, stack, op_source, line. ``why_no_op`` is why work has no op, null for ops.
 
     ``gpu_self_ns`` of all rows of a session adds up to its GPU time; ``time_pct`` is the share of that. ``op_type`` is
     what the input records, else what its name tells, else what all its own kernels are; null where they differ.
@@ -151,7 +156,8 @@ def recorded_ops(profile: Profile) -> pl.DataFrame:
         pl.col("name").n_unique().cast(pl.Int64).alias("kernels"),
         pl.col("uses_tensor_core").any(ignore_nulls=False),
         pl.when(pl.col("kernel_type").n_unique() == 1).then(pl.col("kernel_type").first()).alias("kernel_type"),
-        total("launches").alias("work_launches"),
+        whole("launches").alias("work_launches"),
+        (pl.col("launches") - pl.col("timed_calls")).sum().alias("work_untimed"),
         total("total_ns").alias("work_ns"),
         pl.col("line").min().alias("work_line"),
     )
@@ -175,15 +181,16 @@ def recorded_ops(profile: Profile) -> pl.DataFrame:
         pl.col("groups").cast(NAME).alias("group"),
         pl.col("work_ns").alias("gpu_self_ns"),
         pl.col("work_launches").alias("launches"),
+        pl.when(pl.col("work_untimed") > 0).then("work_untimed").alias("untimed_launches"),
         "kernels",
         "uses_tensor_core",
         pl.col("work_line").alias("line"),
         "why_no_op",
     )
-    whole = pl.col("gpu_self_ns").sum().over("session")
+    session_ns = pl.col("gpu_self_ns").sum().over("session")
     return (
         pl.concat([ops, rest], how="diagonal")
-        .with_columns(pl.when(whole > 0).then(100 * pl.col("gpu_self_ns") / whole).alias("time_pct"))
+        .with_columns(pl.when(session_ns > 0).then(100 * pl.col("gpu_self_ns") / session_ns).alias("time_pct"))
         .select(*RECORDED)
         .sort(
             "gpu_self_ns",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from tui.analysis.durations import average, timed_calls, total
+from tui.analysis.durations import average, timed_calls, total, whole
 from tui.analysis.kernels import KERNELS, kernels
 from tui.analysis.ops.recorded import RECORDED, recorded_ops
 from tui.analysis.ops.rules import classify, op_rules
@@ -56,6 +56,7 @@ RECORDED_OPS: Final = TableSpec(
         "cpu_total_ns",
         "cpu_self_ns",
         "launches",
+        "untimed_launches",
         "kernels",
         "op_type",
         "direction",
@@ -165,12 +166,12 @@ def by_name(profile: Profile) -> pl.DataFrame:
 def inferred_ops(profile: Profile) -> pl.DataFrame:
     """GPU time by op of the sessions that record no ops: one row per session, op type and direction, largest first.
 
-    Columns: session, op, op_type, direction, group, kernels (distinct names), calls, total_ns, avg_ns, min_ns, max_ns,
-    time_pct (as in `kernels`), uses_tensor_core (whether any of its kernels does), op_source, line (the first one in
-    the input). The rows add up to those of `tui.analysis.kernels.kernels` exactly. Copies and memsets are ``recorded``
-    as such; the other ops are ``inferred`` from the names of kernels.
+    Columns: session, op, op_type, direction, group, kernels (distinct names), calls, timed_calls (those whose duration
+    is known), total_ns, avg_ns (of these), min_ns, max_ns, time_pct (as in `kernels`), uses_tensor_core (whether any of
+    its kernels does), op_source, line (the first one in the input). The rows add up to those of
+    `tui.analysis.kernels.kernels` exactly. Copies and memsets are ``recorded`` as such; the other ops are ``inferred``
+    from the names of kernels.
     """
-    calls = total("calls")
     return (
         classified_kernels(profile)
         .filter(~pl.col("session").is_in(recorded_sessions(profile).implode()))
@@ -179,9 +180,9 @@ def inferred_ops(profile: Profile) -> pl.DataFrame:
             pl.col("op").first(),
             pl.col("group").first(),
             pl.len().cast(pl.Int64).alias("kernels"),
-            calls.alias("calls"),
+            whole("calls").alias("calls"),
             total("total_ns").alias("total_ns"),
-            average(total("total_ns"), timed_calls()).alias("avg_ns"),
+            average(total("total_ns"), timed_calls("timed_calls")).alias("avg_ns"),
             pl.col("min_ns").min(),
             pl.col("max_ns").max(),
             pl.when(pl.col("time_pct").count() > 0).then(pl.col("time_pct").sum()).alias("time_pct"),
@@ -191,6 +192,7 @@ def inferred_ops(profile: Profile) -> pl.DataFrame:
             .cast(NAME)
             .alias("op_source"),
             pl.col("uses_tensor_core").any(ignore_nulls=False),
+            timed_calls("timed_calls").alias("timed_calls"),
             pl.col("line").min(),
         )
         .select(
@@ -201,6 +203,7 @@ def inferred_ops(profile: Profile) -> pl.DataFrame:
             "group",
             "kernels",
             "calls",
+            "timed_calls",
             "total_ns",
             "avg_ns",
             "min_ns",
@@ -235,12 +238,12 @@ def kernels_with_ops(profile: Profile) -> pl.DataFrame:
     inferred = classified_kernels(profile).filter(~pl.col("session").is_in(recorded_sessions(profile).implode()))
     if not has_recorded_ops(profile):
         return inferred.with_columns(why_no_op=pl.lit(None, pl.String))
-    whole = pl.col("total_ns").sum().over("session")
+    session_ns = pl.col("total_ns").sum().over("session")
     recorded = classified_work(profile).with_columns(
         pl.col("op").cast(pl.String),
         pl.col("launches").alias("calls"),
-        average(pl.col("total_ns"), pl.col("launches")).alias("avg_ns"),
-        pl.when(whole > 0).then(100 * pl.col("total_ns") / whole).alias("time_pct"),
+        average(pl.col("total_ns"), pl.col("timed_calls")).alias("avg_ns"),
+        pl.when(session_ns > 0).then(100 * pl.col("total_ns") / session_ns).alias("time_pct"),
     )
     return pl.concat([inferred, recorded.drop("launches", "kernel_type")], how="diagonal_relaxed").sort(
         *("total_ns", "name", "session", "op", "why_no_op"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.durations import share, total
+from tui.analysis.durations import share, total, total_of_parts, whole
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.call_times import TIMES, call_times
 from tui.analysis.ops.inferred_instances import inferred_instances
@@ -114,7 +114,7 @@ def _figures() -> list[pl.Expr]:
     for name, stem in _STEMS.items():
         time = pl.col(name)
         expressions += [
-            total(name).alias(name),
+            total_of_parts(name).alias(name),
             time.mean().round().cast(pl.Int64).alias(f"{stem}_avg_ns"),
             time.min().alias(f"{stem}_min_ns"),
             time.max().alias(f"{stem}_max_ns"),
@@ -163,7 +163,7 @@ def _inferred(profile: Profile) -> pl.DataFrame:
         .group_by("session", "op_type")
         .agg(
             _direction(),
-            total("calls").alias("launches"),
+            whole("calls").alias("launches"),
             total("total_ns").alias("gpu_ns"),
             pl.col("op_source").first(),
         )

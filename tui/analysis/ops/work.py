@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.analysis.durations import total
+from tui.analysis.durations import timed, total
 from tui.analysis.grouping import present
 from tui.analysis.kernels import kernels
 from tui.analysis.memo import once_per_profile
@@ -66,7 +66,8 @@ def work_by_op(profile: Profile) -> pl.DataFrame:
     """GPU work of the sessions with recorded ops: one row per session, op name (or reason) and kernel.
 
     Columns: session, op (name of the innermost op, null where there is none), why_no_op (then one of `WITHOUT_OP`),
-    kind, name, short_name, launches, total_ns, min_ns, max_ns, uses_tensor_core, line (first one in the input).
+    kind, name, short_name, launches, timed_calls (those whose duration is known), total_ns, min_ns, max_ns,
+    uses_tensor_core, line (first one in the input).
     """
     sessions = recorded_sessions(profile)
     activities = profile["activities"] if len(sessions) else profile["activities"].clear()
@@ -80,6 +81,7 @@ def work_by_op(profile: Profile) -> pl.DataFrame:
         .group_by("session", "op", "why_no_op", "kind", "name")
         .agg(
             pl.len().cast(pl.Int64).alias("launches"),
+            timed(),
             total().alias("total_ns"),
             pl.col("duration_ns").min().alias("min_ns"),
             pl.col("duration_ns").max().alias("max_ns"),
@@ -101,6 +103,7 @@ def work_by_op(profile: Profile) -> pl.DataFrame:
         "kind",
         "name",
         pl.col("calls").alias("launches"),
+        "timed_calls",
         "total_ns",
         "min_ns",
         "max_ns",

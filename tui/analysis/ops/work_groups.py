@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.analysis.durations import average, figures, share, timed_calls, total
+from tui.analysis.durations import average, figures, share, timed, timed_calls, total, whole
 from tui.analysis.kernels import KERNELS, kernels
 from tui.analysis.launches.origin import with_launched_by
 from tui.analysis.launches.shapes import with_shapes
@@ -119,7 +119,7 @@ def summed(profile: Profile, groups: WorkGroups) -> pl.DataFrame:
         .group_by("group", "session", "kind", "name")
         .agg(
             pl.len().cast(pl.Int64).alias("calls"),
-            pl.col("duration_ns").count().cast(pl.Int64).alias("timed"),
+            timed(),
             total().alias("total_ns"),
             pl.col("duration_ns").min().alias("min_ns"),
             pl.col("duration_ns").max().alias("max_ns"),
@@ -129,15 +129,12 @@ def summed(profile: Profile, groups: WorkGroups) -> pl.DataFrame:
         .collect()
     )
     single = with_verdicts_by_name(profile, single)
-    printed = totals_only(profile).with_columns(
-        pl.Series("group", groups.total_codes, dtype=pl.Int64), pl.col("calls").alias("timed")
-    )
+    printed = totals_only(profile).with_columns(pl.Series("group", groups.total_codes, dtype=pl.Int64))
     rows = pl.concat([single, printed.select(single.columns)])
-    calls = pl.when(pl.col("calls").null_count() == 0).then(pl.col("calls").sum())
     sums = rows.group_by("group").agg(
-        calls.alias("calls"),
+        whole("calls").alias("calls"),
         total("total_ns").alias("total_ns"),
-        average(total("total_ns"), timed_calls("timed")).alias("avg_ns"),
+        average(total("total_ns"), timed_calls("timed_calls")).alias("avg_ns"),
         pl.col("min_ns").min(),
         pl.col("max_ns").max(),
         pl.struct("kind", "name").n_unique().cast(pl.Int64).alias("kernels"),
@@ -160,17 +157,18 @@ def kernels_in(profile: Profile, groups: WorkGroups, group: int) -> pl.DataFrame
     """
     activities = profile["activities"]
     work = activities.filter(pl.Series(groups.codes == group))
-    whole = activities.filter(pl.col("session").is_in(work["session"].unique().implode()))["duration_ns"].sum()
+    whole_ns = activities.filter(pl.col("session").is_in(work["session"].unique().implode()))["duration_ns"].sum()
     rows = (
         work.lazy()
         .group_by("session", "kind", "name")
         .agg(
             *figures(),
+            timed(),
             pl.col("uses_tensor_core").any(ignore_nulls=False),
             pl.col("short_name").first(),
             pl.col("line").min(),
         )
-        .with_columns((100 * pl.col("total_ns") / (whole or None)).alias("time_pct"))
+        .with_columns((100 * pl.col("total_ns") / (whole_ns or None)).alias("time_pct"))
         .collect()
     )
     rows = with_verdicts_by_name(profile, rows)

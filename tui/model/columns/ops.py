@@ -69,6 +69,13 @@ OPS: Final = (
     Column("cpu_avg_ns", "CPU avg", K.DURATION, "CPU total divided by calls.", 8, ("cpu_avg",)),
     Column("api_ns", "API calls", K.DURATION, "CPU time of the API calls that it made itself.", 8, ("api",)),
     Column("launches", "Launches", K.COUNT, "Kernels and memory operations that it launched itself.", 5),
+    Column(
+        "untimed_launches",
+        "Untimed",
+        K.COUNT,
+        "Launches among them whose duration the input does not tell: they are not in its GPU times.",
+        6,
+    ),
     Column("ops", "Ops", K.COUNT, "Distinct ops by name.", 5),
     Column("tc_eligible", "TC ok", K.FLAG, "Whether the op could use tensor cores, as far as is known.", 8),
     Column("op_source", "From", K.TEXT, "recorded, nvtx (a range), or inferred from the names of kernels.", 7),
