@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,22 +14,23 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "tui"
 
 LAYERS = (
-    ("model", "fitting", "fmt", "text", "views"),
-    ("data", "loaders"),
-    ("analysis",),
+    ("model", "clipboard", "fitting", "fmt", "labels", "options", "processor", "terminal", "text", "views"),
+    ("cache", "data", "loaders", "state"),
+    ("analysis", "dataset"),
     ("query",),
+    ("opening", "output"),
     ("widgets",),
-    ("screens",),
+    ("commands", "screens"),
     ("app",),
+    ("cli",),
 )
 """From the bottom up: a layer imports itself and what is below it."""
 
-HEADLESS = (
-    "cache", "cli", "clipboard", "dataset", "labels", "opening", "options", "output", "processor", "state", "terminal"
-)  # fmt: skip
-"""Modules without a screen, beside the layers."""
+WITHOUT_A_LAYER = ("keys", "theme")
+"""What keys are and what colours there are: all may ask, and they import no other part of the program."""
 
-BELOW_THE_SCREEN = (*HEADLESS, *(name for layer in LAYERS[:4] for name in layer))
+BELOW_THE_SCREEN = ("cli", *(name for layer in LAYERS[:5] for name in layer))
+"""What works without a screen; ``cli`` begins the app last."""
 
 
 def modules(part: str) -> list[Path]:
@@ -43,7 +45,8 @@ def dotted(path: Path) -> str:
     return name.removesuffix(".__init__")
 
 
-def imports(path: Path) -> set[str]:
+@cache
+def imports(path: Path) -> frozenset[str]:
     """What a file imports, for types as well."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -52,7 +55,7 @@ def imports(path: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             assert node.level == 0, f"{path} imports relatively"
             found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
-    return found
+    return frozenset(found)
 
 
 def run_python(code: str) -> str:
@@ -67,7 +70,7 @@ def test_layers_import_downwards(position: int) -> None:
         for path in modules(part):
             wrong = {name for name in imports(path) if name.startswith("tui.") and name.split(".")[1] in above}
             # The app's type is named where screens call it, and never imported when the program runs.
-            if part in ("widgets", "screens"):
+            if part in ("widgets", "commands", "screens"):
                 wrong -= only_for_types(path)
             assert not wrong, f"{dotted(path)} imports {sorted(wrong)} from above it"
 
@@ -91,11 +94,16 @@ def test_nothing_below_the_screen_names_its_libraries(part: str) -> None:
 
 
 def test_every_module_is_in_a_layer() -> None:
-    known = {name for layer in LAYERS for name in layer} | set(HEADLESS)
-    of_the_app = {"__init__", "__main__", "commands", "keys", "theme"}
+    known = {*WITHOUT_A_LAYER, *(name for layer in LAYERS for name in layer)}
     present = {path.stem for path in PACKAGE.iterdir() if path.suffix == ".py"}
     present |= {path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__"}
-    assert present == known | of_the_app
+    assert present == known | {"__init__", "__main__"}
+
+
+@pytest.mark.parametrize("part", WITHOUT_A_LAYER)
+def test_what_has_no_layer_imports_nothing_of_one(part: str) -> None:
+    wrong = {name for path in modules(part) for name in imports(path) if name.startswith("tui.")}
+    assert {name for name in wrong if name.split(".")[1] != part} == set()
 
 
 def test_importing_all_that_is_headless_loads_no_screen() -> None:
