@@ -72,3 +72,29 @@ def test_a_header_without_rows_gives_nothing() -> None:
     profile = read(NEW_KERNELS.splitlines()[0] + "\n" + STATS_V3)
     assert profile["activities"].is_empty()
     assert profile["summary"].height == 2
+
+
+def test_sums_of_two_runs_in_one_text_are_two_sessions() -> None:
+    header = '"Name","Calls","TotalDurationNs","AverageNs","Percentage"\n'
+    first = [f'{header}"add(int*)",2,200,100,100.0\n', f'{header}"hipMalloc",3,30,10,100.0\n']
+    first += [f'{header}"CopyDeviceToHost",1,50,50,100.0\n', f'{header}"hsa_init",1,7,7,100.0\n']
+    second = [f'{header}"scale(int*)",4,400,100,100.0\n', f'{header}"hipFree",1,5,5,100.0\n']
+    profile = read("".join([*first, *second]))
+    assert rows(profile, "sessions", "first_line", "last_line") == [(1, 8), (9, 12)]
+    assert rows(profile, "summary", "session", "section", "name", "total_ns") == [
+        (0, "gpu", "add(int*)", 200),
+        (0, "api", "hipMalloc", 30),
+        (0, "gpu", "CopyDeviceToHost", 50),
+        (0, "api", "hsa_init", 7),
+        (1, "gpu", "scale(int*)", 400),
+        (1, "api", "hipFree", 5),
+    ]
+    of_v3 = read(KERNEL_STATS + STATS_V3 + KERNEL_STATS)
+    assert rows(of_v3, "summary", "session", "name") == [
+        (0, "gemm"),
+        (0, "relu"),
+        (0, "hipMalloc"),
+        (0, "hipSetDevice"),
+        (1, "gemm"),
+        (1, "relu"),
+    ]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.loaders.linking.whole_run import linked
+from tui.loaders.rocprof.header import V1
 from tui.loaders.rocprof.rows import agent_number
 from tui.loaders.text.cell_values import CellValues, by_value
 from tui.model.names import short_name
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 _MARKERS: Final = r"(?i)marker|roctx"
 _API: Final = re.compile(r"(?:__)?hip[A-Z]|hsa_|rccl|nccl[A-Z]|roctx|rocDec")
+_KIND: Final = r"^(?:__)?(hip)[A-Z]|^(hsa)_|^(Copy)(?:Device|Host)"
+"""What the sums of rocprof's first version are of, which writes a table for each: of kernels where none of these."""
 _DOMAIN: Final = re.compile(r"(?:KERNEL_DISPATCH|MEMORY_COPY|MEMORY_ALLOCATION|SCRATCH_MEMORY|[A-Z]+(?:_[A-Z]+)*_API)")
 _MATRIX: Final = r"MFMA"
 """In the name of counters of matrix instructions."""
@@ -52,6 +55,25 @@ class Run:
     def of(self, kind: str) -> list[Table]:
         """Its tables of a kind that have rows."""
         return [table for table in self.tables if table.header.table == kind and table.rows]
+
+
+def is_of_another_run(table: Table, rows: pl.DataFrame, run: Run) -> bool:
+    """Whether the first rows of a table of sums are of another run: one that has such a table sums the same up once."""
+    if table.header.table != "stats":
+        return False
+    of = _kinds if table.header.format == V1 else _names
+    there = set().union(*(of(frame) for other in run.of("stats") if other is not table for frame in other.rows))
+    return not there.isdisjoint(of(rows))
+
+
+def _names(rows: pl.DataFrame) -> set[str]:
+    return set(rows["name"].drop_nulls().cast(pl.String))
+
+
+def _kinds(rows: pl.DataFrame) -> set[str]:
+    names = pl.Series(list(_names(rows)), dtype=pl.String)
+    kinds = names.str.extract_groups(_KIND).struct.unnest()
+    return set(kinds.select(pl.coalesce(pl.all()).fill_null("kernel")).to_series())
 
 
 def hand_over(run: Run, collector: Collector) -> None:

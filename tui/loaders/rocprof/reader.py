@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from tui.loaders.base import Format
-from tui.loaders.rocprof.handing_over import Run, Table, hand_over
+from tui.loaders.rocprof.handing_over import Run, Table, hand_over, is_of_another_run
 from tui.loaders.rocprof.header import CUE, FIRST_CELL, V1, V3, WHOLE, Header, header_of
 from tui.loaders.rocprof.rows import read_rows
 from tui.loaders.text.cell_values import CellValues
@@ -46,14 +46,18 @@ _ALONE: Final = ("kernel_trace", "memory_copy_trace", "counters", "results")
 class _Sink:
     """Takes the rows of one table as they are read, and keeps them as numbers."""
 
-    def __init__(self, collector: Collector, run: Run, table: Table) -> None:
-        self._collector = collector
+    def __init__(self, reader: _Reader, run: Run, table: Table) -> None:
+        self._reader = reader
+        self._collector = reader.collector
         self._run = run
         self._table = table
 
     def add(self, cells: pl.DataFrame) -> None:
         self._collector.resume_session(self._run.session)
-        self._table.rows.append(read_rows(self._table.header, CellValues(cells, self._collector)))
+        rows = read_rows(self._table.header, CellValues(cells, self._collector))
+        if not self._table.rows and is_of_another_run(self._table, rows, self._run):
+            self._run = self._reader.moved(self._table, self._run)
+        self._table.rows.append(rows)
         self._run.session.last_line = max(self._run.session.last_line or 0, int(cells["line"][-1]))
 
     def damaged(self, line: Line, reason: str) -> None:
@@ -68,16 +72,16 @@ class _Reader:
     """The part of one version in one text."""
 
     def __init__(self, collector: Collector, version: str) -> None:
-        self._collector = collector
+        self.collector = collector
         self._version = version
         self._runs: list[Run] = []
         self._file = PurePosixPath(collector.source).name
 
     def begin(self, line: Line) -> Section | bool:
         """A header."""
-        if self._version == V3 and _JSON.match(line.text) and not self._collector.sessions:
+        if self._version == V3 and _JSON.match(line.text) and not self.collector.sessions:
             raise ProftuiError(
-                f"{self._collector.source}: is a JSON file of rocprofv3, which is not read",
+                f"{self.collector.source}: is a JSON file of rocprofv3, which is not read",
                 "record CSV or a database: rocprofv3 --kernel-trace --output-format csv rocpd -- ./app",
             )
         header = header_of(line.text)
@@ -89,26 +93,36 @@ class _Reader:
             # A table without rows.
             run.tables.pop()
         run.tables.append(table)
-        return CsvTable(header.columns, _Sink(self._collector, run, table), header=FIRST_CELL, ends=_ENDS, whole=WHOLE)
+        return CsvTable(header.columns, _Sink(self, run, table), header=FIRST_CELL, ends=_ENDS, whole=WHOLE)
 
     def _run(self, header: Header, line: Line) -> Run:
         run = self._runs[-1] if self._runs else None
         if run is None or (
             header.table in _ALONE and any(one.header.table == header.table and one.rows for one in run.tables)
         ):
-            pid = _PID.match(self._file)
-            session = self._collector.open_session(header.format, line.number, pid=int(pid[1]) if pid else None)
-            session.facts["tool"] = "rocprofv3" if header.format == V3 else "rocprof"
-            run = Run(session)
-            self._runs.append(run)
-        self._collector.resume_session(run.session)
+            run = self._opened(header, line.number)
+        self.collector.resume_session(run.session)
         return run
+
+    def _opened(self, header: Header, line: int) -> Run:
+        pid = _PID.match(self._file)
+        session = self.collector.open_session(header.format, line, pid=int(pid[1]) if pid else None)
+        session.facts["tool"] = "rocprofv3" if header.format == V3 else "rocprof"
+        self._runs.append(Run(session))
+        return self._runs[-1]
+
+    def moved(self, table: Table, run: Run) -> Run:
+        """A run of its own for a table that the run before was thought to have."""
+        run.tables.remove(table)
+        own = self._opened(table.header, table.line)
+        own.tables.append(table)
+        return own
 
     def finish(self) -> None:
         """All tables are read."""
         for run in self._runs:
-            self._collector.resume_session(run.session)
-            hand_over(run, self._collector)
+            self.collector.resume_session(run.session)
+            hand_over(run, self.collector)
 
 
 @dataclass(frozen=True, slots=True)
