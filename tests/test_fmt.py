@@ -126,7 +126,10 @@ def test_a_rate_has_the_digits_that_nvprof_prints() -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0.0, "0.00%"), (0.0049, "<0.01%"), (46.98, "46.98%"), (99.99, "99.99%"), (99.996, ">99.99%"), (100.0, "100.00%")],
+    [
+        *((0.0, "0.00%"), (0.0049, "<0.01%"), (46.98, "46.98%"), (99.99, "99.99%"), (99.996, ">99.99%")),
+        *((100.0, "100.00%"), (-0.0049, ">-0.01%"), (-99.996, "<-99.99%"), (-100.0, "-100.00%")),
+    ],
 )
 def test_only_nothing_is_0_percent_and_only_all_is_100(value: float, text: str) -> None:
     assert fmt.percent(value) == text

@@ -124,9 +124,21 @@ def format_value(
 
 
 def format_column(
-    kind: ColumnKind, values: Iterable[object], *, unit: str = "auto", ascii_only: bool = False
+    kind: ColumnKind,
+    values: Iterable[object],
+    *,
+    largest: float | None = None,
+    unit: str = "auto",
+    ascii_only: bool = False,
 ) -> tuple[str, list[str]]:
     """Write the values of a column in their common unit.
+
+    Args:
+        kind: What they are.
+        values: In base units; None where one is unknown.
+        largest: The absolute value that decides the unit; None: the largest of these.
+        unit: For times, one of `UNITS`.
+        ascii_only: Use ASCII characters only.
 
     Returns:
         The unit for the heading (empty where the values carry their own or need none), and the values.
@@ -135,8 +147,9 @@ def format_column(
     ('ms', ['2,776.06', '1.50', '0.0010', '–'])
     """
     held = list(values)
-    numbers = [abs(value) for value in held if isinstance(value, int | float)]
-    common = column_unit(kind, max(numbers, default=None), unit=unit)
+    if largest is None:
+        largest = max((abs(value) for value in held if isinstance(value, int | float)), default=None)
+    common = column_unit(kind, largest, unit=unit)
     heading = common.symbol if common is not None else ""
     if ascii_only and common is not None:
         heading = common.ascii().symbol
@@ -266,18 +279,17 @@ def _scaled(value: float, unit: Unit) -> str:
         return "0"
     if value == 0 or round(abs(scaled), unit.decimals) >= 10 ** (1 - unit.decimals) or float(scaled).is_integer():
         return f"{scaled:,.{unit.decimals}f}"
-    sign = "-" if scaled < 0 else ""
     if abs(scaled) < 10**-_SMALLEST_DECIMALS:
-        return f"{sign}<{10**-_SMALLEST_DECIMALS:.{_SMALLEST_DECIMALS}f}"
+        return f"{'>-' if scaled < 0 else '<'}{10**-_SMALLEST_DECIMALS:.{_SMALLEST_DECIMALS}f}"
     decimals = min(max(unit.decimals, 1 - math.floor(math.log10(abs(scaled)))), _SMALLEST_DECIMALS)
     return f"{scaled:,.{decimals}f}"
 
 
 def _percent(value: float) -> str:
-    if 0 < value < 0.005:
-        return "<0.01"
-    if 99.995 <= value < 100:
-        return ">99.99"
+    if 0 < abs(value) < 0.005:
+        return "<0.01" if value > 0 else ">-0.01"
+    if 99.995 <= abs(value) < 100:
+        return ">99.99" if value > 0 else "<-99.99"
     return f"{value:,.2f}"
 
 

@@ -68,3 +68,28 @@ def test_a_table_without_rows_is_its_heading(width: int) -> None:
     assert laid_out(written(COLUMNS, ROWS.clear()), name="name", width=width).lines == (
         "Total ns  Time%  Calls  Avg ns  Max ns  Kind  Name",
     )
+
+
+COMPARED = pl.DataFrame(
+    {
+        "op": ["gemm", "copy"],
+        "a_total_ns": [1_500.0, None],
+        "b_total_ns": [2_500_000.0, 30.0],
+        "a_avg_ns": [750.0, None],
+        "b_avg_ns": [20_000.0, 30.0],
+    }
+)
+
+
+def test_columns_that_are_compared_have_one_unit() -> None:
+    assert laid_out(written(columns(*COMPARED.columns), COMPARED), name="op", width=80).lines == (
+        "Op    Before ms   Now ms  Avg before µs  Avg now µs",
+        "gemm     0.0015    2.500          0.750      20.000",
+        "copy          –  <0.0001              –       0.030",
+    )
+
+
+def test_columns_that_are_compared_are_shown_together_or_not_at_all() -> None:
+    table = laid_out(written(columns(*COMPARED.columns), COMPARED), name="op", width=40)
+    assert table.lines[0] == "Op    Before ms   Now ms"
+    assert table.left_out == ("Avg before µs", "Avg now µs")

@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 from tests.widgets.tables import DGRAD, HOSTILE, KERNELS, SPEC, WIDE
+from tui.fitting import cell_width
 from tui.model.columns import COLUMNS, ColumnKind, columns
 from tui.model.view import TableState
 from tui.query.facts import ColumnFacts
@@ -81,3 +82,55 @@ def test_what_is_absent_may_have_a_word_and_the_room_for_it() -> None:
     cells = CellWriter(column, ColumnFacts(pl.Series([3, None], dtype=pl.Int32)), TableState())
     assert (cells.whole(None), cells.whole(3), cells.width) == ("outside", "3", len("outside"))
     assert CellWriter(column, ColumnFacts(pl.Series([3], dtype=pl.Int32)), TableState()).width == 1
+
+
+CHANGED = pl.DataFrame(
+    {
+        "name": ["slower", "new", "gone"],
+        "a_total_ns": [1_500.0, None, 40.0],
+        "b_total_ns": [2_500_000.0, 30.0, None],
+        "delta_ns": [2_498_500.0, 30.0, -40.0],
+        "delta_pct": [166_566.67, None, -100.0],
+        "a_calls": [1 / 3, None, 1.0],
+        "b_calls": [2.0, 9.0, None],
+    }
+)
+CHANGED_COLUMNS = columns(*CHANGED.columns)
+
+
+def test_columns_that_are_compared_have_one_unit() -> None:
+    written = writers(CHANGED_COLUMNS, CHANGED, TableState())
+    assert [written[name].title for name in ("a_total_ns", "b_total_ns", "delta_ns")] == [
+        "Before ms",
+        "Now ms",
+        "Diff ms",
+    ]
+    assert [written[name].whole(CHANGED[name][0]) for name in ("a_total_ns", "b_total_ns")] == ["0.0015", "2.500"]
+    units = units_of(CHANGED_COLUMNS, CHANGED, TableState())
+    assert {units[name] for name in ("a_total_ns", "b_total_ns", "delta_ns")} == {"ms"}
+
+
+def test_a_column_that_is_hidden_decides_the_unit_too() -> None:
+    alone = writers(columns("a_total_ns"), CHANGED, TableState())["a_total_ns"]
+    assert alone.title == "Before ms"
+    assert (
+        writers(columns("a_total_ns"), CHANGED.drop("b_total_ns", "delta_ns"), TableState())["a_total_ns"].title
+        == "Before µs"
+    )
+
+
+@pytest.mark.parametrize("name", CHANGED.columns[1:])
+def test_differences_and_fractions_fit_the_width_of_their_column(name: str) -> None:
+    # What is small for its column is longer than the smallest and the largest.
+    small = CHANGED.with_columns(pl.Series("delta_ns", [9e6, 30.0, -40.0]), pl.Series("delta_pct", [-0.5, -0.001, 0.5]))
+    for frame in (CHANGED, small):
+        written = writers(CHANGED_COLUMNS, frame, TableState())[name]
+        for value in frame[name].to_list():
+            assert written.fitted(value, written.width) == written.whole(value)
+            assert cell_width(written.whole(value)) <= max(written.width, 1)
+
+
+def test_the_width_of_many_fractions_has_room_for_any() -> None:
+    many = pl.Series([place + 0.00012345 * (place % 2) for place in range(30_000)]).replace(1.00012345, 0.00012345)
+    calls = CellWriter(COLUMNS["a_calls"], ColumnFacts(many), TableState())
+    assert calls.fitted(0.00012345, calls.width) == "0.00012345"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 if TYPE_CHECKING:
+    from tui.model.columns import Column
     from tui.model.view import Sort
 
 CODED_FROM: Final = 20_000
@@ -153,3 +154,18 @@ def facts_of(frame: pl.DataFrame) -> FrameFacts:
     facts = FrameFacts(frame)
     _KEPT[number] = (weakref.ref(frame, forget), facts)
     return facts
+
+
+def magnitude(frame: pl.DataFrame, column: Column) -> float | None:
+    """What decides the unit of a column: its largest absolute value, and that of those it is compared with.
+
+    Args:
+        frame: The rows.
+        column: One of its columns.
+
+    Returns:
+        None where no value is known.
+    """
+    facts = facts_of(frame)
+    extents = (facts[name].extent for name in {column.name, *column.compared_with} if name in frame.columns)
+    return max((abs(value) for extent in extents for value in extent if value is not None), default=None)

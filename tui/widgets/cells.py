@@ -14,7 +14,7 @@ from tui.labels import tell_symbols_apart
 from tui.model.columns import Column, ColumnKind
 from tui.model.names import short_name
 from tui.model.view import TableState
-from tui.query.facts import ColumnFacts, facts_of
+from tui.query.facts import CODED_FROM, ColumnFacts, facts_of, magnitude
 from tui.query.telling import weighed
 from tui.text import plain
 
@@ -30,6 +30,12 @@ MEASURE_WIDEST: Final = 16
 """Cells of a large number with the name of its unit."""
 BYTES_WIDEST: Final = 11
 """Cells of ``1,023.9 KiB``, the longest way to write a size."""
+FRACTION_WIDEST: Final = {ColumnKind.PERCENT: 6, ColumnKind.RATIO: TIME_LEAST}
+"""Cells of a share or ratio that is small for its column, or next to all: ``<0.0001``, ``>99.99``."""
+NUMBER_WIDEST: Final = 10
+"""Cells of a number between whole ones: ``0.00012345``."""
+NUMBERS_MEASURED: Final = 2_048
+"""Of more distinct numbers the width is what it can be at most."""
 SIZES_SAMPLED: Final = 256
 NAMES_MEASURED: Final = 2_048
 """With more distinct names than this, the longest decides the width although it may be shown shorter."""
@@ -56,6 +62,7 @@ class CellWriter:
         column: The column.
         facts: Of its values: the unit and the width come from them.
         state: Units, shares and names as the user wants them.
+        largest: The absolute value that decides the unit (`magnitude`); None: the largest of its own.
         total_ns: What shares of durations are taken of, or None where there is no total.
         units: For measures, the unit of each value.
         is_pinned: The column has the room that the others leave.
@@ -68,6 +75,7 @@ class CellWriter:
         facts: ColumnFacts,
         state: TableState,
         *,
+        largest: float | None = None,
         total_ns: float | None = None,
         units: pl.Series | None = None,
         is_pinned: bool = False,
@@ -82,8 +90,9 @@ class CellWriter:
         self._told_apart: dict[int, Mapping[str, str]] = {}
         self._share_of = total_ns if state.as_share and column.kind is ColumnKind.DURATION else None
         self.is_text = column.kind in _TEXTS
-        smallest, largest = (None, None) if self.is_text else facts.extent
-        self._unit = column_unit(column.kind, _magnitude(smallest, largest), unit=state.unit)
+        if largest is None and not self.is_text:
+            largest = max((abs(value) for value in facts.extent if value is not None), default=None)
+        self._unit = column_unit(column.kind, largest, unit=state.unit)
         if self._share_of is not None:
             self._unit = PERCENT
         symbol = ""
@@ -111,7 +120,15 @@ class CellWriter:
         if not facts.values.dtype.is_numeric():
             others = facts.few(len(facts.values))
             return self._widest([*([] if others is None else others), *([None] if facts.values.null_count() else [])])
-        least = TIME_LEAST if kind in _TIMES or self._share_of is not None else 1
+        smallest = facts.extent[0]
+        sign = 1 if smallest is not None and smallest < 0 else 0
+        least = 1
+        if kind in _TIMES or self._share_of is not None:
+            least = TIME_LEAST + sign
+        elif facts.values.dtype.is_float():
+            # The widest number need be neither the smallest nor the largest: 0.33333 lies between 0 and 10.
+            distinct = facts.few(NUMBERS_MEASURED) if len(facts.values) <= CODED_FROM else None
+            least = FRACTION_WIDEST.get(kind, NUMBER_WIDEST) + sign if distinct is None else self._widest(distinct)
         if facts.values.null_count():
             least = max(least, cell_width(self.column.absent))
         return max(least, self._widest(value for value in facts.extent if value is not None))
@@ -184,14 +201,10 @@ def units_of(columns: Iterable[Column], frame: pl.DataFrame, state: TableState) 
     units: dict[str, str] = {}
     for column in columns:
         if column.kind in _TIMES and column.name in frame.columns:
-            unit = column_unit(column.kind, _magnitude(*facts_of(frame)[column.name].extent), unit=state.unit)
+            unit = column_unit(column.kind, magnitude(frame, column), unit=state.unit)
             if unit is not None:
                 units[column.name] = unit.symbol
     return units
-
-
-def _magnitude(smallest: float | None, largest: float | None) -> float | None:
-    return None if smallest is None or largest is None else max(abs(smallest), abs(largest))
 
 
 def _text_width(facts: ColumnFacts, *, shorten: bool) -> int:
@@ -234,6 +247,7 @@ def writers(
             facts[column.name],
             state,
             total_ns=share_of,
+            largest=None if column.kind in _TEXTS else magnitude(frame, column),
             units=units if column.kind is ColumnKind.MEASURE else None,
             is_pinned=column.name == pinned,
             ascii_only=ascii_only,

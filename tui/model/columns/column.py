@@ -52,3 +52,5 @@ class Column:
     """What a screen shows where there is no value, if that means more than that it is unknown."""
     ends_right: bool = False
     """Its texts are figures of several kinds: they end below each other, as numbers do."""
+    compared_with: tuple[str, ...] = ()
+    """Columns of the same kind that it is read against: where a frame has them, one unit is for all of them."""

@@ -7,7 +7,7 @@ from typing import Final
 from tui.model.columns.column import Column, ColumnKind
 
 K = ColumnKind
-
+_LAYER_TIMES: Final = ("measured_ns", "predicted_ns")
 
 MEASURED: Final = (
     Column("layer", "Layer", K.TEXT, "Layer of the model, as the input names it.", 1),
@@ -19,8 +19,24 @@ MEASURED: Final = (
         "What ran the layer (caffe, cudnn, tensorflow); paleo where it is predicted alone.",
         1,
     ),
-    Column("measured_ns", "Measured", K.DURATION, "How long the layer took.", 1, ("measured",)),
-    Column("predicted_ns", "Predicted", K.DURATION, "How long the model says that it takes.", 2, ("predicted",)),
+    Column(
+        "measured_ns",
+        "Measured",
+        K.DURATION,
+        "How long the layer took.",
+        1,
+        ("measured",),
+        compared_with=_LAYER_TIMES,
+    ),
+    Column(
+        "predicted_ns",
+        "Predicted",
+        K.DURATION,
+        "How long the model says that it takes.",
+        2,
+        ("predicted",),
+        compared_with=_LAYER_TIMES,
+    ),
     Column("ratio", "Ratio", K.RATIO, "Predicted / measured: above 1 the layer was faster than predicted.", 2),
     Column("algorithm", "Algorithm", K.TEXT, "Convolution algorithm that was run.", 5),
     Column("predicted_algorithm", "Predicted algorithm", K.TEXT, "Convolution algorithm that the prediction is of.", 7),
