@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.screens.opening import sample
 from tui.cli.main import main
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 TRACE = sample("resnet50_training.pt.trace.json.gz")
 CAFFE = sample("caffe_conv1.nvprof.log")
@@ -62,8 +66,10 @@ def test_a_slower_step_fails_a_build(capfd: pytest.CaptureFixture[str]) -> None:
     is_slower = figures["median_iteration_ns"]["delta"] > 0
     one, other = (4, 5) if is_slower else (5, 4)
     _, said = steps(capfd, one, other, "--fail-on-regression", "0%", status=1)
-    assert said.startswith("proftui: median iteration: ")
-    assert "more than 0%" in said
+    first, second = said.splitlines()
+    assert first.startswith("proftui: judged by median iteration: ")
+    assert first.endswith(", more than 0%")
+    assert second.startswith("         grew most per iteration: kernel ")
     _, said = steps(capfd, other, one, "--fail-on-regression", "0%")
     assert "not more than 0%" in said
 
@@ -85,7 +91,36 @@ def test_a_share_is_a_number(share: str, capfd: pytest.CaptureFixture[str]) -> N
 def test_the_same_log_twice_differs_in_nothing(capfd: pytest.CaptureFixture[str]) -> None:
     text, said = run(capfd, CAFFE, CAFFE, "--fail-on-regression", "0")
     assert "Times of the whole runs: no iterations in" in text
-    assert said.startswith("proftui: span: ")
+    assert said == "proftui: judged by span: 993.83 ms before, 993.83 ms now (0.00%), not more than 0%\n"
     told = json.loads(run(capfd, CAFFE, CAFFE, "--format", "json")[0])
     assert {row["delta_ns"] for row in told["kernels"]} == {0}
     assert {row["change"] for row in told["findings"]} <= {""}
+
+
+def trace_of(path: Path, *microseconds: int) -> str:
+    """A trace of three kernels that begin a millisecond after each other."""
+    heads = ["Start", "Duration", "Grid Size", "Block Size", "Regs*", "SSMem*", "DSMem*", "Size", "Throughput"]
+    heads += ["Device", "Context", "Stream", "Name"]
+    lines = ["==1== Profiling application: ./app", "==1== Profiling result:", "".join(f"{head:>20}" for head in heads)]
+    for place, (name, time) in enumerate(zip(("slow", "fast", "last"), microseconds, strict=True)):
+        cells = [f"{1000 + place}.000ms", f"{time}.00us", "(1 1 1)", "(32 1 1)", "8", "0B", "0B", "-", "-"]
+        cells += ["Tesla K80 (0)", "1", "7", f"{name}(int*) [{place + 10}]"]
+        lines.append("".join(f"{cell:>20}" for cell in cells))
+    path.write_text("\n".join(lines) + "\n")
+    return str(path)
+
+
+def test_what_grew_is_named_although_the_total_did_not(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    files = trace_of(tmp_path / "before.log", 800, 100, 100), trace_of(tmp_path / "now.log", 200, 700, 100)
+    text, said = run(capfd, *files, "--whole-runs", "--fail-on-regression", "5%")
+    first, second = said.splitlines()
+    assert first == "proftui: judged by span: 2.100 ms before, 2.100 ms now (0.00%), not more than 5%"
+    assert second == "         grew most: kernel fast(int*) by 600.00 \u00b5s (600.00% more)"
+    lines = text.splitlines()
+    assert any(line.split() == ["Before", "Now", "Diff", "Diff%"] for line in lines)
+    assert any(line.startswith("Change  Before \u00b5s  Now \u00b5s  Diff \u00b5s") for line in lines)
+
+
+def test_findings_are_sentences(capfd: pytest.CaptureFixture[str]) -> None:
+    text = run(capfd, CAFFE, CAFFE)[0]
+    assert "\u2026" not in text[text.index("\nFindings (") :]

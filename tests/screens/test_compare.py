@@ -134,7 +134,7 @@ async def test_ranks_are_chosen_from_a_list() -> None:
         await shown(pilot)
         compared = app_of(pilot).compared
         assert compared is not None
-        assert (compared.a.label, compared.b.label) == ("session 0", "session 1")
+        assert (compared.a.label, compared.b.label) == ("session 0 (rank 0)", "session 1 (rank 1)")
         await press(pilot, "d")
         options = pilot.app.screen.query_one(OptionList)
         assert options.get_option_at_index(0).id == "latest"

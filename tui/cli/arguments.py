@@ -161,10 +161,16 @@ def _diff(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("before", metavar="A", help="the profile of before")
     parser.add_argument("now", metavar="B", help="the profile of now; A itself with --session-b or --iterations-b")
     parser.add_argument("--format", choices=("text", "markdown", "json"), default="text", help="default: text")
-    parser.add_argument("--tolerant", action="store_true", help="match kernels whose names differ by version or GPU")
+    parser.add_argument(
+        "--tolerant", action="store_true", help="match also kernels and API calls whose names differ by version or GPU"
+    )
     parser.add_argument("--whole-runs", action="store_true", help="do not divide by the number of iterations")
     parser.add_argument(
-        "--fail-on-regression", type=_per_cent, metavar="PERCENT", help="exit with 1 where B is slower by more"
+        "--fail-on-regression",
+        type=_per_cent,
+        metavar="PERCENT",
+        help="exit with 1 where the median iteration of B is longer by more; without iterations its span, and without "
+        "start times its GPU time. What grew most is named, and not judged",
     )
     parser.add_argument("--session-b", type=int, metavar="N", help="of B this session; default: as --session")
     parser.add_argument("--iterations-b", metavar="A:B", help="of B these iterations; default: as --iterations")

@@ -55,17 +55,15 @@ def say(text: str) -> None:
     sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", "replace"))
 
 
-def tell(message: str) -> None:
-    """Say something beside the data."""
+def tell(message: str, more: str = "") -> None:
+    """Say something beside the data, and more on a line below."""
     from tui.text import plain
 
     print(f"proftui: {plain(message)}", file=sys.stderr)
+    if more:
+        print(f"         {plain(more)}", file=sys.stderr)
 
 
 def complain(error: ProftuiError) -> None:
     """Say what is wrong, and what to do, on standard error."""
-    from tui.text import plain
-
-    tell(error.message)
-    if error.hint:
-        print(f"         {plain(error.hint)}", file=sys.stderr)
+    tell(error.message, error.hint)

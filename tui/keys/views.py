@@ -81,6 +81,14 @@ VIEWS: Final = (
         FIND,
     ),
     Action("expert.rows", "t", "show_rows", "rows", "To the table of the rows behind the finding.", Scope.EXPERT, GO),
-    Action("compare.families", "a", "match_families", "alike", "Match kernels by family.", Scope.COMPARE, WORK),
+    Action(
+        "compare.families",
+        "a",
+        "match_families",
+        "alike",
+        "Match also names that differ by version or GPU.",
+        Scope.COMPARE,
+        WORK,
+    ),
     Action("compare.swap", "o", "swap_sides", "swap", "What was before becomes what is now.", Scope.COMPARE, WORK),
 )

@@ -9,6 +9,7 @@ import polars as pl
 from textual import on, work
 
 from tui.analysis.compare.headline import HEADLINE, headline_rows
+from tui.analysis.compare.matching import HOW_ALIKE
 from tui.analysis.compare.parts import PARTS as TABLES
 from tui.analysis.compare.parts import How, Part
 from tui.keys import Scope, bindings_for
@@ -41,7 +42,8 @@ class CompareScreen(ViewScreen):
     HELP: ClassVar = (
         "What was before and what is now; where both have iterations, times and calls are per iteration.\n"
         "Rows stand in the order of what changed most; what only one side has is new or gone. Differences add up.\n"
-        ", and . go from part to part; a matches kernels whose names differ by version or GPU; o swaps the sides."
+        ", and . go from part to part; o swaps the sides; a matches also kernels and API calls whose names differ by\n"
+        "version or GPU: such rows are marked as alike, and enter tells the names of both sides."
     )
     BINDINGS: ClassVar = [*bindings_for(Scope.PARTS), *bindings_for(Scope.COMPARE)]
 
@@ -76,7 +78,7 @@ class CompareScreen(ViewScreen):
         if self._of.left_out:
             said.append((self._of.left_out, "$text-muted"))
         if self._tolerant:
-            said.append(("Kernels are matched without template arguments, GPU and version in their names.", ""))
+            said.append((HOW_ALIKE, ""))
         return said_lines(said, width, ascii_only=ascii_only)
 
     def _show_part(self) -> None:
@@ -139,7 +141,7 @@ class CompareScreen(ViewScreen):
         self._show_part()
 
     def action_match_families(self) -> None:
-        """Match kernels by family, or by name."""
+        """Match names that are alike too, or the same names alone."""
         self._tolerant = not self._tolerant
         self.populate()
 

@@ -25,9 +25,14 @@ def two_sessions(profile: Profile, before: int, now: int, shown: Aggregation) ->
         if not 0 <= session < count:
             raise ProftuiError(f"there is no session {session}", f"sessions run from 0 to {count - 1}")
     of = f", {shown.words}" if shown.words else ""
-    labels = (f"session {before}{of}", f"session {now}{of}")
+    ranks = profile["sessions"]["rank"].to_list()
+    labels = (_session(before, ranks[before]) + of, _session(now, ranks[now]) + of)
     one, other = (aggregated(profile.only_session(session), shown) for session in (before, now))
     return sides(one, other, labels)
+
+
+def _session(number: int, rank: int | None) -> str:
+    return f"session {number}" if rank is None else f"session {number} (rank {rank})"
 
 
 def two_ranges(profile: Profile, before: Aggregation, now: Aggregation) -> Sides:

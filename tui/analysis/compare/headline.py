@@ -13,7 +13,7 @@ from tui.analysis.inputs.recording import records_copies
 from tui.analysis.iterations.tables import iterations
 from tui.analysis.kernels import kernels
 from tui.analysis.tensor_cores.efficiency import tensor_core_time, tensor_core_use
-from tui.fmt import NULL, format_value
+from tui.fmt import NULL, column_unit, format_value
 from tui.model.columns import Column, ColumnKind
 from tui.model.view import TableSpec
 
@@ -50,6 +50,11 @@ class Figure:
     now: float | None
 
     @property
+    def words(self) -> str:
+        """The label within a sentence."""
+        return self.label if self.label[:2].isupper() else f"{self.label[:1].lower()}{self.label[1:]}"
+
+    @property
     def delta(self) -> float | None:
         """Now less before."""
         return None if self.before is None or self.now is None else self.now - self.before
@@ -63,15 +68,24 @@ class Figure:
 
     @property
     def texts(self) -> tuple[str, str, str]:
-        """Before, now and their difference, written for people."""
-        delta = NULL if self.delta is None else f"{'+' if self.delta > 0 else ''}{self._write(self.delta)}"
+        """Before, now and their difference, written for people: of times all three in one unit."""
+        delta = NULL if self.delta is None else signed(self._write(self.delta), self.delta)
         points = " points" if self.kind is K.PERCENT and self.delta is not None else ""
         return self._write(self.before), self._write(self.now), delta.replace("%", points) if points else delta
 
     def _write(self, value: float | None) -> str:
-        if self.kind is K.RATIO:  # a count per iteration
-            return NULL if value is None else f"{value:,.1f}".removesuffix(".0")
-        return format_value(self.kind, value)
+        known = [abs(one) for one in (self.before, self.now) if one is not None]
+        unit = column_unit(self.kind, max(known, default=None)) if self.kind is K.DURATION else None
+        return format_value(self.kind, value, unit=unit)
+
+
+def signed(text: str, value: float) -> str:
+    """A difference as written, with its sign also where it is more.
+
+    >>> signed("5.00%", 5.0), signed("-5.00%", -5.0), signed("<0.01%", 0.004), signed("0 ns", 0)
+    ('+5.00%', '-5.00%', '<0.01%', '0 ns')
+    """
+    return f"+{text}" if value > 0 and text[:1].isdigit() else text
 
 
 def headline_rows(sides: Sides) -> pl.DataFrame:
@@ -107,10 +121,10 @@ _FIGURES: Final = (
     ("busy_pct", "GPU busy", K.PERCENT),
     ("gpu_ns", "GPU time", K.DURATION),
     *((f"{kind}_ns", label, K.DURATION) for kind, label in _KINDS),
-    ("launches", "Kernel launches", K.RATIO),
+    ("launches", "Kernel launches", K.COUNT),
     ("tc_share_pct", "Time on tensor cores", K.PERCENT),
     ("api_ns", "API time", K.DURATION),
-    ("api_calls", "API calls", K.RATIO),
+    ("api_calls", "API calls", K.COUNT),
 )
 
 
@@ -134,14 +148,15 @@ def _of(side: Side) -> dict[str, float]:
     """The figures of one side that are known."""
     profile = side.profile
     work, calls = kernels(profile), api(profile)
+    of_kinds = {kind: work.filter(pl.col("kind") == kind) for kind, _ in _KINDS}
     use = tensor_core_use(tensor_core_time(profile))
     found: dict[str, float | None] = {
         "gpu_ns": _sum(side, work, "total_ns"),
-        "launches": _sum(side, work.filter(pl.col("kind") == "kernel"), "calls"),
+        "launches": _of_kind(side, work, of_kinds["kernel"], "calls"),
         "tc_share_pct": use.share_pct,
         "api_ns": _sum(side, calls, "total_ns"),
         "api_calls": _sum(side, calls, "calls"),
-        **{f"{kind}_ns": _time_of_kind(side, work, kind) for kind, _ in _KINDS},
+        **{f"{kind}_ns": _of_kind(side, work, rows, "total_ns") for kind, rows in of_kinds.items()},
     }
     if side.iterations:
         times = iterations(profile).drop_nulls(["iteration", "duration_ns"])
@@ -162,12 +177,11 @@ def _of(side: Side) -> dict[str, float]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _time_of_kind(side: Side, work: pl.DataFrame, kind: str) -> float | None:
-    """The time of GPU work of a kind: none where there is other work, and this would have been recorded with it."""
-    rows = work.filter(pl.col("kind") == kind)
+def _of_kind(side: Side, work: pl.DataFrame, rows: pl.DataFrame, column: str) -> float | None:
+    """A sum over the work of a kind: 0 where there is other work alone, and this would have been recorded with it."""
     if rows.is_empty() and work.height and records_copies(side.profile):
         return 0.0
-    return _sum(side, rows, "total_ns")
+    return _sum(side, rows, column)
 
 
 def _sum(side: Side, rows: pl.DataFrame, column: str) -> float | None:

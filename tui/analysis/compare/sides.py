@@ -87,7 +87,8 @@ def sides(a: Profile, b: Profile, labels: tuple[str, str], *, whole_runs: bool =
     profiles = [with_iterations(without_sessions(one, replayed_sessions(one))) for one in (a, b)]
     lacking = [label for label, profile in zip(labels, profiles, strict=True) if not _has_iterations(profile)]
     if whole_runs or lacking:
-        why = "of the whole runs" if whole_runs else f"of the whole runs: no iterations in {' and '.join(lacking)}"
+        why = f"of the whole runs{_sessions(*profiles)}"
+        why += "" if whole_runs else f": no iterations in {' and '.join(dict.fromkeys(lacking))}"
         one, other = (Side(label, p, (), p, 0) for label, p in zip(labels, profiles, strict=True))
         return Sides(one, other, False, why)
     one, other = (_in_iterations(label, profile) for label, profile in zip(labels, profiles, strict=True))
@@ -111,6 +112,12 @@ def _has_iterations(profile: Profile) -> bool:
     whole = {session for session, source in told.items() if source == _WHOLE_RUN}
     sums_only = set(profile["summary"]["session"].unique().to_list()) - with_work
     return bool(with_work) and with_work <= told.keys() - whole and not sums_only
+
+
+def _sessions(one: Profile, other: Profile) -> str:
+    """Over how many sessions the times of whole runs are summed; empty where each side has one."""
+    counts = [profile["sessions"].height for profile in (one, other)]
+    return f", summed over the sessions ({counts[0]:,} before, {counts[1]:,} now)" if max(counts) > 1 else ""
 
 
 def _counts(side: Side) -> str:

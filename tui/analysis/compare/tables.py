@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.api import api
-from tui.analysis.compare.matching import families
+from tui.analysis.compare.matching import alike, base_call, family
 from tui.analysis.kernels import kernels
 from tui.analysis.ops.by_type import op_types
 from tui.analysis.ops.tables import by_name
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from tui.analysis.compare.sides import Side, Sides
     from tui.model.profile import Profile
 
-BOTH, NEW, GONE = "", "new", "gone"
-"""What became of a row."""
+BOTH, NEW, GONE, ALIKE = "", "new", "gone", "alike"
+"""What became of a row; alike are names that each side has of its own, matched where that was asked for."""
 
 _SHOWN: Final = (
     "change",
@@ -36,27 +36,28 @@ _SHOWN: Final = (
 )
 
 
-def _spec(name: str, title: str, *by: str, pinned: str = "name") -> TableSpec:
+def _spec(name: str, title: str, *by: str, key: tuple[str, ...] = (), pinned: str = "name") -> TableSpec:
     return TableSpec(
         f"changed_{name}",
         title,
         columns(pinned, *_SHOWN, *(column for column in by if column != pinned)),
-        key=by,
+        key=(*by, *key),
         sort=(),
         weight="b_total_ns",
         pinned=pinned,
     )
 
 
-CHANGED_KERNELS: Final = _spec("kernels", "Kernels", "kind", "name")
+# What is left of two names that are alike can be the whole of a third.
+CHANGED_KERNELS: Final = _spec("kernels", "Kernels", "kind", "name", key=("alike",))
 CHANGED_OPS: Final = _spec("ops", "Ops", "op", pinned="op")
 CHANGED_OP_TYPES: Final = _spec("op_types", "Op types", "op", pinned="op")
-CHANGED_API: Final = _spec("api", "API calls", "name")
+CHANGED_API: Final = _spec("api", "API calls", "name", key=("alike",))
 
 
 def changed_kernels(sides: Sides, *, tolerant: bool = False) -> pl.DataFrame:
     """GPU work by kind and name on both sides: see `changes` for the columns after kind and name."""
-    return changes(sides, kernels, ("kind", "name"), "total_ns", "calls", tolerant=tolerant)
+    return changes(sides, kernels, ("kind", "name"), "total_ns", "calls", rule=family if tolerant else None)
 
 
 def changed_ops(sides: Sides) -> pl.DataFrame:
@@ -76,9 +77,9 @@ def changed_op_types(sides: Sides) -> pl.DataFrame:
     return changes(sides, op_types, ("op",), "total_ns", "launches")
 
 
-def changed_api(sides: Sides) -> pl.DataFrame:
+def changed_api(sides: Sides, *, tolerant: bool = False) -> pl.DataFrame:
     """API calls by name: name, then the columns of `changes`."""
-    return changes(sides, api, ("name",), "total_ns", "calls")
+    return changes(sides, api, ("name",), "total_ns", "calls", rule=base_call if tolerant else None)
 
 
 def changes(
@@ -88,14 +89,16 @@ def changes(
     time: str,
     count: str,
     *,
-    tolerant: bool = False,
+    rule: Callable[[str], str] | None = None,
 ) -> pl.DataFrame:
-    """A table of both sides, what changed most first.
+    """A table of both sides, what changed most first, and of what changed as much the longest.
 
-    Columns: those of ``by``; change (`NEW`, `GONE` or `BOTH`), a_total_ns, b_total_ns, delta_ns (b - a; what
+    Columns: those of ``by``; change (`NEW`, `GONE`, `ALIKE` or `BOTH`), a_total_ns, b_total_ns, delta_ns (b - a; what
     is new or gone counts as 0 on the other side), delta_pct (of a; null for what is new), a_calls, b_calls, a_avg_ns,
-    b_avg_ns (total / calls), avg_delta_pct. Totals and calls are sums over sessions, each divided by its iterations
-    where the sides are compared per iteration: a_total_ns adds up to the time of a, delta_ns to the difference.
+    b_avg_ns (total / calls), avg_delta_pct, alike (whether the names are not the same), a_name and b_name (of rows that
+    are: the name with the most time on that side, and how many more). Totals and calls are sums over sessions, each
+    divided by its iterations where the sides are compared per iteration: a_total_ns adds up to the time of a, delta_ns
+    to the difference.
 
     Args:
         sides: What is compared.
@@ -103,15 +106,17 @@ def changes(
         by: What names a row.
         time: The column of times.
         count: The column of counts.
-        tolerant: The last of ``by`` is a kernel's name, and kernels of one `families` are one row.
+        rule: Of names that only one side has, the last of ``by``, those are one row of which it leaves the same.
     """
+    one, other = (_summed(side, table(side.profile), by, time, count) for side in (sides.a, sides.b))
+    if rule is not None:
+        one, other = _matched(one, other, by, rule), _matched(other, one, by, rule)
     one, other = (
-        _summed(side, table(side.profile), by, time, count, tolerant=tolerant).rename(
-            {"total_ns": f"{prefix}_total_ns", "calls": f"{prefix}_calls", "there": f"{prefix}_there"}
-        )
-        for side, prefix in ((sides.a, "a"), (sides.b, "b"))
+        rows.rename({name: f"{prefix}_{name}" for name in ("total_ns", "calls", "there", "as")})
+        for rows, prefix in ((one, "a"), (other, "b"))
     )
-    rows = one.join(other, on=by, how="full", coalesce=True, nulls_equal=True, maintain_order="left_right")
+    names = (*by, "alike")
+    rows = one.join(other, on=names, how="full", coalesce=True, nulls_equal=True, maintain_order="left_right")
     a_there, b_there = pl.col("a_there").fill_null(False), pl.col("b_there").fill_null(False)
     delta = pl.col("b_total_ns").fill_null(0) - pl.col("a_total_ns").fill_null(0)
     known = (pl.col("a_total_ns").is_not_null() | ~a_there) & (pl.col("b_total_ns").is_not_null() | ~b_there)
@@ -121,10 +126,11 @@ def changes(
         .alias(f"{side}_avg_ns")
         for side in "ab"
     ]
+    largest_first = [pl.col("delta_ns").abs(), pl.max_horizontal("a_total_ns", "b_total_ns")]
     return (
         rows.with_columns(
             pl.when(a_there & b_there)
-            .then(pl.lit(BOTH))
+            .then(pl.when("alike").then(pl.lit(ALIKE)).otherwise(pl.lit(BOTH)))
             .otherwise(pl.when(b_there).then(pl.lit(NEW)).otherwise(pl.lit(GONE)))
             .alias("change"),
             pl.when(known).then(delta).alias("delta_ns"),
@@ -136,18 +142,17 @@ def changes(
             .then(100 * (pl.col("b_avg_ns") - pl.col("a_avg_ns")) / pl.col("a_avg_ns"))
             .alias("avg_delta_pct"),
         )
-        .select(*by, *_SHOWN)
-        .sort(pl.col("delta_ns").abs(), *by, descending=[True, *(False for _ in by)], nulls_last=True)
+        .select(*by, *_SHOWN, "alike", pl.col("a_as").alias("a_name"), pl.col("b_as").alias("b_name"))
+        .sort(*largest_first, *by, descending=[True, True, *(False for _ in by)], nulls_last=True)
     )
 
 
-def _summed(
-    side: Side, rows: pl.DataFrame, by: tuple[str, ...], time: str, count: str, *, tolerant: bool
-) -> pl.DataFrame:
-    """Times and counts by name over all sessions, each per iteration of its own where that is how sides are told."""
+def _summed(side: Side, rows: pl.DataFrame, by: tuple[str, ...], time: str, count: str) -> pl.DataFrame:
+    """Times and counts by name over all sessions, each per iteration of its own where that is how sides are told.
+
+    Columns: those of ``by``, total_ns, calls, there (true), alike (false), as (null).
+    """
     told = rows.select("session", *(pl.col(column).cast(pl.String) for column in by), time, count)
-    if tolerant:
-        told = told.with_columns(families(told[by[-1]]).alias(by[-1]))
     per = pl.lit(1)
     if side.iterations:
         told, per = told.join(side.divisors, on="session", how="left"), pl.col("per")
@@ -155,4 +160,36 @@ def _summed(
         pl.when(pl.col(column).count() > 0).then((pl.col(column) / per).sum()).alias(name)
         for column, name in ((time, "total_ns"), (count, "calls"))
     ]
-    return told.group_by(by, maintain_order=True).agg(*values, pl.lit(True).alias("there"))
+    constant = (pl.lit(True).alias("there"), pl.lit(False).alias("alike"), pl.lit(None, pl.String).alias("as"))
+    return told.group_by(by, maintain_order=True).agg(*values).with_columns(*constant)
+
+
+def _matched(rows: pl.DataFrame, other: pl.DataFrame, by: tuple[str, ...], rule: Callable[[str], str]) -> pl.DataFrame:
+    """The rows of one side, where those that the other side has under other names are summed by what is alike in them.
+
+    Args:
+        rows: Of one side, from `_summed`.
+        other: Of the other.
+        by: What names a row; the rule is for the last of them.
+        rule: What is alike of a name.
+    """
+    *context, name = by
+    own, others = (
+        one.join(two, on=by, how="anti", nulls_equal=True, maintain_order="left")
+        for one, two in ((rows, other), (other, rows))
+    )
+    own, others = (one.with_columns(alike(one[name], rule).alias("rest")) for one in (own, others))
+    keys = [*context, "rest"]
+    found = own.join(others, on=keys, how="semi", nulls_equal=True, maintain_order="left")
+    if found.is_empty():
+        return rows
+    more = pl.len() - 1
+    largest = pl.col(name).sort_by("total_ns", descending=True, nulls_last=True).first()
+    summed = found.group_by(keys, maintain_order=True).agg(
+        *(pl.when(pl.col(one).count() > 0).then(pl.col(one).sum()).alias(one) for one in ("total_ns", "calls")),
+        pl.lit(True).alias("there"),
+        pl.lit(True).alias("alike"),
+        pl.when(more > 0).then(pl.format("{} (and {} more)", largest, more)).otherwise(largest).alias("as"),
+    )
+    rest = rows.join(found, on=by, how="anti", nulls_equal=True, maintain_order="left")
+    return pl.concat([rest, summed.rename({"rest": name}).select(rest.columns)])
