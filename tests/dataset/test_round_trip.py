@@ -11,6 +11,7 @@ import pytest
 from tests.dataset.converting import RANKS, convert, files, same, samples
 from tui.cache.cache import Cache
 from tui.cli.main import main
+from tui.dataset.writing import write_part
 from tui.loaders.dataset import loader
 from tui.loaders.dataset.manifest import MANIFEST
 from tui.loaders.registry import load, load_one
@@ -124,9 +125,16 @@ def test_what_cannot_be_read_does_not_stop_the_others(tmp_path: Path, capsys: py
 def test_nothing_that_could_be_read_is_no_dataset(tmp_path: Path) -> None:
     bad = tmp_path / "bad.bin"
     bad.write_bytes(b"\x00\x01" * 100)
-    assert main(["convert", str(bad), "-o", str(tmp_path / "run")]) == 2
+    folder = tmp_path / "run"
+    assert main(["convert", str(bad), "-o", str(folder)]) == 2
+    assert list(folder.iterdir()) == []
+    # A part that an interrupted conversion left stays.
+    write_part(RANKS[0], str(folder))
+    there = files(folder)
+    assert main(["convert", str(bad), "-o", str(folder)]) == 2
+    assert files(folder) == there
     with pytest.raises(ProftuiError, match="not finished"):
-        load_one(str(tmp_path / "run"))
+        load_one(str(folder))
 
 
 def test_a_folder_is_its_profiles(tmp_path: Path) -> None:

@@ -39,6 +39,12 @@ def remove_others(folder: Path, parts: Sequence[Part]) -> None:
     _remove_empty(folder)
 
 
+def remove_empty_parts(folder: Path) -> None:
+    """Take away the place of parts where there are none: the folder is then as it was before."""
+    with suppress(OSError):
+        (folder / PARTS).rmdir()
+
+
 def _own(folder: Path) -> Iterator[Path]:
     """The files that proftui writes, by where they lie and how they are called."""
     yield from (path for path in _files(folder) if path.name.startswith(MANIFEST) and path.name.endswith(".making"))

@@ -21,7 +21,7 @@ import polars as pl
 import xxhash
 
 import tui
-from tui.dataset.folder import remove_all, remove_others
+from tui.dataset.folder import remove_all, remove_empty_parts, remove_others
 from tui.loaders.dataset.manifest import (
     LAYOUT,
     MANIFEST,
@@ -154,9 +154,10 @@ def finish(out_dir: str, parts: Sequence[Part]) -> Manifest:
         ProftuiError: There are none.
         OSError: It cannot be written.
     """
-    if not parts:
-        raise ProftuiError(f"{out_dir}: no file could be read, so there is no dataset")
     folder = Path(out_dir)
+    if not parts:
+        remove_empty_parts(folder)
+        raise ProftuiError(f"{out_dir}: no file could be read, so there is no dataset")
     rows: dict[str, int] = {}
     for part in parts:
         for name, count in part.rows.items():
