@@ -13,8 +13,9 @@ from tests.corpus import recording_file
 from tui.analysis.expert.findings import findings
 from tui.analysis.iterations.tables import with_iterations
 from tui.analysis.ranks.collectives import matched, stragglers
-from tui.analysis.ranks.tables import RANKS, rank_iterations, ranks, straggler_words
+from tui.analysis.ranks.tables import RANKS, rank_iterations, ranks, straggler_words, why_no_ranks
 from tui.loaders.registry import load
+from tui.screens.rank_parts import no_ranks
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
@@ -133,3 +134,21 @@ def test_the_rule_on_stragglers_names_the_same_rank(ddp: Profile) -> None:
     assert found["state"].to_list() == ["found"]
     assert "Rank 1 comes last to collectives in 4 of 4 iterations" in found["problem"][0]
     assert found["cost_ns"].to_list() == [63_904_511]
+
+
+def test_why_there_are_no_ranks_is_what_is_so() -> None:
+    assert why_no_ranks(profile(activities=[kernel("a", 5, start_ns=0)])) == (
+        "one rank is recorded: open the recordings of several together"
+    )
+    two = profile(activities=[kernel("a", 5, start_ns=0), kernel("a", 5, start_ns=0, session=1)])
+    assert why_no_ranks(two) == ""
+    assert why_no_ranks(two.only_session(1)) == "one session of 2 is shown"
+    untimed = profile(activities=[kernel("a", 5, start_ns=0), kernel("a", 5, session=1)])
+    assert why_no_ranks(untimed) == "of 2 sessions, fewer than two have GPU work with its times"
+
+
+def test_all_sessions_are_offered_only_where_there_are_more() -> None:
+    two = profile(activities=[kernel("a", 5, start_ns=0), kernel("a", 5, start_ns=0, session=1)])
+    assert no_ranks(two.only_session(0)) == "one session of 2 is shown: press S for all"
+    alone = no_ranks(profile(activities=[kernel("a", 5, start_ns=0)]))
+    assert alone == "one rank is recorded: open the recordings of several together"

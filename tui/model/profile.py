@@ -52,6 +52,9 @@ class Profile:
     aggregation: Aggregation = field(default_factory=Aggregation)
     """The iterations that the frames are of, as the user chose them."""
 
+    other_sessions: int = 0
+    """How many more sessions were read, of which the frames hold nothing."""
+
     def __getitem__(self, frame: str) -> pl.DataFrame:
         return self.frames[frame]
 
@@ -68,7 +71,7 @@ class Profile:
             )
         kept = {name: _of_session(name, data, session) for name, data in self.frames.items()}
         steps = None if self.steps is None else self.steps.filter(pl.col("session") == session)
-        return replace(self, frames=kept, steps=steps)
+        return replace(self, frames=kept, steps=steps, other_sessions=self.other_sessions + last)
 
 
 def _of_session(frame: str, data: pl.DataFrame, session: int) -> pl.DataFrame:

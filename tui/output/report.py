@@ -261,4 +261,4 @@ def _why_empty(profile: Profile, view: TableView) -> str:
     reason = capabilities(profile).get(view.capability, OK)
     if reason != OK:
         return reason
-    return ranks.ONE_RANK if view.table.spec is ranks.RANKS and not ranks.several_ranks(profile) else "none"
+    return (ranks.why_no_ranks(profile) if view.table.spec is ranks.RANKS else "") or "none"

@@ -22,13 +22,13 @@ from tui.analysis.ranks.spread import (
 )
 from tui.analysis.ranks.tables import (
     ITERATION_RANKS,
-    ONE_RANK,
     RANK_ITERATIONS,
     RANKS,
     iteration_ranks,
     rank_iterations,
     ranks,
     several_ranks,
+    why_no_ranks,
 )
 from tui.analysis.ranks.waits import (
     COLLECTIVE_KINDS,
@@ -55,13 +55,13 @@ if TYPE_CHECKING:
 
 MOST_NAMED: Final = 4
 """More ranks than these are counted instead of named."""
-ONE_SESSION: Final = f"{ONE_RANK}, or press S for all"
 NO_ITERATIONS: Final = "no iteration is on two ranks: iterations have to be recorded, as with ProfilerStep or NVTX"
 
 
 def no_ranks(profile: Profile) -> str:
     """Why there are no ranks to compare."""
-    return "" if several_ranks(profile) else ONE_SESSION
+    why = why_no_ranks(profile)
+    return f"{why}: press S for all" if why and profile.other_sessions else why
 
 
 def no_rank_iterations(profile: Profile) -> str:

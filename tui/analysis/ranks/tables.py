@@ -40,8 +40,9 @@ RANKS: Final = TableSpec(
     pinned_least=8,
 )
 
-ONE_RANK: Final = "one rank is recorded, or shown: open the recordings of several together"
-"""Why there are no ranks to compare."""
+ONE_RANK: Final = "one rank is recorded: open the recordings of several together"
+ONE_SHOWN: Final = "one session of {} is shown"
+FEW_TIMED: Final = "of {} sessions, fewer than two have GPU work with its times"
 
 RANK_ITERATIONS: Final = TableSpec(
     "rank_iterations",
@@ -79,6 +80,16 @@ def iteration_ranks(profile: Profile, *, iteration: int) -> pl.DataFrame:
 def several_ranks(profile: Profile) -> bool:
     """Whether two sessions or more have GPU work with its times."""
     return profile["activities"].filter(pl.col("start_ns").is_not_null())["session"].n_unique() > 1
+
+
+def why_no_ranks(profile: Profile) -> str:
+    """Why there are no ranks to compare; empty where there are."""
+    if several_ranks(profile):
+        return ""
+    shown = profile["sessions"].height
+    if profile.other_sessions and shown == 1:
+        return ONE_SHOWN.format(count(1 + profile.other_sessions))
+    return ONE_RANK if shown <= 1 else FEW_TIMED.format(count(shown))
 
 
 def ranks(profile: Profile) -> pl.DataFrame:
