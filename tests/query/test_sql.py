@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 
 from tui.model.columns import ColumnKind
 from tui.model.errors import ProftuiError
+from tui.query.sql import run as running
+from tui.query.sql.columns import with_names
 from tui.query.sql.complete import suggestion
 from tui.query.sql.result import numbered, result_spec
-from tui.query.sql.run import Tables, collect, query
+from tui.query.sql.run import Tables, query
 from tui.query.sql.tokens import names_in, tokens
 
 KERNELS = pl.DataFrame(
@@ -35,8 +37,7 @@ def tables(asked: list[str] | None = None) -> Tables:
 
 
 def run(text: str, of: Tables | None = None) -> pl.DataFrame:
-    given_tables = of or tables()
-    return collect(query(text, given_tables), given_tables)
+    return running.run(text, of or tables())
 
 
 def test_a_table_is_computed_when_it_is_named_and_once() -> None:
@@ -69,10 +70,37 @@ def test_show_tables_tells_rows_and_columns_of_what_is_there() -> None:
         ("select * from \"read_parquet\" ('x')", "read_parquet opens files", "SHOW TABLES"),
         ("select $$'$$ as a from read_csv('x') --'", "read_csv opens files", "SHOW TABLES"),
         ("select 1 as a$$ from read_csv('x') -- $$", "read_csv opens files", "SHOW TABLES"),
-        ("select * from nope", "relation 'nope' was not found", "kernels, gpus, gaps"),
-        ("select nope from kernels", 'unable to find column "nope"', "SHOW TABLES"),
-        ("select (", "SQL: sql parser error", "SHOW TABLES"),
-        ("select 1; select 2", "only one", "SHOW TABLES"),
+        ("select * from nope", "there is no table nope", "SHOW TABLES"),
+        ("select * from main.kernel", "there is no table main.kernel", "did you mean kernels?"),
+        ("select nope from kernels", "there is no column nope", "columns: name, total_ns, calls"),
+        ("select Total from kernels", "there is no column Total", "did you mean total_ns?"),
+        ('select 1 as a from kernels where name = "gemm"', "there is no column gemm", "single quotes: 'gemm'"),
+        (
+            "select k.cals from kernels k join gpus g on k.calls = g.device",
+            "k has no column cals",
+            "did you mean calls?",
+        ),
+        ("select x.calls from kernels k", "the query has no table x", "FROM and JOIN"),
+        ("select (", "SQL: expected an expression, found the end", "as: SELECT"),
+        (
+            "select 1 as a from kernels where\ntotal_ns > 1ms",
+            "line 2, column 13: expected end of statement, found ms",
+            "ns",
+        ),
+        ("select 'a", "line 1, column 8: the text that begins here has no closing quote", "as: SELECT"),
+        ("select from kernels", "the query asks for no column", "as: SELECT"),
+        (
+            "select 1 as a from kernels where calls > '3'",
+            "a text is compared with a number: calls > '3'",
+            "1 ms is 1000000",
+        ),
+        ("select nofunc(calls) from kernels", "there is no function nofunc", "QUANTILE_CONT"),
+        ("select name, name from kernels", "two columns of the result are called name", "AS"),
+        ("select name, sum(calls) from kernels", "name is neither grouped by nor summed up", "GROUP BY name"),
+        ("select sum(name) from kernels", "sum needs numbers, and this holds texts", "SHOW TABLES"),
+        ("select 1.0 / 0 as a", "a number is divided by 0", "NULLIF"),
+        ("with x as (delete from kernels) select 1", "DELETE FROM kernels is not for here", "only read"),
+        ("select 1; select 2", "only one", "what follows the ;"),
         ("select cast(name as int) from kernels", "SQL: ", "SHOW TABLES"),
         # Polars panics, which is no Exception.
         ("select cast(total_ns as decimal(99, 99)) from kernels", "SQL: ", "SHOW TABLES"),
@@ -84,6 +112,70 @@ def test_a_fault_is_one_line_with_what_to_do(text: str, said: str, hint: str) ->
     assert said in error.value.message
     assert "\n" not in error.value.message
     assert hint in error.value.hint
+
+
+def test_a_join_of_far_too_many_rows_ends_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    many = Tables({"a": pl.DataFrame({"x": range(20_000), "y": range(20_000)})}, [], lambda _name: pl.DataFrame())
+    with pytest.raises(
+        ProftuiError, match=r"more than 10,000,000 rows of 2 columns; join by columns that tell rows apart"
+    ):
+        run("select l.x, r.y from a l, a r", many)
+    monkeypatch.setattr(running, "MOST_VALUES", 60_000)
+    assert run("select l.x, r.y, r.x as z from a l join a r on l.x = r.x", many).height == 20_000
+    with pytest.raises(ProftuiError, match=r"more than 15,000 rows of 4 columns"):
+        run("select * from a l join a r on l.x = r.x", many)
+    assert run("select count(*) as n from a l, a r", many).rows() == [(400_000_000,)]
+    assert run("select l.x, r.y from a l, a r limit 5", many).height == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("select name, k.calls, total_ns t, calls as c, 'x' y from kernels k", None),
+        ("select * from kernels", None),
+        ("select k.*, cast(calls as float) as f from kernels k", None),
+        ("select case when calls > 1 then 'a, b' else 'c' end what from kernels", None),
+        ("select * exclude (name) from kernels", None),
+        ("select SUM(calls) s, x from (select SUM(calls), 1 as x from kernels)", None),
+        ("select COUNT( * ) from kernels", 'select COUNT( * ) AS "COUNT( * )" from kernels'),
+        ("select max(calls)\n+ 1 -- more, than that", 'select max(calls)\n+ 1 AS "max(calls) + 1" -- more, than that'),
+        ("select distinct upper(name)", 'select distinct upper(name) AS "upper(name)"'),
+        ("select calls is null, 1", 'select calls is null AS "calls is null", 1 AS "1"'),
+        ("select calls + total_ns", 'select calls + total_ns AS "calls + total_ns"'),
+        ('select "a b" || name', 'select "a b" || name AS "a b || name"'),
+        ("select sum(a) from x union all select sum(a) from y",
+         'select sum(a) AS "sum(a)" from x union all select sum(a) AS "sum(a)" from y'),
+    ],
+)  # fmt: skip
+def test_what_has_no_name_is_called_what_it_is(text: str, named: str | None) -> None:
+    assert with_names(text) == (named or text)
+
+
+def test_a_unit_is_shown_where_there_is_one() -> None:
+    found = numbered(
+        run(
+            "select sum(total_ns), count(total_ns), total_ns/1000, max(k.total_ns), variance(total_ns), "
+            "total_ns/total_ns from kernels k group by total_ns/1000, total_ns/total_ns"
+        )
+    )
+    assert {column.name: column.kind for column in result_spec(found).columns} == {
+        "#": ColumnKind.NUMBER,
+        "sum(total_ns)": ColumnKind.DURATION,
+        "count(total_ns)": ColumnKind.COUNT,
+        "total_ns/1000": ColumnKind.RATIO,
+        "max(k.total_ns)": ColumnKind.DURATION,
+        "variance(total_ns)": ColumnKind.RATIO,
+        "total_ns/total_ns": ColumnKind.RATIO,
+    }
+
+
+def test_no_column_of_a_result_is_lost_or_without_a_text() -> None:
+    found = numbered(
+        run("select name as \"#\", date('2026-01-02') as d, interval '1 day' as i, [1, 2] as l from kernels")
+    )
+    assert found.columns == ["##", "#", "d", "i", "l"]
+    assert found.rows()[0] == (1, "gemm", "2026-01-02", "1 day, 0:00:00", "[1, 2]")
+    assert result_spec(found).key == ("##",)
 
 
 def test_what_a_statement_changes_stays_in_it() -> None:

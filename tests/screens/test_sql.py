@@ -61,7 +61,7 @@ async def test_a_fault_is_said_and_the_rows_stay() -> None:
     async with opened(CAFFE) as pilot:
         screen = await ask(pilot, ASKED)
         await ask(pilot, "SELECT nope FROM kernels")
-        assert said(screen).startswith('! SQL: unable to find column "nope"')
+        assert said(screen).startswith("! there is no column nope; columns: session, kind, name")
         assert screen.query_one("#result", TablePane).frame.height == 3
 
 

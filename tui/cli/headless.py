@@ -161,12 +161,12 @@ def sql(options: argparse.Namespace) -> int:
     from tui.output.exportable import sql_tables
     from tui.output.report import table_lines
     from tui.query.sql.result import numbered, result_spec
-    from tui.query.sql.run import collect, query
+    from tui.query.sql.run import run
 
     format_name = _format_of(options) or ("text" if options.output == "-" and sys.stdout.isatty() else "csv")
     profile, errors = load_files(options)
     tables = sql_tables(profile, lambda: _notes(options).rows(), gpu=options.gpu)
-    found = collect(query(options.query, tables), tables)
+    found = run(options.query, tables)
     if format_name == "text":
         rows = numbered(found)
         lines = table_lines(result_spec(rows), rows, _style(options.color)) if rows.height else []

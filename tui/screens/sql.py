@@ -15,8 +15,9 @@ from tui.analysis.notes import notes_frame
 from tui.fmt import count
 from tui.model.errors import ProftuiError
 from tui.output.exportable import sql_tables
+from tui.query.sql.faults import SHOW_TABLES
 from tui.query.sql.result import numbered, result_spec
-from tui.query.sql.run import SHOW_TABLES, Tables, collect, query
+from tui.query.sql.run import Tables, run
 from tui.screens.base import ViewScreen
 from tui.text import plain
 from tui.widgets.sql_editor import SqlEditor
@@ -88,7 +89,7 @@ class SqlScreen(ViewScreen):
         worker = get_current_worker()
         began = time.monotonic()
         try:
-            found = numbered(collect(query(text, tables), tables))
+            found = numbered(run(text, tables))
             tables.learn_columns()
         except ProftuiError as error:
             said = f"{error}"

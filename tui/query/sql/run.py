@@ -9,15 +9,18 @@ import polars as pl
 from polars.exceptions import PanicException, PolarsError
 
 from tui.model.errors import ProftuiError
+from tui.query.sql.columns import with_names
+from tui.query.sql.faults import EXAMPLE, LISTS, ONLY_READ, SHOW_TABLES, fault
 from tui.query.sql.tokens import called_functions, names_in, tokens
 
-SHOW_TABLES: Final = "SHOW TABLES"
 _READS: Final = frozenset({"select", "with", "from", "values", "explain"})
 """What a statement may begin with. Each query gets a context of its own, so that even others could change nothing."""
 _FILES: Final = "read_"
 """What the functions of Polars that open files begin with."""
-_LONGEST: Final = 300
-"""Characters of what Polars says of a fault."""
+MOST_ROWS: Final = 10_000_000
+MOST_VALUES: Final = 100_000_000
+"""Rows, and values in all of them, that a query with a join may find: a join of two tables by nothing, or by what many
+rows share, has more than any memory holds."""
 _FAULTS: Final = (PolarsError, PanicException)
 """What Polars raises where SQL asks for what cannot be; a panic is no `Exception`, which threads would not pass on."""
 
@@ -98,13 +101,11 @@ def query(text: str, tables: Tables) -> pl.LazyFrame:
     while words and words[-1] == ";":
         words.pop()
     if not words:
-        raise ProftuiError(
-            "there is no SQL to run", f"as: SELECT name, total_ns FROM kernels LIMIT 10, or {SHOW_TABLES}"
-        )
+        raise ProftuiError("there is no SQL to run", f"{EXAMPLE}, or {SHOW_TABLES}")
     if " ".join(words).upper() == SHOW_TABLES:
         return tables.overview().lazy()
     if words[0].lower() not in _READS and words[0] != "(":
-        raise ProftuiError(f"SQL begins with SELECT here, not with {words[0][:40]}", "a profile is only read")
+        raise ProftuiError(f"SQL begins with SELECT here, not with {words[0][:40]}", f"{ONLY_READ}; {LISTS}")
     opened = [name for name in called_functions(text) if name.startswith(_FILES)]
     if opened:
         raise ProftuiError(f"{opened[0]} opens files; SQL reads the tables of the profile here", SHOW_TABLES)
@@ -114,26 +115,41 @@ def query(text: str, tables: Tables) -> pl.LazyFrame:
         if name in named:
             context.register(name, tables.frame(name).lazy().with_columns(pl.col(pl.Categorical).cast(pl.String)))
     try:
-        return context.execute(text)
+        return context.execute(with_names(text))
     except _FAULTS as error:
-        raise _fault(error, tables) from error
+        raise fault(_without_names(context, text) or error, text, tables) from error
 
 
-def collect(found: pl.LazyFrame, tables: Tables) -> pl.DataFrame:
-    """Compute what `query` gave.
+def _without_names(context: pl.SQLContext[pl.LazyFrame], text: str) -> BaseException | None:
+    """What is wrong with a query as it was typed: the places in it are those that its user sees."""
+    try:
+        context.execute(text)
+    except _FAULTS as error:
+        return error
+    return None
+
+
+def run(text: str, tables: Tables) -> pl.DataFrame:
+    """What an SQL text finds: `query`, computed.
 
     Raises:
-        ProftuiError: It cannot be computed.
+        ProftuiError: It is no such statement, names what is not there, or finds more than can be held.
     """
+    found = query(text, tables)
     try:
-        return found.collect()
+        width = len(found.collect_schema())
+        if not width:
+            raise ProftuiError("the query asks for no column", EXAMPLE)
+        if "JOIN" not in found.explain(optimized=False):
+            return found.collect()
+        most = min(MOST_ROWS, MOST_VALUES // width)
+        # Piece by piece: no more is made than is asked for.
+        rows = found.head(most + 1).collect(engine="streaming")
     except _FAULTS as error:
-        raise _fault(error, tables) from error
-
-
-def _fault(error: PolarsError | PanicException, tables: Tables) -> ProftuiError:
-    """What Polars says in one line, with the tables or columns that there are."""
-    said = " ".join(str(error).partition("Resolved plan until failure")[0].split())
-    if "relation" in said and "not found" in said:
-        return ProftuiError(said, f"tables: {', '.join(tables.names)}")
-    return ProftuiError(f"SQL: {said[:_LONGEST]}", f"{SHOW_TABLES} lists tables and columns")
+        raise fault(error, text, tables) from error
+    if rows.height > most:
+        raise ProftuiError(
+            f"the query finds more than {most:,} rows of {width} columns",
+            "join by columns that tell rows apart, name fewer columns, sum up, or add LIMIT",
+        )
+    return rows

@@ -30,6 +30,8 @@ class Token:
     """As it stands; of a quoted name, what is in the quotes."""
     start: int
     """In characters from 0."""
+    end: int
+    """Behind its last character."""
 
 
 _TOKENS: Final = re.compile(
@@ -52,7 +54,7 @@ def tokens(text: str) -> Iterator[Token]:
         kind = next((name for name in TokenKind if found[name] is not None), None)
         if kind is not None:
             piece = found[kind][1:-1] if kind is TokenKind.QUOTED else found[kind]
-            yield Token(kind, piece, found.start())
+            yield Token(kind, piece, found.start(), found.end())
 
 
 def names_in(text: str) -> set[str]:

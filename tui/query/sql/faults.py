@@ -1,0 +1,124 @@
+"""What Polars says of a faulty query, in one line in the words of who wrote it, with what to do."""
+
+from __future__ import annotations
+
+import re
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Final
+
+from tui.model.errors import ProftuiError
+from tui.query.sql.tokens import TokenKind, names_in, tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from tui.query.sql.run import Tables
+
+SHOW_TABLES: Final = "SHOW TABLES"
+LISTS: Final = f"{SHOW_TABLES} lists tables and columns"
+EXAMPLE: Final = "as: SELECT name, total_ns FROM kernels WHERE calls > 10 ORDER BY total_ns DESC LIMIT 10"
+ONLY_READ: Final = "a profile is only read"
+PLAIN_NUMBERS: Final = "times are plain numbers of ns, sizes of bytes: 1 ms is 1000000"
+FUNCTIONS: Final = "such as SUM, COUNT, AVG, MIN, MAX, MEDIAN, STDDEV, QUANTILE_CONT(duration_ns, 0.95)"
+
+_UNITS: Final = frozenset({"ns", "us", "µs", "ms", "s", "B", "KB", "MB", "GB", "KiB", "MiB", "GiB"})
+_LONGEST: Final = 300
+"""Characters of what Polars says of a fault, and of the columns that are listed."""
+
+
+def fault(error: BaseException, text: str, tables: Tables) -> ProftuiError:
+    """A fault in a line, with what to do.
+
+    Args:
+        error: What Polars raised.
+        text: The query.
+        tables: What it can name.
+    """
+    said = " ".join(str(error).partition("Resolved plan until failure")[0].split())
+    for pattern, tell in _FAULTS.items():
+        if found := re.search(pattern, said):
+            return tell(found, text, tables)
+    said = said.replace(" This error occurred in the following expression:", ":").removesuffix(".")
+    return ProftuiError(f"SQL: {_bare(said)}", LISTS)
+
+
+def _bare(said: str) -> str:
+    """What Polars says with columns by their names alone."""
+    said = re.sub(r'col\("([^"]*)"\)', r"\1", said)
+    said = re.sub(r'\("([^"]*)"\)', r"'\1'", said)
+    return re.sub(r"(?<![\w.])\((\w+)\)", r"\1", said)[:_LONGEST]
+
+
+def _no_column(found: re.Match[str], text: str, _tables: Tables) -> ProftuiError:
+    name = found[1]
+    there = re.findall(r'"([^"]*)"', found[2])
+    if any(token.kind is TokenKind.QUOTED and token.text == name for token in tokens(text)):
+        return ProftuiError(f"there is no column {name}", f"a text stands in single quotes: '{name}'")
+    return ProftuiError(f"there is no column {name}", _close(name, there) or _listed(there))
+
+
+def _no_column_of(found: re.Match[str], text: str, tables: Tables) -> ProftuiError:
+    named = names_in(text)
+    there = [column for table in tables.names if table in named for column in tables.columns(table)]
+    return ProftuiError(f"{found[2]} has no column {found[1]}", _close(found[1], there) or _listed(there))
+
+
+def _no_table(found: re.Match[str], _text: str, tables: Tables) -> ProftuiError:
+    name = found[1]
+    return ProftuiError(f"there is no table {name}", _close(name.rpartition(".")[2], tables.names) or LISTS)
+
+
+def _no_syntax(found: re.Match[str], _text: str, _tables: Tables) -> ProftuiError:
+    said, line, column = found[1], found[2], found[3]
+    wrong = re.fullmatch(r"Expected: (.*), found: (.*)", said)
+    what = wrong[2] if wrong else ""
+    words = f"expected {wrong[1]}, found {'the end' if what == 'EOF' else what}" if wrong else said
+    if said.startswith("Unterminated string"):
+        words = "the text that begins here has no closing quote"
+    where = f"line {line}, column {column}: " if line else ""
+    return ProftuiError(f"SQL: {where}{words[:_LONGEST]}", PLAIN_NUMBERS if what in _UNITS else EXAMPLE)
+
+
+def _told(message: str, hint: str) -> Callable[[re.Match[str], str, Tables], ProftuiError]:
+    """The same sentence each time; ``{0}`` is what was found."""
+    return lambda found, _text, _tables: ProftuiError(
+        message.format(*(found.groups() or ("",))), hint.format(*(found.groups() or ("",)))
+    )
+
+
+def _close(name: str, there: Iterable[str]) -> str:
+    """What was perhaps meant, as a question; empty where nothing is like it."""
+    known = {one.lower(): one for one in there}
+    close = get_close_matches(name.lower(), known, n=1, cutoff=0.75)
+    begins = [one for one in known if len(name) > 2 and one.startswith(name.lower())]
+    meant = [known[one] for one in (*close, *begins)]
+    return f"did you mean {meant[0]}?" if meant else ""
+
+
+def _listed(columns: list[str]) -> str:
+    listed = ", ".join(columns)
+    if not listed or len(listed) > _LONGEST:
+        return LISTS if listed else EXAMPLE
+    return f"columns: {listed}"
+
+
+_FAULTS: Final[dict[str, Callable[[re.Match[str], str, Tables], ProftuiError]]] = {
+    r'unable to find column "(.*?)"; valid columns: \[(.*?)\]': _no_column,
+    r"no column named '(.*?)' found in table '(.*?)'": _no_column_of,
+    r"relation '(.*?)' was not found": _no_table,
+    r"no table or struct column named '(.*?)' found": _told("the query has no table {0}", "FROM and JOIN name tables"),
+    r"sql parser error: (.*?)(?: at Line: (\d+), Column: (\d+))?$": _no_syntax,
+    r"one \(and only one\) statement": _told("one statement at a time, and only one", "take away what follows the ;"),
+    r"^'(.*)' operation is currently unsupported": _told("{0} is not for here", ONLY_READ),
+    r"unsupported function '(.*?)'": _told("there is no function {0}", FUNCTIONS),
+    r"duplicate output name '(.*?)'": _told("two columns of the result are called {0}", "call one otherwise: ... AS b"),
+    r"'(.*?)' should participate in the GROUP BY": _told(
+        "{0} is neither grouped by nor summed up", "GROUP BY {0}, or MAX({0})"
+    ),
+    r"cannot compare string with numeric type.*?: \[?(.*?)\]?$": lambda found, _text, _tables: ProftuiError(
+        f"a text is compared with a number: {_bare(found[1])}", PLAIN_NUMBERS
+    ),
+    r"`(\w+)` operation not supported for dtype `str`": _told("{0} needs numbers, and this holds texts", LISTS),
+    r"division by zero": _told("a number is divided by 0", "where it can be 0, divide by NULLIF(number, 0)"),
+}
+"""For what Polars says, a sentence."""
