@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.loaders.ncu.tensor_pipe import tensor_cores
-from tui.loaders.ncu.values import base_unit, decimal_sign, looks_like_number, numbers
-from tui.loaders.text.cell_values import by_value
+from tui.loaders.ncu.values import base_unit, looks_like_number, numbers
+from tui.loaders.text.cell_values import by_value, decimal_sign
 from tui.model.names import short_name
 from tui.model.schema import NAME
 

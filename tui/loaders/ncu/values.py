@@ -46,21 +46,6 @@ def base_unit(unit: str | None) -> tuple[float, str | None]:
     return 1.0, unit
 
 
-def decimal_sign(texts: pl.Series) -> str | None:
-    """The decimal sign of the numbers of a text, as far as they prove it.
-
-    ``1,234.5`` and ``0.5`` prove a point, ``1.234,5`` and ``9,00`` a comma; ``1,024`` proves nothing. None where
-    nothing or the opposite is proven as well.
-    """
-    point = texts.str.contains(
-        r"^[+-]?(?:\d{1,3}(?:,\d{3})+\.\d*|\d{1,3}(?:,\d{3}){2,}|\d+\.(?:\d{1,2}|\d{4,})(?:[eE][+-]?\d+)?|0\.\d+|\d{4,}\.\d+)$"
-    ).any()
-    comma = texts.str.contains(
-        r"^[+-]?(?:\d{1,3}(?:\.\d{3})+,\d*|\d{1,3}(?:\.\d{3}){2,}|\d+,(?:\d{1,2}|\d{4,})(?:[eE][+-]?\d+)?|0,\d+|\d{4,},\d+)$"
-    ).any()
-    return None if point == comma else "." if point else ","
-
-
 def numbers(texts: pl.Series, sign: str | None) -> pl.Series:
     """Texts as numbers, by the decimal sign; without one, only those in which it makes no difference."""
     if sign is None:

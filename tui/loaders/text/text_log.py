@@ -16,6 +16,7 @@ from tui.loaders.freed_memory import BLOCK_BYTES, kept_for_next
 from tui.loaders.sizes import size_in_words
 from tui.loaders.text.cues import Cues
 from tui.loaders.text.section import BulkSection
+from tui.loaders.text.semicolons import semicolons_in
 from tui.model.errors import WHAT_OPENS, ProftuiError
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from tui.loaders.source import Source
     from tui.loaders.text.block import Block
     from tui.loaders.text.section import Line, Section, TextFormat, TextReader
+    from tui.loaders.text.semicolons import Semicolons
     from tui.model.profile import Profile
 
 _BAD_ROW: Final = (ValueError, OverflowError, PolarsError)
@@ -59,7 +61,7 @@ class TextLogLoader:
         """Sure where a cue is in the head; hardly for other text, whose profile may come later; never for a binary."""
         if not is_text(head):
             return 0.0
-        return 0.9 if self._cues.are_in(head) else 0.1
+        return 0.9 if self._cues.are_in(head) or semicolons_in(head, self._cues) is not None else 0.1
 
     def load(self, source: Source, report: Report = keep_going) -> Profile:
         """Read the whole text.
@@ -70,20 +72,26 @@ class TextLogLoader:
         source.report_to(report)
         collector = Collector(source.name, source.preview)
         reading = _Reading(source, collector, [form.reader(collector) for form in self._text_formats], self._cues)
+        semicolons = semicolons_in(source.head, self._cues)
         with kept_for_next(BLOCK_BYTES):
             for block in one_ahead(source.blocks(), source.give_up):
-                if not reading.read(block):
+                if not reading.read(block if semicolons is None else semicolons.with_commas(block)):
                     break
         reading.finish()
+        if semicolons is not None and collector.sessions:
+            collector.session = None
+            collector.issue("info", None, "", semicolons.words)
         for note in source.notes:
             collector.issue(note.severity, note.line, note.text, note.reason)
         if not collector.sessions:
-            raise self._nothing_found(source, reading)
+            raise self._nothing_found(source, reading, semicolons)
         return collector.profile(text=source.text(), partial=_partial(source, reading.bytes_done))
 
-    def _nothing_found(self, source: Source, reading: _Reading) -> ProftuiError:
+    def _nothing_found(self, source: Source, reading: _Reading, semicolons: Semicolons | None) -> ProftuiError:
         if source.stopped:
             return ProftuiError(f"{source.called}: {_partial(source, reading.bytes_done)} before a profile was found")
+        if semicolons is not None:
+            return ProftuiError(f"{source.called}: no profile found", semicolons.words)
         looked_for = ", ".join(form.format.title for form in self._text_formats)
         if reading.first_line:
             holds = f"it begins with “{cut(reading.first_line)}”"

@@ -1,0 +1,106 @@
+"""Tables that a spreadsheet saved with semicolons and a decimal comma."""
+
+from __future__ import annotations
+
+import io
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.loaders.reading import read, reasons, rows
+from tui.loaders.registry import load_one
+from tui.loaders.text.block import Block
+from tui.loaders.text.semicolons import Semicolons
+from tui.model.errors import ProftuiError
+
+HEADER = "Time (%);Total Time (ns);Instances;Avg (ns);Med (ns);Min (ns);Max (ns);StdDev (ns);Name\n"
+NSYS = (
+    HEADER
+    + "60,5;1234567;12;102880,6;100000,0;90000;200000;1.234,5;void k<float, 3>(float*)\n"
+    + '39,5;806000;4;201500,0;200000,0;190000;210000;99,25;"a;b"\n'
+)
+NVPROF = """==123== NVPROF is profiling process 123, command: ./app
+==123== Profiling result:
+"Type";"Time(%)";"Time";"Calls";"Avg";"Min";"Max";"Name"
+;%;ms;;ms;ms;ms;
+"GPU activities";60,5;1,234567;12;0,102880;0,09;0,2;"void k<float, 3>(float*)"
+"API calls";100,00;3,5;16;0,21;0,1;1,0;"cudaLaunchKernel"
+==123== done; with; some; more
+"""
+TRACE = """==123== NVPROF is profiling process 123, command: ./app
+==123== Profiling result:
+"Start";"Duration";"Grid X";"Grid Y";"Grid Z";"Block X";"Block Y";"Block Z";"Registers Per Thread";"Static SMem";\
+"Dynamic SMem";"Size";"Throughput";"SrcMemType";"DstMemType";"Device";"Context";"Stream";"Name"
+ms;us;;;;;;;;KB;B;MB;GB/s;;;;;;
+1,5;1,12;;;;;;;;;;0,5;10,25;"Pageable";"Device";"Tesla";1;7;"[CUDA memcpy HtoD]"
+2,5;10,5;1;1;1;32;1;1;16;0,5;0;;;;;"Tesla";1;7;"k(int) [12]"
+""".replace("\\\n", "")
+NOTE = "cells are separated by semicolons, as spreadsheets save them, and numbers have a decimal comma: read as such"
+
+
+def as_tools_write(text: str) -> str:
+    """The same with commas between cells; of the texts above."""
+    table = str.maketrans({";": ",", ",": "."})
+    parts = text.replace("1.234,5", "1234,5").split('"')
+    parts[::2] = [part.translate(table) for part in parts[::2]]
+    return '"'.join(parts).replace("void k<float. 3>(float*)\n", '"void k<float, 3>(float*)"\n')
+
+
+def test_sums_of_nsys_stats() -> None:
+    profile = read(NSYS)
+    assert rows(profile, "summary", "name", "time_pct", "calls", "total_ns", "avg_ns", "std_ns", "line") == [
+        ("void k<float, 3>(float*)", 60.5, 12, 1_234_567, 102_881, 1234, 2),
+        ("a;b", 39.5, 4, 806_000, 201_500, 99, 3),
+    ]
+    assert reasons(profile) == [NOTE]
+
+
+@pytest.mark.parametrize(("text", "frame"), [(NVPROF, "summary"), (TRACE, "activities")])
+def test_tables_of_nvprof_are_what_they_are_with_commas(text: str, frame: str) -> None:
+    profile, plain = read(text), read(as_tools_write(text))
+    assert profile[frame].height == 2
+    assert profile[frame].equals(plain[frame])
+    assert NOTE in reasons(profile)
+    assert NOTE not in reasons(plain)
+
+
+def test_a_decimal_point_stays_one() -> None:
+    profile = read(HEADER + "60.5;1234567;12;102880.6;100000.0;90000;200000;1234.5;k\n")
+    assert rows(profile, "summary", "time_pct", "total_ns") == [(60.5, 1_234_567)]
+    assert reasons(profile) == [NOTE.replace("comma", "point")]
+
+
+def test_numbers_that_prove_nothing_are_not_read() -> None:
+    with pytest.raises(ProftuiError, match="whether numbers have a decimal comma cannot be told"):
+        read(HEADER + "60;1,234;12;10;10;9;20;1;k\n")
+
+
+def test_program_output_with_semicolons_is_none() -> None:
+    profile = read("for (i = 0; i < 3; i++) {; }\nTime;a;b;c\n" + as_tools_write(NVPROF))
+    assert profile["summary"].height == 2
+    assert not any("semicolons" in reason for reason in reasons(profile))
+
+
+def test_a_damaged_row_costs_itself_alone() -> None:
+    torn = NSYS.replace('"a;b"', '"a') + "1,5;1;1;1,0;1,0;1;1;0,5;last\n"
+    profile = read(torn)
+    assert "void k<float, 3>(float*)" in profile["summary"]["name"].to_list()
+    assert "last" in profile["summary"]["name"].to_list()
+
+
+def test_many_rows_take_little_time() -> None:
+    line = b"60,5;1234567;12;102880,6;100000,0;90000;200000;1234,5;void k<float, 3>(float*)\n"
+    block = Block.of(line * 100_000, 1)
+    begun = time.monotonic()
+    made = Semicolons(has_comma=True).with_commas(block)
+    assert time.monotonic() - begun < 10
+    assert made.line_count == block.line_count
+    first = pl.read_csv(io.BytesIO(made.raw(99_999)), has_header=False).row(0)
+    assert first == (60.5, 1234567, 12, 102880.6, 100000.0, 90000, 200000, 1234.5, "void k<float, 3>(float*)")
+
+
+def test_a_file_of_it_is_sure_to_be_a_profile(tmp_path: Path) -> None:
+    (tmp_path / "run.csv").write_text(NSYS, "utf-16")
+    assert load_one(str(tmp_path))["summary"].height == 2
