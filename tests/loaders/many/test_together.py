@@ -265,3 +265,23 @@ def test_a_process_ends_with_the_one_that_started_it(elsewhere: Path) -> None:
     assert worker._process.wait(timeout=30) == 0
     assert not folder.exists()
     worker.close()
+
+
+def test_a_file_that_is_named_twice_is_one_session(tmp_path: Path) -> None:
+    log, link = tmp_path / "run.log", tmp_path / "link.log"
+    shutil.copy(LOG, log)
+    link.symlink_to(log)
+    once = load_one(str(log))
+    profile = opened(log, log, f"{tmp_path}/./run.log", link)
+    assert profile["sessions"].height == once["sessions"].height
+    assert profile.sources == (str(log),)
+    more = profile["issues"].filter(pl.col("reason").str.contains("named more than once"))
+    assert more.select("session", "severity", "reason").rows() == [
+        (None, "info", "3 files are named more than once: read once")
+    ]
+    with_folder = opened(log, tmp_path)
+    assert with_folder.sources == (str(log),)
+    assert "2 files are named more than once: read once" in with_folder["issues"]["reason"].to_list()
+    nothing, errors = load([str(tmp_path / "missing"), str(tmp_path / "missing")])
+    assert nothing is None
+    assert len(errors) == 1

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from tui.loaders.dataset.store import is_address
 from tui.loaders.folder import LEFT_OUT, assembled, profile_files, with_issues
 from tui.loaders.many.ranks import rank_issues, with_ranks
 from tui.loaders.many.reading import Outcome, Wanted, read_all
+from tui.loaders.source import STANDARD_INPUT
 from tui.model.errors import ProftuiError
 from tui.model.profile import joined
 
@@ -17,6 +20,9 @@ if TYPE_CHECKING:
 
     from tui.loaders.base import Kept, Report
     from tui.model.profile import Profile
+
+
+_MOST_NAMED: Final = 5
 
 
 def load_together(
@@ -45,6 +51,8 @@ def load_together(
     places: list[range] = []
     errors: list[ProftuiError] = []
     folders: list[str] = []
+    seen: set[str] = set()
+    twice: list[str] = []
     for path in paths:
         found = [Wanted(path)]
         if is_folder(path):
@@ -53,7 +61,13 @@ def load_together(
             except ProftuiError as error:
                 errors.append(error)
                 continue
+        again = [one.path for one in found if _file_of(one.path) in seen]
+        twice += again
+        if len(again) == len(found):
+            continue
         folders.append(path if found != [Wanted(path)] else "")
+        found = [one for one in found if one.path not in again]
+        seen.update(_file_of(one.path) for one in found)
         places.append(range(len(wanted), len(wanted) + len(found)))
         wanted += found
     if not wanted:
@@ -85,10 +99,19 @@ def load_together(
         words = f"stopped: {len(not_read)} of {len(wanted)} files not read"
         profile = replace(profile, partial="; ".join(filter(None, [words, profile.partial])))
         issues.append({"severity": "warning", "text": ", ".join(not_read), "reason": f"{words}"})
+    if twice:
+        count = "1 file is" if len(twice) == 1 else f"{len(twice)} files are"
+        named = ", ".join(twice[:_MOST_NAMED]) + (", ..." if len(twice) > _MOST_NAMED else "")
+        issues.append({"severity": "info", "text": named, "reason": f"{count} named more than once: read once"})
     if len(wanted) > 1:
         left_out = [one.path for one, outcome in zip(wanted, outcomes, strict=True) if outcome.error is not None]
         issues += rank_issues(profile["sessions"], left_out=left_out, not_read=not_read)
     return with_issues(profile, issues), errors
+
+
+def _file_of(path: str) -> str:
+    """What is the same for all names of a file."""
+    return path if path == STANDARD_INPUT or is_address(path) else os.path.realpath(path)
 
 
 def _named(wanted: Sequence[Wanted], outcomes: Sequence[Outcome]) -> list[Outcome]:
