@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.analysis.iterations.chart import Bar
-from tui.widgets.iteration_bars import STEPS, Look, bar_width, column
+from tui.widgets.iteration_bars import PARTS, STEPS, Look, bar_width, column, tone
 
 
 def bar(mean: float | None, longest: int | None = None, parts: tuple[float, ...] = (), rows: int = 1) -> Bar:
@@ -33,6 +33,13 @@ def test_a_top_ends_within_a_cell_where_colours_tell_its_part() -> None:
     assert drawn(of, Look(10, 100)) == "▓▓▓▓▓▄    "
     assert drawn(of, Look(10, 100, smooth=False)) == "▓▓▓▓▓▓    "
     assert drawn(bar(52, parts=of.parts_ns), Look(10, 100, smooth=False)) == "▓▓▓▓▓     "
+
+
+def test_a_top_within_a_cell_has_the_tone_of_its_pattern() -> None:
+    look = Look(10, 100)
+    for part, shares in (("tensor", 100), ("other", 75), ("cpu", 50), ("idle", 25)):
+        cells = column(bar(55, parts=tuple(55.0 if name == part else 0.0 for name in PARTS)), look)
+        assert [tone(cell) for cell in cells[:6]] == [*[100] * 5, shares]
 
 
 def test_of_several_iterations_the_longest_is_marked_and_what_is_longer_than_the_scale_cut() -> None:

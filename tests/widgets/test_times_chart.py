@@ -62,6 +62,21 @@ async def test_a_column_is_what_its_iteration_was_used_for() -> None:
     ]
 
 
+async def test_a_top_within_a_cell_has_the_tone_of_its_pattern() -> None:
+    """A filled cell at its full colour would look like a part of its own."""
+
+    class Shown(App[None]):
+        def compose(self) -> ComposeResult:
+            yield TimesChart()
+
+    app = Shown()
+    async with app.run_test(size=(60, 12)) as pilot:
+        chart = app.query_one(TimesChart)
+        chart.show(rows((10, used(tensor_core=10)), (5, used(other=5))))
+        await pilot.pause()
+        assert "$text-muted 25%" in {str(span.style) for span in chart.render().spans}
+
+
 async def test_of_what_the_parts_are_whole_words_alone_are_said() -> None:
     assert (await drawn(TWO, 40))[-1] == "█ tensor cores  ▓ other kernels  ▚ CPU"
 

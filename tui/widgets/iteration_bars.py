@@ -23,6 +23,8 @@ UNKNOWN, ASCII_UNKNOWN = "·", "?"
 """No time is known."""
 
 STEPS: Final = len(LEVELS)
+SMOOTH: Final = ("truecolor", "256")
+"""Of fewer colours, those of two parts can be one: a top that ends within a cell would be of any."""
 WIDEST: Final = 12
 """Cells of a bar with the blank beside it."""
 
@@ -79,6 +81,16 @@ def column(bar: Bar, look: Look) -> list[Cell]:
     if bar.max_ns > look.scale_ns and longest >= whole:
         cells[-1] = (ASCII_CUT if look.ascii_only else CUT, "sign")
     return cells
+
+
+def tone(cell: Cell) -> int:
+    """How much of its colour a cell has, in percent: the top of a bar looks like the pattern that it goes on with.
+
+    >>> tone(("▄", "cpu")), tone(("▚", "cpu")), tone((" ", ""))
+    (50, 100, 100)
+    """
+    character, part = cell
+    return LOOKS[part].tone if part in LOOKS and character in LEVELS[:-1] else 100
 
 
 def _height(time_ns: float, look: Look) -> int:

@@ -13,8 +13,8 @@ from textual.widget import Widget
 
 from tui.analysis.iterations.chart import Bar, bars
 from tui.keys import Scope, bindings_for
-from tui.widgets.iteration_bars import bar_width
-from tui.widgets.iteration_drawing import LABEL, Around, Drawing, DrawnBars, drawn, drawn_bars
+from tui.widgets.iteration_bars import SMOOTH, bar_width
+from tui.widgets.iteration_drawing import LABEL, Around, Drawing, DrawnBars, drawn, drawn_bars, toned
 from tui.widgets.iteration_words import chart_words
 
 if TYPE_CHECKING:
@@ -244,7 +244,7 @@ class IterationChart(Widget, can_focus=True):
             name.partition("--")[2]: base + self.get_component_rich_style(name, partial=True)
             for name in self.COMPONENT_CLASSES
         }
-        return {**parts, "": base}
+        return {**parts, **toned(parts, base), "": base}
 
     def render_line(self, y: int) -> Strip:
         """Draw one line."""
@@ -265,7 +265,7 @@ class IterationChart(Widget, can_focus=True):
                 height=self.content_size.height,
                 styles=self._styles,
                 ascii_only=ascii_only,
-                smooth=not ascii_only and colors != "none",
+                smooth=not ascii_only and colors in SMOOTH,
             )
             if self._drawn_bars is None:
                 self._drawn_bars = drawn_bars(of)

@@ -6,19 +6,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from rich.color import Color, blend_rgb
 from rich.segment import Segment
+from rich.style import Style
 from textual.strip import Strip
 
 from tui.analysis.iterations.chart import Bar, scale_ns
 from tui.fitting import clip, whole_pieces
 from tui.fmt import duration
 from tui.text import plain
-from tui.widgets.iteration_bars import ASCII_WHISKER, WHISKER, Cell, Look, column
-from tui.widgets.part_looks import LOOKS
+from tui.widgets.iteration_bars import ASCII_CUT, ASCII_WHISKER, CUT, WHISKER, Cell, Look, column, tone
+from tui.widgets.part_looks import LOOKS, TONES
 
 if TYPE_CHECKING:
     import polars as pl
-    from rich.style import Style
 
 LABEL: Final = 11
 """Cells of the scale at the left, with a blank."""
@@ -44,7 +45,7 @@ _LEGEND: Final = (
     ("dataloader", "data loading"),
     ("io", "files"),
     ("cpu", "CPU"),
-    ("idle", "idle"),
+    ("idle", "other"),
     ("whole", "use not known"),
 )
 
@@ -80,7 +81,8 @@ class Drawing:
     width: int
     height: int
     styles: Mapping[str, Style]
-    """Of each part, and of ``words``, ``aside``, ``pointer`` and the rest (an empty name)."""
+    """Of each part, and of ``words``, ``aside``, ``pointer`` and the rest (an empty name); of parts and ``aside`` also
+    in each of `tui.widgets.part_looks.TONES`, as ``cpu 50``."""
     ascii_only: bool
     smooth: bool
     """Tops of bars end within a cell."""
@@ -96,6 +98,20 @@ class DrawnBars:
 
     lines: Sequence[Strip]
     legend: Strip
+
+
+def toned(styles: Mapping[str, Style], base: Style) -> dict[str, Style]:
+    """The styles of parts, and of those that stand aside, in the tones of their patterns on the ground of a base."""
+    made = {}
+    for name in (*LOOKS, "aside"):
+        style = styles.get(name)
+        if style is None or style.color is None or base.bgcolor is None:
+            continue
+        ground, ink = base.bgcolor.get_truecolor(), style.color.get_truecolor()
+        for share in TONES:
+            color = Color.from_triplet(blend_rgb(ground, ink, cross_fade=share / 100))
+            made[f"{name} {share}"] = style + Style(color=color)
+    return made
 
 
 def drawn_bars(of: Drawing) -> DrawnBars:
@@ -137,7 +153,9 @@ def _bar_lines(of: Drawing, look: Look, columns: Sequence[list[Cell]]) -> list[S
         runs.add(f"{clip(text, LABEL - 1, ascii_only=of.ascii_only):>{LABEL - 1}} ", "words")
         for cells, is_aside in zip(columns, aside, strict=True):
             character, part = cells[line]
-            runs.add(character * body + " " * (of.cells - body), "aside" if is_aside and part else part)
+            style, share = "aside" if is_aside and part else part, tone(cells[line])
+            text = character * body + " " * (of.cells - body)
+            runs.add(text, f"{style} {share}" if f"{style} {share}" in of.styles else style)
         lines.append(runs.strip())
     return lines
 
@@ -194,6 +212,9 @@ def _legend(of: Drawing, columns: Sequence[list[Cell]]) -> Strip:
     entries = [(LOOKS[part].sign(ascii_only=of.ascii_only), words, part) for part, words in _LEGEND if part in used]
     if any(character == whisker for cells in columns for character, _ in cells):
         entries.append((whisker, "longest of several", "sign"))
+    cut = of.sign(CUT, ASCII_CUT)
+    if any(cells[-1][0] == cut for cells in columns):
+        entries.append((cut, "longer", "sign"))
     chosen = of.rows["aggregated"] if of.rows.height else None
     if chosen is not None and chosen.null_count() < len(chosen):
         entries.append((of.sign(CHOSEN, ASCII_CHOSEN), "in every view", "words"))

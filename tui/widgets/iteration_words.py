@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from tui.model.aggregation import Aggregation
     from tui.model.profile import Profile
 
-_SHORT = dict(zip(USES, ("TC", "other", "TC unknown", "memory", "data loading", "files", "CPU", "idle"), strict=True))
+_SHORT = dict(
+    zip(USES, ("TC", "other kernels", "TC unknown", "memory", "data loading", "files", "CPU", "other"), strict=True)
+)
 
 
 def summary(profile: Profile, times: Mapping[str, Any] | None, chosen: Aggregation, *, session: int) -> str:

@@ -18,6 +18,21 @@ class PartLook:
         """The fill that the terminal can show."""
         return self.ascii_fill if ascii_only else self.fill
 
+    @property
+    def tone(self) -> int:
+        """How much of a cell the fill covers, in percent: a cell that is filled in part has no pattern, but its tone.
+
+        >>> LOOKS["tensor"].tone, LOOKS["idle"].tone
+        (100, 25)
+        """
+        return _TONES.get(self.fill, HALF)
+
+
+HALF: Final = 50
+_TONES: Final = {"█": 100, "▓": 75, "░": 25}
+TONES: Final = (25, HALF, 75)
+"""Those of patterns."""
+
 
 LOOKS: Final = {
     "tensor": PartLook("█", "#", "$primary"),

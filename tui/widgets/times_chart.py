@@ -11,7 +11,17 @@ from textual.widget import Widget
 from tui.analysis.iterations.chart import bars, scale_ns
 from tui.fitting import cell_width, ellipsis
 from tui.fmt import duration
-from tui.widgets.iteration_bars import ASCII_CUT, ASCII_WHISKER, CUT, WHISKER, Look, bar_width, column
+from tui.widgets.iteration_bars import (
+    ASCII_CUT,
+    ASCII_WHISKER,
+    CUT,
+    SMOOTH,
+    WHISKER,
+    Look,
+    bar_width,
+    column,
+    tone,
+)
 from tui.widgets.part_looks import LOOKS
 
 if TYPE_CHECKING:
@@ -31,8 +41,8 @@ APART_FROM: Final = 3
 """Columns of so many cells have a blank between them."""
 ROOM_LEAST: Final = 8
 """Cells that the columns have at least."""
-SMOOTH: Final = ("truecolor", "256")
-"""Of fewer colours, those of two parts can be one: a top that ends within a cell would be of any."""
+WHOLE: Final = 100
+"""Percent of a colour."""
 WORDS: Final = {
     "tensor": "tensor cores",
     "other": "other kernels",
@@ -119,9 +129,10 @@ class TimesChart(Widget):
 def _drawn(line: Sequence[Cell], cells: int, body: int) -> list[tuple[str, str]]:
     """A line of the columns: texts and their styles, neighbours of one part as one."""
     runs = []
-    for part, of in groupby(line, key=lambda cell: cell[1]):
+    for (part, share), of in groupby(line, key=lambda cell: (cell[1], tone(cell))):
         text = "".join(character * body + " " * (cells - body) for character, _ in of)
-        runs.append((text, LOOKS[part].color if part in LOOKS else "$foreground"))
+        color = LOOKS[part].color if part in LOOKS else "$foreground"
+        runs.append((text, f"{color} {share}%" if share < WHOLE else color))
     return runs
 
 
