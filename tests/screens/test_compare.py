@@ -10,18 +10,20 @@ from typing import TYPE_CHECKING
 import pytest
 from textual.widgets import Input, OptionList
 
+from tests.cli.test_diff import trace_of
 from tests.screens.opening import PATIENCE_S, app_of, opened, press, sample, settled, until
-from tests.snapshots import assert_screen
+from tests.screens.test_notes import write
+from tests.snapshots import assert_screen, screen_text
 from tui.cli.main import main
 from tui.screens.compare import PARTS, CompareScreen
 from tui.screens.compare_menu import CompareDialog
+from tui.widgets.table_pane import TablePane
 
 if TYPE_CHECKING:
     from syrupy.assertion import SnapshotAssertion
     from textual.pilot import Pilot
 
-    from tui.widgets.table_pane import TablePane
-
+CAFFE = "caffe_conv1.nvprof.log"
 TRACE, LOG = "resnet50_training.pt.trace.json.gz", "resnet50_training.nvprof.log"
 
 
@@ -215,3 +217,76 @@ async def test_a_path_may_begin_at_home_and_esc_gives_up(tmp_path: Path, monkeyp
         await shown(pilot)
         assert app.compared is not None
         assert app.compared.a.label == "before.log"
+
+
+def noted(screen: CompareScreen) -> list[str]:
+    table = rows(screen)
+    return [str(table.frame[table.spec.pinned][row]) for row in sorted(table.table.noted)]
+
+
+async def test_a_note_is_on_a_row_of_one_comparison_and_gone_to(state_directory: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.log"
+    other.write_bytes(Path(sample(CAFFE)).read_bytes())
+    async with opened(CAFFE) as pilot:
+        app = app_of(pilot)
+        app.run_line(f":compare {sample(CAFFE)}")
+        await shown(pilot)
+        await press(pilot, "full_stop")
+        await shown(pilot)
+        await press(pilot, "j", "j")
+        await write(pilot, "look at this")
+        screen = await shown(pilot)
+        name = str(rows(screen).frame["name"][2])
+        assert noted(screen) == [name]
+        await press(pilot, "o")
+        assert noted(await shown(pilot)) == [name]
+        await press(pilot, "full_stop")
+        assert noted(await shown(pilot)) == []
+        first = app.compared
+        app.run_line(f":compare {other}")
+        await until(pilot, lambda: app.compared is not first, "the other comparison")
+        screen = await shown(pilot)
+        await press(pilot, "comma")
+        screen = await shown(pilot)
+        assert (rows(screen).id, noted(screen)) == ("changed_kernels", [])
+        app.run_line("notes")
+        await settled(pilot)
+        assert app.view_screen is not None
+        listed = app.view_screen.query_one("#table", TablePane).frame.select("view", "row", "note").rows()
+        assert listed == [("Compare", f"{CAFFE} and {CAFFE} > {name}", "look at this")]
+        await press(pilot, "enter")
+        await until(pilot, lambda: app.compared is not None and app.compared.a.label == CAFFE, "what was compared")
+        screen = await shown(pilot)
+        await until(pilot, lambda: rows(screen).table.cursor_row == 2, "the row of the note")
+        assert (rows(screen).id, noted(screen)) == ("changed_kernels", [name])
+
+
+async def test_a_row_of_names_that_are_alike_has_its_own_note_and_details(
+    state_directory: Path, tmp_path: Path
+) -> None:
+    before, now = (Path(trace_of(tmp_path / name, 800, 100, 100)) for name in ("before.log", "now.log"))
+    before.write_text(before.read_text().replace("slow(int*)", "volta_sgemm_nn"))
+    now.write_text(now.read_text().replace("slow(int*)", "ampere_sgemm_nn"))
+    async with opened(str(now), size=(200, 50)) as pilot:
+        app = app_of(pilot)
+        app.run_line(f":compare {before}")
+        await shown(pilot)
+        await press(pilot, "full_stop")
+        await shown(pilot)
+        await press(pilot, "a")
+        screen = await shown(pilot)
+        # Nothing took longer: the longest comes first.
+        assert rows(screen).frame.select("name", "change").row(0) == ("*_sgemm_nn", "alike")
+        await press(pilot, "g")
+        await write(pilot, "new GPU")
+        await press(pilot, "i")
+        await settled(pilot)
+        assert "volta_sgemm_nn" in screen_text(pilot.app)
+        await press(pilot, "i", "a")
+        screen = await shown(pilot)
+        assert noted(screen) == []
+        app.run_line("notes")
+        await settled(pilot)
+        await press(pilot, "enter")
+        screen = await shown(pilot)
+        await until(pilot, lambda: noted(screen) == ["*_sgemm_nn"], "the row of the note")

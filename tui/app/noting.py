@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from tui.widgets.table_rows import Key, Row
 
 WITHOUT_NOTES: Final = {
-    "sql": "the rows of a query are none of the file's: there are no notes on them",
-    "compare": "the rows of a comparison are of two inputs: there are no notes on them",
+    "sql": "a row of a query cannot be told from others in the next run: write the note on the row in its own view"
 }
 """Views whose rows cannot be found again, and why."""
 STEP_SECONDS: Final = 0.05
@@ -30,6 +29,9 @@ MOST_STEPS: Final = 60
 
 SPOT: Final = ""
 """In place of a table's pane: what the note is on is in no table."""
+
+COMPARED: Final = "compared"
+"""In place of a table's pane: what is compared, which the rows of a comparison are of."""
 
 Trail = tuple[tuple[str, str, tuple[object, ...]], ...]
 
@@ -40,6 +42,19 @@ class ShowsSpots(Protocol):
 
     def show_spot(self, table: str, key: Key) -> None:
         """Go to one of them."""
+
+
+@runtime_checkable
+class ShowsComparison(Protocol):
+    """A view whose rows are of what is compared."""
+
+    @property
+    def is_making(self) -> bool:
+        """Whether its rows are still to come."""
+
+    @property
+    def compared_key(self) -> Key:
+        """In what words was asked for it, and what that was then; nothing where nothing is compared."""
 
 
 class NotingApp(RememberingApp):
@@ -94,6 +109,8 @@ class NotingApp(RememberingApp):
         from tui.screens.linked import LinkedTablesScreen
 
         screen = pane.screen
+        if isinstance(screen, ShowsComparison):
+            return ((COMPARED, "", tuple(screen.compared_key)),) if screen.compared_key else None
         names = [level.name for level in screen.levels] if isinstance(screen, LinkedTablesScreen) else []
         if not isinstance(screen, LinkedTablesScreen) or pane.id not in names:
             return ()
@@ -184,6 +201,8 @@ class NotingApp(RememberingApp):
 
         several = self.whole_profile is not None and self.whole_profile["sessions"].height > 1
         above = []
+        if isinstance(screen, ShowsComparison):
+            above.append(" and ".join(str(one) for one in screen.compared_key[1:]))
         if isinstance(screen, LinkedTablesScreen) and pane.id in [level.name for level in screen.levels]:
             for index, level in enumerate(screen.levels):
                 if level.name == pane.id:
@@ -237,7 +256,7 @@ class NotingApp(RememberingApp):
         complaint = self.notes.forget() or self.forget_place()
         self._notes_changed()
         self.say(
-            complaint or "forgotten: notes, and where you left off", severity="error" if complaint else "information"
+            complaint or "forgotten: notes, queries, and where you left off", severity="error" if complaint else "information"
         )
 
     # --- going to the row of a note ----------------------------------------------------------------------------------
@@ -254,14 +273,18 @@ class NotingApp(RememberingApp):
                 if isinstance(screen, ShowsSpots):
                     screen.show_spot(table, key)
                 return
-            screen.restore(Place(note.place.view, note.place.level))
-            self._step_to(screen, note.place, 0, MOST_STEPS)
+            is_compared = pane == COMPARED
+            screen.restore(Place(note.place.view, note.place.level, text=str(key[0]) if is_compared and key else ""))
+            self._step_to(screen, note.place, 1 if is_compared else 0, MOST_STEPS)
 
         self.go(note.place.view, arrange)
 
     def _step_to(self, screen: ViewScreen, place: RowPlace, step: int, tries: int) -> None:
         """Put the cursor of the tables on the way to a row on its place, each once it has followed the one before."""
         if self.view_screen is not screen:
+            return
+        if isinstance(screen, ShowsComparison) and screen.is_making:
+            self.set_timer(STEP_SECONDS, partial(self._step_to, screen, place, step, tries))
             return
         pane_id, table, key = place.trail[step]
         pane = next((pane for pane in screen.panes if pane.id == pane_id), None)

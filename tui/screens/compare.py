@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 NOTHING: Final = "Nothing is compared yet: d chooses another file, other iterations or another session."
 NO_ROWS: Final = "Neither side has any."
 WORKING: Final = "comparing…"
+_TOLERANTLY: Final = " tolerantly"
+"""What follows the name of a part where names are matched that differ."""
 
 
 PARTS: Final = (Part(HEADLINE, lambda sides, _: headline_rows(sides)), *TABLES)
@@ -108,16 +110,32 @@ class CompareScreen(ViewScreen):
             if (place, tolerant) == (self._place, self._tolerant):
                 self._show_part()
 
+    @property
+    def is_making(self) -> bool:
+        """Whether the rows of the part are still to come."""
+        made = (self._place, self._tolerant) in self._made
+        return self.program.is_comparing or (self.program.compared is not None and not made)
+
+    @property
+    def compared_key(self) -> tuple[str, ...]:
+        """In what words the comparison was asked for, and what its sides are called, whichever of them was before."""
+        sides = self.program.compared
+        return () if sides is None else (self.program.compared_with, *sorted((sides.a.label, sides.b.label)))
+
     def place(self) -> Place:
-        """The part, and what is compared."""
-        return replace(super().place(), level=PARTS[self._place].spec.name, text=self.program.compared_with)
+        """The part, how its names are matched, and what is compared."""
+        level = PARTS[self._place].spec.name + _TOLERANTLY * self._tolerant
+        return replace(super().place(), level=level, text=self.program.compared_with)
 
     def restore(self, place: Place) -> None:
         """Compare what was compared, and show the part."""
         self.program.recall_comparison(place.text)
         names = [part.spec.name for part in PARTS]
-        if place.level in names:
-            self._go_to(names.index(place.level))
+        level = place.level.removesuffix(_TOLERANTLY)
+        if level in names:
+            if self._tolerant != (level != place.level):
+                self.action_match_families()
+            self._go_to(names.index(level))
         super().restore(place)
 
     def path(self) -> list[str]:
