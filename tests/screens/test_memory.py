@@ -11,6 +11,9 @@ from tests.screens.made_profiles import opened_profile
 from tests.screens.opening import app_of, opened, press
 from tests.screens.parts import assert_reported, column_of, reported, screen_of, table_of
 from tests.snapshots import assert_screen, screen_text
+from tui.analysis.gpu_work import GPU_WORK
+from tui.analysis.transfers.moves import SINGLE_TRANSFERS
+from tui.model.columns import ColumnKind
 from tui.widgets.detail_pane import DetailPane
 
 if TYPE_CHECKING:
@@ -118,3 +121,14 @@ async def test_what_is_not_recorded_says_what_records_it() -> None:
         assert "--unified-memory-profiling" in screen_text(pilot.app)
         await press(pilot, NEXT)
         assert "profile_memory=True" in screen_text(pilot.app)
+
+
+def test_two_rates_have_two_names() -> None:
+    rates = (
+        next(column for column in spec.columns if column.kind is ColumnKind.RATE)
+        for spec in (SINGLE_TRANSFERS, GPU_WORK)
+    )
+    worked_out, told = rates
+    assert (worked_out.title, told.title) == ("Size/time", "Rate")
+    assert worked_out.help.startswith("Size divided by duration;")
+    assert told.help.startswith("As the input says;")

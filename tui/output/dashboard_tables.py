@@ -41,7 +41,11 @@ API: Final = TableSpec(
 COPIES: Final = TableSpec(
     "copies",
     "Copies",
-    columns("copy_kind", "total_ns", "time_pct", "calls", "size_bytes", "throughput", "kind"),
+    (
+        *columns("copy_kind", "total_ns", "time_pct", "calls", "size_bytes"),
+        replace(columns("throughput")[0], help="Size / duration over the copies of which both are known."),
+        *columns("kind"),
+    ),
     key=("kind", "copy_kind"),
     pinned="copy_kind",
 )

@@ -29,7 +29,7 @@ MEMORY: Final = (
         7,
     ),
     Column("size_class", "Size", K.TEXT, "Bytes of one copy or set.", 1),
-    Column("rate", "Rate", K.RATE, "Size divided by duration.", 4),
+    Column("rate", "Size/time", K.RATE, "Size divided by duration; what the input says of it is Rate elsewhere.", 4),
     Column("is_impossible", "Impossible", K.FLAG, "Faster than the GPU's memory by over 5 %: left out of rates.", 5),
     Column("place", "Of", K.TEXT, "GPU or CPU, whose memory it is.", 2),
     Column("events", "Events", K.COUNT, "Allocations and releases.", 4),

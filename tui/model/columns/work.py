@@ -71,7 +71,9 @@ WORK: Final = (
         ("shared",),
     ),
     Column("size_bytes", "Size", K.SIZE, "Bytes copied or set.", 4, ("size",)),
-    Column("throughput", "Rate", K.RATE, "As the input says, else size divided by duration.", 5, ("rate",)),
+    Column(
+        "throughput", "Rate", K.RATE, "As the input says; where it does not, size by duration.", 5, ("rate",)
+    ),
     Column("copy_kind", "Copy", K.TEXT, "Direction: HtoD, DtoH, DtoD, PtoP; set for memsets.", 6),
     Column("src_memory", "From", K.TEXT, "Kind of the source memory: pageable, pinned, device, array, managed.", 8),
     Column("dst_memory", "To", K.TEXT, "Kind of the destination memory.", 8),
