@@ -13,6 +13,7 @@ from tests.screens.opening import app_of, opened, press, sample, settled, until
 from tests.screens.test_sql import ask
 from tests.snapshots import assert_screen, screen_text
 from tui.analysis.timeline.shown import title
+from tui.app.noting import WITHOUT_NOTES
 from tui.screens.notes import NotesScreen
 from tui.screens.timeline import TimelineScreen
 from tui.state.files import files
@@ -226,7 +227,7 @@ async def test_a_querys_rows_have_no_notes() -> None:
         await settled(pilot)
         await press(pilot, "tab", "M")
         assert not isinstance(pilot.app.screen, NoteDialog)
-        assert said(pilot) == "the rows of a query are none of the file's: there are no notes on them"
+        assert said(pilot) == WITHOUT_NOTES["sql"]
 
 
 async def test_two_runs_on_one_file_keep_each_others_notes() -> None:

@@ -14,6 +14,8 @@ from tui.widgets.sql_editor import SqlEditor
 from tui.widgets.table_pane import TablePane
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from syrupy.assertion import SnapshotAssertion
     from textual.pilot import Pilot
 
@@ -78,6 +80,26 @@ async def test_what_was_run_is_recalled_and_completed() -> None:
         editor.put("")
         await press(pilot, *"SELECT na", "right")
         assert editor.text == "SELECT name"
+
+
+async def test_what_was_run_is_recalled_in_the_next_run_until_it_is_forgotten(state_directory: Path) -> None:
+    async with opened(CAFFE) as pilot:
+        await ask(pilot, "SELECT 1 AS a")
+        await ask(pilot, "SELECT 'ü' AS b")
+        await ask(pilot, "SELECT 1 AS a")
+    assert (state_directory / "queries.json").stat().st_mode & 0o777 == 0o600
+    async with opened("gpt_summary.nvprof.log") as pilot:
+        screen = await ask(pilot, "")
+        editor = screen.query_one(SqlEditor)
+        assert editor.lines_run == ["SELECT 'ü' AS b", "SELECT 1 AS a"]
+        editor.focus()
+        await press(pilot, "up", "up")
+        assert editor.text == "SELECT 'ü' AS b"
+        await ask(pilot, "SELECT 3 AS c")
+        app_of(pilot).forget()
+        assert app_of(pilot).queries.texts() == ["SELECT 'ü' AS b", "SELECT 1 AS a"]
+        await ask(pilot, "SELECT 4 AS d")
+        assert app_of(pilot).queries.texts() == ["SELECT 'ü' AS b", "SELECT 1 AS a"]
 
 
 async def test_the_view_follows_the_session() -> None:

@@ -256,7 +256,8 @@ class NotingApp(RememberingApp):
         complaint = self.notes.forget() or self.forget_place()
         self._notes_changed()
         self.say(
-            complaint or "forgotten: notes, queries, and where you left off", severity="error" if complaint else "information"
+            complaint or "forgotten: notes, queries, and where you left off",
+            severity="error" if complaint else "information",
         )
 
     # --- going to the row of a note ----------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tui.screens.base import ViewScreen
     from tui.state.files import Files
     from tui.state.left_off import KeptPlace, LeftOff
+    from tui.state.queries import Queries
     from tui.widgets.offer_line import OfferLine
 
 KEPT_EVERY: Final = 20.0
@@ -189,6 +190,23 @@ class RememberingApp(NavigatingApp):
         if lost and self.view_screen is screen:
             self.say(f"not there any more: {', '.join(lost)}", severity="warning")
 
+    # --- what was asked -----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def queries(self) -> Queries:
+        """The SQL that was run, in this run and before."""
+        from tui.state.queries import Queries
+
+        return Queries()
+
+    @work(thread=True, group="remember")
+    def keep_query(self, text: str) -> None:
+        """Remember a query; what was asked of standard input, or after ``:forget``, is recalled in this run alone."""
+        if self.files is None or self._is_forgotten:
+            return
+        if complaint := self.queries.keep(text, self.files.name):
+            self.call_from_thread(self.say, complaint, severity="warning")
+
     # --- remembering -------------------------------------------------------------------------------------------------
 
     def exit(self, *arguments: object, **named: object) -> None:
@@ -238,9 +256,9 @@ class RememberingApp(NavigatingApp):
         return left_off.with_others(where, waiting)
 
     def forget_place(self) -> str:
-        """Remember nothing of where the user is and was in these files; what is told in return says why not."""
+        """Remember nothing of where the user is and was in these files, and what was asked; says why that cannot be."""
         from tui.state import left_off
 
         self._is_forgotten, self.left = True, None
         self._restoring.clear()
-        return left_off.forget(self.files) if self.files is not None else ""
+        return (left_off.forget(self.files) or self.queries.forget(self.files.name)) if self.files is not None else ""

@@ -61,6 +61,8 @@ class SqlScreen(ViewScreen):
         self.tables = sql_tables(self.profile, self._notes, gpu=self.program.options.gpu)
         editor = self.query_one(SqlEditor)
         editor.tables = self.tables
+        if not editor.lines_run:
+            editor.lines_run = self.program.queries.texts()
         self._run(self._asked)
         if self.focused is None:
             editor.focus()
@@ -76,6 +78,7 @@ class SqlScreen(ViewScreen):
 
     @on(SqlEditor.Run)
     def _entered(self, event: SqlEditor.Run) -> None:
+        self.program.keep_query(event.text)
         self._run(event.text)
 
     def _run(self, text: str) -> None:

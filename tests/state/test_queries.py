@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tui.state.queries import MOST_CHARACTERS, MOST_QUERIES, Queries
+from tui.state.store import Store
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "queries.json", version=1, most=MOST_QUERIES)
+
+
+def test_the_latest_is_last_and_each_is_there_once(store: Store) -> None:
+    for text in ("select 1", "select 2", "select 1", "select \ud800", "x" * (MOST_CHARACTERS + 1)):
+        assert Queries(store).keep(text.encode("utf-8", "replace").decode(), "a") == ""
+    assert Queries(store).texts() == ["select 2", "select 1", "select ?"]
+
+
+def test_so_many_are_kept_and_those_of_a_file_are_forgotten(store: Store) -> None:
+    for number in range(MOST_QUERIES + 2):
+        Queries(store).keep(f"select {number}", "a" if number % 2 else "b")
+    assert Queries(store).texts() == [f"select {number}" for number in range(2, MOST_QUERIES + 2)]
+    assert Queries(store).forget("a") == Queries(store).forget("none") == ""
+    assert Queries(store).texts() == [f"select {number}" for number in range(2, MOST_QUERIES + 2, 2)]
+
+
+def test_what_was_not_written_by_this_program_is_left_out(store: Store) -> None:
+    Queries(store).keep("select 1", "a")
+    content = json.loads(store.path.read_text())
+    content["entries"] |= {"x": 1, "y": {"text": 3}, "z": {"text": " ", "files": "", "at_ns": 1}}
+    store.path.write_text(json.dumps(content))
+    assert Queries(store).texts() == ["select 1"]
+    store.path.write_text("{")
+    assert Queries(store).texts() == []
