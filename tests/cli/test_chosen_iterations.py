@@ -1,0 +1,73 @@
+"""Iterations from the command line: found, chosen, and cut by a key."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.running import TRACE, run
+
+
+@pytest.fixture
+def loop(tmp_path: Path) -> Path:
+    """A log of four steps of three kernels."""
+    head, _, tail = TRACE.partition("317.13ms")
+    tail = tail[tail.index("\n\nRegs:") :]
+    row = "{:.2f}ms  24.576us              (96 1 1)       (256 1 1)        15        0B  4.0000KB         -           -   Tesla K40c (0)         1        13  {} [{}]\n"  # noqa: E501
+    rows = "".join(row.format(300 + at, name, 100 + at) for at, name in enumerate(["conv", "relu", "fc"] * 4))
+    path = tmp_path / "loop.log"
+    path.write_text(f"{head.rstrip(' ')}{rows}{tail.lstrip(chr(10))}")
+    return path
+
+
+def test_iterations_are_found_chosen_and_cut_by_a_key(capfd: pytest.CaptureFixture[str], loop: Path) -> None:
+    def told(*options: str) -> tuple[int, dict[str, Any]]:
+        _status, out, _err = run(capfd, "inspect", "--format", "json", *options, loop)
+        frames = json.loads(out)["sessions"][0]["frames"]
+        return frames["activities"]["rows"], frames["iterations"]
+
+    found = {"source": "found", "reason": "3 launches repeat 4 times, the same kernels in every one"}
+    assert told() == (12, {"rows": 4, **found})
+    assert told("--iterations", "1:2") == (6, {"rows": 2, **found})
+    assert told("--iterations", "3") == (3, {"rows": 1, **found})
+    by_key = {"source": "key", "reason": "kernel fc ends 4 iterations"}
+    assert told("--key", "fc", "--iterations", ":1") == (6, {"rows": 2, **by_key})
+    _status, out, _err = run(capfd, "export", loop, "--frame", "kernels", "--iterations", "0:1")
+    assert [line.split(",")[3] for line in out.splitlines()[1:]] == ["2", "2", "2"]
+    _status, out, _err = run(capfd, "export", loop, "--frame", "activities", "--iterations", "2:", "--format", "json")
+    assert [row["iteration"] for row in json.loads(out)] == [2, 2, 2, 3, 3, 3]
+    for view in ("dashboard", "kernels", "iterations"):
+        _status, out, _err = run(capfd, "report", loop, "--view", view, "--iterations", "0:1", "--key", "fc")
+        assert "Of iterations 0:1 by the key fc only." in out
+    _status, out, _err = run(capfd, "report", loop, "--view", "iterations", "--format", "json")
+    assert json.loads(out)["sources"] == {"0": f"found: {found['reason']}"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            ["--iterations", "4:"],
+            "there is no iteration from 4 on here\n         iterations: 0 to 3 (found: 3 launches",
+        ),
+        (["--iterations", "x"], "--iterations x: not a range of iterations\n         as 3:7, 3:, :7 or 5\n"),
+        (["--key", "con"], "there"),
+        (["--key", "conw"], "--key conw: no kernel, op, range or API call of this name\n         near to it: conv\n"),
+        (["--key", ""], "--key needs the name of a kernel, op, range or API call\n"),
+    ],
+    ids=["none", "no range", "part", "near", "empty"],
+)
+def test_iterations_that_are_not_there_are_one_clear_line(
+    capfd: pytest.CaptureFixture[str], loop: Path, options: list[str], message: str
+) -> None:
+    status, out, err = run(capfd, "report", loop, *options)
+    if options[1] == "con":
+        # A part of just one name is that name.
+        assert (status, err) == (0, "")
+        assert "all iterations by the key con" in out
+    else:
+        assert (status, out) == (2, "")
+        assert err.startswith(f"proftui: {message}")

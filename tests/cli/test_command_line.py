@@ -1,0 +1,116 @@
+"""The command line from outside: what it is asked, what it explains, what is wrong with it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import TRACE, run
+from tui import __version__
+from tui.cli.arguments import COMMANDS
+from tui.cli.main import main
+
+
+def test_version_and_help(capfd: pytest.CaptureFixture[str]) -> None:
+    for arguments, text in ((["--version"], f"proftui {__version__}\n"), (["--help"], "proftui COMMAND [options]")):
+        with pytest.raises(SystemExit) as end:
+            main(arguments)
+        assert end.value.code == 0
+        assert text in capfd.readouterr().out
+
+
+def test_help_names_every_command(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    told = capfd.readouterr().out
+    assert all(f"\n  {name} " in told for name in COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "proftui: name a file to open\n         as: proftui run.nvprof.log; proftui --help tells more\n"),
+        (["--nonsense"], "proftui: unrecognized arguments: --nonsense\n         proftui --help\n"),
+        (["report"], "proftui: the following arguments are required: FILE\n         proftui report --help\n"),
+        (["export", "x"], "proftui: the following arguments are required: --frame\n         proftui export --help\n"),
+        (["report", "-", "-"], "proftui: standard input (-) can be read once only\n"),
+        (["diff", "-", "-"], "proftui: standard input (-) can be read once only\n"),
+        (["inspect", "a.log", "--gpu", "abacus"], "proftui: --gpu abacus: nothing is known of a GPU of this name\n"),
+        (["inspect", "no/such.log"], ""),
+        (["formats", "x"], "proftui: unrecognized arguments: x\n         proftui formats --help\n"),
+        (["diff", "x"], "proftui: the following arguments are required: B\n         proftui diff --help\n"),
+    ],
+)
+def test_a_wrong_command_line_is_one_line_and_status_2(
+    capfd: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    status, _out, err = run(capfd, *arguments)
+    assert status == 2
+    assert err.startswith(message)
+    assert "Traceback" not in err
+
+
+def test_a_command_that_does_not_come_first(capfd: pytest.CaptureFixture[str], log: Path) -> None:
+    status, _out, err = run(capfd, "--color", "never", "report", log)
+    assert status == 2
+    assert "proftui: report is a command and comes first\n         as: proftui report FILE\n" in err
+
+
+def test_a_file_whose_name_begins_with_a_dash(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "-run.log").write_text(TRACE)
+    monkeypatch.chdir(tmp_path)
+    assert run(capfd, "inspect", "--format", "json", "--", "-run.log")[0] == 0
+    assert run(capfd, "inspect", "--format", "json", "./-run.log")[0] == 0
+
+
+def test_a_file_that_is_named_as_a_command(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "report").write_text(TRACE)
+    monkeypatch.chdir(tmp_path)
+    status, out, _err = run(capfd, "inspect", "--format", "json", "report")
+    assert status == 0
+    assert json.loads(out)["source"] == "report"
+
+
+def test_formats_lists_each_with_its_command(capfd: pytest.CaptureFixture[str]) -> None:
+    from tui.loaders.registry import formats
+
+    status, out, err = run(capfd, "formats")
+    assert (status, err) == (0, "")
+    for described in formats():
+        assert f"{described.name}  {described.title}\n" in out
+    assert out.count("record with") == len(formats())
+
+
+def test_keys_lists_each_action(capfd: pytest.CaptureFixture[str]) -> None:
+    from tui.keys import ACTIONS
+
+    status, out, _err = run(capfd, "--keys")
+    assert status == 0
+    flat = " ".join(out.split())
+    assert all(action.help in flat for action in ACTIONS)
+
+
+def test_an_empty_name(capfd: pytest.CaptureFixture[str]) -> None:
+    said = "proftui: the name of a file is empty\n         is a variable of the shell not set?\n"
+    assert run(capfd, "report", "") == (2, "", said)
+    assert run(capfd, "") == (2, "", said)
+
+
+def test_a_command_that_is_mistyped(capfd: pytest.CaptureFixture[str], log: Path) -> None:
+    status, out, err = run(capfd, "repport", log)
+    assert (status, out) == (2, "")
+    assert err == "proftui: repport: no such file or command\n         meant is perhaps: proftui report\n"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(command: str, capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main([command, "--help"])
+    assert end.value.code == 0
+    assert capfd.readouterr().out.startswith(f"usage: proftui {command} ")

@@ -1,0 +1,212 @@
+"""The command line from outside: exit status, what is data and what is said, terminals and pipes."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import TOTAL_NS, TRACE, proftui, run
+from tui.cli.main import main
+
+
+def test_standard_input_is_a_file() -> None:
+    done = proftui("export", "-", "--frame", "kernels", "--format", "json", stdin=TRACE)
+    assert done.returncode == 0
+    assert sum(row["total_ns"] for row in json.loads(done.stdout)) == TOTAL_NS
+
+
+def test_without_a_terminal_the_report_is_printed_with_a_hint(capfd: pytest.CaptureFixture[str], log: Path) -> None:
+    status, told, _err = run(capfd, "report", log)
+    assert status == 0
+    assert told.startswith(f"{log}\n\nExpert Systems (")
+    assert "\nPerformance summary\n" in told
+    hint = "standard output is not a terminal: this is the text report; open the file in a terminal to explore it"
+    assert run(capfd, log) == (0, told, f"proftui: {hint}\n")
+    gone = log.with_name("gone.log")
+    assert run(capfd, gone) == (2, "", f"proftui: {gone}: no such file\n")
+
+
+def test_a_reader_who_has_had_enough_is_left_in_peace(tmp_path: Path) -> None:
+    rows = TRACE.splitlines()
+    (tmp_path / "long.log").write_text("\n".join([*rows[:8], *(rows[7] for _ in range(20_000))]) + "\n")
+    command = f"{sys.executable} -m tui export long.log --frame activities | head -n 1; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    assert done.stderr == ""
+    assert done.stdout.splitlines()[1] == "0"
+
+
+def test_closed_standard_streams(log: Path) -> None:
+    def closed(streams: str) -> subprocess.CompletedProcess[str]:
+        command = f"{sys.executable} -m tui export {log} --frame nosuch {streams}"
+        return subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60)
+
+    done = closed(">&-")
+    assert (done.returncode, done.stderr.splitlines()[0]) == (2, "proftui: standard output is closed")
+    # What is said to the person is no data.
+    done = closed("2>&- <&-")
+    assert (done.returncode, done.stdout) == (2, "")
+
+
+PROFTUI = (sys.executable, "-m", "tui")
+
+
+def on_a_terminal(
+    arguments: Sequence[str | Path],
+    *,
+    env: dict[str, str],
+    stdin: bytes | None = None,
+    program: Sequence[str] = PROFTUI,
+) -> tuple[int, str]:
+    """Run it with a terminal of its own on standard output and error (and input, unless data is piped in)."""
+    main, secondary = pty.openpty()
+    reader, writer = os.pipe()
+    try:
+        process = subprocess.Popen(
+            [*program, *map(str, arguments)],
+            stdin=secondary if stdin is None else reader,
+            stdout=secondary,
+            stderr=secondary,
+            env={**os.environ, "LC_ALL": "C.UTF-8", **env},
+            start_new_session=True,
+        )
+        os.write(writer, stdin or b"")
+    finally:
+        os.close(secondary)
+        os.close(reader)
+        os.close(writer)
+    shown = b""
+    while True:
+        try:
+            piece = os.read(main, 65536)
+        except OSError:  # Linux: the other end is closed.
+            break
+        if not piece:
+            break
+        shown += piece
+    os.close(main)
+    return process.wait(60), shown.decode().replace("\r\n", "\n")
+
+
+def test_a_dumb_terminal_gets_the_report(log: Path) -> None:
+    status, shown = on_a_terminal([log], env={"TERM": "dumb"})
+    assert status == 0
+    assert shown.splitlines()[-1].startswith("proftui: TERM is dumb: this is the text report")
+    assert "\x1b" not in shown
+
+
+def test_a_file_that_is_not_there_is_said_without_a_screen(tmp_path: Path) -> None:
+    status, shown = on_a_terminal([tmp_path / "gone.log"], env={"TERM": "xterm"})
+    assert status == 2
+    assert shown.startswith(f"proftui: {tmp_path / 'gone.log'}: no such file")
+    assert "\x1b" not in shown
+
+
+def test_the_keyboard_is_no_profile() -> None:
+    status, shown = on_a_terminal(["-"], env={"TERM": "xterm"})
+    assert status == 2
+    assert "proftui: standard input (-) is the keyboard\n" in shown
+
+
+def test_keys_need_a_terminal_when_data_comes_through_standard_input() -> None:
+    # The new session has no controlling terminal, so that there is no /dev/tty.
+    status, shown = on_a_terminal(["-"], env={"TERM": "xterm"}, stdin=TRACE.encode())
+    assert status == 2
+    assert "proftui: there is no terminal to read keys from" in shown
+
+
+def test_with_a_terminal_keys_and_data_are_kept_apart() -> None:
+    code = (
+        "import os, sys\nfrom tui.cli.app import _take_keys_from_terminal\n_take_keys_from_terminal()\n"
+        "keys = sys.__stdin__.fileno()\n"
+        "print(os.isatty(keys), sys.stdin.buffer.read(), os.read(keys, 10), flush=True)\n"
+    )
+    reader, writer = os.pipe()
+    child, main = pty.fork()
+    if child == 0:
+        os.close(writer)
+        os.dup2(reader, 0)
+        os.execv(sys.executable, [sys.executable, "-c", code])
+    os.close(reader)
+    os.write(writer, b"data")
+    os.close(writer)
+    os.write(main, b"q\n")
+    shown = b""
+    while b"q\\n" not in shown:
+        shown += os.read(main, 4096)
+    os.waitpid(child, 0)
+    os.close(main)
+    assert b"True b'data' b'q\\n'" in shown
+
+
+def test_a_profile_never_writes_escapes_to_a_terminal(tmp_path: Path) -> None:
+    path = tmp_path / "hostile.log"
+    path.write_text(TRACE.replace("relu<", "re\x1b]52;c;aGk=\x07\x1b[31mlu\u202e<"))
+    runs = [
+        ["export", str(path), "--frame", "activities"],
+        ["export", str(path), "--frame", "kernels", "--format", "json"],
+        ["report", str(path), "--view", "kernels", "--color", "never"],
+        ["report", str(path), "--format", "json", "--color", "never"],
+        ["report", str(path), "--color", "never"],
+        ["inspect", str(path)],
+    ]
+    code = f"from tui.cli.main import main\nfor run in {runs!r}: assert main(run) == 0"
+    status, shown = on_a_terminal(["-c", code], env={"TERM": "xterm"}, program=[sys.executable])
+    assert status == 0
+    assert shown.count("lu") >= len(runs) - 1
+    assert "\x1b" not in shown
+    assert "\x07" not in shown
+    assert "\u202e" not in shown
+
+
+def test_interrupting_is_status_130(monkeypatch: pytest.MonkeyPatch, log: Path) -> None:
+    def interrupted(*_arguments: object, **_options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tui.loaders.registry.load_one", interrupted)
+    assert main(["inspect", str(log)]) == 130
+
+
+def test_a_bug_is_shown_as_one(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], log: Path) -> None:
+    def broken(*_arguments: object, **_options: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("tui.loaders.registry.load_one", broken)
+    assert main(["inspect", str(log)]) == 70
+    assert capfd.readouterr().err.startswith("proftui stopped: ZeroDivisionError; the report is in ")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_full_disk_is_one_line(log: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        for arguments in (["export", log, "--frame", "kernels"], ["report", log]):
+            command = [sys.executable, "-m", "tui", *map(str, arguments)]
+            done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+            assert (done.returncode, done.stderr) == (2, "proftui: standard output: No space left on device\n")
+
+
+def test_interrupting_the_wait_for_a_silent_pipe_is_status_130() -> None:
+    command = [sys.executable, "-m", "tui", "report", "-"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        assert running.stdin is not None
+        sample = Path(__file__).parents[2] / "sample_logs" / "resnet50_training.nvprof.log"
+        said = sample.read_bytes()[: 1 << 20]
+        running.stdin.write(said)
+        running.stdin.flush()
+        # The writer is through; what the pipe itself holds has been taken as well once nothing is left to read.
+        while int.from_bytes(fcntl.ioctl(running.stdin, termios.FIONREAD, bytes(4)), sys.byteorder):
+            time.sleep(0.01)
+        running.send_signal(signal.SIGINT)
+        assert running.wait(20) == 130
+        assert running.stderr is not None
+        assert b"Traceback" not in running.stderr.read()
