@@ -71,6 +71,20 @@ def test_the_trace_is_that_of_a_pipe(document: str, tmp_path: Path, given: list[
     assert all(before.end == after.begin for before, after in itertools.pairwise(given))
 
 
+def test_a_file_that_ends_just_when_others_would_take_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The block before they would is the last but one: what follows it has been read already."""
+    block = 1 << 17
+    monkeypatch.setattr(tui.loaders.chrome.reader, "_SMALL_BLOCK", block)
+    events: list[str] = []
+    size = 0
+    while size < 7.5 * block:
+        events.append(json.dumps(kernel(ts=10 + len(events), args={"correlation": len(events)})))
+        size += len(events[-1]) + 2
+    trace = read_file(tmp_path / "trace.json", f'{{"traceEvents": [{", ".join(events)}]}}')
+    assert trace.complete["correlation"].to_list() == list(range(len(events)))
+    assert (trace.partial, list(trace.notes)) == ("", [])
+
+
 def test_workers_that_fail_are_done_without(tmp_path: Path, given: list[Range]) -> None:
     trace = read_file(tmp_path / "trace.json", DOCUMENT, partial(Crew, command=("/bin/false",)))
     assert trace.complete["correlation"].to_list() == list(range(3000))

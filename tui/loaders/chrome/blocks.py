@@ -48,7 +48,8 @@ class Blocks:
         """Give larger ones: ranges if they lie in a file that others can open."""
         self._largest = size
         position = self._source.position
-        if position is not None:
+        # The stream holds the end of the file already, and would not read it again.
+        if position is not None and not self._stream.is_all_read:
             begin = position - self._stream.forget()
             self._source.go_to(begin)
             self._ranges = Ranges(self._source, begin, seam=SEAM)

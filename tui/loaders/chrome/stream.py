@@ -41,6 +41,8 @@ class Stream:
         self._text = bytearray()
         self.is_at_end = False
         """Whether nothing more comes after what has been given out."""
+        self.is_all_read = False
+        """Whether no text is left that could be read again from elsewhere: what is held here is the end."""
 
     def push_back(self, data: bytes) -> None:
         """Give out this text first, again."""
@@ -56,6 +58,7 @@ class Stream:
     def _more(self) -> bool:
         chunk = next(self._chunks, None)
         if chunk is None:
+            self.is_all_read = True
             return False
         self._text += chunk
         return True
