@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.loaders.nsys import twin
+from tui.loaders.nsys import exporting
 from tui.loaders.registry import load_one
 from tui.model.errors import ProftuiError
 
@@ -194,12 +195,16 @@ def test_a_stop_ends_nsys_and_what_it_started(folder: Path) -> None:
     assert cached(folder) == []
 
 
-def test_the_cache_keeps_the_newest_exports(folder: Path) -> None:
+def test_the_cache_keeps_the_newest_exports(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install_good(folder)
-    for number in range(20):
+    monkeypatch.setattr(exporting, "_MOST_EXPORTS", 3)
+    made: list[str] = []
+    for number in range(5):
         (folder / "run.nsys-rep").write_bytes(HEAD + bytes(number))
         load_one(str(folder / "run.nsys-rep"))
-    assert len(cached(folder)) == 16
+        made += [name for name in cached(folder) if name not in made]
+    assert len(made) == 5
+    assert set(cached(folder)) == set(made[2:])
 
 
 def test_a_cache_that_cannot_be_written_is_one_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
