@@ -13,13 +13,13 @@ from tui.loaders.linking.launches import iteration_at, link_ops, with_launch
 from tui.loaders.linking.nvtx_ops import ops_from_ranges
 from tui.loaders.linking.overhead import add_overhead
 from tui.loaders.linking.steps import mark_steps
-from tui.loaders.nsys.calls import api_calls, failures
-from tui.loaders.nsys.gpu_work import CPU_PAGE_FAULT, gpu_work
+from tui.loaders.nsys.calls import api_calls
+from tui.loaders.nsys.gpu_work import gpu_work
 from tui.loaders.nsys.overhead import overhead
 from tui.loaders.nsys.ranges import NvtxEvents
-from tui.loaders.nsys.tables import OVERHEAD, SHOWN, STRINGS, Strings, Tables, pid_of
-from tui.loaders.nsys.tables import RANGES as NVTX_EVENTS
-from tui.loaders.nsys.target import Recording, devices_frame, messages, process_names, recording
+from tui.loaders.nsys.tables import Strings, Tables, pid_of
+from tui.loaders.nsys.target import Recording, devices_frame, process_names, recording
+from tui.loaders.nsys.telling import tell_of_calls, tell_of_left_out, tell_of_ranges, tell_of_recording, tell_of_work
 from tui.model.errors import ProftuiError
 from tui.model.schema import ACTIVITIES, API_CALLS, RANGES
 
@@ -33,24 +33,7 @@ _SINCE_1970_NS: Final = 10**18
 """Times later than this, in 2001, count from 1970."""
 _MOST_PROCESSES: Final = 1000
 """Of jobs with more, nobody looks at each."""
-_MOST_FAILURES: Final = 20
 _NAMED_TABLES: Final = 6
-
-_ABOUT: Final = (
-    STRINGS,
-    "ENUM_",
-    "META_DATA_",
-    "EXPORT_META_DATA",
-    "TARGET_INFO_",
-    "ANALYSIS_",
-    "DIAGNOSTIC_EVENT",
-    "PROCESSES",
-    "Process",
-    "ThreadNames",
-    "NVTX_PAYLOAD",
-    "sqlite_",
-)
-"""How the names of tables begin that tell of the recording, not of what was recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +111,8 @@ def read_export(
             f"{len(processes):,} processes",
             f"the first {_MOST_PROCESSES:,} of them are shown, the others left out",
         )
-    _tell(tables, collector, processes)
-    _tell_of_left_out(rows, events, processes, collector)
+    tell_of_recording(tables, collector, processes)
+    tell_of_left_out(tables, rows.overhead, events, processes, collector)
 
 
 def _add_process(rows: _Rows, process: int, collector: Collector) -> str | None:
@@ -140,16 +123,16 @@ def _add_process(rows: _Rows, process: int, collector: Collector) -> str | None:
     if astray:
         collector.issue("warning", None, "", astray_in_words(astray))
     calls = rows.calls.with_columns(pid)
-    _tell_of_calls(calls, collector)
+    tell_of_calls(calls, collector)
     ranges = rows.ranges.with_columns(pid).sort("start_ns", nulls_last=True, maintain_order=True)
     steps = mark_steps(
         ranges.with_columns(pl.lit(None, pl.Int32).alias("iteration"), pl.lit(None, pl.Int32).alias("depth"))
     )
     marked = steps.ranges
-    _tell_of_ranges(marked, collector)
+    tell_of_ranges(marked, collector)
     work = rows.work if rows.work["start_ns"].is_sorted() else rows.work.sort("start_ns", nulls_last=True)
     work = with_launch(work, calls)
-    _tell_of_work(work, collector)
+    tell_of_work(work, collector)
     found = ops_from_ranges(marked.filter("push_pop").drop("process", "push_pop"))
     if found.fault:
         collector.issue("error", None, "NVTX_EVENTS", f"no ops were made of the NVTX ranges: {found.fault}")
@@ -210,74 +193,6 @@ def _origin(facts: Recording, rows: _Rows) -> int | None:
     return 0 if known and min(known) > _SINCE_1970_NS else facts.origin_ns
 
 
-def _tell_of_calls(calls: pl.DataFrame, collector: Collector) -> None:
-    failed = failures(calls)
-    for name, code, count in failed[:_MOST_FAILURES]:
-        times = "once" if count == 1 else f"{count:,} times"
-        collector.issue("warning", None, name, f"returned error {code} {times}")
-    if len(failed) > _MOST_FAILURES:
-        collector.issue(
-            "warning", None, "", f"{len(failed) - _MOST_FAILURES:,} more calls and error codes are not listed"
-        )
-
-
-def _tell_of_ranges(ranges: pl.DataFrame, collector: Collector) -> None:
-    no_end = ranges.filter(pl.col("duration_ns").is_null())
-    if no_end.height:
-        collector.issue(
-            "warning",
-            None,
-            str(no_end["name"].cast(pl.String)[0] or ""),
-            f"{_counted(no_end.height, 'NVTX range')} without an end after the start, as where the recording ended "
-            "within it; listed without a duration, and in no op",
-        )
-    no_name = ranges["name"].null_count()
-    if no_name:
-        collector.issue("warning", None, "NVTX_EVENTS", f"{_counted(no_name, 'NVTX range')} without a text")
-
-
-def _tell_of_work(work: pl.DataFrame, collector: Collector) -> None:
-    is_moment = (pl.col("name") == CPU_PAGE_FAULT).fill_null(False) & pl.col("start_ns").is_not_null()
-    no_time = work.filter(pl.col("duration_ns").is_null(), ~is_moment).height
-    if no_time:
-        collector.issue(
-            "warning",
-            None,
-            "",
-            f"{_counted(no_time, 'GPU activity')} without times, or with an end before the start; listed without a "
-            "duration",
-        )
-    no_name = work["name"].null_count()
-    if no_name:
-        collector.issue("warning", None, STRINGS, f"{_counted(no_name, 'kernel')} whose name the export has lost")
-
-
-def _tell(tables: Tables, collector: Collector, processes: list[int]) -> None:
-    """What the profiler itself reported, and which tables are not shown."""
-    sessions = dict(zip(processes, collector.sessions, strict=False))
-    for process, severity, text in messages(tables):
-        session = sessions.get(process) if process is not None else None
-        collector.session = session
-        collector.issue(severity, None, text, "reported by Nsight Systems")
-    collector.session = None
-    others = sorted(
-        table for table in tables.tables if table not in SHOWN and not table.startswith(_ABOUT) and tables.count(table)
-    )
-    if others:
-        named = ", ".join(others[:_NAMED_TABLES]) + (", ..." if len(others) > _NAMED_TABLES else "")
-        collector.issue("info", None, named, "the export also has these tables, which have no view")
-
-
-def _tell_of_left_out(rows: _Rows, events: NvtxEvents, processes: list[int], collector: Collector) -> None:
-    """Which events no rows were made of."""
-    for reason in events.left_out():
-        collector.issue("info", None, NVTX_EVENTS, reason)
-    others = rows.overhead.filter(~pl.col("process").is_in(processes))["process"].n_unique()
-    if others:
-        reason = f"overhead of {_counted(others, 'process')} that did nothing else is left out"
-        collector.issue("info", None, OVERHEAD, reason)
-
-
 def _nothing(tables: Tables, facts: Recording, again: str) -> ProftuiError:
     named = ", ".join(sorted(tables.tables)[:_NAMED_TABLES]) or "none"
     if facts.is_finished:
@@ -290,9 +205,3 @@ def _nothing(tables: Tables, facts: Recording, again: str) -> ProftuiError:
         f"(tables: {named})",
         f"export again: {again}",
     )
-
-
-def _counted(count: int, what: str) -> str:
-    """As ``1 kernel`` or ``3 kernels``."""
-    plural = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
-    return f"1 {what}" if count == 1 else f"{count:,} {plural}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Final, Protocol
 
 import polars as pl
@@ -31,6 +32,30 @@ SHOWN: Final = (
     *(OVERHEAD, CUPTI_OVERHEAD),
 )
 """The tables whose rows become rows of a profile."""
+
+
+_ALWAYS_THERE: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        **dict.fromkeys(
+            (KERNELS, COPIES, MEMSETS, GRAPHS),
+            ("start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid"),
+        ),
+        CALLS: ("start", "end", "globalTid", "correlationId", "nameId"),
+        RANGES: ("start", "end", "eventType", "globalTid", "text"),
+        OVERHEAD: ("start", "end", "globalTid", "nameId"),
+        STRINGS: ("id", "value"),
+    }
+)
+"""Columns that the tables of every version have, from 2020 on."""
+
+
+def missing_columns(tables: Tables) -> dict[str, list[str]]:
+    """For each table that is there without columns that every version has: these columns."""
+    return {
+        table: lacking
+        for table, columns in _ALWAYS_THERE.items()
+        if table in tables.tables and (lacking := [column for column in columns if not tables.has(table, column)])
+    }
 
 
 class Tables(Protocol):

@@ -18,7 +18,9 @@ _LAUNCHER: Final = "nsys-launcher"
 """What a process is called before it becomes the program."""
 
 _SEVERITIES: Final = {2: "warning", 3: "error"}
-"""Nsight's numbers of what is to be told; 1 is information, 4 what is said to those who debug it."""
+"""Nsight's numbers of what is to be told."""
+_UNTOLD: Final = (1, 4)
+"""Those of information, and of what is said to those who debug it."""
 
 _OLD_DRIVER: Final = re.compile(r"\d{6,8}")
 _CUDA: Final = re.compile(r"\d{4,6}")
@@ -128,9 +130,10 @@ def gpus(tables: Tables, process: int, used: pl.Series) -> pl.DataFrame:
 def messages(tables: Tables) -> list[tuple[int | None, str, str]]:
     """Warnings and errors of the profiler: process, severity and text."""
     rows = tables.frame("DIAGNOSTIC_EVENT", {"globalPid": pl.Int64, "severity": pl.Int64, "text": pl.String})
-    chosen = rows.filter(pl.col("severity").is_in(list(_SEVERITIES)), pl.col("text").is_not_null())
+    is_shown = pl.col("severity").is_in(list(_SEVERITIES)) | ~pl.col("severity").is_in(_UNTOLD).fill_null(False)
+    chosen = rows.filter(is_shown, pl.col("text").is_not_null())
     return [
-        (process, _SEVERITIES[severity], " ".join(text.split()))
+        (process, _SEVERITIES.get(severity, "info"), " ".join(text.split()))
         for process, severity, text in chosen.select(process_of("globalPid"), "severity", "text").iter_rows()
     ]
 

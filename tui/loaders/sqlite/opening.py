@@ -111,6 +111,11 @@ def opened(path: Path, called: str) -> Opened:
     if log is not None and header[_READ_VERSION] == _NEWEST_READ_VERSION and _begins_with(log, _LOG_MAGIC):
         return _copy_with_log(path, log, called)
     notes: list[Note] = []
+    missing = _missing_bytes(header, path.stat().st_size)
+    if missing:
+        short = "1 byte" if missing == 1 else f"{missing:,} bytes"
+        reason = f"the file is {short} shorter than it says: it is cut short; what can be read of it is shown"
+        notes.append(Note("error", None, path.name, reason))
     journal = _beside(path, "-journal")
     # One of a change that was finished may stay, with its beginning wiped.
     if journal is not None and _begins_with(journal, _JOURNAL_MAGIC):
@@ -125,6 +130,15 @@ def opened(path: Path, called: str) -> Opened:
         )
         return _asked(path, called, notes, locks=False)
     return _asked(path, called, notes, locks=header[_READ_VERSION] != _NEWEST_READ_VERSION)
+
+
+def _missing_bytes(header: bytes, size: int) -> int:
+    """How many bytes fewer a file has than its header tells, as far as the header can be believed."""
+    page_size = int.from_bytes(header[16:18])
+    page_size = 1 << 16 if page_size == 1 else page_size
+    # Versions of SQLite that do not write the number of pages leave the number of the last change behind.
+    is_told = header[24:28] == header[92:96]
+    return max(int.from_bytes(header[28:32]) * page_size - size, 0) if is_told else 0
 
 
 def _asked(path: Path, called: str, notes: list[Note], *, locks: bool) -> Opened:
@@ -150,9 +164,10 @@ def _asked(path: Path, called: str, notes: list[Note], *, locks: bool) -> Opened
                 f"{called}: cannot be read as an SQLite database ({error})",
                 "it is damaged or was copied while it was written; export or copy it again",
             ) from error
-        notes.append(
-            Note("error", None, str(error), "the database is damaged or cut short; what can be read of it is shown")
-        )
+        if not any(note.text == path.name for note in notes):
+            notes.append(
+                Note("error", None, str(error), "the database is damaged or cut short; what can be read of it is shown")
+            )
         return Opened(connection, path, True, notes)
 
 

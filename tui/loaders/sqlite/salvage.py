@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +19,9 @@ Rows = list[tuple[Any, ...]]
 _CHUNK_ROWS: Final = 1 << 14
 _MOST_QUERIES: Final = 4096
 """So often damaged parts of a table are cut in two to find what can be read around the damage."""
+_INTEGER: Final = re.compile(r"-?\d{1,18}", re.ASCII)
+_EXACT: Final = 1 << 53
+"""Whole numbers below this are exact as floats."""
 _FEW_ROWS: Final = 8
 """Parts of so few row ids are given up where they cannot be read."""
 
@@ -149,7 +153,14 @@ def _fitting(values: Sequence[Any], dtype: pl.DataType | type[pl.DataType]) -> l
         return [value if type(value) is bytes else _as_bytes(value) for value in values]
     if dtype.is_float():
         return [float(value) if type(value) in (int, float) else None for value in values]
-    return [value if type(value) is int else None for value in values]
+    return [value if type(value) is int else _as_integer(value) for value in values]
+
+
+def _as_integer(value: Any) -> int | None:
+    """What a copy of a database by way of CSV or another program made of a whole number; None where it is none."""
+    if type(value) is float and value.is_integer() and abs(value) < _EXACT:
+        return int(value)
+    return int(value) if type(value) is str and _INTEGER.fullmatch(value) else None
 
 
 def _as_text(value: Any) -> str | None:
