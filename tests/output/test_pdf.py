@@ -81,7 +81,7 @@ def test_long_names_are_wrapped_and_whole() -> None:
 
 def test_columns_that_do_not_fit_follow_beside_the_name() -> None:
     names = [f"column {number:02}" for number in range(40)]
-    frame = pl.DataFrame({"name": ["a", "b"], **{name: [10**9, 1] for name in names}})
+    frame = pl.DataFrame({"kind": "kernel", "name": ["a", "b"], **{name: [10**9, 1] for name in names}})
     text = exported(frame)
     assert all(name in text for name in names)
     assert text.count("Name  ") > 1

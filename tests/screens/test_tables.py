@@ -12,6 +12,7 @@ import pytest
 from tests.screens.opening import app_of, opened, press, settled, until
 from tests.snapshots import assert_screen, screen_text
 from tui.state.arrangements import Arrangements
+from tui.widgets.dialog import ChoiceLine
 from tui.widgets.export_dialog import ExportDialog
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ async def test_an_export_says_what_it_is_of(tmp_path: Path, monkeypatch: pytest.
         text = Path("resnet50_training.nvprof-kernels.md").read_text()
         rows = len(pane(pilot).table.rows)
         assert text.startswith("### Kernels: resnet50_training.nvprof.log\n\n")
-        assert f"{rows} of 80 rows, filter gemm, sorted by Total ▼" in text
+        assert f"{rows} of 80 rows, filter gemm, sorted by Total descending" in text
         assert len([line for line in text.splitlines() if line.startswith("|")]) == rows + 2
 
 
@@ -182,6 +183,27 @@ async def test_an_export_holds_the_rows_of_the_view_cell_for_cell(
             "shown": f"{shown.height} of 80 rows",
             "filter": "gemm",
         }
+
+
+async def test_enter_that_comes_at_once_writes_the_format_that_was_chosen_to_a_name_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("resnet50_training.nvprof-kernels.json").write_text("mine")
+    async with opened(TRAINING) as pilot:
+        await press(pilot, *KERNELS, "e")
+        dialog = pilot.app.screen
+        assert isinstance(dialog, ExportDialog)
+        # In one go, as under load: no news of the choice has come yet when enter does.
+        for _ in range(2):
+            dialog.query_one("#export-format", ChoiceLine).action_choose(1)
+        dialog.action_write()
+        await settled(pilot)
+        assert "is there: enter again replaces it" in screen_text(pilot.app)
+        await press(pilot, "enter")
+        await until(pilot, lambda: not isinstance(pilot.app.screen, ExportDialog), "the export")
+        assert [path.name for path in tmp_path.iterdir()] == ["resnet50_training.nvprof-kernels.json"]
+        assert json.loads(Path("resnet50_training.nvprof-kernels.json").read_text())["profile"] == TRAINING
 
 
 async def test_what_an_export_is_of_names_the_row_the_session_and_the_iterations(

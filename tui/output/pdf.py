@@ -123,7 +123,9 @@ def _strips(columns: Sequence[WrittenColumn]) -> list[Strip]:
     widths = {id(column): _width(column) for column in columns}
     if sum(widths.values()) + GAP * (len(columns) - 1) <= LINE_LETTERS:
         return [[(column, widths[id(column)]) for column in columns]]
-    name = next((column for column in columns if column.is_text), columns[0])
+    texts = [column for column in columns if column.is_text]
+    named = [column for column in texts if column.column.kind is ColumnKind.SYMBOL]
+    name = next(iter((*named, *texts, *columns)))
     first = (name, min(widths[id(name)], REPEATED_WIDEST))
     strips: list[Strip] = [[first]]
     room = LINE_LETTERS - first[1]

@@ -95,6 +95,8 @@ class ExportDialog(Dialog[str]):
         self._columns = ChoiceLine("Columns", [("shown", "shown"), ("all", "all")], "all", id="export-columns")
         self._path = Input(f"{name}.csv", compact=True, select_on_focus=False, id="export-path")
         self._path.cursor_blink = False
+        self._named_for = self._format.value
+        """The format that the path's ending was made for."""
         self._answer = Static(id="export-answer")
         self._overwrites = ""
         """The path that the user has been asked about."""
@@ -124,27 +126,38 @@ class ExportDialog(Dialog[str]):
     @on(ChoiceLine.Chosen)
     def _chosen(self, event: ChoiceLine.Chosen) -> None:
         event.stop()
-        self._overwrites = ""
         chosen = self._format.value
         self._path.disabled = chosen == CLIPBOARD
         label = "To the terminal's clipboard" if chosen == CLIPBOARD else TARGETS.get(chosen, TARGET)
         self.query_one("#export-path-label", Static).update(Content(label))
-        self._say_what_is_missing()
-        path = Path(self._path.value)
-        if chosen != CLIPBOARD and event.line is self._format and format_of(path.name) is not None:
-            self._path.value = str(path.with_suffix(f".{ENDINGS.get(self._format.value, self._format.value)}"))
+        self._name_for_format()
+        if chosen == CLIPBOARD or self._path.value.strip() != self._overwrites:
+            self._overwrites = ""
+            self._say_what_is_missing()
+
+    def _name_for_format(self) -> None:
+        """Give the path the ending of the format, once for each choice of one: what is typed over it stays."""
+        chosen, path = self._format.value, Path(self._path.value)
+        if chosen in (CLIPBOARD, self._named_for):
+            return
+        self._named_for = chosen
+        if format_of(path.name) is not None:
+            self._path.value = str(path.with_suffix(f".{ENDINGS.get(chosen, chosen)}"))
             self._path.cursor_position = len(self._path.value)
 
     @on(Input.Changed)
     def _path_changed(self, event: Input.Changed) -> None:
         event.stop()
-        self._overwrites = ""
-        self._say_what_is_missing()
+        if self._path.value.strip() != self._overwrites:
+            self._overwrites = ""
+            self._say_what_is_missing()
 
     @on(Input.Submitted)
     def action_write(self) -> None:
         """Write the file; one that is there is only replaced when enter is pressed again."""
         rows, all_columns = self._rows.value, self._columns.value == "all"
+        # Enter can come before the news of the format that was chosen by the key before it.
+        self._name_for_format()
         if self._format.value == CLIPBOARD:
             if self._heights[rows] > CLIPBOARD_ROWS:
                 self._say(f"! more than {count(CLIPBOARD_ROWS)} rows are for a file", wrong=True)

@@ -18,6 +18,7 @@ from tui.widgets.copying import copy_text
 from tui.widgets.export_dialog import ExportDialog, file_name
 from tui.widgets.frame_table import MOVE_IDS, FrameTable
 from tui.widgets.table_arranging import TableArranging
+from tui.widgets.table_words import sorted_by
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -231,7 +232,7 @@ class TablePane(TableArranging):
             about,
             rows=f"{'first ' if status.is_cut else ''}{count(status.shown)} of {count(status.total)} rows{small}",
             filter=" and ".join(text for text in (status.filter, carried) if text),
-            order=status.sorted_by,
+            order=sorted_by(self.spec, self.table.sort, in_words=True) if status.sorted_by else "",
         )
 
     def _exported(self, said: str | None) -> None:

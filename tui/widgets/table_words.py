@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from tui.query.apply import Applied
 
 
-def sorted_by(spec: TableSpec, sort: Sort, *, ascii_only: bool) -> str:
-    """The columns that rows are sorted by, with their directions."""
+def sorted_by(spec: TableSpec, sort: Sort, *, ascii_only: bool = False, in_words: bool = False) -> str:
+    """The columns that rows are sorted by, with their directions as signs or in words."""
     titles = {column.name: column.title for column in spec.columns}
-    down, up = ("v", "^") if ascii_only else ("▼", "▲")
+    down, up = ("descending", "ascending") if in_words else ("v", "^") if ascii_only else ("▼", "▲")
     return ", ".join(f"{titles.get(name, name)} {down if falls else up}" for name, falls in sort)
 
 
