@@ -210,7 +210,12 @@ async def test_what_an_export_is_of_names_the_row_the_session_and_the_iterations
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copied: list[str] = []
-    monkeypatch.setattr("tui.widgets.export_dialog.copy_text", lambda _app, text: copied.append(text) or "sent")
+
+    def copy(_app: object, text: str) -> str:
+        copied.append(text)
+        return "sent"
+
+    monkeypatch.setattr("tui.widgets.export_dialog.copy_text", copy)
     monkeypatch.chdir(tmp_path)
     async with opened("ddp_ranks") as pilot:
         app_of(pilot).choose_session(1)
