@@ -110,7 +110,9 @@ def test_opening_again_gives_what_opening_gave(name: str, monkeypatch: pytest.Mo
 def test_the_places_of_columns_are_where_their_values_are(values: list[int | None], columns: int) -> None:
     data = pl.DataFrame({f"c{at}": pl.Series(values, dtype=pl.Int64) for at in range(columns)})
     content = data.write_ipc(None, compression="uncompressed", record_batch_size=data.height).getvalue()
-    for valid, numbers in buffers(memoryview(content)):
+    places = list(buffers(memoryview(content)))
+    assert len(places) == columns
+    for valid, numbers in places:
         found = np.frombuffer(content, np.int64, data.height, numbers[0])
         bits = np.unpackbits(np.frombuffer(content, np.uint8, valid[1], valid[0]), bitorder="little")
         known = bits[: data.height].astype(bool) if None in values else np.ones(data.height, bool)

@@ -98,6 +98,7 @@ class TestCrews:
 
         read_trace(Source.open("x", stream=io.BytesIO(DOCUMENT.encode())), ARGS, make_crew=make)
         (crew,) = crews
+        assert crew.workers
         assert all(worker._process.poll() is not None for worker in crew.workers)
         assert gc.isenabled()
 
