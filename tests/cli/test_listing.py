@@ -38,7 +38,7 @@ def test_keys_have_a_line_each() -> None:
 def test_keys_without_a_name_for_people_are_written_as_they_are() -> None:
     by_id = {action.id: action for action in ACTIONS}
     assert shown_keys(by_id["table.half-down"]) == "ctrl+d"
-    assert shown_keys(by_id["app.back"]) == "q ⌫"
+    assert shown_keys(by_id["app.up"]) == "⌫"
 
 
 def test_what_inspect_found_is_harmless() -> None:

@@ -23,7 +23,7 @@ def foot(pilot: Pilot[None]) -> list[str]:
 @pytest.mark.parametrize(
     ("keys", "shown"),
     [
-        ((), ["enter open", "tab next panel", "m views", "? help", "q back"]),
+        ((), ["enter open", "tab next panel", "m views", "? help", "q quit"]),
         (("2",), ["enter open", "/ find", "f filter", "z fold", "? help", "q back"]),
         (("3",), ["enter open", "f filter", "z fold", "b group", "? help", "q back"]),
         (("4",), ["enter open", "/ find", "f filter", "b group", "? help", "q back"]),
@@ -47,6 +47,19 @@ async def test_details_on_a_narrow_screen_say_how_to_close_them() -> None:
         assert foot(pilot) == ["i close", "b group", "m views", "? help", "q back"]
         await press(pilot, "i")
         assert foot(pilot)[0] == "enter open"
+
+
+async def test_q_is_told_to_quit_where_it_would() -> None:
+    async with opened(TORCH, size=(80, 24)) as pilot:
+        assert foot(pilot)[-1] == "q quit"
+        await press(pilot, "i")
+        assert foot(pilot)[-1] == "q back"
+        await press(pilot, "q")
+        assert foot(pilot)[-1] == "q quit"
+        await press(pilot, "2")
+        assert foot(pilot)[-1] == "q back"
+        await press(pilot, "q")
+        assert foot(pilot)[-1] == "q quit"
 
 
 async def test_the_log_has_keys_of_its_own() -> None:

@@ -84,6 +84,17 @@ async def test_from_op_to_kernel_to_launch_config_to_source_line_and_out() -> No
         assert pilot.app.return_code == 0
 
 
+async def test_backspace_goes_back_and_never_quits() -> None:
+    async with opened(CAFFE, notifications=True) as pilot:
+        await press(pilot, "4", "enter", "backspace")
+        assert linked(pilot).table is linked(pilot).query_one("#ops", TablePane)
+        await press(pilot, "backspace")
+        assert view(pilot) == "dashboard"
+        await press(pilot, "backspace")
+        assert pilot.app.is_running
+        assert "this is the first view: q quits" in screen_text(pilot.app)
+
+
 async def test_the_tables_below_follow_the_cursor() -> None:
     async with opened(CAFFE) as pilot:
         await press(pilot, "4", "j")

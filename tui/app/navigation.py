@@ -187,9 +187,17 @@ class NavigatingApp(QuietApp):
 
     def action_leave(self) -> None:
         """Up a level, or back to the view before; at the first view, quit."""
-        screen = self.view_screen
-        if screen is None or (not screen.leave_level() and not self._leave_view()):
+        if not self._goes_back():
             self.exit()
+
+    def action_go_back(self) -> None:
+        """Up a level, or back to the view before."""
+        if not self._goes_back():
+            self.say("this is the first view: q quits")
+
+    def _goes_back(self) -> bool:
+        screen = self.view_screen
+        return screen is not None and (screen.leave_level() or self._leave_view())
 
     def _leave_view(self) -> bool:
         """Back to the view that the user came from; False at the first one."""

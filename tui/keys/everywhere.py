@@ -23,15 +23,15 @@ EVERYWHERE: Final = (
     ),
     Action(
         "app.back",
-        "q,backspace",
+        "q",
         "leave",
         "back",
-        "Back one screen; q at the first screen quits.",
+        "Back one screen; at the first screen: quit.",
         A,
         GO,
         footer=1,
-        shown_keys="q ⌫",
     ),
+    Action("app.up", "backspace", "go_back", "back", "Back one screen; never quits.", A, GO, shown_keys="⌫"),
     Action(
         "app.write-note",
         "M",

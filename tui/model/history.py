@@ -64,6 +64,12 @@ class History:
         if self.places and self.places[self.index].view == place.view:
             self.places[self.index] = replace(place)
 
+    @property
+    def has_view_before(self) -> bool:
+        """Whether `leave_view` finds one."""
+        here = self.current
+        return here is not None and any(place.view != here.view for place in self.places[: self.index])
+
     def leave_view(self) -> Place | None:
         """Go back to the last place in another view; None where there is none."""
         here = self.current

@@ -88,7 +88,7 @@ class ViewScreen(DetailedScreen):
                 yield from self.compose_body()
             yield DetailPane(id="detail")
         yield CommandBar(command_words(), id="command-bar")
-        yield KeyFooter()
+        yield KeyFooter(self._leaving_quits)
 
     def compose_body(self) -> Iterable[Widget]:
         """The widgets of the view."""
@@ -146,6 +146,9 @@ class ViewScreen(DetailedScreen):
             for pane in self.panes:
                 pane.apply_again()
             self.show_crumbs()
+
+    def _leaving_quits(self) -> bool:
+        return not self.program.history.has_view_before and self.is_there and not self.has_level_above
 
     # --- where the user is -------------------------------------------------------------------------------------------
 
@@ -217,6 +220,11 @@ class ViewScreen(DetailedScreen):
 
     def to_first_part(self) -> None:
         """Show the part of the view that it opens with, where it has several."""
+
+    @property
+    def has_level_above(self) -> bool:
+        """Whether `leave_level` stays within the view."""
+        return self.query_one(DetailPane).is_open
 
     def leave_level(self) -> bool:
         """Go up one level within the view; False where it is left altogether."""

@@ -250,11 +250,16 @@ class LinkedTablesScreen(ViewScreen):
             if index != self._level:
                 self._show_level(index)
 
+    @property
+    def has_level_above(self) -> bool:
+        """Whether there are details to close, or a level above."""
+        return super().has_level_above or self._level > 0
+
     def leave_level(self) -> bool:
         """Close the details, or go one level up."""
         if super().leave_level():
             return True
-        if self._level == 0:
+        if not self.has_level_above:
             return False
         self._show_level(self._level - 1)
         return True

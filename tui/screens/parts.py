@@ -150,11 +150,16 @@ class PartsScreen(LaunchScreen):
         if self._part:
             self._show_part(0)
 
+    @property
+    def has_level_above(self) -> bool:
+        """Whether there are details to close, a level above or a part to go back to."""
+        return super().has_level_above or self._part not in (0, self._arrived)
+
     def leave_level(self) -> bool:
         """Close the details, go one level up, or back to the first part."""
         if super().leave_level():
             return True
-        if self._part in (0, self._arrived):
+        if not self.has_level_above:
             return False
         self._show_part(self._arrived)
         return True

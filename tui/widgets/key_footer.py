@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
 
 from textual.widgets import Footer
 from textual.widgets._footer import FooterKey
@@ -10,19 +11,28 @@ from textual.widgets._footer import FooterKey
 from tui.keys import footer_keys
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from textual.app import ComposeResult
     from textual.binding import Binding
     from textual.screen import Screen
+
+LEAVE: Final = "leave"
+"""The method of the key that goes back."""
 
 
 class KeyFooter(Footer):
     """Of the keys that work now, those that `tui.keys.footer_keys` chooses; `?` lists all.
 
     Textual's own makes a widget for each of the sixty keys of a table, several times while a view comes up.
+
+    Args:
+        leaving_quits: Whether the key that goes back ends the program, as it does at the first view.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, leaving_quits: Callable[[], bool]) -> None:
         super().__init__(show_command_palette=False, compact=True)
+        self._leaving_quits = leaving_quits
         self._shown: list[tuple[Binding, bool, str]] = []
         self._looks = False
 
@@ -45,6 +55,9 @@ class KeyFooter(Footer):
         for _, binding, enabled, tooltip in self.screen.active_bindings.values():
             if binding.show:
                 offered.setdefault(binding.action, (binding, enabled, tooltip))
+        if LEAVE in offered and self._leaving_quits():
+            back, enabled, tooltip = offered[LEAVE]
+            offered[LEAVE] = replace(back, description="quit"), enabled, tooltip
         return [offered[method] for method in footer_keys(list(offered))]
 
     def bindings_changed(self, screen: Screen[Any]) -> None:
