@@ -60,6 +60,15 @@ async def test_another_file_was_before() -> None:
         assert rows(screen).frame["figure"].to_list()[:2] == ["Average iteration", "Median iteration"]
 
 
+async def test_the_question_says_what_will_be_before_and_what_now() -> None:
+    async with opened(TRACE, size=(80, 24)) as pilot:
+        await press(pilot, "d")
+        shown = [" ".join(line.strip(" │").split()) for line in screen_text(pilot.app).splitlines()]
+        assert "type before now" in shown
+        assert "iterations 3:5 what is shown these iterations" in shown
+        assert "sessions 0 1 session 0 session 1" in shown
+
+
 async def test_what_was_asked_for_last_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     held = threading.Event()
     answers: list[object] = []

@@ -23,10 +23,12 @@ if TYPE_CHECKING:
     from tui.analysis.compare.sides import Sides
     from tui.model.profile import Profile
 
-EXPLAINED = (
-    "a file, which is then what was before; iterations 3:5, of this run; iterations 3 5, one beside the other; "
-    "sessions 0 1"
-)
+EXPLAINED = """\
+type              before           now
+FILE              that file        what is shown
+iterations 3:5    what is shown    these iterations
+iterations 3 5    iteration 3      iteration 5
+sessions 0 1      session 0        session 1"""
 
 
 class _Paths(Suggester):
