@@ -57,3 +57,17 @@ async def test_plain_characters_alone(snapshot: SnapshotAssertion) -> None:
     async with opened(CAFFE, size=(120, 40), ascii_only=True) as pilot:
         await press(pilot, "4")
         assert_screen(pilot.app, snapshot)
+
+
+@pytest.mark.parametrize("keys", [("m",), ("4", "c")], ids=["menu", "columns"])
+@pytest.mark.parametrize("color", ["truecolor", "16", "none"])
+async def test_the_line_under_the_cursor_of_a_dialog_is_in_reverse(keys: tuple[str, ...], color: str) -> None:
+    async with opened(CAFFE, size=(80, 24), color=color) as pilot:
+        await press(pilot, *keys, "j")
+        strips = pilot.app.screen._compositor.render_strips()
+        chosen = [
+            "".join(segment.text for segment in strip if segment.style is not None and segment.style.reverse).split()
+            for strip in strips
+        ]
+        # The ends of scroll bars are a character.
+        assert [words[1] for words in chosen if len(words) > 1] == ["Op" if keys == ("m",) else "Total"]

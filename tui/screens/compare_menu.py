@@ -15,6 +15,7 @@ from tui.analysis.sessions import session_times
 from tui.fmt import duration
 from tui.text import plain
 from tui.widgets.dialog import Dialog
+from tui.widgets.menu_lines import MenuLines
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -94,7 +95,7 @@ class CompareDialog(Dialog[str]):
                 words = f"session {row['session']}  {time:>10}  {plain(row['short'])}  {row['rank_words'] or ''}"
                 options.append(Option(Content(words.rstrip()), id=f"session {row['session']}"))
         if options:
-            yield OptionList(*options)
+            yield MenuLines(*options)
 
     def on_mount(self) -> None:
         """Type at once."""

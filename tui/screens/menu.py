@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from rich.segment import Segment
-from rich.style import Style
 from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.strip import Strip
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
+
+from tui.widgets.menu_lines import MenuLines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,27 +30,6 @@ def menu_width(screen: int) -> int:
     (76, 100)
     """
     return min(WIDEST, screen * 96 // 100)
-
-
-class MenuLines(OptionList):
-    """Lines of several colours; the one under the cursor is of one alone: the others cannot be read on its ground."""
-
-    def render_line(self, y: int) -> Strip:
-        """Draw one line of the screen."""
-        strip = super().render_line(y)
-        metas = [segment.style.meta for segment in strip if segment.style is not None]
-        option = metas[0].get("option") if metas else None
-        if option is None or option != self.highlighted or self.options[option].disabled:
-            return strip
-        cursor = self.get_visual_style("option-list--option", "option-list--option-highlighted").rich_style
-        bold = Style(bold=True)
-        return Strip(
-            [
-                Segment(segment.text, cursor + bold if segment.style and segment.style.bold else cursor)
-                for segment in strip
-            ],
-            strip.cell_length,
-        ).apply_meta({"option": option})
 
 
 class MenuScreen(ModalScreen[str | None]):

@@ -12,6 +12,7 @@ from textual.widgets.option_list import Option
 
 from tui.fitting import pad
 from tui.widgets.dialog import Dialog
+from tui.widgets.menu_lines import MenuLines
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -79,7 +80,7 @@ class ColumnChooser(Dialog[ColumnChoice]):
 
     def compose_body(self) -> ComposeResult:
         """The list."""
-        yield OptionList(*self._options())
+        yield MenuLines(*self._options())
 
     def on_mount(self) -> None:
         """Begin on the first column."""
