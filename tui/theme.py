@@ -56,6 +56,22 @@ SIXTEEN_DARK: Final = replace(BUILTIN_THEMES["ansi-dark"], primary="ansi_green",
 row under the cursor is black on it."""
 
 
+PLAIN: Final = tuple(
+    replace(
+        theme,
+        name=f"proftui-plain-{choice}",
+        variables={
+            **theme.variables,
+            "block-cursor-foreground": "ansi_default",
+            "block-cursor-background": "ansi_default",
+            "block-cursor-text-style": "bold underline",
+        },
+    )
+    for choice, theme in (("dark", SIXTEEN_DARK), ("light", BUILTIN_THEMES["ansi-light"]))
+)
+"""Where no colour is sent. In lists of Textual's own the line under the cursor is underlined: they forget reverse."""
+
+
 def theme_name(choice: str, colors: str) -> str:
     """The theme for what the user chose and what the terminal can show.
 
@@ -66,4 +82,6 @@ def theme_name(choice: str, colors: str) -> str:
     >>> theme_name("dark", "truecolor"), theme_name("light", "16")
     ('proftui-dark', 'ansi-light')
     """
-    return f"ansi-{choice}" if colors in ("16", "none") else f"proftui-{choice}"
+    if colors == "none":
+        return f"proftui-plain-{choice}"
+    return f"ansi-{choice}" if colors == "16" else f"proftui-{choice}"

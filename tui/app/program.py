@@ -12,7 +12,7 @@ from tui.app.faults import FaultsApp, is_developing
 from tui.commands import CommandError, ProftuiProvider, run_command
 from tui.keys import Scope, bindings_for
 from tui.model.aggregation import Aggregation
-from tui.theme import DARK, LIGHT, SIXTEEN_DARK, theme_name
+from tui.theme import DARK, LIGHT, PLAIN, SIXTEEN_DARK, theme_name
 from tui.views import VIEWS
 from tui.widgets.ascii_scrollbar import AsciiScrollBarRender
 
@@ -50,7 +50,7 @@ class ProftuiApp(FaultsApp, ComparingApp):
 
     def __init__(self, options: OpenOptions) -> None:
         super().__init__(options)
-        for theme in (DARK, LIGHT, SIXTEEN_DARK):
+        for theme in (DARK, LIGHT, SIXTEEN_DARK, *PLAIN):
             self.register_theme(theme)
         self.theme = theme_name(options.theme, options.color)
         ScrollBar.renderer = AsciiScrollBarRender if self.ascii_only else ScrollBarRender
