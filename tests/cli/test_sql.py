@@ -37,6 +37,11 @@ def test_sums_are_those_of_the_report(capfd: pytest.CaptureFixture[str]) -> None
     assert total == f"ns\n{sum(row['total_ns'] for row in reported)}\n"
 
 
+def test_numbers_with_a_point_are_numbers_in_json(capfd: pytest.CaptureFixture[str]) -> None:
+    asked = run(capfd, "SELECT 1.5 * 2 AS a, SUM(calls) > 1.5 AS b, COUNT(*) FROM kernels", "--format", "json")
+    assert json.loads(asked) == [{"a": 3.0, "b": True, "COUNT(*)": 11}]
+
+
 def test_text_has_a_table_and_its_count(capfd: pytest.CaptureFixture[str]) -> None:
     text = run(capfd, "SELECT device, name FROM devices", "--format", "text")
     assert text.splitlines()[-1] == "(1 row)"

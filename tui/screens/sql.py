@@ -131,7 +131,8 @@ class SqlScreen(ViewScreen):
         """Give up a query that runs; then as everywhere."""
         if self._is_running():
             self.workers.cancel_group(self, "sql")
-            self._say("stopped")
+            # Polars cannot be interrupted; what memory a join may take is bounded.
+            self._say("given up: it computes on unseen until it is done or you quit")
             self.query_one(SqlEditor).pass_on()
             return True
         return super().undo_smallest()

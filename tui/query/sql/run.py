@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 import polars as pl
+from polars import selectors
 from polars.exceptions import PanicException, PolarsError
 
 from tui.model.errors import ProftuiError
@@ -115,7 +116,8 @@ def query(text: str, tables: Tables) -> pl.LazyFrame:
         if name in named:
             context.register(name, tables.frame(name).lazy().with_columns(pl.col(pl.Categorical).cast(pl.String)))
     try:
-        return context.execute(with_names(text))
+        # A number with a point is a decimal in SQL, which JSON would hold as a text.
+        return context.execute(with_names(text)).with_columns(selectors.decimal().cast(pl.Float64))
     except _FAULTS as error:
         raise fault(_without_names(context, text) or error, text, tables) from error
 
