@@ -63,7 +63,15 @@ class Program:
 
     def shows(self, words: str, *, since: int = 0, limit_s: float = LIMIT_S) -> None:
         """Wait until it has written some words, after so many bytes."""
-        self._until(lambda: words in _ESCAPES.sub(b"", self.output[since:]).decode(errors="replace"), limit_s, words)
+        self.until(lambda: words in _ESCAPES.sub(b"", self.output[since:]).decode(errors="replace"), words, limit_s)
+
+    def until(self, is_so: Callable[[], bool], what: str, limit_s: float = LIMIT_S) -> None:
+        """Wait until something is so while it runs."""
+        until = time.monotonic() + limit_s
+        while not is_so():
+            if self.status is not None or time.monotonic() > until:
+                raise AssertionError(f"never came: {what}; status {self.status}; it wrote {self.text[-3000:]}")
+            self._step()
 
     def press(self, keys: bytes) -> None:
         """Send what a terminal sends for keys, all at once."""
@@ -86,7 +94,7 @@ class Program:
 
     def ended(self, limit_s: float = LIMIT_S) -> int:
         """Wait until it has ended: its status, as `status`."""
-        self._until(lambda: self.status is not None, limit_s, "the end")
+        self.until(lambda: self.status is not None, "the end", limit_s)
         assert self.status is not None
         return self.status
 
@@ -112,13 +120,6 @@ class Program:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _until(self, is_so: Callable[[], bool], limit_s: float, what: str) -> None:
-        until = time.monotonic() + limit_s
-        while not is_so():
-            if self.status is not None or time.monotonic() > until:
-                raise AssertionError(f"never came: {what}; status {self.status}; it wrote {self.text[-3000:]}")
-            self._step()
 
     def _step(self) -> None:
         """Read a little, and see whether it has ended."""
