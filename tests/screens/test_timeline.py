@@ -217,6 +217,15 @@ async def test_details_are_those_of_a_launch_and_follow_the_cursor() -> None:
         assert "Nothing in GPU 0 stream 7" in screen_text(pilot.app)
 
 
+async def test_enter_in_a_gap_says_what_is_around_it() -> None:
+    async with opened_profile(loop(), size=(200, 50)) as pilot:
+        await press(pilot, *GO, "j", "right_curly_bracket", "enter")
+        told = [line[line.rindex("│") + 1 :].split() for line in screen_text(pilot.app).splitlines() if "│" in line]
+        assert ["Nothing", "in", "GPU", "0", "stream", "7"] in told
+        around = [" ".join(line) for line in told if line[:1] == ["ran"]]
+        assert around == ["ran before gemm_tensorop", "ran after [CUDA memcpy HtoD]"]
+
+
 async def test_a_launch_of_a_table_is_shown_in_its_place_and_q_leads_back() -> None:
     async with opened_profile(loop()) as pilot:
         await press(pilot, "colon", *"kernels relu", "enter", "enter", "j", "T")

@@ -50,12 +50,12 @@ class TimelineScreen(TimelineGaps, TimelineFinding):
 
     @on(TimelineView.Opened)
     def action_open_item(self) -> None:
-        """Put the cursor on what takes most of the cell, and show its details."""
+        """Put the cursor on what takes most of the cell, and show its details; of a gap what is around it."""
         view = self.lanes
-        if view.item is None:
-            self.program.say("nothing is on here: n goes to the next")
+        if view.shown is None or not view.shown.lanes:
             return
-        view.put_on_item(view.lane, view.item)
+        if view.item is not None:
+            view.put_on_item(view.lane, view.item)
         self.query_one(DetailPane).open(self.item_details())
 
     def action_source_line(self) -> None:

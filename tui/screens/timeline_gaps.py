@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
 from textual.content import Content
 
 from tui.analysis.timeline.ruler import exactly
 from tui.analysis.timeline.shown import title
-from tui.analysis.timeline.under import Stretch, gap_at, lane_of_gpu, longest_gaps, name_of, next_gap
+from tui.analysis.timeline.under import Stretch, gap_at, lane_of_gpu, longest_gaps, names_around, next_gap
 from tui.fitting import shorten_symbol
 from tui.fmt import duration
 from tui.screens.menu import MenuScreen, menu_width
@@ -39,12 +38,10 @@ def gaps_menu(profile: Profile, view: TimelineView, gaps: Sequence[Stretch]) -> 
     room = (menu_width(view.app.size.width) - BEFORE - AROUND) // 2
     lines = []
     for place, gap in enumerate(gaps):
-        after = int(np.searchsorted(lane.starts, gap.end_ns, side="left"))
-        before = int(np.searchsorted(lane.reached, gap.start_ns, side="left"))
         names = " -> " if ascii_only else " → "
         around = names.join(
-            shorten_symbol(plain(name_of(profile, lane, item), ascii_only=ascii_only), room, ascii_only=ascii_only)
-            for item in (before, after)
+            shorten_symbol(plain(name, ascii_only=ascii_only), room, ascii_only=ascii_only)
+            for name in names_around(profile, lane, gap)
         )
         begins = plain(exactly(gap.start_ns + view.shift(view.lane)), ascii_only=ascii_only)
         length = duration(gap.length_ns, ascii_only=ascii_only)

@@ -8,7 +8,7 @@ from tui.analysis.timeline.drawing import ASCII_GLYPHS, GLYPHS, in_short
 from tui.analysis.timeline.looks import TITLES, Look
 from tui.analysis.timeline.ruler import exactly
 from tui.analysis.timeline.shown import title
-from tui.analysis.timeline.under import gap_at, items_at, names_at
+from tui.analysis.timeline.under import gap_at, items_at, names_around, names_at
 from tui.fitting import shorten_symbol
 from tui.fmt import count, duration
 from tui.model.columns import columns
@@ -18,6 +18,7 @@ from tui.widgets.details import Details, row_details, sections
 
 if TYPE_CHECKING:
     from tui.analysis.timeline.lanes import Lane
+    from tui.model.profile import Profile
     from tui.screens.base import ViewScreen
     from tui.widgets.details import Line
     from tui.widgets.timeline_view import TimelineView
@@ -35,7 +36,7 @@ def details_of_item(screen: ViewScreen, view: TimelineView) -> Details:
         return Details(())
     lane, item, (first, last) = shown.lanes[view.lane], view.item, view.cell
     if item is None:
-        return sections([(f"Nothing in {title(lane)}", _gap(view, lane, first))])
+        return sections([(f"Nothing in {title(lane)}", _gap(screen.profile, view, lane, first))])
     row = int(lane.rows[item])
     look = Look(int(lane.looks[item]))
     glyphs = in_short((ASCII_GLYPHS if view.ascii_only else GLYPHS)[look])
@@ -57,15 +58,18 @@ def details_of_item(screen: ViewScreen, view: TimelineView) -> Details:
     )
 
 
-def _gap(view: TimelineView, lane: Lane, at_ns: int) -> list[Line]:
+def _gap(profile: Profile, view: TimelineView, lane: Lane, at_ns: int) -> list[Line]:
     gap = gap_at(lane, at_ns)
     if gap is None:
         return [("", "before its first or after its last work, or too short to be told", "")]
     shift = view.shift(view.lane)
+    before, after = names_around(profile, lane, gap)
     return [
         ("gap", duration(gap.length_ns), ""),
         ("from", exactly(gap.start_ns + shift), ""),
         ("to", exactly(gap.end_ns + shift), ""),
+        ("ran before", before, ""),
+        ("ran after", after, ""),
     ]
 
 

@@ -127,6 +127,13 @@ def gap_at(lane: Lane, at_ns: int) -> Stretch | None:
     return gap if gap.start_ns <= at_ns and gap.length_ns >= lane.resolution_ns else None
 
 
+def names_around(profile: Profile, lane: Lane, gap: Stretch) -> tuple[str, str]:
+    """What ended where a gap of a lane begins, and what began where it ends."""
+    before = int(np.searchsorted(lane.reached, gap.start_ns, side="left"))
+    after = int(np.searchsorted(lane.starts, gap.end_ns, side="left"))
+    return name_of(profile, lane, before), name_of(profile, lane, after)
+
+
 def lane_of_gpu(lanes: Sequence[Lane], session: int, device: int | None) -> int | None:
     """The lane of all work of a GPU; None where it is not shown."""
     of_it = (
