@@ -306,6 +306,8 @@ def test_impossible_times_and_numbers_are_left_out_and_told(tmp_path: Path) -> N
         (4, add, None, None, 2, 13),
     ]
     assert profile["issues"]["reason"].to_list() == [
+        "2 GPU activities without known times in the database",
+        "1 GPU activity without a name in the database",
         "numbers too large to be true were left out (1)",
         "start times more than a week from the others were left out (1)",
         "ends of NVTX ranges have no start (1): recording began within them",
@@ -397,3 +399,23 @@ def test_times_at_the_end_of_all_numbers_open(tmp_path: Path) -> None:
     profile = load_one(write(tmp_path / "late.nvprof", tables, strings=STRINGS))
     assert profile["activities"]["start_ns"].to_list() == [0, 20, None]
     assert "start times more than a week from the others were left out (1)" in profile["issues"]["reason"].to_list()
+
+
+def test_columns_and_times_that_are_missing_are_told(tmp_path: Path) -> None:
+    path = write(tmp_path / "run.nvprof", {"CONCURRENT_KERNEL": [kernel(2, 21, T0, T0 + 9)]}, strings=STRINGS)
+    with sqlite3.connect(path) as database:
+        for column in ("end", "name"):
+            database.execute(
+                f'ALTER TABLE CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL RENAME COLUMN "{column}" TO "{column}_x"'
+            )
+    database.close()
+    told = texts(load_one(path), "issues", "severity", "text", "reason")
+    assert told == [
+        ("warning", "", "1 GPU activity without known times in the database"),
+        ("warning", "", "1 GPU activity without a name in the database"),
+        (
+            "warning",
+            "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL",
+            "the table lacks columns that every version writes (end, name): what they tell is unknown",
+        ),
+    ]

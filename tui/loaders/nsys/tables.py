@@ -34,7 +34,7 @@ SHOWN: Final = (
 """The tables whose rows become rows of a profile."""
 
 
-_ALWAYS_THERE: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+ALWAYS_THERE: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         **dict.fromkeys(
             (KERNELS, COPIES, MEMSETS, GRAPHS),
@@ -47,15 +47,6 @@ _ALWAYS_THERE: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     }
 )
 """Columns that the tables of every version have, from 2020 on."""
-
-
-def missing_columns(tables: Tables) -> dict[str, list[str]]:
-    """For each table that is there without columns that every version has: these columns."""
-    return {
-        table: lacking
-        for table, columns in _ALWAYS_THERE.items()
-        if table in tables.tables and (lacking := [column for column in columns if not tables.has(table, column)])
-    }
 
 
 class Tables(Protocol):

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from tui.loaders.missing_columns import missing_columns
 from tui.loaders.nsys.calls import failures
 from tui.loaders.nsys.gpu_work import CPU_PAGE_FAULT
-from tui.loaders.nsys.tables import OVERHEAD, RANGES, SHOWN, STRINGS, missing_columns
+from tui.loaders.nsys.tables import ALWAYS_THERE, OVERHEAD, RANGES, SHOWN, STRINGS
 from tui.loaders.nsys.target import messages
 
 if TYPE_CHECKING:
@@ -124,8 +125,7 @@ def tell_of_left_out(
     no_time = overhead["duration_ns"].null_count()
     if no_time:
         collector.issue("info", None, OVERHEAD, f"{_counted(no_time, 'row')} of overhead without times left out")
-    for table, columns in missing_columns(tables).items():
-        reason = f"the table lacks columns that every version writes ({', '.join(columns)}): what they tell is unknown"
+    for table, reason in missing_columns(tables, ALWAYS_THERE):
         collector.issue("warning", None, table, reason)
 
 

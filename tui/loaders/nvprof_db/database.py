@@ -12,6 +12,7 @@ from tui.loaders.linking.launches import iteration_at, link_ops, with_launch
 from tui.loaders.linking.nvtx_ops import ops_from_ranges
 from tui.loaders.linking.overhead import add_overhead
 from tui.loaders.linking.steps import mark_steps
+from tui.loaders.missing_columns import missing_columns
 from tui.loaders.nvprof_db import gpu_work
 from tui.loaders.nvprof_db.calls import read_calls
 from tui.loaders.nvprof_db.devices import read_commands, read_devices
@@ -39,6 +40,23 @@ FORMAT: Final = Format(
 
 _MOST_PROCESSES: Final = 256
 """More are taken for damage, and for one."""
+
+_ALWAYS_THERE: Final = {
+    **dict.fromkeys(
+        (gpu_work.TIMELINE, gpu_work.SERIAL),
+        ("start", "end", "deviceId", "contextId", "streamId", "correlationId", "gridX", "blockX", "name"),
+    ),
+    **dict.fromkeys(
+        (f"CUPTI_ACTIVITY_KIND_{kind}" for kind in ("RUNTIME", "DRIVER")),
+        ("cbid", "start", "end", "processId", "threadId", "correlationId"),
+    ),
+    **dict.fromkeys(
+        (f"CUPTI_ACTIVITY_KIND_{kind}" for kind in ("MEMCPY", "MEMSET")), ("bytes", "start", "end", "correlationId")
+    ),
+    "CUPTI_ACTIVITY_KIND_MARKER": ("flags", "timestamp", "id", "objectId", "name"),
+    "CUPTI_ACTIVITY_KIND_OVERHEAD": ("overheadKind", "objectId", "start", "end"),
+}
+"""Columns that the tables of every version have."""
 
 _NOT_SHOWN: Final = {
     "CUPTI_ACTIVITY_KIND_GLOBAL_ACCESS": "global memory accesses by source line",
@@ -117,6 +135,7 @@ class _NvprofDatabase:
                     ranges.filter(pl.col("pid") == pid),
                 )
             )
+            _tell_of_work(mine[0], collector)
             frames, source_of_iterations = _linked(*mine, collector)
             session.facts["iteration_source"] = source_of_iterations
             of_process = overhead if len(owners.pids) == 1 else overhead.filter(pl.col("pid") == pid)
@@ -239,10 +258,22 @@ def _tell(
         collector.issue(
             "warning", None, "", f"ends of NVTX ranges have no start ({ends_alone}): recording began within them"
         )
+    for table, reason in missing_columns(database, _ALWAYS_THERE):
+        collector.issue("warning", None, table, reason)
     counts = {words: database.count(table) for table, words in _NOT_SHOWN.items()}
     if any(counts.values()):
         found = ", ".join(f"{words} ({count})" for words, count in counts.items() if count)
         collector.issue("info", None, "", f"the database also holds what no view shows: {found}")
+
+
+def _tell_of_work(activities: pl.DataFrame, collector: Collector) -> None:
+    """How much work of the GPU has no times, or no name."""
+    work = activities.filter(pl.col("kind").cast(pl.String).is_in(["kernel", "memcpy", "memset"]))
+    for column, lost in (("duration_ns", "known times"), ("name", "a name")):
+        count = work[column].null_count()
+        if count:
+            what = "1 GPU activity" if count == 1 else f"{count:,} GPU activities"
+            collector.issue("warning", None, "", f"{what} without {lost} in the database")
 
 
 def _version(database: Database) -> str:
