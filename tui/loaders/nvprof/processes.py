@@ -9,10 +9,24 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from tui.loaders.collector import Session
     from tui.loaders.nvprof.state import NvprofState
+    from tui.loaders.text.section import Line
 
 STARTED: Final = "NVPROF is profiling"
 APPLICATION: Final = "Profiling application"
 RESULT: Final = "Profiling result"
+
+_TABLE_LINES: Final = 2
+"""A table has so many lines at least: a header and a row."""
+
+_OWN_LOGS: Final = "nvprof --log-file profile.%p.log gives each process a log of its own"
+_WHOSE_TABLE: Final = (
+    "{} were announced before any of their tables: nothing tells which table is whose, and this one may be of another "
+    f"of them; {_OWN_LOGS}"
+)
+_WHOSE_ROWS: Final = (
+    "this row has no header above it and stands between lines of {} and {}: nothing tells whose it is, and it may be "
+    f"in the wrong session; {_OWN_LOGS}"
+)
 
 
 @dataclass(slots=True)
@@ -28,6 +42,8 @@ class Process:
     """Where its result begins."""
     has_said: bool = False
     """Something of its result was read, or told of."""
+    has_text: bool = False
+    """Lines enough for a table stand below the line of its result: whatever they are, they are what it printed."""
 
 
 class Processes:
@@ -41,6 +57,18 @@ class Processes:
         self._before_next = before_next
         self._by_pid: dict[int, Process] = {}
         self._begun: list[Process] = []
+        self._last_read: Process | None = None
+        """The process whose table was read last."""
+        self._announced: Process | None = None
+        """The process whose result the last of nvprof's lines announced."""
+        state.others_wait = lambda: bool(self._others_that_wait())
+        state.begin_waiting = self._begin_waiting
+
+    def note_message(self, line_number: int) -> None:
+        """One of nvprof's lines stands here: see how much stands between it and a result that was announced above."""
+        process, self._announced = self._announced, None
+        if process is not None and process.result_line is not None:
+            process.has_text |= line_number - process.result_line > _TABLE_LINES
 
     def reach(self, line_number: int, pid: int | None, mark: str, command: str | None) -> None:
         """A process came to one of its lines; one that it has had already is another run's."""
@@ -59,6 +87,7 @@ class Processes:
         self._switch_to(process)
         if mark == RESULT:
             process.result_line = line_number
+            self._announced = process
 
     def resume(self, line_number: int, pid: int | None) -> None:
         """Let tables belong to the process that a line is about."""
@@ -69,6 +98,49 @@ class Processes:
             self._begin(line_number, pid, None, RESULT)
         else:
             self._state.ensure_session(line_number)
+
+    @property
+    def current_waits(self) -> bool:
+        """Whether the next table is the first that is read of the current process."""
+        return self.current is not None and self._waits(self.current)
+
+    def table_begins(self, line: Line, *, is_first: bool, has_header: bool) -> None:
+        """Tell where a table could as well be that of another process.
+
+        Args:
+            line: Its first line.
+            is_first: Whether the current process waited for it.
+            has_header: Whether that line is a header; else it is a row.
+        """
+        current, before = self.current, self._last_read
+        if current is not None and is_first:
+            others = self._others_that_wait()
+            if has_header and others and before is not current:
+                self._warn(line.number, "", _WHOSE_TABLE.format(f"the results of {_named([current, *others])}"))
+            elif not has_header and before is not None and before is not current:
+                self._warn(line.number, line.text.strip(), _WHOSE_ROWS.format(_named([before]), _named([current])))
+                # A header below is that of the process's own table.
+                current.sections.clear()
+        self._last_read = current
+
+    def _others_that_wait(self) -> list[Process]:
+        return [process for process in self._begun if process is not self.current and self._waits(process)]
+
+    def _begin_waiting(self, line_number: int) -> None:
+        """Let a second table of one kind belong to the first process that waits for its own."""
+        waiting = self._others_that_wait()
+        asked = [process for process in (self.current, *waiting) if process is not None]
+        self._switch_to(waiting[0])
+        self._warn(line_number, "", _WHOSE_TABLE.format(f"the results of {_named(asked)}"))
+
+    def _waits(self, process: Process) -> bool:
+        """Whether the result of a process was announced, and nothing of it was read or told of."""
+        if process is self.current and (self._row_count() > process.rows_before or process.sections):
+            return False
+        return process.result_line is not None and not process.has_said and not process.has_text
+
+    def _warn(self, line_number: int, text: str, reason: str) -> None:
+        self._state.collector.issue("warning", line_number, text, reason)
 
     def finish(self) -> None:
         """Tell of results of which nothing was read."""
@@ -116,3 +188,14 @@ class Processes:
         if process is not None:
             told = self._state.collector.count("issues") > process.issues_before
             process.has_said |= told or bool(process.sections) or self._row_count() > process.rows_before
+
+
+def _named(processes: list[Process]) -> str:
+    """Processes by their numbers, as ``processes 11 and 12``.
+
+    Those of which the text tells no number are not named.
+    """
+    numbers = sorted({str(process.session.pid) for process in processes if process.session.pid is not None})
+    if len(numbers) < 2:
+        return f"process {numbers[0]}" if numbers else "an unnamed process"
+    return f"processes {', '.join(numbers[:-1])} and {numbers[-1]}"

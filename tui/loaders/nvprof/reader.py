@@ -12,9 +12,10 @@ from tui.loaders.nvprof.metrics import open_metrics
 from tui.loaders.nvprof.processes import APPLICATION, RESULT, STARTED, Processes
 from tui.loaders.nvprof.shares import open_shares
 from tui.loaders.nvprof.state import MESSAGE, NvprofState
-from tui.loaders.nvprof.summary import open_summary
+from tui.loaders.nvprof.summary import SummarySection, open_summary
 from tui.loaders.nvprof.summary_csv import go_on_summary_csv, open_summary_csv
 from tui.loaders.nvprof.trace import open_trace
+from tui.loaders.nvprof.trace_layout import bare_row
 from tui.loaders.nvprof.unified_memory import open_unified_memory
 from tui.loaders.text.section import Line, Section
 
@@ -146,8 +147,11 @@ class NvprofReader:
             return True
         if self.state.heading in ("gpu", "api") and _DEVICE.match(self.state.bare(line.text)):
             self.state.sections_seen.clear()
+        is_first = self._processes.current_waits
         section = next((section for opener in TABLES if (section := opener(line, self.state)) is not None), None)
         if section is not None:
+            has_header = bare_row(line.text) is None if not isinstance(section, SummarySection) else section.has_header
+            self._processes.table_begins(line, is_first=is_first, has_header=has_header)
             return section
         return self._read_headless(line)
 
@@ -158,6 +162,7 @@ class NvprofReader:
 
     def _read_message(self, line: Line, text: str, pid: int | None) -> bool:
         text = text.rstrip()
+        self._processes.note_message(line.number)
         if _LINES_IN_ONE.search(text):
             text = self._first_of_several(line, text, pid)
         profiling = _PROFILING.match(text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -57,6 +57,11 @@ class NvprofState:
     identifiers: set[str] = field(default_factory=set)
     """Identifiers with underscores in the names read so far."""
 
+    others_wait: Callable[[], bool] = lambda: False
+    """Whether another process than the current one waits for its first table."""
+    begin_waiting: Callable[[int], None] = lambda _line_number: None
+    """Goes on to such a process, at a line."""
+
     interrupted_metrics: MetricTable | None = None
     """The last table of metrics or events, for the same."""
     interrupted_trace: TextTrace | CsvTrace | None = None
@@ -91,11 +96,18 @@ class NvprofState:
         self.label = ""
         self.csv_columns, self.csv_units = (), None
 
+    def next_session(self, line_number: int) -> Session:
+        """The session of a second table of one kind: of a process that waits for its own, or a new one."""
+        if not self.others_wait():
+            return self.open_session(line_number)
+        self.begin_waiting(line_number)
+        return self.ensure_session(line_number)
+
     def begin_table(self, line_number: int, sections: AbstractSet[str]) -> Session:
         """The session for a table with a header; another one of the same kind in one result is another run's."""
         session = self.ensure_session(line_number)
         if self.sections_seen & sections & {"gpu", "api"}:
-            session = self.open_session(line_number)
+            session = self.next_session(line_number)
         self.sections_seen |= sections
         return session
 

@@ -98,7 +98,8 @@ class SummarySection:
     def __init__(self, line: Line, state: NvprofState, header: Sequence[str] | None) -> None:
         self._state = state
         self._first_line = self._last_line = line.number
-        self._has_header = header is not None
+        self.has_header = header is not None
+        """Whether it began with its header, rather than with a row."""
         self._header_left: Sequence[str] = header or ()
         self._misread = header is not None and any(word in _MISREAD for word in line.text.split())
         self._piped = line.text.count("|") > 2
@@ -109,7 +110,7 @@ class SummarySection:
         self._stray: Line | None = None
         self._warnings: list[tuple[int, str, str]] = []
         self._wraps: list[tuple[Row | Piece, list[Line]]] = []
-        if self._has_header:
+        if self.has_header:
             state.label, state.units = "", Units()
         self._label = state.label
         self._labels = [(line.number, self._label)]
@@ -171,7 +172,7 @@ class SummarySection:
                 row.repairs.append("and out of its name")
             if not row.proven(self._state.units):
                 return False
-        if not row.time_pct.endswith("%") and not (self._has_header or row.proven(self._state.units)):
+        if not row.time_pct.endswith("%") and not (self.has_header or row.proven(self._state.units)):
             return False
         if self._stray is not None:
             words = f"this line stands between two rows: the name above it, {self._rows[-1].name}, may be cut"
@@ -266,7 +267,7 @@ class SummarySection:
         if self._misread or repaired.rows or any(not self._is_hard(parts) for _, parts in self._wraps):
             self._restore_underscores(rows)
         self._name_sections(rows)
-        add_rows(self._state, rows, self._state.units, first_line=self._first_line, has_header=self._has_header)
+        add_rows(self._state, rows, self._state.units, first_line=self._first_line, has_header=self.has_header)
         self._report(repaired.left)
         self._state.label = self._label
 
@@ -304,7 +305,7 @@ class SummarySection:
         for row in rows:
             row.section = LABELS[row.section] if row.section else "api" if by_name else state.heading
             own_label = len(self._labels) > 1 and row.line >= self._labels[1][0]
-            if row.section == "api" and not (self._has_header or own_label or is_api_name(row.name)):
+            if row.section == "api" and not (self.has_header or own_label or is_api_name(row.name)):
                 row.section = "gpu"  # quoted below the table: the label far above is not its own
 
     def _report(self, left: Sequence[Sequence[Piece]]) -> None:

@@ -60,7 +60,7 @@ def _new_table(state: NvprofState, line: Line, api_alone: bool) -> TraceTable:
     what = "api trace" if api_alone else "gpu trace"
     session = state.ensure_session(line.number)
     if what in state.sections_seen:
-        session = state.open_session(line.number)
+        session = state.next_session(line.number)
     state.sections_seen.add(what)
     if state.interrupted_trace is not None:
         state.interrupted_trace.table.finish()
@@ -105,7 +105,7 @@ class TextTrace:
             self.table.damaged(line.number, text, reason)
             return True
         if self._is_repeated_header(text):
-            return True
+            return not self._state.others_wait()
         if not is_message(text) and text_header(text) is None and damage.like_trace_row(text):
             self.table.damaged(line.number, text, damage.TRACE)
             return True

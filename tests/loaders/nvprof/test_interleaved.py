@@ -1,0 +1,122 @@
+"""Several processes in one text, as ``mpirun`` leaves them where nvprof is not told to write a log for each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from tests.loaders.nvprof.reading import read
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+BEGIN = """\
+==11== NVPROF is profiling process 11, command: ./a
+==12== NVPROF is profiling process 12, command: ./b
+==11== Profiling application: ./a
+"""
+BOTH = (
+    BEGIN
+    + """\
+==12== Profiling application: ./b
+==11== Profiling result:
+==12== Profiling result:
+"""
+)
+HEADER = "            Type  Time(%)      Time     Calls       Avg       Min       Max  Name\n"
+TRACE = (
+    "   Start  Duration            Grid Size      Block Size     Regs*    SSMem*    DSMem*      Size  Throughput"
+    "           Device   Context    Stream  Name\n"
+)
+
+
+def total(name: str, time: str, share: str = "100.00%", label: str = " GPU activities:") -> str:
+    """One row of a summary."""
+    return f"{label:>16}  {share:>7}  {time}         1  {time}  {time}  {time}  {name}\n"
+
+
+def launch(name: str, start: str) -> str:
+    """One row of a trace."""
+    cells = (
+        "(1 1 1)        (32 1 1)         8        0B        0B         -           -  TITAN Xp (0)         1         7"
+    )
+    return f"{start}  10.000us              {cells}  {name} [101]\n"
+
+
+def told(text: str) -> list[tuple[int | None, str]]:
+    """Process and name of each row of a summary or trace, in the order of the lines."""
+    profile = read(text.encode())
+    rows = [
+        profile[frame].select("session", pl.col("name").cast(pl.String), "line") for frame in ("summary", "activities")
+    ]
+    named = pl.concat(rows).sort("line").join(profile["sessions"].select("session", "pid"), on="session", how="left")
+    return named.sort("line").select("pid", "name").rows()
+
+
+def warned(text: str) -> list[int]:
+    """The lines of which it is said that nothing tells whose they are."""
+    profile: Profile = read(text.encode())
+    return profile["issues"].filter(pl.col("reason").str.contains("nothing tells"))["line"].to_list()
+
+
+def test_what_stands_below_the_result_of_its_process_is_sure() -> None:
+    text = (
+        BEGIN
+        + "==11== Profiling result:\n" + HEADER + total("one", "10.000us")
+        + "==12== Profiling application: ./b\n==12== Profiling result:\n" + HEADER + total("two", "20.000us")
+    )  # fmt: skip
+    assert told(text) == [(11, "one"), (12, "two")]
+    assert warned(text) == []
+
+
+def test_two_results_before_two_tables_are_one_each_and_not_sure() -> None:
+    text = BOTH + HEADER + total("one", "10.000us") + HEADER + total("two", "20.000us")
+    assert told(text) == [(12, "one"), (11, "two")]
+    assert warned(text) == [7, 9]
+    assert "processes 11 and 12" in read(text.encode())["issues"]["reason"][0]
+
+
+def test_two_results_before_two_traces() -> None:
+    text = BOTH + TRACE + launch("one", "100.00ms") + TRACE + launch("two", "100.00ms")
+    assert told(text) == [(12, "one"), (11, "two")]
+    assert warned(text) == [7, 9]
+
+
+def test_a_row_below_the_line_of_another_process_is_not_sure() -> None:
+    cut_in_two = "==12== Profiling application: ./b\n==12== Profiling result:\n"
+    text = (
+        BEGIN + "==11== Profiling result:\n" + HEADER + total("one", "30.000us", "60.00%")
+        + cut_in_two + total("other", "20.000us", "40.00%", "") + HEADER + total("two", "20.000us")
+    )  # fmt: skip
+    assert [name for _, name in told(text)] == ["one", "other", "two"]
+    assert told(text)[::2] == [(11, "one"), (12, "two")]
+    assert warned(text) == [9]
+    trace = (
+        BEGIN + "==11== Profiling result:\n" + TRACE + launch("one", "100.00ms")
+        + cut_in_two + launch("other", "200.00ms") + TRACE + launch("two", "100.00ms")
+    )  # fmt: skip
+    assert [name for _, name in told(trace)] == ["one", "other", "two"]
+    assert told(trace)[::2] == [(11, "one"), (12, "two")]
+    assert warned(trace) == [9]
+
+
+def test_headings_with_the_number_of_their_process_are_followed() -> None:
+    old = "Time(%)      Time     Calls       Avg       Min       Max  Name\n"
+    text = (
+        BEGIN
+        + "==11== Profiling result:\n" + old + total("one", "10.000us", label="")
+        + "==12== Profiling application: ./b\n==12== Profiling result:\n" + old + total("two", "20.000us", label="")
+        + "==11== API calls:\n" + old + total("cudaFree", "30.000us", label="")
+        + "==12== API calls:\n" + old + total("cudaMalloc", "40.000us", label="")
+    )  # fmt: skip
+    assert told(text) == [(11, "one"), (12, "two"), (11, "cudaFree"), (12, "cudaMalloc")]
+    assert warned(text) == []
+
+
+def test_a_result_without_a_table_that_says_so_waits_for_none() -> None:
+    text = BOTH.replace(
+        "==12== Profiling result:",
+        "==11== No kernels were profiled.\nNo kernels were profiled.\n==12== Profiling result:",
+    )
+    assert warned(text + HEADER + total("two", "10.000us")) == []
