@@ -11,7 +11,7 @@ from textual.worker import get_current_worker
 from tui.analysis.inputs.replayed import replayed_sessions
 from tui.cache.parking import parked
 from tui.screens.base import ViewScreen
-from tui.screens.detailed import WORKING
+from tui.screens.detailed import NOTHING_ABOVE, WORKING
 from tui.widgets.cells import measure
 from tui.widgets.table_pane import TablePane
 from tui.widgets.table_stack import TableStack
@@ -200,6 +200,8 @@ class LinkedTablesScreen(ViewScreen):
             return
         index = self._index_of(event.pane)
         name = self.levels[index].name
+        if event.row is None and event.pane.current_row is None and name in self._selected:
+            self._forget(index)
         if self._shows_old_rows(index) or event.row is None or event.row == self._selected.get(name):
             return
         if event.row != event.pane.current_row:
@@ -210,6 +212,17 @@ class LinkedTablesScreen(ViewScreen):
         self._selected[name] = event.row
         if index + 1 < len(self.levels):
             self._fill(index + 1)
+        self.show_crumbs()
+
+    def _forget(self, index: int) -> None:
+        """Nothing is selected in a level, as where its filter keeps no row: the tables below show nothing."""
+        self._fill_request += 1
+        self._filling = self._when_filled = None
+        for place in range(index, len(self.levels)):
+            self._selected.pop(self.levels[place].name, None)
+            if place > index:
+                pane = self.pane(place)
+                pane.show(pane.frame.clear(), empty=NOTHING_ABOVE)
         self.show_crumbs()
 
     @on(TablePane.RowOpened)
