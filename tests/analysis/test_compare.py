@@ -189,6 +189,17 @@ def test_several_names_of_a_side_are_one_row_of_the_sum() -> None:
     ]
 
 
+def test_what_one_side_does_not_hold_at_all_is_not_new() -> None:
+    before = made(activities=[kernel("a", 10)])
+    now = made(activities=[kernel("a", 10)], api_calls=[call("cudaFree", 5), call("cudaMalloc", 7)])
+    shown = ("name", "change", "a_total_ns", "b_total_ns", "delta_ns", "delta_pct")
+    assert changed_api(sides(before, now, ("a", "b"))).select(shown).rows() == [
+        ("cudaMalloc", "", None, 7, None, None),
+        ("cudaFree", "", None, 5, None, None),
+    ]
+    assert changed_api(sides(now, before, ("b", "a")))["change"].to_list() == ["", ""]
+
+
 def test_what_changed_as_much_comes_by_its_time() -> None:
     same = made(activities=[kernel("a", 1), kernel("b", 3), kernel("c", 2)])
     assert changed_kernels(sides(same, same, ("a", "b")))["name"].to_list() == ["b", "c", "a"]

@@ -121,6 +121,14 @@ def test_what_grew_is_named_although_the_total_did_not(capfd: pytest.CaptureFixt
     assert any(line.startswith("Change  Before \u00b5s  Now \u00b5s  Diff \u00b5s") for line in lines)
 
 
+def test_markdown_shortens_names_and_tells_them_apart(capfd: pytest.CaptureFixture[str]) -> None:
+    markdown = steps(capfd, 4, 5, "--format", "markdown")[0]
+    table = markdown[markdown.index("### Kernels") : markdown.index("### Ops")]
+    names = [line.split(" | ")[0] for line in table.splitlines() if line.startswith("| ")][2:]
+    assert len(set(names)) == 15
+    assert max(map(len, names)) < 90
+
+
 def test_findings_are_sentences(capfd: pytest.CaptureFixture[str]) -> None:
     text = run(capfd, CAFFE, CAFFE)[0]
     assert "\u2026" not in text[text.index("\nFindings (") :]

@@ -13,6 +13,7 @@ from tui.analysis.compare.parts import PARTS, How
 from tui.analysis.compare.tables import ALIKE, CHANGED_API, CHANGED_KERNELS, CHANGED_OPS, GONE, NEW
 from tui.fitting import cell_width, pad, shorten_symbol
 from tui.fmt import count, duration, format_value
+from tui.labels import tell_symbols_apart
 from tui.model.columns import ColumnKind
 from tui.model.errors import ProftuiError
 from tui.output.export import json_line, markdown_cell, markdown_table
@@ -29,7 +30,7 @@ ROWS: Final = 15
 """Rows of each table in a text or Markdown; JSON has all."""
 HEADINGS: Final = ("Before", "Now", "Diff", "Diff%")
 NAME_MOST: Final = 60
-"""Cells of a name in a sentence."""
+"""Cells of a name in a sentence, and in Markdown, which does not cut it."""
 _GROWING: Final = {CHANGED_KERNELS.name: "kernel", CHANGED_OPS.name: "op", CHANGED_API.name: "API call"}
 
 
@@ -76,7 +77,8 @@ class Diff:
                 for row in rows.filter(pl.col("delta_ns") > 0).head(1).iter_rows(named=True):
                     name = shorten_symbol(plain(row[spec.pinned]), NAME_MOST)
                     of = row["change"] or f"{format_value(ColumnKind.PERCENT, row['delta_pct'])} more"
-                    words.append(f"{_GROWING[spec.name]} {name} by {duration(row['delta_ns'])} ({of})")
+                    what = row.get("kind") or _GROWING[spec.name]
+                    words.append(f"{what} {name} by {duration(row['delta_ns'])} ({of})")
         return f"grew most{' per iteration' * self.sides.per_iteration}: {'; '.join(words)}" if words else ""
 
     def as_text(self, style: Style) -> str:
@@ -108,7 +110,7 @@ class Diff:
         text += markdown_table(["", *HEADINGS], rows, [False, True, True, True, True])
         for spec, table in self._tables:
             if table.height:
-                text += f"\n### {_title(spec, table)}\n\n{table_markdown(spec, table.head(ROWS))}"
+                text += f"\n### {_title(spec, table)}\n\n{table_markdown(spec, _short(spec, table.head(ROWS)))}"
         return text
 
     def as_json(self) -> str:
@@ -140,6 +142,15 @@ def _title(spec: TableSpec, rows: pl.DataFrame) -> str:
     changes = rows["change"].to_list()
     of = [f"{changes.count(word)} {word}" for word in (NEW, GONE, ALIKE) if word in changes]
     return f"{spec.title} ({', '.join([shown, *of])})"
+
+
+def _short(spec: TableSpec, rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows with C++ names that leave a pull request room for the figures, and are told apart all the same."""
+    if next(column for column in spec.columns if column.name == spec.pinned).kind is not ColumnKind.SYMBOL:
+        return rows
+    told = tell_symbols_apart([plain(name) for name in rows[spec.pinned].to_list()], NAME_MOST)
+    names = [told.get(plain(name), name) for name in rows[spec.pinned].to_list()]
+    return rows.with_columns(pl.Series(spec.pinned, names, pl.String))
 
 
 def _cells(figure: Figure, *, ascii_only: bool = False) -> tuple[str, str, str, str]:

@@ -94,11 +94,11 @@ def changes(
     """A table of both sides, what changed most first, and of what changed as much the longest.
 
     Columns: those of ``by``; change (`NEW`, `GONE`, `ALIKE` or `BOTH`), a_total_ns, b_total_ns, delta_ns (b - a; what
-    is new or gone counts as 0 on the other side), delta_pct (of a; null for what is new), a_calls, b_calls, a_avg_ns,
-    b_avg_ns (total / calls), avg_delta_pct, alike (whether the names are not the same), a_name and b_name (of rows that
-    are: the name with the most time on that side, and how many more). Totals and calls are sums over sessions, each
-    divided by its iterations where the sides are compared per iteration: a_total_ns adds up to the time of a, delta_ns
-    to the difference.
+    is new or gone counts as 0 on the other side, but where a side has no rows at all nothing is new or gone), delta_pct
+    (of a; null for what is new), a_calls, b_calls, a_avg_ns, b_avg_ns (total / calls), avg_delta_pct, alike (whether
+    the names are not the same), a_name and b_name (of rows that are: the name with the most time on that side, and how
+    many more). Totals and calls are sums over sessions, each divided by its iterations where the sides are compared per
+    iteration: a_total_ns adds up to the time of a, delta_ns to the difference.
 
     Args:
         sides: What is compared.
@@ -119,7 +119,9 @@ def changes(
     rows = one.join(other, on=names, how="full", coalesce=True, nulls_equal=True, maintain_order="left_right")
     a_there, b_there = pl.col("a_there").fill_null(False), pl.col("b_there").fill_null(False)
     delta = pl.col("b_total_ns").fill_null(0) - pl.col("a_total_ns").fill_null(0)
-    known = (pl.col("a_total_ns").is_not_null() | ~a_there) & (pl.col("b_total_ns").is_not_null() | ~b_there)
+    # What holds no row at all need not have none: API calls may not have been recorded.
+    tell = pl.lit(one.height > 0 and other.height > 0)
+    known = tell & (pl.col("a_total_ns").is_not_null() | ~a_there) & (pl.col("b_total_ns").is_not_null() | ~b_there)
     per_call = [
         pl.when(pl.col(f"{side}_calls") > 0)
         .then(pl.col(f"{side}_total_ns") / pl.col(f"{side}_calls"))
@@ -131,7 +133,7 @@ def changes(
         rows.with_columns(
             pl.when(a_there & b_there)
             .then(pl.when("alike").then(pl.lit(ALIKE)).otherwise(pl.lit(BOTH)))
-            .otherwise(pl.when(b_there).then(pl.lit(NEW)).otherwise(pl.lit(GONE)))
+            .otherwise(pl.when(~tell).then(pl.lit(BOTH)).when(b_there).then(pl.lit(NEW)).otherwise(pl.lit(GONE)))
             .alias("change"),
             pl.when(known).then(delta).alias("delta_ns"),
             *per_call,

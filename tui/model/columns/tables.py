@@ -22,7 +22,8 @@ TABLES: Final = (
         "change",
         "Change",
         K.TEXT,
-        "new, gone, or alike: of names that differ, matched as asked; empty where both sides have the name.",
+        "new, gone, or alike: of names that differ, matched as asked; empty where both sides have the name, and "
+        "where one side holds no row at all, which need not mean that there was nothing.",
         4,
     ),
     Column("a_name", "Name before", K.SYMBOL, "Of what is alike: its name in the first profile.", 8),
