@@ -71,9 +71,7 @@ WORK: Final = (
         ("shared",),
     ),
     Column("size_bytes", "Size", K.SIZE, "Bytes copied or set.", 4, ("size",)),
-    Column(
-        "throughput", "Rate", K.RATE, "As the input says; where it does not, size by duration.", 5, ("rate",)
-    ),
+    Column("throughput", "Rate", K.RATE, "As the input says; where it does not, size by duration.", 5, ("rate",)),
     Column("copy_kind", "Copy", K.TEXT, "Direction: HtoD, DtoH, DtoD, PtoP; set for memsets.", 6),
     Column("src_memory", "From", K.TEXT, "Kind of the source memory: pageable, pinned, device, array, managed.", 8),
     Column("dst_memory", "To", K.TEXT, "Kind of the destination memory.", 8),
@@ -81,6 +79,11 @@ WORK: Final = (
     Column("line", "Line", K.NUMBER, "Line of the input that this row comes from (the first one).", 9),
     Column("session", "Session", K.NUMBER, "Profiled process, numbered from 0 in the order of the input.", 7),
     Column("severity", "Severity", K.TEXT, "info, warning or error.", 1),
+    Column("recommendation", "Do", K.TEXT, "What to do about a finding.", 2),
+    Column("cost_basis", "Cost is", K.TEXT, "How the cost of a finding was estimated, or why not.", 3),
+    Column("use", "Use", K.TEXT, "What GPU time was used for.", 1),
+    Column("members", "Op types", K.NUMBER, "Distinct op types that are summed.", 4),
+    Column("after_kind", "Kind after", K.TEXT, "What kind of work came after a gap.", 6),
     Column("reason", "What and why", K.TEXT, "What could not be used as it stood, and what became of it.", 1),
     Column("text", "Text", K.TEXT, "The line in question, cut at 200 characters.", 6),
     Column("column", "Column", K.NUMBER, "Where in the line, from 1.", 8),
