@@ -13,6 +13,7 @@ from textual.worker import get_current_worker
 
 from tui.cache.parking import is_on
 from tui.loaders.freed_memory import give_back
+from tui.screens.painting import SparingCompositor
 from tui.widgets.detail_pane import DetailPane
 from tui.widgets.details import Details, below_note, row_details, sections
 from tui.widgets.table_pane import TablePane
@@ -39,6 +40,10 @@ class DetailedScreen(Screen[None]):
 
     _detail_request: int = 0
     _detail_said: Timer | None = None
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._compositor = SparingCompositor()
 
     @property
     def program(self) -> ProftuiApp:

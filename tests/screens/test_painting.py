@@ -1,0 +1,72 @@
+"""What is not drawn cannot be seen: pictures are those that Textual's own way gives."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from textual._compositor import Compositor
+from textual.geometry import Region
+
+from tests.screens.opening import app_of, opened, press
+from tui.screens.painting import SparingCompositor
+
+if TYPE_CHECKING:
+    from textual.pilot import Pilot
+    from textual.widget import Widget
+
+LOG = "resnet50_training.nvprof.log"
+
+
+def painter(pilot: Pilot[None]) -> SparingCompositor:
+    """What draws the view."""
+    found = pilot.app.screen._compositor
+    assert isinstance(found, SparingCompositor)
+    return found
+
+
+def both_ways(pilot: Pilot[None], asked: Region | None) -> tuple[list[str], list[str]]:
+    """The characters and styles of the cells that are asked for, in our way and in Textual's."""
+    ours = painter(pilot)
+    crop = asked or ours.size.region
+    found = []
+    for kind in (SparingCompositor, Compositor):
+        ours.__class__ = kind  # type: ignore[assignment]
+        chops = ours._render_chops(crop, lambda line: line in crop.line_range)
+        lines = [chops[line] for line in crop.line_range]
+        found.append([
+            repr([(at, list(strip)) for at, strip in sorted(line.items()) if crop.x <= at < crop.right]) for line in lines
+        ])  # fmt: skip
+    ours.__class__ = SparingCompositor
+    return found[0], found[1]
+
+
+@pytest.mark.parametrize("keys", ["1", "4", "7", "4 enter i", "4 f", "9", "colon"])
+async def test_a_picture_is_the_same(keys: str) -> None:
+    async with opened(LOG) as pilot:
+        await press(pilot, *keys.split())
+        ours, textuals = both_ways(pilot, None)
+        assert ours == textuals
+        assert len(ours) == 40
+        for asked in (Region(0, 7, 120, 9), Region(0, 0, 120, 1), Region(0, 38, 120, 2)):
+            ours, textuals = both_ways(pilot, asked)
+            assert ours == textuals
+
+
+async def test_nothing_is_drawn_below_a_table_that_hides_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(LOG) as pilot:
+        await press(pilot, "4")
+        screen = app_of(pilot).view_screen
+        assert screen is not None
+        assert screen.table is not None
+        table = screen.table.query_one("FrameTable")
+        drawn: list[Widget] = []
+        for widget in screen.walk_children():
+            lines = widget.render_lines
+            monkeypatch.setattr(
+                widget, "render_lines", lambda crop, lines=lines, widget=widget: drawn.append(widget) or lines(crop)
+            )
+        row = Region(table.region.x, table.region.y + 2, table.region.width, 1)
+        strips = [strips for _, _, strips in painter(pilot)._get_renders(row)]
+        assert drawn == [table]
+        assert [len(lines) for lines in strips] == [1]
