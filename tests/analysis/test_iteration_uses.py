@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analysis.frames import copy, kernel, profile
-from tui.analysis.iterations.chart import bars, chart_rows, scale_ns
+from tui.analysis.iterations.chart import BarRows, chart_rows, scale_ns
 from tui.analysis.iterations.tables import iterations, with_iterations
 from tui.analysis.iterations.uses import GPU_USES, USES, iterations_with_uses
 from tui.analysis.kernels import kernels
@@ -119,27 +119,27 @@ def rows_of(*times: int | None, piece: str = "whole") -> pl.DataFrame:
 
 def test_one_bar_a_row_where_there_is_room_else_the_mean_and_the_longest_of_some() -> None:
     rows = rows_of(10, 30, 20, 50, 40)
-    assert [(bar.first, bar.last, bar.max_ns, bar.mean_ns) for bar in bars(rows, 0, 5, 9)] == [
+    assert [(bar.first, bar.last, bar.max_ns, bar.mean_ns) for bar in BarRows(rows).bars(0, 5, 9)] == [
         (at, at, time, time) for at, time in enumerate((10, 30, 20, 50, 40))
     ]
-    assert [(bar.first, bar.last, bar.slowest, bar.max_ns, bar.mean_ns) for bar in bars(rows, 0, 5, 2)] == [
+    assert [(bar.first, bar.last, bar.slowest, bar.max_ns, bar.mean_ns) for bar in BarRows(rows).bars(0, 5, 2)] == [
         (0, 1, 1, 30, 20.0),
         (2, 4, 3, 50, pytest.approx(110 / 3)),
     ]
-    assert bars(rows, 0, 5, 2)[0].parts_ns == (4.0,) * len(USES)
-    assert bars(rows, 3, 9, 9)[-1].last == 4
-    assert bars(rows, 0, 0, 9) == bars(rows, 0, 5, 0) == []
+    assert BarRows(rows).bars(0, 5, 2)[0].parts_ns == (4.0,) * len(USES)
+    assert BarRows(rows).bars(3, 9, 9)[-1].last == 4
+    assert BarRows(rows).bars(0, 0, 9) == BarRows(rows).bars(0, 5, 0) == []
 
 
 def test_a_time_that_is_not_known_is_neither_counted_nor_the_slowest() -> None:
-    first, second = bars(rows_of(None, 0, None, None), 0, 4, 2)
+    first, second = BarRows(rows_of(None, 0, None, None)).bars(0, 4, 2)
     assert (first.slowest, first.max_ns, first.mean_ns) == (1, 0, 0.0)
     assert (second.max_ns, second.mean_ns, second.parts_ns) == (None, None, ())
 
 
 @given(st.lists(st.none() | st.integers(0, 10**12), min_size=1, max_size=300), st.integers(1, 50))
 def test_bars_hold_every_row_once_and_no_peak_is_lost(times: list[int | None], most: int) -> None:
-    shown = bars(rows_of(*times), 0, len(times), most)
+    shown = BarRows(rows_of(*times)).bars(0, len(times), most)
     assert len(shown) <= most
     assert [bar.first for bar in shown] == [0, *(bar.last + 1 for bar in shown[:-1])]
     assert shown[-1].last == len(times) - 1
@@ -150,9 +150,9 @@ def test_bars_hold_every_row_once_and_no_peak_is_lost(times: list[int | None], m
 
 
 def test_the_scale_is_not_that_of_one_that_is_far_longer_than_the_others() -> None:
-    assert scale_ns(bars(rows_of(10, 12, 11, 9, 30), 0, 5, 9)) == 30
-    assert scale_ns(bars(rows_of(10, 12, 11, 9, 900), 0, 5, 9)) == 13
-    assert scale_ns([]) == scale_ns(bars(rows_of(None), 0, 1, 9)) == 0
+    assert scale_ns(BarRows(rows_of(10, 12, 11, 9, 30)).bars(0, 5, 9)) == 30
+    assert scale_ns(BarRows(rows_of(10, 12, 11, 9, 900)).bars(0, 5, 9)) == 13
+    assert scale_ns([]) == scale_ns(BarRows(rows_of(None)).bars(0, 1, 9)) == 0
 
 
 def test_the_chart_draws_what_has_a_place_in_time() -> None:

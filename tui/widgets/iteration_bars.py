@@ -62,22 +62,19 @@ def column(bar: Bar, look: Look) -> list[Cell]:
     height = _height(bar.mean_ns, look)
     longest = _height(bar.max_ns, look)
     edges = _edges(bar, look)
-    cells: list[Cell] = []
-    # Nothing is drawn above the longest.
-    drawn = min(look.lines, max(1, -(-max(height, longest) // STEPS)))
-    for line in range(drawn):
-        base = line * STEPS
-        if height >= base + STEPS or (not look.smooth and _rounds_up(height, base)):
-            part = _part_at(edges, base + STEPS / 2)
-            cells.append((LOOKS[part].sign(ascii_only=look.ascii_only), part))
-        elif height > base and look.smooth:
-            part = _part_at(edges, (base + height) / 2)
-            cells.append((LEVELS[height - base - 1], part))
-        elif bar.last > bar.first and longest > base:
-            cells.append((ASCII_WHISKER if look.ascii_only else WHISKER, "sign"))
-        else:
-            cells.append((" ", ""))
-    cells += [(" ", "")] * (look.lines - drawn)
+    filled = height // STEPS if look.smooth else _rounded(height)
+    part, cells = "whole", list[Cell]()
+    for edge, part in edges:
+        # A cell is of the part that its middle lies in.
+        upto = min(filled, int(edge / STEPS + 1 / 2))
+        cells += [(LOOKS[part].sign(ascii_only=look.ascii_only), part)] * (upto - len(cells))
+    # What rounding leaves at the top is of the last part.
+    cells += [(LOOKS[part].sign(ascii_only=look.ascii_only), part)] * (filled - len(cells))
+    if look.smooth and height % STEPS:
+        cells.append((LEVELS[height % STEPS - 1], _part_at(edges, (filled * STEPS + height) / 2)))
+    if bar.last > bar.first:
+        cells += [(ASCII_WHISKER if look.ascii_only else WHISKER, "sign")] * (-(-longest // STEPS) - len(cells))
+    cells += [(" ", "")] * (look.lines - len(cells))
     if bar.max_ns > look.scale_ns and longest >= whole:
         cells[-1] = (ASCII_CUT if look.ascii_only else CUT, "sign")
     return cells
@@ -101,9 +98,9 @@ def _height(time_ns: float, look: Look) -> int:
     return max(1, min(whole, round(time_ns / look.scale_ns * whole)))
 
 
-def _rounds_up(height: int, base: int) -> bool:
-    """Whether a cell that is partly covered is drawn; the lowest one always is."""
-    return height - base >= STEPS / 2 or (base == 0 < height)
+def _rounded(height: int) -> int:
+    """How many cells are drawn where none is in part; the lowest one always is."""
+    return max(int(height > 0), (height + STEPS // 2) // STEPS)
 
 
 def _edges(bar: Bar, look: Look) -> list[tuple[float, str]]:

@@ -11,7 +11,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tui.analysis.iterations.chart import Bar, bars
+from tui.analysis.iterations.chart import Bar, BarRows
 from tui.keys import Scope, bindings_for
 from tui.widgets.iteration_bars import SMOOTH, bar_width
 from tui.widgets.iteration_drawing import LABEL, Around, Drawing, DrawnBars, drawn, drawn_bars, toned
@@ -95,6 +95,7 @@ class IterationChart(Widget, can_focus=True):
         self.span_is_open = False
         """The span ends where the cursor is."""
         self.around = Around()
+        self._bar_rows = BarRows(self.rows)
         self._bars: list[Bar] = []
         self._drawn_bars: DrawnBars | None = None
         self._lines: list[Strip] = []
@@ -105,7 +106,7 @@ class IterationChart(Widget, can_focus=True):
     def show(self, rows: pl.DataFrame, around: Around) -> None:
         """Show other rows, all of them where they are not the same iterations as before."""
         same = rows.height == self.rows.height and rows.height > 0 and rows["iteration"].equals(self.rows["iteration"])
-        self.rows, self.around = rows, around
+        self.rows, self.around, self._bar_rows = rows, around, BarRows(rows)
         if not same:
             self.window, self.cursor, self.span, self.span_is_open = (0, rows.height), 0, None, False
         self._redraw()
@@ -228,7 +229,7 @@ class IterationChart(Widget, can_focus=True):
 
     def _shown(self) -> list[Bar]:
         if not self._bars:
-            self._bars = bars(self.rows, *self.window, max(1, self.content_size.width - LABEL))
+            self._bars = self._bar_rows.bars(*self.window, max(1, self.content_size.width - LABEL))
         return self._bars
 
     def _bar_of(self, row: int) -> int | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from rich.color import Color, blend_rgb
@@ -143,7 +145,11 @@ def _words(of: Drawing, text: str, style: str) -> Strip:
 def _bar_lines(of: Drawing, look: Look, columns: Sequence[list[Cell]]) -> list[Strip]:
     """The bars with their scale, from above."""
     body = of.cells - (1 if of.cells >= 3 else 0)
-    aside = [not bar.is_chosen for bar in of.bars]
+    chosen, aside = (_Wide(of, body, is_chosen=is_chosen) for is_chosen in (True, False))
+    wide = [
+        list(map((chosen if bar.is_chosen else aside).__getitem__, of_bar))
+        for bar, of_bar in zip(of.bars, columns, strict=True)
+    ]
     top, middle = look.lines - 1, (look.lines - 1) // 2
     times = {top: look.scale_ns, middle: look.scale_ns * (middle + 1) / look.lines}
     lines = []
@@ -151,13 +157,26 @@ def _bar_lines(of: Drawing, look: Look, columns: Sequence[list[Cell]]) -> list[S
         text = duration(times[line], ascii_only=of.ascii_only) if line in times and look.scale_ns else ""
         runs = _Runs(of)
         runs.add(f"{clip(text, LABEL - 1, ascii_only=of.ascii_only):>{LABEL - 1}} ", "words")
-        for cells, is_aside in zip(columns, aside, strict=True):
-            character, part = cells[line]
-            style, share = "aside" if is_aside and part else part, tone(cells[line])
-            text = character * body + " " * (of.cells - body)
-            runs.add(text, f"{style} {share}" if f"{style} {share}" in of.styles else style)
+        for style, of_style in groupby([cells[line] for cells in wide], key=itemgetter(1)):
+            runs.add("".join([text for text, _ in of_style]), style)
         lines.append(runs.strip())
     return lines
+
+
+class _Wide(dict[Cell, tuple[str, str]]):
+    """Cells as wide as a bar: a text and its style."""
+
+    def __init__(self, of: Drawing, body: int, *, is_chosen: bool) -> None:
+        super().__init__()
+        self._of, self._body, self._is_chosen = of, body, is_chosen
+
+    def __missing__(self, cell: Cell) -> tuple[str, str]:
+        character, part = cell
+        style = part if self._is_chosen or not part else "aside"
+        toned = f"{style} {tone(cell)}"
+        text = character * self._body + " " * (self._of.cells - self._body)
+        wide = self[cell] = text, toned if toned in self._of.styles else style
+        return wide
 
 
 def _marks(of: Drawing) -> Strip:
@@ -207,10 +226,11 @@ def _numbers(of: Drawing) -> Strip:
 
 def _legend(of: Drawing, columns: Sequence[list[Cell]]) -> Strip:
     """What the fills and signs mean, as far as they are on the screen."""
-    used = {part for cells in columns for _, part in cells}
+    shown = set().union(*columns)
+    used = {part for _, part in shown}
     whisker = of.sign(WHISKER, ASCII_WHISKER)
     entries = [(LOOKS[part].sign(ascii_only=of.ascii_only), words, part) for part, words in _LEGEND if part in used]
-    if any(character == whisker for cells in columns for character, _ in cells):
+    if any(character == whisker for character, _ in shown):
         entries.append((whisker, "longest of several", "sign"))
     cut = of.sign(CUT, ASCII_CUT)
     if any(cells[-1][0] == cut for cells in columns):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from textual.content import Content
 from textual.widget import Widget
 
-from tui.analysis.iterations.chart import bars, scale_ns
+from tui.analysis.iterations.chart import BarRows, scale_ns
 from tui.fitting import cell_width, ellipsis
 from tui.fmt import duration
 from tui.widgets.iteration_bars import (
@@ -77,7 +77,7 @@ class TimesChart(Widget):
         """Show other iterations, or none.
 
         Args:
-            rows: As `tui.analysis.iterations.chart.bars` takes them, in order.
+            rows: As `tui.analysis.iterations.chart.BarRows` takes them, in order.
             is_all: What they were used for is not still being worked out.
         """
         self._rows, self._is_all = rows, is_all
@@ -99,7 +99,7 @@ class TimesChart(Widget):
         ascii_only = bool(getattr(self.app, "ascii_only", False))
         colors = getattr(getattr(self.app, "options", None), "color", "truecolor")
         room = max(ROOM_LEAST, self.content_size.width - SCALE)
-        shown = bars(self._rows, 0, self._rows.height, room)
+        shown = BarRows(self._rows).bars(0, self._rows.height, room)
         longest = scale_ns(shown)
         look = Look(self._lines, longest, ascii_only, smooth=not ascii_only and colors in SMOOTH)
         columns = [column(bar, look) for bar in shown]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -19,8 +18,7 @@ CUT_FROM: Final = 4.0
 """What is longer than so many times the median is cut, and marked as cut: the others could not be told apart."""
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
+class Bar(NamedTuple):
     """One bar of the chart: an iteration, or several where there are more of them than cells."""
 
     first: int
@@ -55,62 +53,64 @@ def chart_rows(rows: pl.DataFrame, session: int) -> pl.DataFrame:
     )
 
 
-def bars(rows: pl.DataFrame, first: int, count: int, most: int) -> list[Bar]:
-    """The bars of some of the rows: one a row where there is room, else each of about as many rows.
+class BarRows:
+    """The rows of the chart, as the columns that its bars are made of."""
 
-    Args:
-        rows: As `chart_rows` gives them.
-        first: The first row to draw.
-        count: How many.
-        most: So many bars there may be.
-    """
-    count = min(count, rows.height - first)
-    if count <= 0 or most <= 0:
-        return []
-    number = min(count, most)
-    edges = np.arange(number) * count // number
-    ends = np.append(edges[1:], count)
-    part = rows.slice(first, count)
-    known = part["duration_ns"].is_not_null().to_numpy()
-    times = part["duration_ns"].fill_null(0).to_numpy()
-    # A row without a time is never the slowest of several.
-    ordered = np.where(known, times, -1)
-    times_known = np.add.reduceat(known.astype(np.int64), edges)
-    sums = np.add.reduceat(times, edges)
-    largest = np.maximum.reduceat(ordered, edges)
-    at = np.arange(count)
-    slowest = np.minimum.reduceat(np.where(ordered == np.repeat(largest, ends - edges), at, count), edges)
-    told = part[USES[0]].is_not_null().to_numpy()
-    tellers = np.add.reduceat(told.astype(np.int64), edges)
-    parts = np.stack([np.add.reduceat(part[use].fill_null(0).to_numpy(), edges) for use in USES], axis=1)
-    numbered = np.add.reduceat(part["iteration"].is_not_null().to_numpy().astype(np.int64), edges)
-    chosen = np.add.reduceat(part["aggregated"].fill_null(True).to_numpy().astype(np.int64), edges)
-    parts_ns = (parts / np.maximum(tellers, 1)[:, None]).tolist()
-    return [
-        Bar(
-            first + edge,
-            first + end - 1,
-            first + longest_at,
-            longest if of else None,
-            total / of if of else None,
-            tuple(uses) if told_of else (),
-            bool(iterations),
-            bool(taken),
-        )
-        for edge, end, longest_at, longest, of, total, uses, told_of, iterations, taken in zip(
-            edges.tolist(),
-            ends.tolist(),
-            slowest.tolist(),
-            largest.tolist(),
-            times_known.tolist(),
-            sums.tolist(),
-            parts_ns,
-            tellers.tolist(),
-            numbered.tolist(),
-            chosen.tolist(),
-            strict=True,
-        )
-    ]
+    def __init__(self, rows: pl.DataFrame) -> None:
+        """Take rows as `chart_rows` gives them."""
+        self._height = rows.height
+        if rows.is_empty():
+            return
+        self._known = rows["duration_ns"].is_not_null().to_numpy().astype(np.int64)
+        self._times = rows["duration_ns"].fill_null(0).to_numpy()
+        # A row without a time is never the slowest of several.
+        self._ordered = np.where(self._known, self._times, -1)
+        self._told = rows[USES[0]].is_not_null().to_numpy().astype(np.int64)
+        self._parts = np.stack([rows[use].fill_null(0).to_numpy() for use in USES], axis=1)
+        self._numbered = rows["iteration"].is_not_null().to_numpy().astype(np.int64)
+        self._chosen = rows["aggregated"].fill_null(True).to_numpy().astype(np.int64)
+
+    def bars(self, first: int, count: int, most: int) -> list[Bar]:
+        """The bars of some of the rows: one a row where there is room, else each of about as many rows.
+
+        Args:
+            first: The first row to draw.
+            count: How many.
+            most: So many bars there may be.
+        """
+        count = min(count, self._height - first)
+        if count <= 0 or most <= 0:
+            return []
+        number = min(count, most)
+        edges = np.arange(number) * count // number
+        ends = np.append(edges[1:], count)
+        rows = slice(first, first + count)
+
+        def sums(column: npt.NDArray[Any]) -> npt.NDArray[Any]:
+            return np.add.reduceat(column[rows], edges)
+
+        ordered = self._ordered[rows]
+        largest = np.maximum.reduceat(ordered, edges)
+        at = np.arange(count)
+        slowest = np.minimum.reduceat(np.where(ordered == np.repeat(largest, ends - edges), at, count), edges)
+        tellers = sums(self._told)
+        parts_ns = sums(self._parts) / np.maximum(tellers, 1)[:, None]
+        columns = edges, ends, slowest, largest, sums(self._known), sums(self._times), parts_ns, tellers
+        return [
+            Bar(
+                first + edge,
+                first + end - 1,
+                first + longest_at,
+                longest if of else None,
+                total / of if of else None,
+                tuple(uses) if told_of else (),
+                bool(iterations),
+                bool(taken),
+            )
+            for edge, end, longest_at, longest, of, total, uses, told_of, iterations, taken in zip(
+                *(column.tolist() for column in (*columns, sums(self._numbered), sums(self._chosen))), strict=True
+            )
+        ]
 
 
 def scale_ns(shown: Sequence[Bar]) -> int:
