@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from textual.events import Key
+from textual.events import Callback, Key
 from textual.widgets import Input, TextArea
 
 from tui.app.typed_early import TypedEarlyApp
 from tui.widgets.typed_ahead import TypedAhead
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from textual.dom import DOMNode
     from textual.events import Event
     from textual.screen import Screen
@@ -24,6 +27,7 @@ LEAD_NOWHERE: Final = frozenset(
     {
         *("j", "k", "h", "l", "g", "G", "n", "N", "space"),
         *("up", "down", "left", "right", "home", "end", "pageup", "pagedown", "ctrl+d", "ctrl+u", "ctrl+l"),
+        *("plus", "equals_sign", "underscore", "left_curly_bracket", "right_curly_bracket"),
     }
 )
 """Keys that move about in what is there: what is typed after one of them is for the same, and waits for nothing."""
@@ -93,13 +97,27 @@ class HeldKeysApp(TypedEarlyApp):
         if key.is_forwarded and not is_typed and key.key not in LEAD_NOWHERE:
             self._keys += 1
             self._followed = self._keys, time.monotonic()
-            await self._follow(self._keys, list(focused.ancestors_with_self)[::-1] * ROUNDS)
+            way = list(focused.ancestors_with_self)[::-1] * ROUNDS
+            await _Follower(way, partial(self._arrived, self._keys)).go()
 
-    async def _follow(self, key: int, way: list[DOMNode]) -> None:
-        """Go the way of a key, behind it: from widget to widget, each when it has seen to what came before."""
-        while way:
-            if way.pop().call_later(self._follow, key, way):
-                return
+    async def _arrived(self, key: int) -> None:
+        """A key has had its effect."""
         if self._followed is not None and self._followed[0] == key:
             self._followed = None
             await self._let_go()
+
+
+class _Follower:
+    """Goes the way of a key, behind it: from widget to widget, each when it has seen to what came before."""
+
+    def __init__(self, way: list[DOMNode], arrived: Callable[[], Awaitable[None]]) -> None:
+        self._way = way
+        self._arrived = arrived
+
+    async def go(self) -> None:
+        """Take the next step."""
+        while self._way:
+            # `call_later` would have its parameters counted anew at each step, which takes as long as the step.
+            if self._way.pop().post_message(Callback(self.go)):
+                return
+        await self._arrived()
