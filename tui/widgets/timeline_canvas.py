@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from operator import itemgetter
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
@@ -213,11 +215,19 @@ class TimelineCanvas(TimelineLanes):
         assert self.shown is not None, "there are lanes"
         session = self.shown.lanes[self.lane].session
         marks = self.iterations.get(session, ())
-        placed = [(window.cell_of(at), text) for at, text in marks if window.first_ns <= at < window.last_ns]
-        begun = [text for at, text in marks if at < window.first_ns]
-        if begun and (not placed or placed[0][0] > len(begun[-1]) + 2):
+        first, last = (bisect_left(marks, at, key=itemgetter(0)) for at in (window.first_ns, window.last_ns))
+        placed: list[tuple[int, str]] = []
+        place = first
+        while place < last:
+            at, text = marks[place]
+            cell = window.cell_of(at)
+            placed.append((cell, text))
+            # Of those that begin in one cell only the first has room.
+            place = bisect_left(marks, window.first_ns + (cell + 1) * window.cell_ns, place + 1, key=itemgetter(0))
+        begun = marks[first - 1][1] if first else ""
+        if begun and (not placed or placed[0][0] > len(begun) + 2):
             # The iteration that the screen begins in.
-            placed.insert(0, (0, begun[-1]))
+            placed.insert(0, (0, begun))
         line = labelled(placed, window.cells, tick="|" if self.ascii_only else "╷")
         return self._head_line("iterations" if marks else "", line)
 
