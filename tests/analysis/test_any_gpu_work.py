@@ -77,10 +77,10 @@ def test_times_are_those_counted_nanosecond_by_nanosecond(work: list[dict[str, A
     by_stream = {(row["session"], row["device"], row["stream"]): row for row in streams(made).iter_rows(named=True)}
     wanted = {(row["session"], row["device"], row["stream"]) for row in timed}
     assert set(by_stream) == wanted
-    for key, row in by_stream.items():
-        of_all = on[key[:2]]
-        mine = [one for one in of_all if one["stream"] == key[2]]
-        others = [one for one in of_all if one["stream"] != key[2]]
+    for (session, device, stream), row in by_stream.items():
+        of_all = on[session, device]
+        mine = [one for one in of_all if one["stream"] == stream]
+        others = [one for one in of_all if one["stream"] != stream]
         assert row["gpu_ns"] == sum(one["duration_ns"] for one in mine)
         assert row["busy_ns"] == len(_instants(mine))
         assert row["beside_ns"] == len(_instants(mine) & _instants(others))

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analysis.frames import copy, kernel, printed, profile
+from tui.analysis.transfers.copies import copies
 from tui.analysis.transfers.copy_runs import TINY_RUNS, tiny_runs
 from tui.analysis.transfers.moves import impossible_rates
 from tui.analysis.transfers.tables import (
@@ -207,3 +208,10 @@ def test_parts_add_up(moves: list[tuple[str, int, int | None, int]]) -> None:
             assert part["calls"].sum() == len(mine)
             assert part["total_ns"].sum() == sum(length for _, length, _, _ in mine)
             assert part["size_bytes"].sum() == sum(size or 0 for _, _, size, _ in mine)
+
+
+def test_calls_that_one_row_does_not_tell_are_not_told_of_a_direction() -> None:
+    rows = [printed("gpu", "[CUDA memcpy HtoD]", 3, 20), printed("gpu", "[CUDA memcpy Host-to-Device]", None, 40)]
+    made = profile(summary=rows)
+    assert copies(made).select("copy_kind", "calls", "total_ns").rows() == [("HtoD", None, 60)]
+    assert transfers(made).select("copy_kind", "calls", "total_ns").rows() == [("HtoD", None, 60)]

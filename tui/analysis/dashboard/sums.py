@@ -105,7 +105,7 @@ def copies_over_sessions(profile: Profile) -> pl.DataFrame:
         copies(profile)
         .group_by("kind", "copy_kind")
         .agg(
-            total("calls").alias("calls"),
+            whole("calls").alias("calls"),
             total("total_ns").alias("total_ns"),
             total("size_bytes").alias("size_bytes"),
             pl.when(both.any()).then(pl.col("size_bytes").filter(both).sum() / seconds).alias("throughput"),

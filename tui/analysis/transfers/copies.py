@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from tui.analysis.durations import share, total
+from tui.analysis.durations import share, total, whole
 from tui.analysis.kernels import aggregated
 from tui.analysis.transfers.directions import direction_of_name, with_directions
 
@@ -55,7 +55,7 @@ def copies(profile: Profile) -> pl.DataFrame:
         .with_columns(direction_of_name().alias("copy_kind"))
         .group_by("session", "kind", "copy_kind")
         .agg(
-            total("calls").alias("calls"),
+            whole("calls").alias("calls"),
             total("total_ns").alias("total_ns"),
             pl.lit(None, pl.Int64).alias("size_bytes"),
             pl.lit(None, pl.Float64).alias("throughput"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.durations import share, total
+from tui.analysis.durations import share, total, whole
 from tui.analysis.kernels import aggregated, kernels
 from tui.analysis.transfers.directions import direction_of_name
 from tui.analysis.transfers.moves import NO_SIZE, SET, SIZE_CLASSES, moves
@@ -97,7 +97,7 @@ def transfers(profile: Profile) -> pl.DataFrame:
             pl.when(pl.col("kind") == "memset").then(pl.lit(SET)).otherwise(direction_of_name()).alias("copy_kind")
         )
         .group_by("session", "kind", "copy_kind")
-        .agg(total("calls").alias("calls"), total("total_ns").alias("total_ns"))
+        .agg(whole("calls").alias("calls"), total("total_ns").alias("total_ns"))
     )
     direction, limit = pl.col("copy_kind"), pl.col("limit")
     within = direction == "DtoD"
@@ -149,14 +149,14 @@ def transfer_sizes(profile: Profile) -> pl.DataFrame:
         {"class": range(len(SIZE_CLASSES)), "least_bytes": least, "size_class": [name for _, name in SIZE_CLASSES]},
         schema_overrides={"class": pl.Int64, "least_bytes": pl.Int64},
     )
-    whole = pl.col("calls").sum().over("session", "copy_kind")
+    of_direction = pl.col("calls").sum().over("session", "copy_kind")
     return (
         moves(profile)
         .with_columns(pl.when(size >= 0).then(at).alias("class"))
         .group_by("session", "copy_kind", "class")
         .agg(*_figures())
         .join(names, on="class", how="left")
-        .with_columns(share(), (100 * pl.col("calls") / whole).alias("calls_pct"))
+        .with_columns(share(), (100 * pl.col("calls") / of_direction).alias("calls_pct"))
         .with_columns(pl.col("size_class").fill_null(NO_SIZE), pl.col("copy_kind").cast(NAME))
         .sort("session", "copy_kind", "least_bytes", nulls_last=True)
         .select(
