@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from tests.loaders.reading import read, reasons, rows
 from tui.analysis.kernels import kernels
-from tui.loaders.ncu.values import base_unit, decimal_sign, numbers
+from tui.loaders.ncu.values import base_unit, numbers
 from tui.loaders.registry import load_one
+from tui.loaders.text.cell_values import decimal_sign
 from tui.model.errors import ProftuiError
 
 LAUNCH = (
