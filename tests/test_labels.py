@@ -31,6 +31,28 @@ def test_names_that_differ_in_the_middle_are_cut_to_where_they_differ() -> None:
     ]
 
 
+def test_kernels_that_differ_in_two_places() -> None:
+    tiles = ("128x64x64_warpgroupsize1x1x1", "256x64x64_warpgroupsize1x1x1")
+    names = [
+        f"sm90_xmma_{way}_implicit_gemm_bf16bf16_bf16f32_f32_nhwckrsc_nhwc_tilesize{tile}_g1_execute_kernel__5x_cudnn"
+        for way in ("fprop", "dgrad")
+        for tile in tiles
+    ]
+    assert list(tell_symbols_apart(names, 34).values()) == [
+        "sm90…fprop…tilesize128x64x64_warp…",
+        "sm90…fprop…tilesize256x64x64_warp…",
+        "sm90…dgrad…tilesize128x64x64_warp…",
+        "sm90…dgrad…tilesize256x64x64_warp…",
+    ]
+
+
+def test_template_arguments_that_differ_at_their_ends() -> None:
+    names = [
+        f"void cutlass::Kernel2<cutlass_80_tensorop_s16816gemm_bf16_{tile}>(Params)" for tile in ("64x64", "64x128")
+    ]
+    assert list(tell_symbols_apart(names, 24).values()) == ["Kernel2<…64x64>", "Kernel2<…64x128>"]
+
+
 @given(NAMES, st.integers(8, 40), st.booleans())
 def test_a_label_never_takes_more_cells_than_there_are(names: list[str], width: int, ascii_only: bool) -> None:
     for tell in (tell_apart, tell_symbols_apart):

@@ -11,12 +11,18 @@ from tui.fitting import cell_width, clip, ellipsis, shorten_symbol
 from tui.model.names import short_name
 
 _WORD: Final = re.compile(r"[A-Za-z_]\w*|\d+")
-_BREAKS: Final = "_:<, "
+_BREAKS: Final = "_:<, /"
 _TELLS_NOTHING: Final = frozenset(
     {"anonymous", "at", "bool", "c10", "const", "false", "lambda", "namespace", "native", "operator", "std", "true"}
 )
 HEAD_LEAST: Final = 6
 """Cells of the common beginning that are kept before what tells two names apart."""
+WORD_HEAD: Final = 5
+"""Cells of the beginning before a word that also tells them apart."""
+WORDS_FROM: Final = 28
+"""In fewer cells there is no room for two words."""
+ROUNDS: Final = 2
+"""Texts that differ in so many places more are told apart."""
 
 
 def tell_apart(texts: Sequence[str], width: int, *, ascii_only: bool = False) -> Mapping[str, str]:
@@ -51,6 +57,9 @@ def _told_apart(
     labels = {text: shorten(text) for text in texts}
     for group in _alike(labels):
         labels |= _by_their_differences(group, width, bare, ascii_only=ascii_only)
+    for _ in range(ROUNDS):
+        for group in _alike(labels):
+            labels |= _by_one_word_more(group, labels[group[0]], width, bare, ascii_only=ascii_only)
     return labels
 
 
@@ -72,12 +81,45 @@ def _by_their_differences(
         start = _common_start(list(inner.values()))
         labels = {text: _cut_to(name, start, width, ascii_only=ascii_only) for text, name in inner.items()}
     else:
-        words = _own_words({text: text.replace(names[text], "", 1) for text in group})
+        arguments = {text: text.partition(names[text])[2] for text in group}
+        words = _own_words(arguments)
         labels = {text: _with_words(inner[text], words[text], width, ascii_only=ascii_only) for text in group}
+        if len(set(labels.values())) == 1:
+            # Long words that differ at their ends, or the same ones in another order: from where they differ.
+            words = words if len(set(words.values())) > 1 else arguments
+            start = _word_start(words[group[0]], _common_start(list(words.values())))
+            rest = {text: f"{ellipsis(ascii_only=ascii_only)}{words[text][start:]}" for text in group}
+            labels = {text: _with_words(inner[text], rest[text], width, ascii_only=ascii_only) for text in group}
     for still in _alike(labels):
         if len(still) < len(group):
             labels |= _by_their_differences(still, width, bare, ascii_only=ascii_only)
     return labels
+
+
+def _by_one_word_more(
+    group: Sequence[str], label: str, width: int, bare: Callable[[str], str], *, ascii_only: bool
+) -> dict[str, str]:
+    """Labels of texts that were told apart from others, but not from each other: they also differ in an earlier word.
+
+    >>> ways, tiles = ("fprop", "dgrad"), ("tile64x32_warpgroup", "tile32x64_warpgroup")
+    >>> kernels = [f"sm90_xmma_{way}_implicit_gemm_{tile}_kernel" for way in ways for tile in tiles]
+    >>> list(tell_apart(kernels, 28).values())[:2]
+    ['sm90…fprop…tile64x32_warpgr…', 'sm90…fprop…tile32x64_warpgr…']
+    """
+    mark = ellipsis(ascii_only=ascii_only)
+    tail = label.partition(mark)[2]
+    inner = {text: bare(text).rpartition("::")[2] or bare(text) for text in group}
+    begin = _word_start(inner[group[0]], _common_start(list(inner.values())))
+    words = {text: re.split(f"[{_BREAKS}]", name[begin:], maxsplit=1)[0] for text, name in inner.items()}
+    if not tail or width < WORDS_FROM or len(set(words.values())) == 1:
+        return {}
+    head = clip(inner[group[0]][:begin], WORD_HEAD, ascii_only=ascii_only).removesuffix(mark)
+    return {
+        text: clip(
+            f"{head}{mark}{clip(word, width // 3, ascii_only=ascii_only)}{mark}{tail}", width, ascii_only=ascii_only
+        )
+        for text, word in words.items()
+    }
 
 
 def _common_start(texts: Sequence[str]) -> int:
@@ -85,12 +127,18 @@ def _common_start(texts: Sequence[str]) -> int:
     return sum(1 for _ in takewhile(lambda column: len(set(column)) == 1, zip(*texts, strict=False)))
 
 
+def _word_start(text: str, place: int) -> int:
+    """Where the word begins that a place lies in."""
+    while place > 0 and text[place - 1] not in _BREAKS:
+        place -= 1
+    return place
+
+
 def _cut_to(text: str, start: int, width: int, *, ascii_only: bool) -> str:
     """A text cut so that what follows ``start`` can be seen, and as much before it as there is room for."""
     if cell_width(text) <= width:
         return text
-    while start > 0 and text[start - 1] not in _BREAKS:
-        start -= 1
+    start = _word_start(text, start)
     mark = ellipsis(ascii_only=ascii_only)
     rest = text[start:]
     if start + min(cell_width(rest), width // 3) + len(mark) <= width:

@@ -58,6 +58,18 @@ def test_names_are_harmless_shortened_and_as_wide_as_they_look() -> None:
     assert writer("name", full_names=True).width == len(DGRAD)
 
 
+def test_names_that_differ_in_what_would_be_cut_are_told_apart() -> None:
+    way = "autograd::engine::evaluate_function: "
+    ops = [f"{way}{name}" for name in ("AddBackward0", "MulBackward0", "torch::autograd::AccumulateGrad")]
+    shown = CellWriter(COLUMNS["op"], ColumnFacts(pl.Series(ops)), TableState(), is_pinned=True)
+    assert [shown.fitted(op, 30) for op in ops] == [
+        "evaluate_function: AddBackwar…",
+        "evaluate_function: MulBackwar…",
+        "AccumulateGrad",
+    ]
+    assert shown.fitted("aten::add", 30) == "aten::add"
+
+
 def test_a_number_is_never_cut() -> None:
     assert writer("total_ns").fitted(353_980_000, 4) == "####"
 

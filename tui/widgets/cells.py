@@ -10,7 +10,7 @@ import polars as pl
 
 from tui.fitting import cell_width, clip, shorten_symbol
 from tui.fmt import PERCENT, column_unit, format_value, heading, metric
-from tui.labels import tell_symbols_apart
+from tui.labels import tell_apart, tell_symbols_apart
 from tui.model.columns import Column, ColumnKind
 from tui.model.names import short_name
 from tui.model.view import TableState
@@ -86,7 +86,7 @@ class CellWriter:
         self._widest_text = PINNED_WIDEST if is_pinned or column.kind is ColumnKind.SYMBOL else TEXT_WIDEST
         self._shortens = column.kind is ColumnKind.SYMBOL and not state.full_names
         self._fitted: dict[tuple[str, int], str] = {}
-        self._names = _few_names(facts) if self._shortens else []
+        self._facts = facts
         self._told_apart: dict[int, Mapping[str, str]] = {}
         self._share_of = total_ns if state.as_share and column.kind is ColumnKind.DURATION else None
         self.is_text = column.kind in _TEXTS
@@ -177,17 +177,18 @@ class CellWriter:
         return fitted
 
     def _fit_text(self, text: str, width: int) -> str:
-        safe = plain(text[:CHARACTERS_KEPT], ascii_only=self._ascii_only)
-        if self._shortens:
-            if width not in self._told_apart:
-                self._told_apart[width] = tell_symbols_apart(
-                    [plain(name, ascii_only=self._ascii_only) for name in self._names],
-                    width,
-                    ascii_only=self._ascii_only,
-                )
-            told = self._told_apart[width].get(safe)
-            return told if told is not None else shorten_symbol(safe, width, ascii_only=self._ascii_only)
-        return clip(safe, width, ascii_only=self._ascii_only)
+        ascii_only = self._ascii_only
+        safe = plain(text[:CHARACTERS_KEPT], ascii_only=ascii_only)
+        if cell_width(safe) <= width:
+            return safe
+        if width not in self._told_apart:
+            tell = tell_symbols_apart if self._shortens else tell_apart
+            names = [plain(name, ascii_only=ascii_only) for name in _few_names(self._facts)]
+            self._told_apart[width] = tell(names, width, ascii_only=ascii_only)
+        told = self._told_apart[width].get(safe)
+        if told is not None:
+            return told
+        return (shorten_symbol if self._shortens else clip)(safe, width, ascii_only=ascii_only)
 
 
 def _few_names(facts: ColumnFacts) -> list[str]:
@@ -246,8 +247,8 @@ def writers(
             column,
             facts[column.name],
             state,
-            total_ns=share_of,
             largest=None if column.kind in _TEXTS else magnitude(frame, column),
+            total_ns=share_of,
             units=units if column.kind is ColumnKind.MEASURE else None,
             is_pinned=column.name == pinned,
             ascii_only=ascii_only,
