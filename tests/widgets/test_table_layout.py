@@ -73,6 +73,18 @@ def test_the_share_bar_goes_before_the_less_important_columns() -> None:
     assert barred.bar == 8
 
 
+def test_several_bars_are_narrower_before_one_of_them_goes() -> None:
+    some = columns("iteration", "kernel_pct", "tc_pct")
+    widths = {"iteration": 9, "kernel_pct": 5, "tc_pct": 5}
+    room = GUTTER + 9 + 5 + 5 + 2 * GAP
+
+    def bars(spare: int) -> list[int]:
+        layout = lay_out(some, widths, room + spare, pinned="iteration", bar_columns=("kernel_pct", "tc_pct"))
+        return [placed.bar for placed in layout.placed[1:]]
+
+    assert [bars(spare) for spare in (18, 17, 12, 11, 8)] == [[8, 8], [7, 7], [5, 5], [10, 0], [0, 0]]
+
+
 def test_no_width_is_too_small() -> None:
     for width in range(60):
         layout = lay_out(COLUMNS, WIDTHS, width, pinned="name")

@@ -24,6 +24,9 @@ PINNED_COMFORT: Final = 32
 HELD_SHARE: Final = 0.6
 """Columns pinned by the user take at most this part of the room beside the name: the others need some to scroll."""
 BAR_MIN: Final = 8
+"""Cells of a bar, beside which less important columns have to do."""
+BAR_LEAST: Final = 5
+"""Cells of each of several bars where the numbers leave no more: in eighths of a cell they still tell shares apart."""
 BAR_MAX: Final = 20
 BAR_PRIORITY: Final = 6
 """Columns of this priority and less important ones only get the room that the share bar leaves."""
@@ -191,10 +194,11 @@ def lay_out(
     comfort = widths.get(pinned, 0) if name_last else min(PINNED_COMFORT, widths.get(pinned, 0))
     names = [*(column.name for column in held), *shown]
     barred = [name for name in names if name in bar_columns]
-    while barred and spare - (BAR_MIN + 1) * len(barred) < comfort:
+    while barred and spare - ((BAR_LEAST if len(barred) > 1 else BAR_MIN) + 1) * len(barred) < comfort:
         barred.pop()
     if barred:
-        bar = min(BAR_MAX, max(BAR_MIN, (spare - widths.get(pinned, 0)) // len(barred) - 1))
+        least = min(BAR_MIN, (spare - comfort) // len(barred) - 1)
+        bar = min(BAR_MAX, max(least, (spare - widths.get(pinned, 0)) // len(barred) - 1))
         spare -= (bar + 1) * len(barred)
     if head:
         head_width = min(widths[pinned], max(1, min(spare, width - GUTTER)))
