@@ -11,11 +11,12 @@ from tests.snapshots import screen_text
 from tui.screens.help import HelpScreen
 from tui.screens.linked import LinkedTablesScreen
 from tui.screens.log import LogScreen
-from tui.screens.menu import MenuLines, MenuScreen, menu_width
+from tui.screens.menu import MenuScreen, menu_width
 from tui.screens.too_small import TooSmallScreen
 from tui.screens.views_menu import AROUND, BEFORE
 from tui.views import VIEWS
 from tui.widgets.detail_pane import DetailPane
+from tui.widgets.menu_lines import MenuLines
 from tui.widgets.table_pane import TablePane
 
 if TYPE_CHECKING:
@@ -334,17 +335,6 @@ async def test_too_small_a_terminal_asks_for_room_and_comes_back() -> None:
         await settled(pilot)
         assert view(pilot) == "dashboard"
         assert not isinstance(pilot.app.screen, TooSmallScreen)
-
-
-async def test_narrow_screens_show_one_level_at_a_time() -> None:
-    async with opened(CAFFE, size=(80, 24)) as pilot:
-        await press(pilot, "4")
-        assert [pane.id for pane in linked(pilot).query(TablePane) if pane.display] == ["ops"]
-        await press(pilot, "enter")
-        assert [pane.id for pane in linked(pilot).query(TablePane) if pane.display] == ["kernels"]
-        await pilot.resize_terminal(120, 40)
-        await settled(pilot)
-        assert all(pane.display for pane in linked(pilot).query(TablePane))
 
 
 async def test_what_is_typed_ahead_goes_to_the_command_line() -> None:

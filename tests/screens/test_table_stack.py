@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from tests.screens.opening import app_of, opened, press, settled
 from tests.snapshots import screen_text
 from tui.screens.gpus import GpusScreen
+from tui.widgets.detail_pane import DetailPane
 from tui.widgets.frame_view import HEADER
 from tui.widgets.table_pane import TablePane
-from tui.widgets.table_stack import UNFED_LINES, shared_heights
+from tui.widgets.table_stack import UNFED_LINES, folded_heights, shared_heights
 
 if TYPE_CHECKING:
     from textual.pilot import Pilot
@@ -81,15 +82,66 @@ async def test_going_through_the_rows_of_a_table_does_not_move_its_edge() -> Non
         assert len(edges) > 1, "ops with few and many kernels"
 
 
-async def test_alone_on_a_small_screen_a_table_has_all_of_it() -> None:
+@given(st.integers(0, 25), st.lists(st.none() | st.integers(2, 60), min_size=1, max_size=4), st.data())
+def test_on_a_short_screen_the_current_table_has_a_row_and_the_others_a_line(
+    room: int, wanted: list[int | None], data: st.DataObject
+) -> None:
+    current = data.draw(st.integers(0, len(wanted) - 1))
+    heights = folded_heights(room, wanted, current)
+    assert sum(heights) == room
+    assert min(heights) >= (1 if room >= len(wanted) else 0)
+    if room >= len(wanted) + 2:
+        assert heights[current] >= min(3, wanted[current] or 3)
+
+
+async def test_on_a_short_screen_every_table_has_a_line_that_says_what_it_holds_and_how_to_get_there() -> None:
+    async with opened(TRAINING, size=(80, 24)) as pilot:
+        await press(pilot, "4")
+        assert [lines_of(pilot, name)[1] for name in ("ops", "kernels", "launches")] == [15, 5, 1]
+        assert screen_text(pilot.app).splitlines()[22].split() == ["Launches:", "265", "rows", "tab", "goes", "down"]
+        op = pane(pilot, "ops").current_row
+        assert op is not None
+        await press(pilot, "tab")
+        assert lines_of(pilot, "ops")[1] == 1
+        line = screen_text(pilot.app).splitlines()[2]
+        assert line.split("  ")[0] == f" Ops: {pane(pilot, 'ops').frame.height} rows · at {op['op']}"
+        assert line.endswith("q goes up")
+        assert pane(pilot, "kernels").table.has_focus
+        await press(pilot, "tab")
+        assert [lines_of(pilot, name)[1] for name in ("ops", "kernels")] == [1, 1]
+        assert pane(pilot, "launches").table.has_focus
+        await press(pilot, "q", "q")
+        assert pane(pilot, "ops").table.has_focus
+        assert lines_of(pilot, "ops")[1] == 15
+
+
+async def test_on_a_short_screen_the_row_of_the_cursor_is_there_when_its_table_opens_again() -> None:
+    async with opened(TRAINING, size=(80, 24)) as pilot:
+        await press(pilot, "4", *"jjjjjjjjjj", "tab", "tab", "tab")
+        table = pane(pilot, "ops").table
+        assert table.has_focus
+        assert table.scroll_offset.y <= table.cursor_row < table.scroll_offset.y + table.page_rows
+
+
+async def test_on_a_short_screen_tables_with_few_rows_are_all_open() -> None:
     async with opened(TRAINING, size=(80, 24)) as pilot:
         await press(pilot, "8")
-        top, height = lines_of(pilot, "gpus")
+        used = HEADER + 1 + 1
+        assert lines_of(pilot, "gpus")[1] == lines_of(pilot, "streams")[1] == used
+        top, height = lines_of(pilot, "stream_work")
         assert top + height == 23
-        assert pane(pilot, "streams").region.height == 0
 
 
-async def test_the_first_picture_of_a_view_on_a_small_screen_has_one_table(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_below_a_row_without_rows_there_are_none_of_another() -> None:
+    async with opened("resnet50_training.pt.trace.json.gz") as pilot:
+        await press(pilot, "4")
+        assert not pane(pilot, "launches").frame.is_empty()
+        await press(pilot, "G")
+        assert pane(pilot, "kernels").frame.is_empty()
+        assert pane(pilot, "launches").frame.is_empty()
+
+
+async def test_the_first_picture_of_a_view_on_a_small_screen_is_for_that_size(monkeypatch: pytest.MonkeyPatch) -> None:
     looks = []
     populate = GpusScreen.populate
 
@@ -126,3 +178,14 @@ async def test_a_row_with_nothing_below_it_does_not_move_what_others_have() -> N
         await press(pilot, "g")
         assert pane(pilot, "launched").frame.is_empty()
         assert lines_of(pilot, "launched") == fed
+
+
+@pytest.mark.parametrize("size", [(80, 24), (200, 50)])
+async def test_the_details_of_a_launch_are_of_the_level_that_they_were_opened_from(size: tuple[int, int]) -> None:
+    async with opened(TRAINING, size=size) as pilot:
+        await press(pilot, "4", "enter", "enter", "i")
+        screen = app_of(pilot).screen
+        screen.query_one(DetailPane).focus()
+        await settled(pilot)
+        assert screen.query_one(DetailPane).has_focus
+        assert screen.query_one(".-current").id == "launches"

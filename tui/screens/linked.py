@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual import on, work
 from textual.worker import get_current_worker
@@ -14,7 +14,7 @@ from tui.screens.base import ViewScreen
 from tui.screens.detailed import NOTHING_ABOVE, WORKING
 from tui.widgets.cells import measure
 from tui.widgets.table_pane import TablePane
-from tui.widgets.table_stack import TableStack
+from tui.widgets.table_stack import CURRENT, TableStack
 from tui.widgets.table_view import BUSY_AFTER
 
 if TYPE_CHECKING:
@@ -29,6 +29,11 @@ if TYPE_CHECKING:
     from tui.model.view import TableSpec
 
 Row = dict[str, Any]
+
+BACK: Final = "q goes up"
+"""The way to a table above, in the line that stands for it."""
+ON: Final = "tab goes down"
+"""The way to a table below."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +70,7 @@ def linked_pane(level: Level) -> TablePane:
 
 
 class LinkedTablesScreen(ViewScreen):
-    """Tables below each other; on a narrow screen the focused one alone.
+    """Tables below each other; on a short screen those that are not gone into make way for the one that is.
 
     ``enter`` goes one level deeper, ``q`` and ``esc`` one up; the tables below follow the cursor.
     """
@@ -94,6 +99,14 @@ class LinkedTablesScreen(ViewScreen):
     def levels(self) -> tuple[Level, ...]:
         """The tables, each following the one before it."""
         return self.LEVELS
+
+    @property
+    def table(self) -> TablePane | None:
+        """The focused table, or the one of the present level while something else has the focus."""
+        pane, focused = super().table, self.focused
+        if pane is None or (self._is_level(pane) and focused is not None and pane in focused.ancestors_with_self):
+            return pane
+        return self.pane(self._level)
 
     @property
     def selected(self) -> Mapping[str, Row]:
@@ -193,6 +206,9 @@ class LinkedTablesScreen(ViewScreen):
             pane.refresh(layout=True)
         pane.apart = replayed_sessions(self.profile)
         pane.show(rows, empty=level.empty(self.profile) if rows.is_empty() else "", spec=spec)
+        if rows.is_empty() and index + 1 < len(self.levels):
+            # No row of it will be selected: what stands below is of another row above.
+            self._fill(index + 1)
 
     @on(TablePane.RowHighlighted)
     def _follow_selection(self, event: TablePane.RowHighlighted) -> None:
@@ -212,6 +228,7 @@ class LinkedTablesScreen(ViewScreen):
         self._selected[name] = event.row
         if index + 1 < len(self.levels):
             self._fill(index + 1)
+        self._tell_folded()
         self.show_crumbs()
 
     def _forget(self, index: int) -> None:
@@ -251,9 +268,19 @@ class LinkedTablesScreen(ViewScreen):
     def _show_level(self, index: int) -> None:
         self._level = index
         for position in range(len(self.levels)):
-            self.pane(position).set_class(position == index, "-current")
+            self.pane(position).set_class(position == index, CURRENT)
+        self._tell_folded()
+        # Who has how many lines depends on which one it is.
+        self.pane(index).refresh(layout=True)
         self.pane(index).focus_table()
         self.show_crumbs()
+
+    def _tell_folded(self) -> None:
+        """Tables that a short screen has no room for say what is selected in them, and the way to them."""
+        for position, level in enumerate(self.levels):
+            row = self._selected.get(level.name) if position < self._level else None
+            way = BACK if position < self._level else ON
+            self.pane(position).tell_folded(at=level.crumb(row) if row is not None else "", way=way)
 
     def on_descendant_focus(self) -> None:
         """The focused table is the level that the user is on."""

@@ -14,6 +14,7 @@ from tui.screens.kernels import LaunchScreen
 from tui.screens.linked import Level, linked_pane
 from tui.widgets.head_lines import Draw, HeadLines
 from tui.widgets.part_bar import PartBar
+from tui.widgets.table_stack import CURRENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -83,12 +84,6 @@ class PartsScreen(LaunchScreen):
         """The tables of the part that is shown."""
         return self.part.levels
 
-    @property
-    def table(self) -> TablePane | None:
-        """The focused table, or the one of the present level while the focus is on its way from another part."""
-        pane = super().table
-        return pane if pane is not None and self._is_level(pane) else self.pane(self._level)
-
     def compose_body(self) -> Iterable[Widget]:
         """The line of parts, what stands above the tables, and the tables of the part that is shown."""
         if len(self.PARTS) > 1:
@@ -132,7 +127,7 @@ class PartsScreen(LaunchScreen):
         own = {level.name for level in self.levels}
         for pane in self.panes:
             pane.set_class(pane.id not in own, "-elsewhere")
-            pane.remove_class("-current")
+            pane.remove_class(CURRENT)
         for bar in self.query(PartBar):
             bar.show(place, [not part.lacks(self.profile) for part in self.PARTS])
         if self.part.name not in self._filled:

@@ -53,6 +53,10 @@ class TableStatus:
     marks_average: str = ""
     busy: str = ""
     """What is being done when it takes a while."""
+    at: str = ""
+    """What is selected, where the line stands for the table."""
+    way: str = ""
+    """The keys that lead to the table that the line stands for."""
     columns_before: int = 0
     columns_after: int = 0
 
@@ -64,6 +68,8 @@ class TableStatus:
         if self.total == 1 and not is_filtered:
             rows = "1 row"
         parts = [(1, f"{self.title}: {rows}" if self.title else rows)]
+        if self.at:
+            parts.append((2, f"at {self.at}"))
         if self.weight_share is not None and is_filtered:
             parts.append((3, f"{percent(self.weight_share)} of {self.weight_title}"))
         if self.busy:
@@ -98,7 +104,7 @@ class TableStatus:
     def line(self, width: int, *, ascii_only: bool = False) -> str:
         """The whole line; the least important parts go first where it lacks the room."""
         separator = " - " if ascii_only else SEPARATOR
-        end = self.columns_out_of_sight(ascii_only=ascii_only)
+        end = self.way or self.columns_out_of_sight(ascii_only=ascii_only)
         room = width - (cell_width(end) + 2 if end else 0)
         parts = self.parts()
         while len(parts) > 1 and (lacking := cell_width(separator.join(text for _, text in parts)) - room) > 0:

@@ -8,7 +8,7 @@ from textual.geometry import NULL_OFFSET, Region, Size, Spacing
 from textual.layout import Layout, WidgetPlacement
 from textual.widget import Widget
 
-from tui.widgets.table_state import ArrangedTable
+from tui.widgets.table_state import FOLDED_BELOW, ArrangedTable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,8 +16,16 @@ if TYPE_CHECKING:
     from textual.layout import ArrangeResult
 
 
+CURRENT: Final = "-current"
+"""The class of the table that the user is in."""
 UNFED_LINES: Final = 6
 """Lines of a table that has had no rows so far: its heading, why, and what would record them."""
+ENOUGH_LINES: Final = 26
+"""With fewer, one of the tables stands open and the others make way for it."""
+PEEK_LINES: Final = 5
+"""Lines of the table below the open one: its heading, three rows, how many there are."""
+PEEK_FROM: Final = 16
+"""With fewer lines in all there are none for that."""
 
 
 def shared_heights(room: int, wanted: Sequence[tuple[float, int | None]]) -> list[int]:
@@ -41,17 +49,55 @@ def shared_heights(room: int, wanted: Sequence[tuple[float, int | None]]) -> lis
     return heights
 
 
+def folded_heights(room: int, wanted: Sequence[int | None], current: int) -> list[int]:
+    """The lines of each table where they are too few for all: most for the current one, a line for each of the others.
+
+    The table below shows its first rows, if there is room, so that going through the current one shows what belongs to
+    each row. What the current one does not need goes to those below it, and then to those above.
+
+    Args:
+        room: Lines that there are.
+        wanted: For each table how many lines are of use to it; None: as many as there are.
+        current: The place of the table that the user is in.
+
+    >>> folded_heights(20, [None, None, None], 0), folded_heights(20, [None, 6, None], 1)
+    ([14, 5, 1], [1, 6, 13])
+    >>> folded_heights(20, [None, 9, 8], 2), folded_heights(11, [None, None, None], 0)
+    ([3, 9, 8], [9, 1, 1])
+    """
+    spare = room - len(wanted)
+    if spare < 0:
+        return [room if place == current else 0 for place in range(len(wanted))]
+    heights = [1] * len(wanted)
+
+    def open_up(place: int, most: int) -> int:
+        """Give it what it can use of so many lines more; none where that is not enough for a row."""
+        use = wanted[place]
+        more = most if use is None else min(most, use - heights[place])
+        if more <= 0 or heights[place] + more < FOLDED_BELOW:
+            return 0
+        heights[place] += more
+        return more
+
+    below = range(current + 1, len(wanted))
+    peek = PEEK_LINES - 1 if below and room >= PEEK_FROM else 0
+    if peek and (use := wanted[below[0]]) is not None:
+        peek = min(peek, use - 1)
+    spare -= open_up(current, spare - peek)
+    for place in (*below, *reversed(range(current))):
+        spare -= open_up(place, spare)
+    # What nobody has a use for stays empty below the last rows.
+    heights[-1 if heights[-1] > 1 else current] += spare
+    return heights
+
+
 class _StackLayout(Layout):
     name = "stack"
 
     def arrange(self, parent: Widget, children: list[Widget], size: Size, greedy: bool = True) -> ArrangeResult:
         parent.pre_layout(self)
         tables = [child for child in children if isinstance(child, ArrangedTable)]
-        unfed = [table for table in tables if table.is_unfed] if not all(table.is_unfed for table in tables) else []
-        heights: dict[Widget, int] = dict.fromkeys(unfed, min(UNFED_LINES, size.height // max(1, len(tables))))
-        fed = [table for table in tables if table not in unfed]
-        wanted = [(_share(table), table.lines_of_use if table is not fed[-1] else None) for table in fed]
-        heights |= zip(fed, shared_heights(size.height - sum(heights.values()), wanted), strict=True)
+        heights = _folded(tables, size.height) if size.height < ENOUGH_LINES else _shared(tables, size.height)
         placements = []
         y = 0
         for table in tables:
@@ -59,6 +105,20 @@ class _StackLayout(Layout):
             placements.append(WidgetPlacement(region, NULL_OFFSET, Spacing(), table))
             y += heights[table]
         return placements
+
+
+def _shared(tables: Sequence[ArrangedTable], room: int) -> dict[ArrangedTable, int]:
+    unfed = [table for table in tables if table.is_unfed] if not all(table.is_unfed for table in tables) else []
+    heights = dict.fromkeys(unfed, min(UNFED_LINES, room // max(1, len(tables))))
+    fed = [table for table in tables if table not in unfed]
+    wanted = [(_share(table), table.lines_of_use if table is not fed[-1] else None) for table in fed]
+    return heights | dict(zip(fed, shared_heights(room - sum(heights.values()), wanted), strict=True))
+
+
+def _folded(tables: Sequence[ArrangedTable], room: int) -> dict[ArrangedTable, int]:
+    current = next((place for place, table in enumerate(tables) if table.has_class(CURRENT)), 0)
+    wanted = [UNFED_LINES if table.is_unfed else table.lines_of_use for table in tables]
+    return dict(zip(tables, folded_heights(room, wanted, current), strict=True))
 
 
 def _share(table: ArrangedTable) -> float:

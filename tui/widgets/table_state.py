@@ -20,12 +20,15 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from textual.app import ComposeResult
+    from textual.events import Resize
     from textual.widget import Widget
 
 APPLIED: Final = frozenset(
     {"filter", "find", "sort", "most_rows", "hides_small", "as_share", "share_of_shown", "hidden"}
 )
 """The parts of the state that decide which rows are shown, in which order, and what shares are taken of."""
+FOLDED_BELOW: Final = 3
+"""With fewer lines than these there is none for a row: the status line stands for the table."""
 
 
 class ArrangedTable(Vertical):
@@ -34,6 +37,10 @@ class ArrangedTable(Vertical):
     Args:
         spec: What the table shows.
         id: The widget's id.
+    """
+
+    DEFAULT_CSS = """
+    ArrangedTable.-folded FrameTable { height: 0; }
     """
 
     def __init__(self, spec: TableSpec, *, id: str | None = None) -> None:  # noqa: A002
@@ -47,6 +54,12 @@ class ArrangedTable(Vertical):
         self.status_line = StatusLine()
         self.is_unfed = False
         """It was to show rows, and of whatever there have been none so far."""
+        self.is_folded = False
+        """Its status line is all that there is room for."""
+        self.folded_at = ""
+        """What is selected in it, for when it is folded."""
+        self.folded_way = ""
+        """The keys that lead to it, for when it is folded."""
         self._state = TableState()
         self._wanted_cursor: Key | None = None
         """The key of a row to return to, until there is a frame that has it."""
@@ -64,6 +77,26 @@ class ArrangedTable(Vertical):
         """Mount it with all it needs at once: it can be filled before the next message is looked at."""
         parent.mount(self)
         self.mount(*self._missing())
+
+    def on_resize(self, event: Resize) -> None:
+        """Where there is no room for a row, say what the table holds, and the way to it."""
+        is_folded = 0 < event.size.height < FOLDED_BELOW
+        if is_folded != self.is_folded:
+            self.is_folded = is_folded
+            self.set_class(is_folded, "-folded")
+            self.show_status()
+
+    def tell_folded(self, *, at: str, way: str) -> None:
+        """What its status line says while that is all of it.
+
+        Args:
+            at: What is selected in it, or nothing.
+            way: The keys that lead to it.
+        """
+        at = plain(at)
+        if (at, way) != (self.folded_at, self.folded_way):
+            self.folded_at, self.folded_way = at, way
+            self.show_status()
 
     def focus_table(self) -> None:
         """Give the focus to the table, once it is there; not where the user has begun to type something since."""
