@@ -37,6 +37,12 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tui.loaders.chrome.reader, "_BLOCK", 1 << 15)
 
 
+@pytest.fixture(scope="module")
+def read_here() -> Trace:
+    """The document as it is read without workers, in blocks of the usual size."""
+    return read(DOCUMENT)
+
+
 def read_by(crew: partial[Crew] | type[Crew], document: str = DOCUMENT) -> Trace:
     source = Source.open("trace.json", stream=io.BytesIO(document.encode()))
     return read_trace(source, ARGS, make_crew=crew)
@@ -58,9 +64,9 @@ def test_a_worker_decodes_as_it_is_done_here() -> None:
 
 @pytest.mark.usefixtures("small_blocks")
 class TestCrews:
-    def test_the_trace_is_the_same(self) -> None:
+    def test_the_trace_is_the_same(self, read_here: Trace) -> None:
         trace = read_by(Crew)
-        assert_same(trace, read(DOCUMENT))
+        assert_same(trace, read_here)
         assert trace.complete["correlation"].to_list() == list(range(3000))
         assert (trace.partial, list(trace.notes)) == ("", [])
 
