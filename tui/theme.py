@@ -51,9 +51,20 @@ LIGHT: Final = Theme(
     },
 )
 
-SIXTEEN_DARK: Final = replace(BUILTIN_THEMES["ansi-dark"], primary="ansi_green", accent="ansi_bright_green")
+SIXTEEN_DARK: Final = replace(
+    BUILTIN_THEMES["ansi-dark"],
+    primary="ansi_green",
+    accent="ansi_bright_green",
+    variables={
+        **BUILTIN_THEMES["ansi-dark"].variables,
+        "scrollbar": "ansi_green",
+        "scrollbar-hover": "ansi_bright_green",
+        "scrollbar-active": "ansi_bright_green",
+        "footer-key-foreground": "ansi_bright_green",
+    },
+)
 """The terminal's own sixteen colours on a dark ground. Blue, which Textual takes, is hardly told from black there: a
-row under the cursor is black on it."""
+row under the cursor is black on it, and scroll bars are not seen."""
 
 
 PLAIN: Final = tuple(
