@@ -106,4 +106,4 @@ async def test_one_rank_alone_has_no_parts_over_ranks() -> None:
         app_of(pilot).choose_session(0)
         for times in range(1, 5):
             await press(pilot, "8", *[MORE] * (times if times == 1 else 1))
-            assert "one rank is recorded, or shown" in screen_text(pilot.app), times
+            assert "one session of 2 is shown: press S for all" in screen_text(pilot.app), times
