@@ -33,7 +33,7 @@ WORK: Final = ALWAYS | {"gpus", "memory", "iterations", "kernels-by-iteration", 
 INPUTS: Final = {
     "resnet50_training.nvprof.log": WORK,
     "resnet50_training.pt.trace.json.gz": WORK | {"ranges"},
-    "gpt_cudagraph.nsys.sqlite.gz": WORK | {"ranges"},
+    "gpt_cudagraph.nsys.sqlite.gz": WORK | {"ranges", "tool-report"},
     "ddp_ranks": WORK | {"ranges", "tool-report"},
     "tracking_four_runs.nvprof.log": ALWAYS | {"memory", "api"},
     "gemm.ncu.csv": ALWAYS | {"gpus", "metrics", "tool-report"},
