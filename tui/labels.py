@@ -81,7 +81,7 @@ def _by_their_differences(
         start = _common_start(list(inner.values()))
         labels = {text: _cut_to(name, start, width, ascii_only=ascii_only) for text, name in inner.items()}
     else:
-        arguments = {text: text.partition(names[text])[2] for text in group}
+        arguments = {text: text.replace(names[text], "", 1) for text in group}
         words = _own_words(arguments)
         labels = {text: _with_words(inner[text], words[text], width, ascii_only=ascii_only) for text in group}
         if len(set(labels.values())) == 1:
