@@ -91,6 +91,11 @@ async def go_through(pilot: Pilot[None], door: Door) -> None:
         assert (lane.session, lane.device) == (gap.session, gap.device)
         app.go("dashboard")
         return
+    if door.query:
+        assert screen.table is not None
+        await until(pilot, lambda: screen.table is not None and len(screen.table.table.rows) > 0, f"rows of {door}")
+        app.go("dashboard")
+        return
     if screen.first_table is None:
         assert (door.view, door.filter) == ("log", "")
         app.go("dashboard")
@@ -123,6 +128,45 @@ async def test_every_door_leads_to_rows(name: str) -> None:
         assert len(doors) > 3
         for door in doors:
             await go_through(pilot, door)
+
+
+async def test_what_the_system_is_and_what_cannot_be_said_lead_to_where_that_is_known() -> None:
+    async with opened(CAFFE) as pilot:
+        app, board = app_of(pilot), board_of(pilot)
+        panel(pilot, "system").bars.focus()
+        await press(pilot, "enter")
+        assert app.view_screen is not None
+        assert app.view_screen.VIEW == "gpus"
+        assert app.view_screen.first_table is not None
+        assert app.view_screen.first_table.shown_frame()["gpu_name"].to_list() == ["Tesla K40c"]
+        await press(pilot, "q")
+        command = next(entry for entry in panel(pilot, "system").entries if "Command" in entry.row.label)
+        assert command.door is not None
+        assert command.door.query == "SELECT session, command, source FROM sessions"
+        needs = panel(pilot, "missing")
+        entry = next(entry for entry in needs.entries if entry.row.key == "single API calls")
+        assert entry.door is not None
+        await go_through(pilot, entry.door)
+        entry.door.go(app)
+        await settled(pilot)
+        assert app.view_screen.table is not None
+        rows = app.view_screen.table.shown_frame()
+        assert rows["message"].to_list() == ["no single API calls: record with nvprof --print-api-trace"]
+        assert rows["verdict"].to_list() == ["cannot tell"]
+        # Nothing but the view of metrics itself lacks them.
+        assert next(entry for entry in needs.entries if entry.row.key == "metrics").door is None
+        assert board.query_one("#missing-panel", ChartPanel).bars.can_focus
+
+
+async def test_the_cursor_is_seen_in_a_panel_that_is_longer_than_the_screen() -> None:
+    async with opened(PALEO, size=(60, 15)) as pilot:
+        needs = panel(pilot, "missing")
+        assert needs.size.height > 13
+        needs.bars.focus()
+        await settled(pilot)
+        for entry in needs.entries:
+            assert f"no {entry.row.key}" in screen_text(pilot.app)
+            await press(pilot, "j")
 
 
 async def test_what_is_wrong_and_where_the_time_went_stand_in_the_first_lines() -> None:

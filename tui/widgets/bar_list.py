@@ -110,17 +110,25 @@ class BarList(Widget, can_focus=True):
     def render_line(self, y: int) -> Strip:
         """Draw one line; the one under the cursor stands out."""
         strip = super().render_line(y)
-        if self._rows and y == self.cursor and self.has_focus:
+        if self._rows and self.has_focus and self.row_at(y) == self.cursor:
             plain_strip = Strip([segment._replace(style=None) for segment in strip], strip.cell_length)
             return plain_strip.apply_style(
                 self.rich_style + self.get_component_rich_style("barlist--cursor", partial=True)
             )
         return strip
 
+    def row_at(self, line: int) -> int:
+        """The row that a line shows."""
+        return line
+
+    def cursor_seen(self) -> None:
+        """Called when the cursor is on another line."""
+
     def _move_to(self, row: int) -> None:
         before = self.cursor
         self.cursor = max(0, min(row, len(self._rows) - 1))
         self.refresh()
+        self.cursor_seen()
         if self._rows and self.cursor != before:
             self.post_message(self.RowHighlighted(self, self._rows[self.cursor].key))
 
@@ -156,9 +164,9 @@ class BarList(Widget, can_focus=True):
 
     def on_click(self, event: events.Click) -> None:
         """Select a line; go into it on a double click."""
-        row = event.get_content_offset(self)
-        if row is not None and row.y < len(self._rows):
-            self._move_to(row.y)
+        at = event.get_content_offset(self)
+        if at is not None and (row := self.row_at(at.y)) < len(self._rows):
+            self._move_to(row)
             if event.chain == 2:
                 self.action_open_row()
 

@@ -10,16 +10,11 @@ from tui.text import plain
 from tui.widgets.details import Details
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from tui.analysis.inputs.recording import Need
 
 
-def needs_text(needs: Iterable[Need]) -> Details:
-    """A block for each need: what is missing and what it would show, then how to record it."""
-    lines = []
-    for need in needs:
-        gives = (f"  {plain(need.gives)}", "$text-muted")
-        lines.append((4, Content.assemble((f"no {plain(need.name)}", "bold $warning"), gives)))
-        lines.append((4, Content(f"  {plain(need.record)}")))
-    return Details(tuple(lines))
+def need_text(need: Need) -> Details:
+    """What is missing and what it would show, then how to record it."""
+    gives = (f"  {plain(need.gives)}", "$text-muted")
+    heading = Content.assemble((f"no {plain(need.name)}", "bold $warning"), gives)
+    return Details(((4, heading), (4, Content(f"  {plain(need.record)}"))))

@@ -9,12 +9,9 @@ from textual.content import Content
 from textual.message import Message
 
 from tui.text import plain
-from tui.widgets.details import DetailText
 
 if TYPE_CHECKING:
     from textual.widget import Widget
-
-    from tui.widgets.details import Details
 
 
 class EdgePassed(Message):
@@ -89,19 +86,3 @@ class Panel(Vertical):
         # The sign of rows with a note.
         smaller += [(f"  # {plain(words)}", "not bold $warning") for words in (self._remark,) if words]
         self.border_title = Content.assemble(self.title, *smaller)
-
-
-class TextPanel(Panel):
-    """A panel of labels and values.
-
-    Args:
-        title: Our own words.
-        id: The widget's id.
-    """
-
-    def __init__(self, title: str, *, id: str | None = None) -> None:  # noqa: A002
-        super().__init__(title, DetailText(), id=id)
-
-    def show(self, details: Details) -> None:
-        """Show labels and values."""
-        self.query_one(DetailText).show(details)

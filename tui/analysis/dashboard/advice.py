@@ -34,6 +34,9 @@ class Advice:
     guidance: str
     """What to do first, from the gravest finding; or why nothing can be said."""
 
+    reasons: frozenset[str]
+    """Why rules could not be told."""
+
     @property
     def summary(self) -> str:
         """How much there is of each, in words."""
@@ -57,7 +60,8 @@ def advice(profile: Profile, *, gpu: str | None = None) -> Advice:
     numbers = counts(rows)
     found = rows.filter(pl.col("state") == State.FOUND.value)
     gravest = found.unique(pl.coalesce("rule", "problem"), keep="first", maintain_order=True).head(GRAVEST)
-    return Advice(numbers, gravest, _guidance(gravest, numbers))
+    reasons = rows.filter(pl.col("state") == State.CANNOT_TELL.value)["reason"].drop_nulls()
+    return Advice(numbers, gravest, _guidance(gravest, numbers), frozenset(reasons))
 
 
 def _guidance(gravest: pl.DataFrame, numbers: Mapping[str, int]) -> str:

@@ -37,6 +37,8 @@ class Door:
     """The session to show."""
     gap: Gap | None = None
     """A gap in the timeline."""
+    query: str = ""
+    """What the view of SQL asks for."""
 
     def go(self, program: ProftuiApp) -> None:
         """Go through it."""
@@ -53,6 +55,12 @@ class Door:
 
             assert isinstance(screen, TimelineScreen)
             screen.show_gap(self.gap)
+            return
+        if self.query:
+            from tui.screens.sql import SqlScreen
+
+            assert isinstance(screen, SqlScreen)
+            screen.run(self.query)
             return
         screen.show_only(self.filter)
         pane = screen.first_table
@@ -89,6 +97,18 @@ def door_of_tensor_cores(answer: str) -> Door:
 def door_of_finding(row: Row) -> Door:
     """To a finding among all findings."""
     return Door("expert-systems", cursor=(row["state"], row["rule"], row["problem"], row["session"]))
+
+
+def door_of_reason(reason: str) -> Door:
+    """To the rules that cannot be told for a reason."""
+    return Door("expert-systems", equals_filter("message", reason, ColumnKind.TEXT))
+
+
+def door_of_system(name: str) -> Door:
+    """To what each session says of the system, a column of the frame of sessions: no other view has these rows."""
+    if name == "sessions":
+        return Door()
+    return Door("sql", query=f"SELECT session, {name}, source FROM sessions")
 
 
 def door_of_category(category: str, *, with_api: bool, with_ops: bool) -> Door | None:
@@ -147,6 +167,12 @@ def door_of_gpu(row: Row) -> Door:
     """To a GPU of a session."""
     device = equals_filter("device", row["device"], ColumnKind.NUMBER)
     return Door("gpus", f"session={row['session']} {device}")
+
+
+def door_of_gpu_name(row: Row) -> Door:
+    """To the GPUs of a number and a name, of whichever sessions."""
+    device = equals_filter("device", row["device"], ColumnKind.NUMBER)
+    return Door("gpus", f"{device} {equals_filter('gpu_name', row['name'], ColumnKind.TEXT)}")
 
 
 def door_of_gap(row: Row) -> Door:

@@ -20,18 +20,15 @@ from tui.screens.dashboard import time_entries as of_time
 from tui.screens.dashboard import work_entries as of_work
 from tui.screens.dashboard.fact_panel import FactPanel
 from tui.screens.dashboard.panels import ChartPanel
-from tui.screens.dashboard.special_panels import AdvicePanel, IterationsPanel, UtilisationPanel
+from tui.screens.dashboard.special_panels import AdvicePanel, IterationsPanel, TextPanel, UtilisationPanel
 from tui.text import plain
 from tui.widgets.bar_list import BarList, SortableBarList
 from tui.widgets.busy_chart import BusyLane
 from tui.widgets.columns_layout import Columns
-from tui.widgets.details import sections
 from tui.widgets.fact_strip import FactStrip
-from tui.widgets.needs import needs_text
-from tui.widgets.panel import TextPanel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     import polars as pl
     from textual.widget import Widget
@@ -84,8 +81,8 @@ class FilledDashboard(ViewScreen):
                 yield ChartPanel("Layers", "layers", id="layers-panel")
                 yield ChartPanel("As the tool says", "tool_says", id="tool-report-panel")
                 yield ChartPanel("Input", "", id="input-panel")
-                yield TextPanel("System", id="system")
-                yield TextPanel("What this input cannot say", id="missing")
+                yield TextPanel("System", id="system-panel")
+                yield TextPanel("What this input cannot say", id="missing-panel")
 
     def populate(self) -> None:
         """Have everything worked out; until it is there, a sign stands in its place."""
@@ -97,8 +94,6 @@ class FilledDashboard(ViewScreen):
         for panel_id, lines in (("findings", 5), ("wall", 7), ("ops", 10)):
             self._panel(panel_id).wait(lines)
         self.query_one(FactPanel).wait()
-        for text in self.query(TextPanel):
-            text.display = False
         if self.focused is None:
             self._panel("findings").bars.focus(scroll_visible=False)
         self._work_out(self._asked, self.profile, self.program.options.gpu)
@@ -184,12 +179,13 @@ class FilledDashboard(ViewScreen):
         panel.retitle(f"As {plain(tools)} says")
 
     def _show_texts(self, board: Dashboard) -> None:
-        system, missing = self.query_one("#system", TextPanel), self.query_one("#missing", TextPanel)
-        lines = of_input.system_lines(board, ascii_only=self._ascii)
-        system.show(sections([("", lines)]))
-        system.display = bool(lines)
-        missing.show(needs_text(board.missing))
-        missing.display = bool(board.missing)
+        self.query_one("#system-panel", TextPanel).fill_texts(*of_input.system_entries(board, ascii_only=self._ascii))
+        self._show_missing(frozenset())
+
+    def _show_missing(self, reasons: Collection[str]) -> None:
+        if self._board is not None:
+            panel = self.query_one("#missing-panel", TextPanel)
+            panel.fill_texts(*of_input.need_entries(self._board.missing, reasons))
 
     def _show_iterations(self, courses: Sequence[IterationCourse], *, is_all: bool = True) -> None:
         panel = self.query_one(IterationsPanel)
@@ -245,6 +241,7 @@ class FilledDashboard(ViewScreen):
             entries = of_time.finding_entries(found, several=self._several, ascii_only=self._ascii)
             panel.fill(entries, note=found.summary)
             panel.say(found.guidance)
+            self._show_missing(found.reasons)
         self._keep_focus()
         self._is_filled()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tui.analysis.expert.words import counted
 from tui.analysis.issues import issues
@@ -10,13 +10,19 @@ from tui.analysis.layers import layer_totals
 from tui.analysis.sessions import session_times
 from tui.analysis.summaries import other_summaries
 from tui.fmt import count, duration, format_value, metric
-from tui.screens.dashboard.doors import Door, door_of_layers
+from tui.screens.dashboard.doors import Door, door_of_gpu_name, door_of_layers, door_of_reason, door_of_system
 from tui.screens.dashboard.panels import Entry, fraction
 from tui.widgets.bars import BarRow
+from tui.widgets.details import Details, sections
+from tui.widgets.needs import need_text
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
     from tui.analysis.dashboard import Dashboard
+    from tui.analysis.inputs.recording import Need
     from tui.model.profile import Profile
+    from tui.widgets.details import Line
 
 SESSION_ROWS: Final = 6
 """Sessions that the dashboard shows; the menu of sessions shows all."""
@@ -113,9 +119,14 @@ def input_entries(board: Dashboard, profile: Profile) -> list[Entry]:
     return entries
 
 
-def system_lines(board: Dashboard, *, ascii_only: bool) -> list[tuple[str, str, str]]:
-    """Labels and values of the system, the GPUs first."""
-    lines = []
+def system_entries(board: Dashboard, *, ascii_only: bool) -> tuple[list[Entry], list[Details]]:
+    """What the input says of the system, the GPUs first, and how each is written."""
+    found: dict[Line, Entry] = {}
+
+    def add(line: Line, door: Door, values: Mapping[str, Any]) -> None:
+        label, value, _ = line
+        found.setdefault(line, Entry(BarRow(f"{len(found)} {label}", f"{label} {value}", None, ""), door, values))
+
     for row in board.devices.iter_rows(named=True):
         facts = []
         if row["compute_capability"]:
@@ -124,10 +135,28 @@ def system_lines(board: Dashboard, *, ascii_only: bool) -> list[tuple[str, str, 
             facts.append(f"{row['sm_count']} SMs")
         if row["facts_source"] == "table":
             facts.append("by its name")
-        lines.append(
-            (f"GPU {row['device'] if row['device'] is not None else '?'}", row["name"] or "unknown", ", ".join(facts))
-        )
-    lines += [(fact.label, format_value(fact.kind, fact.value, ascii_only=ascii_only), "") for fact in board.system]
+        name = f"GPU {row['device'] if row['device'] is not None else '?'}"
+        add((name, row["name"] or "unknown", ", ".join(facts)), door_of_gpu_name(row), row)
+    for fact in board.system:
+        value = format_value(fact.kind, fact.value, ascii_only=ascii_only)
+        add((fact.label, value, ""), door_of_system(fact.name), {})
     if board.left_out:
-        lines.append(("Left out", board.left_out, ""))
-    return list(dict.fromkeys(lines))
+        add(("Left out", board.left_out, ""), Door("metrics"), {})
+    return list(found.values()), [Details((line,)) for line in sections([("", list(found))]).lines]
+
+
+def need_entries(needs: Sequence[Need], reasons: Collection[str]) -> tuple[list[Entry], list[Details]]:
+    """What the input does not hold, and how each is written.
+
+    Args:
+        needs: What is missing.
+        reasons: Why rules could not be told, as far as that has been worked out.
+    """
+    entries = [
+        Entry(
+            BarRow(need.name, need.missing, None, ""),
+            door_of_reason(need.missing) if need.missing in reasons else None,
+        )
+        for need in needs
+    ]
+    return entries, [need_text(need) for need in needs]

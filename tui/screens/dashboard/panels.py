@@ -49,6 +49,7 @@ class ChartPanel(Panel):
         metric: The name of the figure, in `tui.analysis.definitions`.
         stacked: A bar of all lines as parts of a whole stands above them.
         sortable: The lines can be had in several orders.
+        bars: What shows the lines, where it is not a bar chart.
         id: The widget's id: that of its lines has ``-panel`` taken off.
     """
 
@@ -91,8 +92,9 @@ class ChartPanel(Panel):
         id: str,  # noqa: A002
         stacked: bool = False,
         sortable: bool = False,
+        bars: BarList | None = None,
     ) -> None:
-        self.bars = (SortableBarList if sortable else BarList)(id=id.removesuffix("-panel"))
+        self.bars = bars or (SortableBarList if sortable else BarList)(id=id.removesuffix("-panel"))
         self._stack = StackedBar() if stacked else None
         super().__init__(title, *self.above(), self.bars, id=id)
         self.metric = metric

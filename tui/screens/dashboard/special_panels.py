@@ -12,6 +12,7 @@ from tui.screens.dashboard.panels import ChartPanel
 from tui.screens.dashboard.time_entries import iteration_note
 from tui.text import plain
 from tui.widgets.busy_chart import BusyChart
+from tui.widgets.text_list import TextList
 from tui.widgets.times_chart import TimesChart
 
 if TYPE_CHECKING:
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
     from textual.widget import Widget
 
     from tui.analysis.dashboard.times import IterationCourse
+    from tui.screens.dashboard.panels import Entry
     from tui.widgets.busy_chart import BusyLane
+    from tui.widgets.details import Details
 
 
 class AdvicePanel(ChartPanel):
@@ -72,6 +75,24 @@ class IterationsPanel(ChartPanel):
     def _draw(self, course: IterationCourse | None) -> None:
         self.annotate(iteration_note(self._courses, course))
         self.query_one(TimesChart).show(course.times if course is not None else None, is_all=self._is_all)
+
+
+class TextPanel(ChartPanel):
+    """Labels and values instead of bars, as long as they are.
+
+    Args:
+        title: Our own words.
+        id: The widget's id.
+    """
+
+    def __init__(self, title: str, *, id: str) -> None:  # noqa: A002
+        self._list = TextList(id=id.removesuffix("-panel"))
+        super().__init__(title, "", id=id, bars=self._list)
+
+    def fill_texts(self, entries: Sequence[Entry], texts: Sequence[Details]) -> None:
+        """Show other lines; how each is written comes beside it."""
+        self.fill(entries)
+        self._list.show_texts([entry.row for entry in entries], texts)
 
 
 class UtilisationPanel(ChartPanel):
