@@ -41,7 +41,7 @@ class IterationsScreen(ViewScreen):
     BINDINGS: ClassVar = bindings_for(Scope.ITERATIONS)
     HELP: ClassVar = (
         "All iterations as recorded, else found from 0 as the pattern of launches that repeats (K: by a key instead).\n"
-        "A bar is the time from start to end: a GPU in kernels or memory work, else the CPU at work; other is the rest.\n"
+        "A bar is the time from start to end: a GPU in kernels or memory work, else the CPU at work; other: the rest.\n"
         "b begins and ends a span, a shows only that in every view, p the steady iterations, A what was shown before."
     )
 
