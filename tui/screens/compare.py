@@ -91,7 +91,7 @@ class CompareScreen(ViewScreen):
         pane = self.query_one(f"#{part.spec.name}", TablePane)
         made = self._made.get((self._place, self._tolerant))
         if self._of is None or made is None:
-            pane.show(pl.DataFrame(), empty=NOTHING if self._of is None else WORKING)
+            pane.show(pl.DataFrame(), empty=NOTHING if self._of is None else WORKING, is_coming=self._of is not None)
         else:
             pane.show(made, empty=NO_ROWS)
         if self._of is not None and made is None:

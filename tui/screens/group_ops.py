@@ -79,7 +79,7 @@ class GroupOpsScreen(WorkedOutScreen):
         """Fill the tree."""
         chosen = self._chosen
         if not self.is_made(chosen.name if chosen is not None else "", lambda profile: made(profile, chosen)):
-            self.pane.show(self.pane.frame.clear(), empty=WORKING)
+            self.pane.show(self.pane.frame.clear(), empty=WORKING, is_coming=True)
             self.pane.focus_table()
             return
         profile, grouping = self.profile, self.grouping

@@ -78,7 +78,7 @@ class IterationsScreen(ViewScreen):
         profile = self.profile
         if profile["activities"].height > ROWS_AT_ONCE:
             if self._pane.frame.is_empty():
-                self._pane.show(self._pane.frame, empty=WORKING)
+                self._pane.show(self._pane.frame, empty=WORKING, is_coming=True)
             self._work_out(profile)
         else:
             self._fill(profile)

@@ -145,7 +145,7 @@ class LinkedTablesScreen(ViewScreen):
         """Take away rows of what was selected before."""
         for index in range(len(self.levels)):
             if self._shows_old_rows(index):
-                self.pane(index).show(self.pane(index).frame.clear(), empty=WORKING)
+                self.pane(index).show(self.pane(index).frame.clear(), empty=WORKING, is_coming=True)
 
     def say_lack(self, words: str) -> None:
         """Show no rows of what was selected before."""

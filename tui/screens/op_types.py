@@ -115,7 +115,7 @@ class OpTypesScreen(TableScreen, WorkedOutScreen):
     def populate(self) -> None:
         """Fill the table, and say what no type claims."""
         if not self.is_made("types", op_type_summary):
-            self._pane.show(self._pane.frame.clear(), empty=WORKING)
+            self._pane.show(self._pane.frame.clear(), empty=WORKING, is_coming=True)
             self._pane.focus_table()
             return
         super().populate()

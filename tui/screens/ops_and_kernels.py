@@ -199,7 +199,7 @@ class OpsAndKernelsScreen(LaunchScreen, WorkedOutScreen):
         self._show_groupings()
         grouping = self.grouping
         if grouping is not None and not self.is_made(grouping.name, grouping.make):
-            self.pane(0).show(self.pane(0).frame.clear(), empty=WORKING)
+            self.pane(0).show(self.pane(0).frame.clear(), empty=WORKING, is_coming=True)
             self.pane(0).focus_table()
             return
         super().populate()

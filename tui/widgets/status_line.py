@@ -28,6 +28,8 @@ class TableStatus:
     """What the table holds, where several stand on one screen."""
     shown: int = 0
     total: int = 0
+    is_coming: bool = False
+    """How many there are is not known yet."""
     weight_share: float | None = None
     """How much of the weight column the shown rows hold, 0 to 100; None where nothing is left out or unknown."""
     weight_title: str = ""
@@ -67,6 +69,8 @@ class TableStatus:
         rows = f"{first}{count(self.shown)} of {count(self.total)} rows" if is_filtered else f"{count(self.total)} rows"
         if self.total == 1 and not is_filtered:
             rows = "1 row"
+        if self.is_coming:
+            rows = "not known yet"
         parts = [(1, f"{self.title}: {rows}" if self.title else rows)]
         if self.at:
             parts.append((2, f"at {self.at}"))

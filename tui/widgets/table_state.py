@@ -65,6 +65,8 @@ class ArrangedTable(Vertical):
         """The key of a row to return to, until there is a frame that has it."""
         self._wanted_marks: frozenset[Key] = frozenset()
         self._empty = ""
+        self.is_coming = False
+        """Its rows are being worked out."""
 
     def compose(self) -> ComposeResult:
         """Table above status line."""
@@ -112,12 +114,15 @@ class ArrangedTable(Vertical):
 
     # --- rows --------------------------------------------------------------------------------------------------------
 
-    def show(self, frame: pl.DataFrame, *, empty: str = "", spec: TableSpec | None = None) -> None:
+    def show(
+        self, frame: pl.DataFrame, *, empty: str = "", is_coming: bool = False, spec: TableSpec | None = None
+    ) -> None:
         """Show a frame; filter, order, columns, marks and the place of the cursor stay.
 
         Args:
             frame: The rows, with the columns of the spec and those of its key.
             empty: What stands in place of the rows when there are none: why, and what to record.
+            is_coming: There are rows or not: they are being worked out.
             spec: How it is to be shown from now on; None: as before.
         """
         if spec is not None:
@@ -128,7 +133,7 @@ class ArrangedTable(Vertical):
         self.frame = frame
         if self.lines_of_use != lines:
             self.refresh(layout=True)
-        self._empty = plain(empty)
+        self._empty, self.is_coming = plain(empty), is_coming
         self._place(cursor, marks)
         self.show_notes()
         self.apply_state()

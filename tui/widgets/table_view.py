@@ -10,6 +10,7 @@ from textual.worker import Worker, WorkerState, get_current_worker
 
 from tui.fmt import count
 from tui.query.apply import Applied, apply
+from tui.query.shares import sum_of
 from tui.text import plain
 from tui.widgets.cells import units_of
 from tui.widgets.frame_table import FrameTable
@@ -61,6 +62,7 @@ class TableView(ArrangedTable):
         self._taken_state = self._state
         """The state whose rows are on the screen."""
         self._marks_said: tuple[set[int], pl.DataFrame, tuple[str, str]] | None = None
+        self._weighed: tuple[pl.DataFrame, int | float | None] | None = None
         self._good_filter = ""
         """The latest filter that could be understood."""
         self._request = 0
@@ -181,7 +183,9 @@ class TableView(ArrangedTable):
         table = self.table
         layout = table.table_layout
         if self._marks_said is None or self._marks_said[0] is not table.marks or self._marks_said[1] is not self.frame:
-            words = marks_in_words(self.frame, table.marks, self.spec, self.apart, ascii_only=table.ascii_only)
+            words = marks_in_words(
+                self.frame, table.marks, self.spec, self.apart, self._weight_of_all, ascii_only=table.ascii_only
+            )
             self._marks_said = (table.marks, self.frame, words)
         marks, average = self._marks_said[2]
         self.status_line.status = TableStatus(
@@ -189,6 +193,7 @@ class TableView(ArrangedTable):
             title=self.spec.title if self._title else "",
             shown=len(table.rows),
             total=self.frame.height,
+            is_coming=self.is_coming and self.frame.is_empty(),
             weight_share=self._shown_pct,
             weight_title=weight_title(self.spec),
             is_cut=self._shows_first_only,
@@ -209,6 +214,12 @@ class TableView(ArrangedTable):
             columns_before=layout.before,
             columns_after=layout.after,
         )
+
+    def _weight_of_all(self) -> int | float | None:
+        """The sum over all rows, once for a frame: a key that marks must not wait for millions of them."""
+        if self._weighed is None or self._weighed[0] is not self.frame:
+            self._weighed = self.frame, sum_of(self.frame[self.spec.weight])
+        return self._weighed[1]
 
     @property
     def _shows_first_only(self) -> bool:

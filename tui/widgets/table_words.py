@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +10,7 @@ import polars as pl
 
 from tui.fmt import count, format_value, percent
 from tui.model.columns import ColumnKind
-from tui.query.shares import sum_of, weight_pct
+from tui.query.shares import weight_pct
 
 if TYPE_CHECKING:
     from tui.model.view import Sort, TableSpec
@@ -40,7 +40,13 @@ def _title(spec: TableSpec) -> str:
 
 
 def marks_in_words(
-    frame: pl.DataFrame, marks: Collection[int], spec: TableSpec, apart: Collection[int] = (), *, ascii_only: bool
+    frame: pl.DataFrame,
+    marks: Collection[int],
+    spec: TableSpec,
+    apart: Collection[int],
+    of_all: Callable[[], int | float | None],
+    *,
+    ascii_only: bool,
 ) -> tuple[str, str]:
     """How many rows are marked with the sum of their weight and its share of all; and their average.
 
@@ -49,6 +55,7 @@ def marks_in_words(
         marks: Row numbers of the marked ones.
         spec: What the table is.
         apart: Sessions whose weight is added to that of no other.
+        of_all: The weight of all rows, where there are none of those.
         ascii_only: Use ASCII characters only.
     """
     if not marks:
@@ -64,16 +71,16 @@ def marks_in_words(
     total, average = (
         format_value(kind, value, ascii_only=ascii_only) for value in (sum(values), sum(values) / len(values))
     )
-    share = _share(frame, picked, sum(values), spec.weight, apart)
-    of_all = f", {percent(share)} of all" if share is not None else ""
-    return f"{said}: {total}{of_all}", average if len(values) > 1 else ""
+    share = _share(frame, picked, spec.weight, apart) if apart else _part(sum(values), of_all())
+    in_percent = f", {percent(share)} of all" if share is not None else ""
+    return f"{said}: {total}{in_percent}", average if len(values) > 1 else ""
 
 
-def _share(frame: pl.DataFrame, picked: pl.Series, held: float, weight: str, apart: Collection[int]) -> float | None:
-    if not apart:
-        # Without a look at every row: the key that marks must not wait for millions of them.
-        whole = sum_of(frame[weight])
-        return 100 * held / whole if whole else None
+def _part(held: float, whole: float | None) -> float | None:
+    return 100 * held / whole if whole else None
+
+
+def _share(frame: pl.DataFrame, picked: pl.Series, weight: str, apart: Collection[int]) -> float | None:
     mask = np.zeros(frame.height, dtype=bool)
     mask[picked.to_numpy()] = True
     return weight_pct(frame, weight, pl.Series(mask), apart)

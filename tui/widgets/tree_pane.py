@@ -46,7 +46,9 @@ class TreePane(TablePane):
 
     # --- rows --------------------------------------------------------------------------------------------------------
 
-    def show(self, frame: pl.DataFrame, *, empty: str = "", spec: TableSpec | None = None) -> None:
+    def show(
+        self, frame: pl.DataFrame, *, empty: str = "", is_coming: bool = False, spec: TableSpec | None = None
+    ) -> None:
         """Show a tree; groups that it has in common with the one before stay as they are folded."""
         if frame is not self.frame:
             before, unfolded = self.frame, self._unfolded
@@ -59,7 +61,7 @@ class TreePane(TablePane):
             values = frame[weight].fill_null(0).to_numpy().astype(np.int64) if weight in frame.columns else self._within
             self._within = forest.sums(values) if frame.height else np.zeros(0, np.int64)
             self._unfolded = self._as_before(before, unfolded, frame, (spec or self.spec).key)
-        super().show(frame, empty=empty, spec=spec)
+        super().show(frame, empty=empty, is_coming=is_coming, spec=spec)
 
     @staticmethod
     def _none() -> Forest:
