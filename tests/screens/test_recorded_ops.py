@@ -199,6 +199,7 @@ async def test_the_status_names_what_the_rows_are() -> None:
         said = []
         await press(pilot, "4")
         for _ in range(3):
-            said.append(screen_text(pilot.app).splitlines()[-2].split(":")[0].strip())
+            lines = screen_text(pilot.app).splitlines()
+            said.append(next(line for line in lines if " rows · sorted by " in line).split(":")[0].strip())
             await press(pilot, "b")
         assert said == ["Ops", "Ops by shape", "Launch configs"]

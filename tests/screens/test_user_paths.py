@@ -102,8 +102,9 @@ async def test_messages_do_not_pile_up_and_leave_the_status_line_free() -> None:
         await press(pilot, "4", "N", "u", "u")
         await until(pilot, lambda: len(pilot.app.screen.query(Toast)) == 1, "one message")
         lines = screen_text(pilot.app).splitlines()
-        assert "Ops: 23 rows" in lines[-2]
-        assert lines[-2].endswith("columns →")
+        status = next(line for line in lines if "Ops: 23 rows" in line)
+        assert status.endswith("columns →")
+        assert lines[-2].endswith("tab goes down")
 
 
 async def test_the_footer_names_the_keys_of_the_query_bar() -> None:

@@ -138,7 +138,9 @@ async def test_export_to_the_clipboard(monkeypatch: pytest.MonkeyPatch) -> None:
         # This terminal has none: the text went to a file.
         assert app.toasts[-1].startswith("wrote ")
         lines = Path("proftui-copy-1.tsv").read_text().split("\n")
-        assert lines[0].split("\t")[:2] == ["name", "calls"]
+        assert lines[0].endswith("Kernels (8 of 8 rows, sorted by Total descending)")
+        assert lines[1] == ""
+        assert lines[2].split("\t")[:2] == ["name", "calls"]
         assert not list(Path().glob("*.csv"))
 
 

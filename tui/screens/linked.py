@@ -299,7 +299,7 @@ class LinkedTablesScreen(ViewScreen):
         """Close the details, or go one level up."""
         if super().leave_level():
             return True
-        if not self.has_level_above:
+        if self._level == 0:
             return False
         self._show_level(self._level - 1)
         return True

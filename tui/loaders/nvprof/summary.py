@@ -46,7 +46,7 @@ _SECOND_BARE_ROW: Final = re.compile(
 )
 """The same where a row of units gives the units."""
 
-_NOTE: Final = re.compile(r"\s{2,}(?://|<-|←|#|/\*).*")
+_NOTE: Final = re.compile(r"(?<!\s)\s{2,}(?://|<-|←|#|/\*).*")
 """What an author wrote behind a row."""
 
 _MAX_NAME_LINES: Final = 60

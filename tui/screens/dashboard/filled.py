@@ -241,7 +241,8 @@ class FilledDashboard(ViewScreen):
             entries = of_time.finding_entries(found, several=self._several, ascii_only=self._ascii)
             panel.fill(entries, note=found.summary)
             panel.say(found.guidance)
-            self._show_missing(found.reasons)
+            there = self.program.availability.get("expert-systems", "ok") == "ok"
+            self._show_missing(found.reasons if there else ())
         self._keep_focus()
         self._is_filled()
 
