@@ -85,6 +85,8 @@ class CellWriter:
         self._ascii_only = ascii_only
         self._widest_text = PINNED_WIDEST if is_pinned or column.kind is ColumnKind.SYMBOL else TEXT_WIDEST
         self._shortens = column.kind is ColumnKind.SYMBOL and not state.full_names
+        # Pieces of other texts, as of lines of the input or of shapes, would tell nothing by themselves.
+        self._tells_apart = is_pinned or column.kind is ColumnKind.SYMBOL
         self._fitted: dict[tuple[str, int], str] = {}
         self._facts = facts
         self._told_apart: dict[int, Mapping[str, str]] = {}
@@ -181,13 +183,14 @@ class CellWriter:
         safe = plain(text[:CHARACTERS_KEPT], ascii_only=ascii_only)
         if cell_width(safe) <= width:
             return safe
-        if width not in self._told_apart:
-            tell = tell_symbols_apart if self._shortens else tell_apart
-            names = [plain(name, ascii_only=ascii_only) for name in _few_names(self._facts)]
-            self._told_apart[width] = tell(names, width, ascii_only=ascii_only)
-        told = self._told_apart[width].get(safe)
-        if told is not None:
-            return told
+        if self._tells_apart:
+            if width not in self._told_apart:
+                tell = tell_symbols_apart if self._shortens else tell_apart
+                names = [plain(name, ascii_only=ascii_only) for name in _few_names(self._facts)]
+                self._told_apart[width] = tell(names, width, ascii_only=ascii_only)
+            told = self._told_apart[width].get(safe)
+            if told is not None:
+                return told
         return (shorten_symbol if self._shortens else clip)(safe, width, ascii_only=ascii_only)
 
 
