@@ -14,7 +14,7 @@ from unittest.mock import patch
 
 from tests.idle import at_work, until_idle
 from tui import opening
-from tui.app import ProftuiApp, loading, quiet
+from tui.app import ProftuiApp, choice, loading, quiet
 from tui.options import OpenOptions
 from tui.widgets import table_view
 
@@ -35,6 +35,8 @@ HELD_UP_S = 6.0
 """Seconds after which a thread that is still at work is one that the test holds up."""
 
 table_view.SETTLED_AFTER = SETTLED_AFTER  # type: ignore[misc]
+# A message is there until the next: on a loaded machine it would be gone before the test looks.
+choice.MESSAGE_SECONDS = choice.WARNING_SECONDS = 20 * PATIENCE_S  # type: ignore[misc]
 ProftuiApp.MAKES_AHEAD = False  # type: ignore[misc]
 # A whole collection looks at all that the tests have imported: two of them are a quarter of opening an app.
 quiet.gc = loading.gc = SimpleNamespace(  # type: ignore[attr-defined]
