@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from tui.loaders.base import Format
 from tui.loaders.nsys.reader import read_export
 from tui.loaders.nsys.tables import CALLS, COPIES, KERNELS, RANGES, STRINGS
+from tui.loaders.sqlite.names import Names
 
 if TYPE_CHECKING:
     from tui.loaders.collector import Collector
@@ -36,8 +37,10 @@ class NsysDatabase:
 
     def claims(self, database: Database) -> bool:
         """Whether the tables are Nsight's; a failed export may have the texts alone."""
-        names = {*database.tables, *database.views, *database.virtual_tables}
-        return (STRINGS in names and "StringTable" not in names) or {KERNELS, COPIES, CALLS, RANGES} <= names
+        names = Names((*database.tables, *database.views, *database.virtual_tables))
+        return (STRINGS in names and "StringTable" not in names) or all(
+            table in names for table in (KERNELS, COPIES, CALLS, RANGES)
+        )
 
     def read(self, database: Database, collector: Collector, source: Source) -> None:
         """Put what it holds into the collector.

@@ -11,6 +11,7 @@ from tui.loaders.nsys.calls import failures
 from tui.loaders.nsys.gpu_work import CPU_PAGE_FAULT
 from tui.loaders.nsys.tables import ALWAYS_THERE, OVERHEAD, RANGES, SHOWN, STRINGS
 from tui.loaders.nsys.target import messages
+from tui.loaders.sqlite.names import Names, folded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -96,8 +97,11 @@ def tell_of_recording(tables: Tables, collector: Collector, processes: Sequence[
         collector.session = session
         collector.issue(severity, None, text, "reported by Nsight Systems")
     collector.session = None
+    shown, about = Names(SHOWN), tuple(map(folded, _ABOUT))
     others = sorted(
-        table for table in tables.tables if table not in SHOWN and not table.startswith(_ABOUT) and tables.count(table)
+        table
+        for table in tables.tables
+        if table not in shown and not folded(table).startswith(about) and tables.count(table)
     )
     if others:
         named = ", ".join(others[:_NAMED_TABLES]) + (", ..." if len(others) > _NAMED_TABLES else "")

@@ -22,6 +22,7 @@ from tui.loaders.nvprof_db.overhead import read_overhead
 from tui.loaders.nvprof_db.strings import Strings
 from tui.loaders.nvprof_db.times import relative
 from tui.loaders.of_model import of_model
+from tui.loaders.sqlite.names import folded
 from tui.model.errors import ProftuiError
 from tui.model.schema import conform
 
@@ -81,7 +82,7 @@ class _NvprofDatabase:
         return (
             database.has("StringTable", "_id_", "value")
             and "Version" in database.tables
-            and any(table.startswith("CUPTI_ACTIVITY_KIND_") for table in database.tables)
+            and any(folded(table).startswith("cupti_activity_kind_") for table in database.tables)
         )
 
     def read(self, database: Database, collector: Collector, source: Source) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
+from tui.loaders.sqlite.names import folded
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ _JSON_LIMIT: Final = 1 << 20
 
 def recordings(database: Database) -> list[str]:
     """What the table names of each recording end in; empty text where they have plain names."""
-    return sorted(name.removeprefix(_KEY) for name in database.tables if name.startswith(_KEY))[:_MOST_RECORDINGS]
+    return sorted(name[len(_KEY) :] for name in database.tables if folded(name).startswith(_KEY))[:_MOST_RECORDINGS]
 
 
 class Recording:

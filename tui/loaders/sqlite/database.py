@@ -12,6 +12,7 @@ import polars as pl
 
 from tui.loaders.notes import FILE_CHANGED, Note
 from tui.loaders.sqlite.bulk import BulkReader, Types, quoted, ranges
+from tui.loaders.sqlite.names import ByName, Names
 from tui.loaders.sqlite.opening import DAMAGE, opened
 from tui.loaders.sqlite.opening import MAGIC as MAGIC
 from tui.loaders.sqlite.salvage import Salvaged, read_part, read_whole
@@ -39,11 +40,14 @@ def _always(_rows: int) -> bool:
 class Database:
     """An SQLite file, read-only."""
 
-    tables: Mapping[str, tuple[str, ...]]
-    """The columns of every table that holds rows itself; views and virtual tables are not among them."""
-    views: frozenset[str]
+    tables: Mapping[str, Names]
+    """The columns of every table that holds rows itself; views and virtual tables are not among them.
+
+    Tables and columns are found in any letter case, as SQLite finds them.
+    """
+    views: Names
     """The names of its views, which are never asked: a table that is missing here may be one of them."""
-    virtual_tables: frozenset[str]
+    virtual_tables: Names
     """The names of its virtual tables, which are never asked either."""
     notes: list[Note]
     """What is odd about it: a log beside it, damage, a view in the place of a table; complete when it was read."""
@@ -100,7 +104,7 @@ class Database:
 
     def has(self, table: str, *columns: str) -> bool:
         """Whether there is such a table with these columns."""
-        return table in self.tables and set(columns) <= set(self.tables[table])
+        return table in self.tables and all(column in self.tables[table] for column in columns)
 
     def count(self, table: str) -> int:
         """Rows of a table; 0 where there is no such table, or nothing of it can be read."""
@@ -138,7 +142,7 @@ class Database:
         """The rows of a table, some at a time."""
         if self._is_to_stop():
             return
-        rowid = next((name for name in _ROW_ID_NAMES if name not in map(str.lower, self.tables[table])), None)
+        rowid = next((name for name in _ROW_ID_NAMES if name not in self.tables[table]), None)
         span = self._row_ids(table, rowid) if rowid is not None else None
         if rowid is None or span is None:
             yield self._salvaged(table, read_whole(self._connection, table, types, self._going(table)))
@@ -230,21 +234,21 @@ class Database:
         ).fetchall()
         if len(objects) > _MOST_OBJECTS:
             raise ProftuiError(f"{self.called}: no profile found: a database with more than {_MOST_OBJECTS:,} tables")
-        self.views = frozenset(name for kind, name, _ in objects if kind == "view")
+        self.views = Names(name for kind, name, _ in objects if kind == "view")
         tables = {name: _is_virtual(sql) for kind, name, sql in objects if kind == "table"}
-        self.virtual_tables = frozenset(name for name, is_virtual in tables.items() if is_virtual)
+        self.virtual_tables = Names(name for name, is_virtual in tables.items() if is_virtual)
         columns = {name: self._columns(name) for name, is_virtual in tables.items() if not is_virtual}
-        self.tables = {name: found for name, found in columns.items() if found}
+        self.tables = ByName({name: found for name, found in columns.items() if found})
         # The bulk reader takes text as it lies in the file.
         self._is_plain = self._connection.execute("PRAGMA encoding").fetchone()[0] == "UTF-8"
 
-    def _columns(self, table: str) -> tuple[str, ...]:
+    def _columns(self, table: str) -> Names:
         """The columns that hold values themselves: none that SQLite would have to work out."""
         try:
             found = self._connection.execute(f"PRAGMA table_xinfo({quoted(table)})").fetchall()
         except DAMAGE:
-            return ()
-        return tuple(row[1] for row in found if not row[6])
+            return Names()
+        return Names(row[1] for row in found if not row[6])
 
 
 def _is_virtual(sql: str | None) -> bool:
