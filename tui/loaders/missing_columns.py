@@ -1,4 +1,4 @@
-"""Columns that a table of a profiler lacks, though every version of it writes them."""
+"""Columns that a table of a profiler lacks, though the profiler writes them."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def missing_columns(held: HasTables, always: Mapping[str, tuple[str, ...]]) -> I
 
     Args:
         held: What the input holds.
-        always: The columns that each table has in every version.
+        always: The columns that each table has as the profiler writes it.
     """
     for table, columns in always.items():
         lacking = [column for column in columns if column not in held.tables.get(table, columns)]
         if lacking and held.count(table):
             yield (
                 table,
-                f"the table lacks columns that every version writes ({', '.join(lacking)}): what they tell is unknown",
+                f"the table lacks columns that the profiler writes ({', '.join(lacking)}): what they tell is unknown",
             )

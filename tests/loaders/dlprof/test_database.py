@@ -271,7 +271,9 @@ def test_numbers_that_lead_nowhere_become_unknown(tmp_path: Path) -> None:
     assert kernel["duration_ns"] == 100
     assert kernel["op_join"] == "no op around the launch"
     texts = profile["issues"].filter(pl.col("severity") == "warning")["text"].to_list()
-    assert texts == ["name_id of 1 kernels", "long_name_id of 1 kernels", "1 GPU activities"]
+    assert texts == [
+        *("name_id of 1 kernels", "long_name_id of 1 kernels", "1 GPU activities", "1 of 4 kernels"),
+    ]
 
 
 def test_times_that_cannot_be_true_are_unknown(tmp_path: Path) -> None:
@@ -350,3 +352,18 @@ def test_an_older_database_has_fewer_columns(tmp_path: Path) -> None:
         None,
         None,
     )
+
+
+def test_grids_that_the_database_does_not_have_are_told(tmp_path: Path) -> None:
+    columns, rows = TABLES["read_only_kernels"]
+    names = columns.replace(" grid_id,", "").replace(" block_id,", "")
+    cut = [(*row[:10], *row[12:]) for row in rows]
+    profile = read(write(tmp_path / "a", {**TABLES, "read_only_kernels": (names, cut)}))
+    assert profile["activities"]["grid_x"].null_count() == profile["activities"].height
+    assert "the table lacks columns that the profiler writes (grid_id, block_id): what they tell is unknown" in reasons(
+        profile
+    )
+    for sizes, lost in ((None, 4), (((1, 8, 2, 1), (2, 128, 1, 1)), 2)):
+        profile = read(write(tmp_path / "b", changed(read_only_grid_block=sizes)))
+        told = profile["issues"].filter(pl.col("reason").str.contains("no sizes for the numbers of their grids"))
+        assert told["text"].to_list() == [f"{lost} of 4 kernels"]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import csv
 import io
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -101,6 +102,27 @@ def test_the_iteration_report_tells_of_single_kernels() -> None:
     assert profile["sessions"].select("format", "tool", "first_line", "last_line").rows() == [
         ("dlprof-csv", "DLProf", 2, 5)
     ]
+
+
+@pytest.mark.parametrize(
+    ("report", "cut", "kept"),
+    [
+        (ITERATION, {"Grid X": 12, "Uses TC": 11}, "activities"),
+        (KERNEL, {"Min GPU Time (ns)": 7}, "summary"),
+        (DETAILED, {"TC Eligible": 5}, "ops"),
+    ],
+)
+def test_columns_that_were_cut_are_told(report: str, cut: dict[str, int], kept: str) -> None:
+    title, *lines = report.splitlines()
+    rows = list(csv.reader(io.StringIO("\n".join(lines))))
+    places = sorted(cut.values())
+    assert [rows[0][place] for place in places] == sorted(cut, key=lambda name: cut[name])
+    text = io.StringIO()
+    csv.writer(text).writerows([cell for at, cell in enumerate(row) if at not in places] for row in rows)
+    profile = read(f"{title}\n{text.getvalue()}")
+    assert profile[kept].height == read(report)[kept].height
+    lacking = profile["issues"].filter(pl.col("reason").str.starts_with("the report lacks columns"))
+    assert [set(text.split(", ")) for text in lacking["text"]] == [cut.keys()]
 
 
 def test_the_kernel_report_is_a_summary_and_says_calls_only_where_there_is_no_doubt() -> None:

@@ -44,7 +44,7 @@ def test_columns_of_another_name_are_told(tmp_path: Path) -> None:
         f"ALTER TABLE {KERNELS} RENAME COLUMN streamId TO stream",
         "ALTER TABLE NVTX_EVENTS RENAME COLUMN globalTid TO thread",
     )
-    told = "the table lacks columns that every version writes ({}): what they tell is unknown"
+    told = "the table lacks columns that the profiler writes ({}): what they tell is unknown"
     assert (None, "warning", KERNELS, told.format("streamId, correlationId")) in issues(profile)
     assert (None, "warning", "NVTX_EVENTS", told.format("globalTid")) in issues(profile)
 

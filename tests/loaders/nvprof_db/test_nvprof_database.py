@@ -416,6 +416,6 @@ def test_columns_and_times_that_are_missing_are_told(tmp_path: Path) -> None:
         (
             "warning",
             "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL",
-            "the table lacks columns that every version writes (end, name): what they tell is unknown",
+            "the table lacks columns that the profiler writes (end, name): what they tell is unknown",
         ),
     ]

@@ -16,6 +16,7 @@ from tui.loaders.dlprof.gpu_work import TOOL, read_gpu_work
 from tui.loaders.dlprof.iterations import read_iterations
 from tui.loaders.dlprof.ops import read_ops
 from tui.loaders.dlprof.strings import Strings
+from tui.loaders.missing_columns import missing_columns
 from tui.model.errors import ProftuiError
 from tui.model.schema import FRAMES
 
@@ -44,14 +45,18 @@ FORMAT: Final = Format(
 
 _TABLES: Final = ("read_only_ops", "read_only_kernels", "read_only_op_instances")
 
-_CONFIG: Final = {
-    "driver_version": pl.String,
-    "framework": pl.String,
-    "cuda_version": pl.String,
-    "cudnn_version": pl.String,
-    "dlprof_version": pl.String,
-    "original_command": pl.String,
+_WRITTEN: Final = {
+    "read_only_kernels": (
+        *("read_only_ops_id", "name_id", "uses_tc", "api_start", "api_stop", "gpu_start", "gpu_stop"),
+        *("grid_id", "block_id", "device_id"),
+    ),
+    "read_only_memcpys": ("api_start", "api_stop", "gpu_start", "gpu_stop", "device_id", "num_bytes", "copy_kind"),
+    "read_only_memsets": ("api_start", "api_stop", "gpu_start", "gpu_stop", "device_id", "num_bytes"),
+    "read_only_grid_block": ("id", "x", "y", "z"),
+    "read_only_op_instances": ("read_only_ops_id", "cpu_start", "cpu_stop"),
 }
+"""Columns whose values are missed on the screens."""
+
 _GPUS: Final = {
     "device_id": pl.Int64,
     "gpu_name": pl.String,
@@ -102,6 +107,8 @@ class _DlprofDatabase:
                 "ranges": iterations.ranges,
             }
         )
+        for table, reason in missing_columns(database, _WRITTEN):
+            collector.issue("warning", None, table, reason)
         if not work.height:
             collector.issue(
                 "warning",

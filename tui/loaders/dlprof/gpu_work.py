@@ -14,6 +14,7 @@ from tui.loaders.cupti import COPY_KINDS
 from tui.loaders.dlprof.ops import with_op
 from tui.loaders.dlprof.times import duration
 from tui.loaders.kernel_names import with_short_names
+from tui.loaders.notes import Note
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
@@ -90,6 +91,10 @@ def _kernels(database: Database, strings: Strings) -> pl.DataFrame:
     for what in ("grid", "block"):
         columns = {"id": f"{what}_id", **{axis: f"{what}_{axis}" for axis in "xyz"}}
         data = data.join(shapes.rename(columns), on=f"{what}_id", how="left", maintain_order="left")
+    lost = data.select(pl.any_horizontal(*map(_is_lost, ("grid", "block"))).sum()).item()
+    if lost:
+        reason = "the database has no sizes for the numbers of their grids and blocks, so these stay unknown"
+        database.notes.append(Note("warning", None, f"{lost:,} of {data.height:,} kernels", reason))
     name = pl.coalesce("long_name", "name")
     sizes = (pl.col(f"{what}_{axis}").cast(pl.Int32, strict=False) for what in ("grid", "block") for axis in "xyz")
     rows = data.select(
@@ -102,6 +107,10 @@ def _kernels(database: Database, strings: Strings) -> pl.DataFrame:
         pl.lit(LAUNCH, NAME).alias("call"),
     )
     return with_short_names(rows)
+
+
+def _is_lost(what: str) -> pl.Expr:
+    return pl.col(f"{what}_id").is_not_null() & pl.all_horizontal(pl.col(f"{what}_{axis}").is_null() for axis in "xyz")
 
 
 def _copies(database: Database, strings: Strings) -> pl.DataFrame:

@@ -24,12 +24,23 @@ if TYPE_CHECKING:
 
 _YES: Final = {"yes": True, "no": False}
 
+_OF_ITERATIONS: Final = (
+    *("Kernel Name", "Device ID", "GPU Start Time (ns)", "GPU Duration (ns)", "API Call Start (ns)"),
+    *("API Call Time (ns)", "Uses TC", "Grid X", "Grid Y", "Grid Z", "Block X", "Block Y", "Block Z"),
+)
+_OF_KERNELS: Final = tuple(
+    f"{which} {what} Time (ns)" for what in ("GPU", "API") for which in ("Total", "Avg", "Min", "Max")
+)
+_OF_OPS: Final = ("Total CPU Time (ns)", "TC Eligible")
+"""Columns of the reports whose values are missed on the screens."""
+
 _ROUNDING: Final = 0.05
 """By so much an average can differ from what is printed."""
 
 
 def iteration_report(rows: CellValues, collector: Collector) -> None:
     """Every kernel, with its op and the call that launched it. Ops are told by iteration, without times."""
+    _tell_of_missing(rows, collector, _OF_ITERATIONS)
     launched = _op_columns(rows).with_columns(
         rows.whole("Iteration", pl.Int32()).alias("iteration"),
         rows.name("Input Shapes").alias("input_shapes"),
@@ -93,6 +104,7 @@ def iteration_report(rows: CellValues, collector: Collector) -> None:
 
 def kernel_report(rows: CellValues, collector: Collector) -> None:
     """Kernels, summed by name and op."""
+    _tell_of_missing(rows, collector, _OF_KERNELS)
     parts = [
         _summary(rows, section, name, what)
         for section, name, what in (("gpu", rows.name("Kernel Name"), "GPU"), ("api", None, "API"))
@@ -124,6 +136,7 @@ def _summary(rows: CellValues, section: str, name: pl.Series | None, what: str) 
 
 def detailed_report(rows: CellValues, collector: Collector) -> None:
     """Ops, each summed over its calls: as figures, and as ops, with a time where there was but one call."""
+    _tell_of_missing(rows, collector, _OF_OPS)
     once = rows.whole("No. Calls") == 1
     eligible = rows.text("TC Eligible").replace_strict(_YES, default=None, return_dtype=pl.Boolean)
     ops = _op_columns(rows).with_columns(
@@ -163,6 +176,13 @@ def expert_systems_report(rows: CellValues, collector: Collector) -> None:
         {"problem": rows.text("Problem"), "recommendation": rows.text("Recommendation"), "line": rows.line}
     )
     collector.add_frame("tool_findings", findings.with_columns(pl.lit(TOOL).alias("tool")))
+
+
+def _tell_of_missing(rows: CellValues, collector: Collector, columns: Sequence[str]) -> None:
+    lacking = [column for column in columns if column not in rows]
+    if lacking:
+        reason = "the report lacks columns that DLProf writes: what they tell is unknown"
+        collector.issue("warning", None, ", ".join(lacking), reason)
 
 
 def _op_columns(rows: CellValues) -> pl.DataFrame:
