@@ -180,3 +180,19 @@ def test_text_of_a_packed_log_is_kept_and_checked(log: str, tmp_path: Path) -> N
     text = only_entry() / "text"
     text.write_bytes(text.read_bytes().replace(b"0", b"1", 1))
     assert not believed(str(packed))
+
+
+def test_a_named_pipe_is_not_opened_to_see_what_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who waits to write to it would be let in, find nobody reading and end."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    opened = []
+    open_really = os.open
+
+    def noted(path: str, *how: int) -> int:
+        opened.append(path)
+        return open_really(path, *how)
+
+    monkeypatch.setattr(os, "open", noted)
+    assert identity.identity_of(str(pipe)) is None
+    assert opened == []

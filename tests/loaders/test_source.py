@@ -10,6 +10,7 @@ import threading
 import tracemalloc
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import zstandard
@@ -22,6 +23,9 @@ from tui.loaders.text.cleaning import clean_bytes, clean_line
 from tui.loaders.text.lines import whole_lines
 from tui.loaders.text.stored_text import StoredText
 from tui.model.errors import ProftuiError
+
+if TYPE_CHECKING:
+    from tui.loaders.base import LoadProgress
 
 COMPRESS = {
     "gzip": gzip.compress,
@@ -490,6 +494,25 @@ def test_a_silent_pipe_can_be_stopped() -> None:
     assert asked == [720]
     assert source.size is None
     assert len(texts_of(source)) == 20
+
+
+def test_a_named_pipe_that_nobody_writes_to_can_be_stopped(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    with pytest.raises(ProftuiError, match="stopped before it said anything"):
+        Source.open(str(path), report=lambda _progress: False)
+    # One that is written to later is waited for.
+    text = "==7== NVPROF is profiling process 7\n"
+    writer = threading.Thread(target=path.write_text, args=(text,))
+
+    def begin_to_write(_progress: LoadProgress) -> bool:
+        if writer.ident is None:
+            writer.start()
+        return True
+
+    source = Source.open(str(path), report=begin_to_write)
+    writer.join()
+    assert texts_of(source) == [text.strip()]
 
 
 def test_a_pipe_that_closes_is_read_to_its_end() -> None:

@@ -44,6 +44,9 @@ class Identity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def identity_of(path: str) -> Identity | None:
     """What a path leads to now; None of what is no plain file, cannot be read or has a part of it elsewhere."""
     real = os.path.realpath(path)
+    # A named pipe that is opened and closed again ends whoever waits to write to it.
+    if not os.path.isfile(path):  # noqa: PTH113 (a name that is no text stays as it is)
+        return None
     if any(os.path.exists(real + ending) for ending in _BESIDE):  # noqa: PTH110 (a name that is no text stays as it is)
         return None
     try:

@@ -14,13 +14,16 @@ if TYPE_CHECKING:
 
 
 def opened(path: str) -> int:
-    """A file, open for reading.
+    """A file, open for reading; a named pipe also before anybody has opened it for writing.
 
     Raises:
         ProftuiError: It is not there, or may not be read.
     """
     try:
-        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        # Else a named pipe that nobody writes to yet would hold up the thread, which then could not be stopped.
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        os.set_blocking(descriptor, True)
+        return descriptor
     except FileNotFoundError as error:
         raise ProftuiError(f"{path}: no such file") from error
     except PermissionError as error:
