@@ -14,7 +14,7 @@ from tests.corpus import recording_file
 from tests.screens.opening import sample
 from tui.analysis.compare.findings import changed_findings
 from tui.analysis.compare.headline import Figure, headline, slower
-from tui.analysis.compare.matching import base_call, family
+from tui.analysis.compare.matching import base_call, family, op_family
 from tui.analysis.compare.sides import sides
 from tui.analysis.compare.tables import CHANGED_KERNELS, changed_api, changed_kernels, changed_op_types, changed_ops
 from tui.analysis.iterations.tables import iterations
@@ -142,6 +142,59 @@ def test_names_of_two_families() -> None:
 def test_calls_of_several_versions(one: str, other: str) -> None:
     assert base_call(one) == base_call(other)
     assert base_call(one) != base_call(f"{other}Async")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("AddmmBackward", "AddmmBackward0"),
+        ("CudnnConvolutionBackward", "ConvolutionBackward0"),
+        ("autograd::engine::evaluate_function: ReluBackward1", "autograd::engine::evaluate_function: ReluBackward0"),
+        ("aten::_cat", "aten::cat"),
+        ("aten::cudnn_batch_norm", "aten::miopen_batch_norm"),
+        ("aten::cudnn_convolution_backward_input", "aten::convolution_backward"),
+        ("torch.nn.functional.conv2d", "aten::conv2d"),
+        ("conv2d_3/Conv2D", "conv2d/Conv2D"),
+        ("loop_fusion.12", "loop_fusion.7"),
+        ("relu[2]", "relu"),
+        ("cudnn_v7_conv", "cudnn_v8_conv"),
+    ],
+)
+def test_ops_of_one_family(one: str, other: str) -> None:
+    assert op_family(one) == op_family(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("aten::add", "aten::add_"),
+        ("aten::conv1d", "aten::conv2d"),
+        ("aten::linear", "aten::linear_backward"),
+        ("FSDP::pre_forward (blocks.2._wrapped)", "FSDP::pre_forward (blocks.3._wrapped)"),
+        ("AddmmBackward0", "autograd::engine::evaluate_function: AddmmBackward0"),
+        ("(no op: no launch record)", "(no op: no op around the launch)"),
+    ],
+)
+def test_ops_of_two_families(one: str, other: str) -> None:
+    assert op_family(one) != op_family(other)
+
+
+def test_ops_of_another_library_are_matched_when_asked_and_marked() -> None:
+    before, now = (load_one(recording_file(f"resnet50_{name}.pt.trace.json.gz")) for name in ("fp32", "amp"))
+    compared = sides(before, now, ("fp32", "amp"))
+    exact, tolerant = changed_ops(compared), changed_ops(compared, tolerant=True)
+    assert not exact["alike"].any()
+    assert tolerant.filter("alike").select("op", "change", "a_name", "b_name").rows()[:2] == [
+        ("batch_norm_backward", "alike", "aten::cudnn_batch_norm_backward", "aten::native_batch_norm_backward"),
+        ("batch_norm", "alike", "aten::cudnn_batch_norm", "aten::native_batch_norm"),
+    ]
+    assert set(tolerant.filter("alike")["change"]) == {"alike"}
+    for column in ("a_total_ns", "b_total_ns", "delta_ns"):
+        assert tolerant[column].sum() == pytest.approx(exact[column].sum(), rel=1e-12)
+
+
+def test_types_that_kernels_tell_are_not_taken_for_ops_that_were_recorded(tools: Sides) -> None:
+    assert not changed_ops(tools, tolerant=True)["alike"].any()
 
 
 def call(name: str, duration_ns: int, **more: object) -> Row:

@@ -162,7 +162,9 @@ def _diff(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("now", metavar="B", help="the profile of now; A itself with --session-b or --iterations-b")
     parser.add_argument("--format", choices=("text", "markdown", "json"), default="text", help="default: text")
     parser.add_argument(
-        "--tolerant", action="store_true", help="match also kernels and API calls whose names differ by version or GPU"
+        "--tolerant",
+        action="store_true",
+        help="match also kernels, ops and API calls whose names differ by version, library or GPU; marked as alike",
     )
     parser.add_argument("--whole-runs", action="store_true", help="do not divide by the number of iterations")
     parser.add_argument(

@@ -86,7 +86,7 @@ VIEWS: Final = (
         "a",
         "match_families",
         "alike",
-        "Match also names that differ by version or GPU.",
+        "Match also names that differ by version, library or GPU.",
         Scope.COMPARE,
         WORK,
     ),

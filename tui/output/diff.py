@@ -39,7 +39,7 @@ class Diff:
 
     Args:
         sides: What is compared.
-        tolerant: Match kernels and API calls also without what versions change in their names.
+        tolerant: Match kernels, ops and API calls also without what versions change in their names.
         gpu: The name of the GPU, as the user gives it.
     """
 

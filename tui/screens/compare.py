@@ -44,8 +44,8 @@ class CompareScreen(ViewScreen):
     HELP: ClassVar = (
         "What was before and what is now; where both have iterations, times and calls are per iteration.\n"
         "Rows stand in the order of what changed most; what only one side has is new or gone. Differences add up.\n"
-        ", and . go from part to part; o swaps the sides; a matches also kernels and API calls whose names differ by\n"
-        "version or GPU: such rows are marked as alike, and enter tells the names of both sides."
+        ", and . go from part to part; o swaps the sides; a matches also kernels, ops and API calls whose names\n"
+        "differ by version, library or GPU: such rows are marked as alike, and enter tells the names of both sides."
     )
     BINDINGS: ClassVar = [*bindings_for(Scope.PARTS), *bindings_for(Scope.COMPARE)]
 

@@ -30,7 +30,7 @@ class How:
     """How two sides are compared."""
 
     tolerant: bool = False
-    """Kernels and API calls that only one side has match without what versions change in their names."""
+    """Kernels, ops and API calls that only one side has match without what versions change in their names."""
     gpu: str | None = None
     """The name of the GPU, as the user gives it."""
 
@@ -45,7 +45,7 @@ class Part:
 
 PARTS: Final = (
     Part(CHANGED_KERNELS, lambda sides, how: changed_kernels(sides, tolerant=how.tolerant)),
-    Part(CHANGED_OPS, lambda sides, _: changed_ops(sides)),
+    Part(CHANGED_OPS, lambda sides, how: changed_ops(sides, tolerant=how.tolerant)),
     Part(CHANGED_OP_TYPES, lambda sides, _: changed_op_types(sides)),
     Part(CHANGED_API, lambda sides, how: changed_api(sides, tolerant=how.tolerant)),
     Part(CHANGED_FINDINGS, lambda sides, how: changed_findings(sides, gpu=how.gpu)),

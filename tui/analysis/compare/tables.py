@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.api import api
-from tui.analysis.compare.matching import alike, base_call, family
+from tui.analysis.compare.matching import alike, base_call, family, op_family
 from tui.analysis.kernels import kernels
 from tui.analysis.ops.by_type import op_types
-from tui.analysis.ops.tables import by_name
+from tui.analysis.ops.tables import by_name, has_recorded_ops
 from tui.model.columns import columns
 from tui.model.view import TableSpec
 
@@ -50,7 +50,7 @@ def _spec(name: str, title: str, *by: str, key: tuple[str, ...] = (), pinned: st
 
 # What is left of two names that are alike can be the whole of a third.
 CHANGED_KERNELS: Final = _spec("kernels", "Kernels", "kind", "name", key=("alike",))
-CHANGED_OPS: Final = _spec("ops", "Ops", "op", pinned="op")
+CHANGED_OPS: Final = _spec("ops", "Ops", "op", key=("alike",), pinned="op")
 CHANGED_OP_TYPES: Final = _spec("op_types", "Op types", "op", pinned="op")
 CHANGED_API: Final = _spec("api", "API calls", "name", key=("alike",))
 
@@ -60,8 +60,10 @@ def changed_kernels(sides: Sides, *, tolerant: bool = False) -> pl.DataFrame:
     return changes(sides, kernels, ("kind", "name"), "total_ns", "calls", rule=family if tolerant else None)
 
 
-def changed_ops(sides: Sides) -> pl.DataFrame:
+def changed_ops(sides: Sides, *, tolerant: bool = False) -> pl.DataFrame:
     """Ops by name, with the GPU time that each launched itself, or by type and direction where they are inferred.
+
+    Names of recorded ops are never taken for types that are inferred, however alike they are.
 
     Columns: op, then those of `changes`; a_calls and b_calls count calls of recorded ops, launches of inferred ones.
     """
@@ -69,7 +71,12 @@ def changed_ops(sides: Sides) -> pl.DataFrame:
     def of(profile: Profile) -> pl.DataFrame:
         return by_name(profile).with_columns(pl.coalesce("calls", "launches").alias("calls"))
 
-    return changes(sides, of, ("op",), "gpu_self_ns", "calls")
+    rule = op_family if tolerant and not _inferred_on_one_side(sides) else None
+    return changes(sides, of, ("op",), "gpu_self_ns", "calls", rule=rule)
+
+
+def _inferred_on_one_side(sides: Sides) -> bool:
+    return has_recorded_ops(sides.a.profile) != has_recorded_ops(sides.b.profile)
 
 
 def changed_op_types(sides: Sides) -> pl.DataFrame:
