@@ -49,6 +49,7 @@ def verdict(row: Row, **device: Any) -> tuple[bool | None, str]:
         (kernel(HALF, 1), {"name": "NVIDIA GeForce GTX 1660 Ti"}, (False, "NVIDIA GeForce GTX 1660 Ti has none")),
         (kernel(HALF, 1), {"name": "GeForce GTX 165"}, (False, "GeForce GTX 165 has none")),
         (kernel(HALF, 1), {"name": "GeForce MX450", "compute_capability": "7.5"}, (False, "GeForce MX450 has none")),
+        (kernel(HALF, 1), {"name": "Quadro T2000", "compute_capability": "7.5"}, (False, "Quadro T2000 has none")),
         (kernel(HALF, 1), {"name": "GeForce GTX 1080"}, (False, "compute capability 6.1 has none")),
         (kernel(HALF, 1), {}, (True, ASSUMED.format(BY_NAME))),
         (kernel(SINGLE, 1), {"name": "Graphics 3000"}, (False, ASSUMED.format(NO_GEMM))),

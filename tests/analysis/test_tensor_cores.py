@@ -20,6 +20,7 @@ YES = (
     "sm80_xmma_gemm_f64f64_f64f64_f64_tn_n_tilesize64x64x16_tensor8x8x4_execute_kernel_cublas",
     "Cijk_Alik_Bljk_BBS_BH_Bias_HA_S_SAV_UserArgs_MT256x192x64_MI16x16x1_SN",
     "fmha_cutlassF_f32_aligned_64x64_rf_sm80(PyTorchMemEffAttention::AttentionKernel)",
+    "fmha_cutlassF_f16_aligned_64x64_rf_sm75(PyTorchMemEffAttention::AttentionKernel)",
 )
 NO = (
     "volta_sgemm_128x32_nn",
@@ -32,6 +33,9 @@ NO = (
     "sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize64x256x8_stage3_warpsize1x4x1_ffma_aligna4_alignc4_execute_kernel",
     "void cutlass::Kernel<cutlass_80_simt_sgemm_128x32_8x5_nn_align1>(Params)",
     "fmha_cutlassF_f32_aligned_64x64_rf_sm50(PyTorchMemEffAttention::AttentionKernel)",
+    # Single precision goes to tensor cores from 8.0 on alone.
+    "fmha_cutlassF_f32_aligned_64x64_rf_sm70(PyTorchMemEffAttention::AttentionKernel)",
+    "fmha_cutlassB_f32_notaligned_64x64_k64_dropout_sm75(PyTorchMemEffAttention::AttentionKernel)",
     "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>>(int)",
     "[CUDA memcpy HtoD]",
     "triton_poi_fused_add_cos_sin_0",
