@@ -179,5 +179,5 @@ def test_a_cut_off_trace_keeps_what_came_before() -> None:
 def test_a_trace_without_categories_is_declined_in_words(tmp_path: Path) -> None:
     path = tmp_path / "results.json"
     path.write_text('{"traceEvents":[{},{"ph":"X","name":"f","ts":"1","dur":"2","pid":"0","tid":"1","args":{}}]}')
-    with pytest.raises(ProftuiError, match=r"trace events of no category, .*rocprof"):
+    with pytest.raises(ProftuiError, match=r"trace events of no category, .*; of rocprof, open results\.db"):
         load_one(str(path))

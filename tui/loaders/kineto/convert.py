@@ -19,7 +19,7 @@ from tui.loaders.kineto.roles import Era
 from tui.loaders.kineto.tell import tell_of, tell_of_not_read
 from tui.loaders.linking.launches import iteration_at, link_ops, nest
 from tui.loaders.linking.steps import Steps, mark_steps
-from tui.model.errors import WHAT_OPENS, ProftuiError
+from tui.model.errors import ProftuiError
 from tui.model.schema import NAME, RANGES
 
 if TYPE_CHECKING:
@@ -51,7 +51,8 @@ def convert(trace: Trace, roles: Roles, collector: Collector, *, called: str) ->
         convert_legacy(trace, collector, called=called)
         return
     if not any(rows.height for role, rows in trace.parts.items() if role != "overhead"):
-        raise ProftuiError(f"{called}: no profile found: {roles.in_words()}", WHAT_OPENS)
+        found, what_to_do = roles.in_words()
+        raise ProftuiError(f"{called}: no profile found: {found}", what_to_do)
     for label, own in by_rank(trace):
         _convert_rank(own, roles, collector, called=called)
         if label is not None:

@@ -12,6 +12,7 @@ import polars as pl
 
 from tui.loaders.kineto.amd import GRID
 from tui.loaders.kineto.args import COLLECTIVE
+from tui.model.errors import WHAT_OPENS
 
 LEGACY: Final = ("CPU functions", "CUDA functions")
 """What the export of PyTorch's first profiler calls its processes."""
@@ -114,16 +115,17 @@ class Roles:
             if _role(category) is None and _REPEATED.fullmatch((category or "").lower()) is None
         ]
 
-    def in_words(self) -> str:
-        """What the events are, for one who expected a profile."""
+    def in_words(self) -> tuple[str, str]:
+        """What the events are, for one who expected a profile; and what to do."""
         if not self._events:
-            return "a trace without events"
+            return "a trace without events", WHAT_OPENS
         categories = [str(category)[:40] for category, _ in self._events.most_common(5) if category is not None]
         if not categories:
             return (
-                "trace events of no category, so none of PyTorch's profiler (rocprof writes such beside its results.db)"
+                "trace events of no category, so none of PyTorch's profiler (rocprof writes such beside results.db)",
+                "of rocprof, open results.db; where there is none: rocprof --hip-trace ./app writes it",
             )
-        return f"trace events of {', '.join(categories)}, none of PyTorch's profiler"
+        return f"trace events of {', '.join(categories)}, none of PyTorch's profiler", WHAT_OPENS
 
 
 def _of_categories(rows: pl.DataFrame, values: pl.Series, wanted: pl.Series) -> pl.DataFrame:

@@ -26,7 +26,9 @@ FORMAT_V3: Final = Format(
     title="rocprofv3 CSV",
     recognised_by="""the header '"Kind","Agent_Id",…', '"Domain","Function",…' or '"Name","Calls",…,"MinNs"'""",
     feeds=("sessions", "devices", "activities", "api_calls", "ops", "ranges", "summary", "metrics", "issues"),
-    record_with="rocprofv3 --kernel-trace --hip-trace --marker-trace --output-format csv -d out -- ./app",
+    record_with=(
+        "rocprofv3 --kernel-trace --hip-trace --memory-copy-trace --marker-trace --output-format csv -d out -- ./app"
+    ),
 )
 FORMAT_V1: Final = Format(
     name=V1,
@@ -82,7 +84,7 @@ class _Reader:
         if self._version == V3 and _JSON.match(line.text) and not self.collector.sessions:
             raise ProftuiError(
                 f"{self.collector.source}: is a JSON file of rocprofv3, which is not read",
-                "record CSV or a database: rocprofv3 --kernel-trace --output-format csv rocpd -- ./app",
+                f"record CSV: {FORMAT_V3.record_with} (--output-format rocpd records a database, from ROCm 7 on)",
             )
         header = header_of(line.text)
         if header is None or header.format != self._version:
