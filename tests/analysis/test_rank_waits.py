@@ -152,7 +152,8 @@ def test_one_clock_that_is_off_is_named_and_its_collectives_are_not_told() -> No
     )
     off = with_iterations(type(honest)({**honest.frames, "sessions": sessions}, honest.sources))
     assert clocks(off).agree == {0, 1}
-    assert clocks(off).said.startswith("the clocks of 1 of 3 ranks differ from the others' by up to 16.000 ms")
+    assert clocks(off).said.startswith("the clocks of 1 of 3 ranks differ from the others' by up to 8.0000 ms")
+    assert clocks(off).apart_ns == 8 * MS
     assert in_collectives(off)["comm_wait_ns"].null_count() == 6
 
 
@@ -203,6 +204,40 @@ def test_groups_are_matched_by_themselves() -> None:
     assert collective_kinds(made)["group_size"].sort().to_list() == [2, 2, 4]
 
 
+def test_what_is_of_another_kind_on_another_rank_is_not_the_same() -> None:
+    made = job([[0, 3 * MS], [0, MS]])
+    other = pl.lit(ALLREDUCE.replace("AllReduce_Sum_f32", "AllGather"), made["activities"].schema["name"])
+    swapped = made["activities"].with_columns(
+        pl.when((pl.col("session") == 1) & (pl.col("iteration") == 1)).then(other).otherwise("name").alias("name")
+    )
+    mixed = with_iterations(type(made)({**made.frames, "activities": swapped}, made.sources))
+    assert matched(mixed).select("iteration", "collective").rows() == [(0, "allreduce"), (0, "allreduce")]
+
+
+def test_a_group_of_which_one_rank_is_open_is_matched_with_none() -> None:
+    made = job([[0, 3 * MS], [0, MS]])
+    named = pl.lit("; ".join((group("pp", 0, 4), "Seq: 1")), made["activities"].schema["arguments"])
+    apart = made["activities"].with_columns(
+        pl.when((pl.col("session") == 0) & (pl.col("iteration") == 1)).then(named).alias("arguments")
+    )
+    lone = with_iterations(type(made)({**made.frames, "activities": apart}, made.sources))
+    assert unmatched_words(lone) == (
+        "matched with no other rank: 2 kernels of communication, 3.0000 ms: "
+        "1 of a process group of which no other rank is open, "
+        "1 in iterations in which their numbers or kinds differ from rank to rank"
+    )
+
+
+def test_waits_for_ranks_that_are_not_open_count_as_transfer() -> None:
+    made = job([[0, 3 * MS]])
+    sessions = made["sessions"].with_columns(pl.lit(8, made["sessions"].schema["world_size"]).alias("world_size"))
+    part = with_iterations(type(made)({**made.frames, "sessions": sessions}, made.sources))
+    assert clocks(part).said == (
+        "clocks agree: ranks leave collectives within 0 ns of each other; "
+        "2 of 8 ranks of a process group are open: waits for the others count as transfer"
+    )
+
+
 def test_an_iteration_that_a_rank_of_the_group_lacks_is_unmatched() -> None:
     made = job([[0, 3 * MS], [0, MS]])
     without = made["activities"].filter(~((pl.col("session") == 1) & (pl.col("iteration") == 1)))
@@ -211,7 +246,7 @@ def test_an_iteration_that_a_rank_of_the_group_lacks_is_unmatched() -> None:
     assert waits_of_ranks(short)["comm_unmatched_ns"].to_list() == [2 * MS, 0]
     assert unmatched_words(short) == (
         "matched with no other rank: 1 kernel of communication, 2.0000 ms: "
-        "their numbers in an iteration differ from rank to rank"
+        "in iterations in which their numbers or kinds differ from rank to rank"
     )
 
 

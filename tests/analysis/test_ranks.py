@@ -12,8 +12,9 @@ from tests.analysis.frames import copy, kernel, profile
 from tests.corpus import recording_file
 from tui.analysis.expert.findings import findings
 from tui.analysis.iterations.tables import with_iterations
-from tui.analysis.ranks.collectives import matched, stragglers
+from tui.analysis.ranks.collectives import collectives, matched, stragglers
 from tui.analysis.ranks.tables import RANKS, rank_iterations, ranks, straggler_words, why_no_ranks
+from tui.analysis.ranks.waits import matched_collectives
 from tui.loaders.registry import load
 from tui.screens.rank_parts import no_ranks
 
@@ -24,11 +25,11 @@ MS = 1_000_000
 ALLREDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 
 
-def run(waits: list[list[int]], *, clock_ns: int = 0) -> Profile:
+def run(waits: list[list[int]], *, clock_ns: int = 0, name: str = ALLREDUCE, world: int | None = None) -> Profile:
     """Ranks of which each has iterations of 10 ms with one collective that takes so long; others have other clocks."""
     rows: dict[str, list[dict[str, Any]]] = {"activities": [], "ranges": [], "sessions": []}
     for rank, times in enumerate(waits):
-        rows["sessions"].append({"session": rank, "rank": rank, "world_size": len(waits)})
+        rows["sessions"].append({"session": rank, "rank": rank, "world_size": world or len(waits)})
         for step, wait_ns in enumerate(times):
             begin = rank * clock_ns + step * 10 * MS
             marks = {"session": rank, "pid": 1, "tid": 1}
@@ -38,7 +39,7 @@ def run(waits: list[list[int]], *, clock_ns: int = 0) -> Profile:
             work = {"session": rank, "device": 0, "iteration": step}
             rows["activities"] += [
                 kernel("gemm", 4 * MS, start_ns=begin, stream=7, **work),
-                kernel(ALLREDUCE, wait_ns, start_ns=begin + 4 * MS, stream=17, **work),
+                kernel(name, wait_ns, start_ns=begin + 4 * MS, stream=17, **work),
             ]
     return with_iterations(profile(**rows))
 
@@ -67,6 +68,54 @@ def test_where_the_ranks_take_turns_none_is_named() -> None:
     verdict = straggler_words(run([[3 * MS, 1 * MS], [1 * MS, 3 * MS]]))
     assert verdict.session is None
     assert verdict.said.startswith("no rank comes last again and again")
+
+
+def test_ranks_that_come_together_wait_for_none() -> None:
+    # Of collectives of 4 ms rank 1 is in each for 50 microseconds less: half a percent of an iteration.
+    even = run([[4 * MS] * 4, [4 * MS - 50_000] * 4])
+    assert stragglers(even).by_iteration.rows() == [(step, None, 50_000) for step in range(4)]
+    assert rank_iterations(even, session=0)["last_rank"].to_list() == [None] * 4
+    assert ranks(even).select("came_last", "waited_ns").rows() == [(0, 200_000), (0, 0)]
+    assert (
+        straggler_words(even).said
+        == "nobody is waited for long: no rank waits for more than 1% of a mean iteration in any iteration"
+    )
+    rule = findings(even).filter(rule="C5")
+    assert rule.select("state", "reason").rows() == [
+        ("clean", "no rank waits for more than 1% of a mean iteration in the collectives of any iteration")
+    ]
+
+
+def test_short_collectives_are_known_to_keep_nobody_waiting() -> None:
+    assert ranks(run([[20_000, 10_000], [10_000, 20_000]])).select("came_last", "waited_ns").rows() == [(0, 0), (0, 0)]
+
+
+def test_who_leaves_a_broadcast_first_did_not_come_last() -> None:
+    sent = run(
+        [[1 * MS, 1 * MS], [3 * MS, 4 * MS]], name="ncclDevKernel_Broadcast_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+    )
+    assert matched(sent).height == 4
+    verdict = straggler_words(sent)
+    assert verdict.session is None
+    assert verdict.said == (
+        "who is waited for cannot be told: no matched collective is known to be of a kind that all ranks leave together"
+    )
+    assert ranks(sent)["came_last"].to_list() == [None, None]
+    assert findings(sent).filter(rule="C5")["state"].to_list() == ["cannot tell"]
+    assert matched_collectives(sent)["last_rank"].to_list() == [None, None]
+
+
+def test_kernels_of_old_nccl_tell_their_collective() -> None:
+    old = run([[3 * MS, 4 * MS], [1 * MS, 1 * MS]], name="ncclAllReduceRingLLKernel_sum_f32(ncclColl)")
+    assert collectives(old)["collective"].unique().to_list() == ["allreduce"]
+    assert straggler_words(old).session == 1
+
+
+def test_others_that_are_not_open_may_come_later_still() -> None:
+    made = run([[3 * MS, 4 * MS], [1 * MS, 1 * MS]], world=8)
+    part = "2 of 8 ranks of a process group are open: another may come later still"
+    assert straggler_words(made).said.endswith(f"; {part}")
+    assert findings(made).filter(rule="C5")["problem"][0].endswith(f" {part}.")
 
 
 def test_an_iteration_with_other_collectives_on_one_rank_is_left_out() -> None:
@@ -106,7 +155,7 @@ def test_the_parts_of_each_rank_add_up_to_its_span(waits: list[list[int]]) -> No
     assert parts.to_list() == rows["total_span_ns"].to_list()
     assert (rows["busy_ns"] + rows["idle_ns"]).to_list() == rows["total_span_ns"].to_list()
     if stragglers(made).matched:
-        assert rows["came_last"].sum() == stragglers(made).iterations
+        assert rows["came_last"].sum() == stragglers(made).by_iteration["session"].count()
         assert (rows["waited_ns"] >= 0).all()
 
 

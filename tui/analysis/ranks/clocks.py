@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.memo import once_per_profile
-from tui.analysis.ranks.collectives import TURN, collectives, matched
+from tui.analysis.ranks.collectives import TURN, collectives, leave_together, matched, open_ranks_words
 from tui.fmt import count, duration
 
 if TYPE_CHECKING:
@@ -18,8 +18,6 @@ AGREE_NS: Final = 100_000
 """Clocks agree where ranks leave collectives no further apart than this, or than the part below."""
 AGREE_PART: Final = 0.05
 """Of the time that the longest rank is in them, as medians."""
-
-_LEAVE_TOGETHER: Final = "(?i)all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|barrier"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +56,9 @@ def clocks(profile: Profile) -> Clocks:
     # Of times since 1970 a float would keep a quarter of a microsecond: differences are taken before medians.
     end = pl.col("begin_ns") + pl.col("duration_ns")
     left = end - end.min().over(TURN)
+    together = rows.filter(leave_together()).with_columns(left.alias("left_ns"))
     ends = (
-        rows.filter(leave_together())
-        .with_columns((left - left.median().over(TURN)).abs().alias("off_ns"))
+        together.with_columns((pl.col("left_ns") - pl.col("left_ns").median().over(TURN)).abs().alias("off_ns"))
         .group_by("session")
         .agg(pl.col("off_ns").median(), pl.col("longest_ns").median())
         .sort("session")
@@ -71,24 +69,22 @@ def clocks(profile: Profile) -> Clocks:
         )
     most = pl.max_horizontal(pl.lit(float(AGREE_NS)), AGREE_PART * pl.col("longest_ns"))
     good = ends.filter(2 * pl.col("off_ns") <= most)
-    apart = int(2 * float(ends["off_ns"].max()))  # type: ignore[arg-type]
+    apart = int(together.group_by(TURN).agg(pl.col("left_ns").max())["left_ns"].median())  # type: ignore[arg-type]
     if good.height == ends.height:
         said = f"clocks agree: ranks leave collectives within {duration(apart)} of each other"
+        if part := open_ranks_words(profile):
+            said += f"; {part}: waits for the others count as transfer"
         return Clocks(said, frozenset(rows["session"].unique()), apart)
     off = ends.height - good.height
     if good.height < 2:
         said = f"clocks differ by about {duration(apart)}: so far apart ranks leave collectives, which end together"
         return Clocks(said, frozenset(), apart)
+    furthest = int(float(ends["off_ns"].max()))  # type: ignore[arg-type]
     said = (
-        f"the clocks of {count(off)} of {count(ends.height)} ranks differ from the others' by up to {duration(apart)}: "
-        "so far apart they leave collectives, which end together"
+        f"the clocks of {count(off)} of {count(ends.height)} ranks differ from the others' by up to "
+        f"{duration(furthest)}: so far apart they leave collectives, which end together"
     )
     return Clocks(said, frozenset(good["session"]), apart)
-
-
-def leave_together() -> pl.Expr:
-    """Whether no rank can leave a collective before all have come; a broadcast, or what one sends another, some can."""
-    return pl.col("collective").str.contains(_LEAVE_TOGETHER).fill_null(False)
 
 
 def with_times(profile: Profile) -> pl.DataFrame:

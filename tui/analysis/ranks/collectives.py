@@ -10,12 +10,14 @@ import polars as pl
 from tui.analysis.gpu_time.communication import WorkKind, work_kinds
 from tui.analysis.iterations.tables import iterations
 from tui.analysis.memo import once_per_profile
+from tui.fmt import count
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
 
 LONG_PCT: Final = 1.0
-"""Only collectives that take more than this share of a mean iteration on some rank tell who is waited for."""
+"""Only collectives that take more than this share of a mean iteration on some rank tell who is waited for, and only
+where another rank is in them longer by as much."""
 HOW: Final = (
     "a collective ends on all ranks together, so the rank that comes last is in it for the shortest time; "
     "durations are compared, never clocks"
@@ -26,6 +28,9 @@ TURN: Final = ("iteration", "communicator", "turn")
 """What tells collectives apart: the n-th of a process group in an iteration is the same on all its ranks."""
 
 _NAME: Final = r"(?:nccl|rccl)(?:Dev)?Kernel_(?:Generic_)?([A-Za-z]+)"
+_OLD_NAME: Final = r"nccl(AllReduce|AllGather|ReduceScatter|Broadcast|Reduce|SendRecv)\w*Kernel_"
+"""As NCCL up to 2.7 has them: ``ncclAllReduceRingLLKernel_sum_f32``."""
+_LEAVE_TOGETHER: Final = "(?i)all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|barrier"
 
 
 @once_per_profile("activities", "sessions")
@@ -56,7 +61,9 @@ def collectives(profile: Profile) -> pl.DataFrame:
         pl.col("said").str.extract(r"Group size: (\d{1,9})").cast(pl.Int64).alias("group_size"),
     )
     by_name = pl.DataFrame({"name": rows["name"].unique()}).with_columns(
-        pl.col("name").cast(pl.String).str.extract(_NAME).alias("of_name")
+        pl.coalesce(pl.col("name").cast(pl.String).str.extract(pattern) for pattern in (_NAME, _OLD_NAME)).alias(
+            "of_name"
+        )
     )
     return (
         rows.join(said, on="arguments", how="left", maintain_order="left")
@@ -69,12 +76,18 @@ def collectives(profile: Profile) -> pl.DataFrame:
     )
 
 
+def leave_together() -> pl.Expr:
+    """Whether no rank can leave a collective before all have come; a broadcast, or what one sends another, some can."""
+    return pl.col("collective").str.contains(_LEAVE_TOGETHER).fill_null(False)
+
+
 @once_per_profile("activities", "sessions")
 def matched(profile: Profile) -> pl.DataFrame:
     """Collectives that every rank of their group took part in: how long each rank was in them.
 
     The n-th collective of a process group in an iteration is the n-th on all its ranks; iterations in which their
-    numbers differ, or which a rank of the group lacks, are left out. Columns: iteration, communicator, turn, session,
+    numbers differ, or which a rank of the group lacks, are left out, and so is what is of another kind on another rank.
+    Columns: iteration, communicator, turn, session,
     activity, collective, group_size, start_ns, duration_ns, shortest_ns, longest_ns (over the ranks).
     """
     rows = collectives(profile).drop_nulls("iteration").join(_ranks(profile), on="session", how="left")
@@ -100,6 +113,7 @@ def matched(profile: Profile) -> pl.DataFrame:
     )
     return (
         placed.join(same.select(of), on=of, how="semi")
+        .filter(pl.col("collective").n_unique().over(TURN) == 1)
         .with_columns(
             pl.col("duration_ns").min().over(TURN).alias("shortest_ns"),
             pl.col("duration_ns").max().over(TURN).alias("longest_ns"),
@@ -124,16 +138,19 @@ class Stragglers:
     """Who came last to the long collectives."""
 
     by_iteration: pl.DataFrame
-    """One row per iteration with long collectives: iteration, session (the one that came last), wait_ns (what the rank
-    that waited longest was in them above the shortest time)."""
+    """One row per iteration with long collectives: iteration, session (the one that came last; null where no rank
+    waited for more than the share of a mean iteration), wait_ns (what the rank that waited longest was in them above
+    the shortest time)."""
     by_session: pl.DataFrame
     """One row per session that ever came last, the most frequent first: session, times, wait_ns."""
     waits: pl.DataFrame
     """One row per iteration and session: wait_ns, what it was in long collectives above the shortest time."""
     matched: int
-    """How many collectives could be matched."""
+    """How many collectives could be matched that all ranks leave together."""
     long: int
     """How many of them took long on some rank."""
+    untold: str
+    """Why there are none of them; empty where there are."""
 
     @property
     def iterations(self) -> int:
@@ -146,9 +163,10 @@ def stragglers(profile: Profile, *, long_pct: float = LONG_PCT) -> Stragglers:
 
     Args:
         profile: All sessions.
-        long_pct: Only collectives that take more than this share of a mean iteration on some rank count.
+        long_pct: Only collectives that take more than this share of a mean iteration on some rank count, and a rank
+            came last where another one was in those of an iteration longer by more than that.
     """
-    rows = matched(profile)
+    rows = matched(profile).filter(leave_together())
     times = iterations(profile).drop_nulls(["iteration", "duration_ns"])["duration_ns"]
     mean = times.mean()
     least = long_pct / 100 * mean if isinstance(mean, float) else 0.0
@@ -157,13 +175,38 @@ def stragglers(profile: Profile, *, long_pct: float = LONG_PCT) -> Stragglers:
     by_step = (
         waits.group_by("iteration", "session").agg(pl.col("wait_ns").sum()).sort("iteration", "wait_ns", "session")
     )
-    last = by_step.group_by("iteration", maintain_order=True).agg(pl.col("session").first(), pl.col("wait_ns").last())
+    apart = pl.col("wait_ns").last() - pl.col("wait_ns").first()
+    last = by_step.group_by("iteration", maintain_order=True).agg(
+        pl.when(apart > least).then(pl.col("session").first()).alias("session"), pl.col("wait_ns").last()
+    )
     often = (
-        last.group_by("session")
+        last.drop_nulls("session")
+        .group_by("session")
         .agg(pl.len().cast(pl.Int64).alias("times"), pl.col("wait_ns").sum())
         .sort("times", "session", descending=[True, False])
     )
-    return Stragglers(last, often, by_step, _count(rows), _count(long))
+    untold = "" if rows.height else "no iteration has the same number of collectives on all ranks"
+    if matched(profile).height and not rows.height:
+        untold = "no matched collective is known to be of a kind that all ranks leave together"
+    return Stragglers(last, often, by_step, _count(rows), _count(long), untold)
+
+
+def open_ranks_words(profile: Profile) -> str:
+    """How many ranks of a process group are open, where others of it are not; empty where all are, or none is known."""
+    rows = collectives(profile).join(_ranks(profile), on="session", how="left")
+    told = profile["sessions"].select("session", world=pl.col("world_size").cast(pl.Int64))
+    groups = (
+        rows.join(told, on="session", how="left")
+        .with_columns(pl.coalesce("group_size", pl.when(pl.col("communicator") == "").then("world")).alias("size"))
+        .group_by("communicator")
+        .agg(pl.col("who").n_unique().cast(pl.Int64).alias("open"), pl.col("size").max())
+        .filter(pl.col("open") > 1, pl.col("open") < pl.col("size"))
+        .sort("size", "open", "communicator", descending=[True, False, False])
+    )
+    if groups.is_empty():
+        return ""
+    first = groups.row(0, named=True)
+    return f"{count(first['open'])} of {count(first['size'])} ranks of a process group are open"
 
 
 def _count(rows: pl.DataFrame) -> int:

@@ -10,7 +10,15 @@ import polars as pl
 from tui.analysis.gpu_time.overlap import overlap
 from tui.analysis.iterations.tables import iterations
 from tui.analysis.iterations.times import iteration_times
-from tui.analysis.ranks.collectives import HOW, collectives, stragglers
+from tui.analysis.ranks.collectives import (
+    HOW,
+    LONG_PCT,
+    collectives,
+    leave_together,
+    matched,
+    open_ranks_words,
+    stragglers,
+)
 from tui.analysis.ranks.naming import labels as labels
 from tui.analysis.ranks.naming import named
 from tui.analysis.ranks.spread import last_ranks
@@ -147,17 +155,20 @@ def _empty(spec: TableSpec) -> pl.DataFrame:
 
 
 def _waited(profile: Profile) -> pl.DataFrame:
-    """session, came_last, waited_ns: 0 for those that never came last, no rows where nothing can be told."""
+    """session, came_last, waited_ns: 0 for those that never came last, or waited; no rows where nothing can be told."""
     schema = {"session": pl.UInt32, "came_last": pl.Int64, "waited_ns": pl.Int64}
     if collectives(profile)["session"].n_unique() < 2:
         return pl.DataFrame(schema=schema)
     told = stragglers(profile)
     if not told.matched:
         return pl.DataFrame(schema=schema)
+    sums = told.waits.group_by("session").agg(pl.col("wait_ns").sum().alias("waited_ns"))
     return (
-        told.waits.group_by("session")
-        .agg(pl.col("wait_ns").sum().alias("waited_ns"))
-        .join(told.by_session.select("session", came_last="times"), on="session", how="full", coalesce=True)
+        matched(profile)
+        .filter(leave_together())
+        .select(pl.col("session").unique())
+        .join(sums, on="session", how="left")
+        .join(told.by_session.select("session", came_last="times"), on="session", how="left")
         .select("session", pl.col("came_last").fill_null(0), pl.col("waited_ns").fill_null(0))
     )
 
@@ -167,7 +178,7 @@ def rank_iterations(profile: Profile, *, session: int | None = None) -> pl.DataF
 
     Columns: session, iteration, duration_ns (of the rank), mean_ns, shortest_ns, longest_ns (over the ranks), behind_ns
     (duration - mean), spread_pct (100 x (longest - shortest) / mean), ranks (how many have it), longest_rank (whose
-    iteration is the longest), last_rank (who came last to its long collectives; null where none took long), wait_ns
+    iteration is the longest), last_rank (who came last to its long collectives; null where none did), wait_ns
     (what the rank that waited longest was in them above the one that came last).
 
     Args:
@@ -222,11 +233,12 @@ def straggler_words(profile: Profile) -> Verdict:
         return Verdict("who is waited for cannot be told: fewer than two ranks recorded kernels of NCCL or RCCL", "")
     told = stragglers(profile)
     if not told.matched:
-        return Verdict(
-            "who is waited for cannot be told: no iteration has the same number of collectives on all ranks", ""
-        )
+        return Verdict(f"who is waited for cannot be told: {told.untold}", "")
     if not told.long:
         return Verdict(f"nobody is waited for long: none of {count(told.matched)} matched collectives takes long", HOW)
+    if told.by_session.is_empty():
+        least = f"{LONG_PCT:g}% of a mean iteration"
+        return Verdict(f"nobody is waited for long: no rank waits for more than {least} in any iteration", HOW)
     first = told.by_session.row(0, named=True)
     steps = f"{count(told.iterations)} iteration{'' if told.iterations == 1 else 's'}"
     who = labels(profile)[first["session"]]
@@ -234,7 +246,8 @@ def straggler_words(profile: Profile) -> Verdict:
         return Verdict(f"no rank comes last again and again; {who} does in {count(first['times'])} of {steps}", HOW)
     return Verdict(
         f"{who[0].upper()}{who[1:]} is the straggler: last to the long collectives in {count(first['times'])} of "
-        f"{steps}; another rank waits up to {duration(first['wait_ns'])} for it",
+        f"{steps}; another rank waits up to {duration(first['wait_ns'])} for it"
+        + (f"; {part}: another may come later still" if (part := open_ranks_words(profile)) else ""),
         HOW,
         first["session"],
     )

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from tui.analysis.memo import once_per_profile
-from tui.analysis.ranks.clocks import clocks, leave_together, with_times
-from tui.analysis.ranks.collectives import TURN, collectives, matched
+from tui.analysis.ranks.clocks import clocks, with_times
+from tui.analysis.ranks.collectives import TURN, collectives, leave_together, matched
 from tui.analysis.ranks.naming import named
 from tui.fmt import count, duration
 from tui.model.columns import COLUMNS, columns
@@ -136,10 +136,17 @@ def unmatched_words(profile: Profile) -> str:
     left = rows.join(matched(profile), on=("session", "activity"), how="anti")
     if left.is_empty():
         return ""
-    outside = left["iteration"].null_count()
-    why = "outside of iterations" if outside else "their numbers in an iteration differ from rank to rank"
-    if 0 < outside < left.height:
-        why = f"{count(outside)} outside of iterations; numbers of the others differ from rank to rank"
+    outside = left["iteration"].is_null()
+    shared = rows.group_by("communicator").agg(pl.col("session").n_unique().alias("ranks"))
+    alone = ~outside & (left.join(shared, on="communicator", how="left", maintain_order="left")["ranks"] == 1)
+    differ = ~(outside | alone)
+    kinds = (
+        (int(outside.sum()), "outside of iterations"),
+        (int(alone.sum()), "of a process group of which no other rank is open"),
+        (int(differ.sum()), "in iterations in which their numbers or kinds differ from rank to rank"),
+    )
+    told = [(number, text) for number, text in kinds if number]
+    why = told[0][1] if len(told) == 1 else ", ".join(f"{count(number)} {text}" for number, text in told)
     spent = duration(int(left["duration_ns"].sum()))
     kernels = f"{count(left.height)} kernel{'s' if left.height != 1 else ''}"
     return f"matched with no other rank: {kernels} of communication, {spent}: {why}"
@@ -159,8 +166,9 @@ def matched_collectives(
     """One row per collective that was matched over ranks, the one that cost most waiting first.
 
     Columns: iteration, communicator, turn, collective, ranks (that took part), group_size, late_ns (from the first
-    arrival to the last), last_rank (who arrived last; where clocks cannot be compared, who was in it shortest),
-    comm_wait_ns and comm_transfer_ns (summed over the ranks), comm_wait_pct, longest_ns, shortest_ns.
+    arrival to the last), last_rank (who arrived last; where clocks cannot be compared, who was in it shortest; null of
+    what a rank may leave before the last has come), comm_wait_ns and comm_transfer_ns (summed over the ranks),
+    comm_wait_pct, longest_ns, shortest_ns.
 
     Args:
         profile: All ranks.
@@ -178,7 +186,7 @@ def matched_collectives(
         pl.col("group_size").max(),
         pl.len().cast(pl.Int64).alias("ranks"),
         pl.col("arrival_ns").max().alias("late_ns"),
-        pl.when(known).then(by_clock).otherwise(by_length).alias("last"),
+        pl.when(leave_together().all()).then(pl.when(known).then(by_clock).otherwise(by_length)).alias("last"),
         *(pl.when(known).then(pl.col(name).sum()).alias(name) for name in ("comm_wait_ns", "comm_transfer_ns")),
         pl.col("longest_ns").first(),
         pl.col("shortest_ns").first(),

@@ -22,7 +22,7 @@ RANKS: Final = (
         "came_last",
         "Came last",
         K.COUNT,
-        "Iterations in which it was in the long collectives for the shortest time: the others waited for it.",
+        "Iterations in which it was in the long collectives for the shortest time, and another waited long for it.",
         3,
     ),
     Column("waited_ns", "Waited", K.DURATION, "Time in long collectives above the rank that came last.", 3),

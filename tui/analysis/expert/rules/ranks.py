@@ -11,7 +11,7 @@ from tui.analysis.expert.figures import real, total
 from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Verdict, rule
 from tui.analysis.expert.words import counted, named
 from tui.analysis.gpu_time.overlap import overlap
-from tui.analysis.ranks.collectives import collectives, stragglers
+from tui.analysis.ranks.collectives import collectives, open_ranks_words, stragglers
 from tui.analysis.ranks.tables import labels
 from tui.fmt import duration, percent
 
@@ -31,9 +31,12 @@ def straggler(case: Case) -> Verdict:
     """The ranks wait for one of them."""
     told = stragglers(case.profile, long_pct=case.limit("C5", "last_pct"))
     if not told.matched:
-        return CannotTell("no iteration has the same collectives on all ranks: iterations have to be recorded")
+        return CannotTell(told.untold)
     if not told.long:
         return Clean("no collective takes long")
+    if told.by_session.is_empty():
+        least = f"{case.limit('C5', 'last_pct'):g}% of a mean iteration"
+        return Clean(f"no rank waits for more than {least} in the collectives of any iteration")
     first, steps = told.by_session.row(0, named=True), counted(told.iterations, "iteration")
     share = 100 * first["times"] / told.iterations
     numbers = {
@@ -45,10 +48,11 @@ def straggler(case: Case) -> Verdict:
     who = labels(case.profile)[first["session"]]
     if first["times"] < case.limit("C5", "times") or share < case.limit("C5", "share_pct"):
         return Clean(f"no rank is last again and again; {who} is in {first['times']} of {steps}", numbers)
-    names = collectives(case.profile)["name"].unique(maintain_order=True)
+    names, part = collectives(case.profile)["name"].unique(maintain_order=True), open_ranks_words(case.profile)
     return Found(
         f"{who[0].upper()}{who[1:]} comes last to collectives in {first['times']} of {steps}: the others wait for it, "
-        f"up to {duration(first['wait_ns'])} in all.",
+        f"up to {duration(first['wait_ns'])} in all."
+        + (f" {part[0].upper()}{part[1:]}: another may come later still." if part else ""),
         "Look at what this rank does longer: its input, its share of the data, other work on its host, its clocks.",
         numbers,
         first["wait_ns"],
