@@ -53,6 +53,18 @@ def test_template_arguments_that_differ_at_their_ends() -> None:
     assert list(tell_symbols_apart(names, 24).values()) == ["Kernel2<…64x64>", "Kernel2<…64x128>"]
 
 
+def test_instances_with_the_same_arguments_in_another_order() -> None:
+    names = [
+        f"void cublasLt::splitKreduce_kernel<32, 16, int, {a}, __nv_bfloat16, float, {b}, true>(Params<{b}>, {a})"
+        for a, b in (("float", "float"), ("float", "__nv_bfloat16"), ("__nv_bfloat16", "__nv_bfloat16"))
+    ]
+    assert list(tell_symbols_apart(names, 34).values()) == [
+        "splitKreduce_kernel<float, float>",
+        "splitKreduc…<float, __nv_bfloat16>",
+        "splitKredu…<__nv_bfloat16, __nv_…>",
+    ]
+
+
 @given(NAMES, st.integers(8, 40), st.booleans())
 def test_a_label_never_takes_more_cells_than_there_are(names: list[str], width: int, ascii_only: bool) -> None:
     for tell in (tell_apart, tell_symbols_apart):

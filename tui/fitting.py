@@ -111,7 +111,7 @@ def shorten_symbol(name: str, width: int, *, ascii_only: bool = False) -> str:
     short = short_name(name)
     spare = width - cell_width(short)
     if spare >= _ARGUMENTS_LEAST:
-        arguments = _template_arguments(name, short)
+        arguments = template_arguments(name, short)
         return short + clip(arguments, spare, ascii_only=ascii_only)
     inner = short
     while cell_width(inner) > width:
@@ -123,10 +123,10 @@ def shorten_symbol(name: str, width: int, *, ascii_only: bool = False) -> str:
     return inner
 
 
-def _template_arguments(name: str, short: str) -> str:
+def template_arguments(name: str, short: str) -> str:
     """The template arguments that stand behind the short form of a name, with their brackets; empty if there are none.
 
-    >>> _template_arguments("void f<float, g<4> >(int)", "f")
+    >>> template_arguments("void f<float, g<4> >(int)", "f")
     '<float, g<4> >'
     """
     start = name.find(f"{short}<")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from itertools import takewhile
+from itertools import compress, takewhile
 from typing import Final
 
-from tui.fitting import cell_width, clip, ellipsis, shorten_symbol
+from tui.fitting import cell_width, clip, ellipsis, shorten_symbol, template_arguments
 from tui.model.names import short_name
 
 _WORD: Final = re.compile(r"[A-Za-z_]\w*|\d+")
@@ -23,6 +23,42 @@ WORDS_FROM: Final = 28
 """In fewer cells there is no room for two words."""
 ROUNDS: Final = 2
 """Texts that differ in so many places more are told apart."""
+NAMES_COMPARED: Final = 512
+"""Of more distinct names than this, each is cut without regard to the others."""
+CHARACTERS_COMPARED: Final = 4_096
+"""Longer names are not compared: names of megabytes must not cost time."""
+
+
+class Cutter:
+    """Cuts the texts of a column to a width, those of different names so that they can be told apart.
+
+    Args:
+        names: All distinct texts of the column, harmless to a terminal, where they are to be told apart; made when the
+            first one is too long. Of more than `NAMES_COMPARED` each is cut by itself.
+        are_symbols: They are C++ names, to be shortened as such.
+        ascii_only: Write ASCII characters alone.
+    """
+
+    def __init__(
+        self, names: Callable[[], Sequence[str]] = tuple, *, are_symbols: bool = False, ascii_only: bool = False
+    ) -> None:
+        self._names = names
+        self._are_symbols = are_symbols
+        self._ascii_only = ascii_only
+        self._told_apart: dict[int, Mapping[str, str]] = {}
+
+    def cut(self, text: str, width: int) -> str:
+        """One of the texts in at most so many cells."""
+        if cell_width(text) <= width:
+            return text
+        if width not in self._told_apart:
+            tell, names = tell_symbols_apart if self._are_symbols else tell_apart, self._names()
+            few = [name for name in names if len(name) <= CHARACTERS_COMPARED] if len(names) <= NAMES_COMPARED else []
+            self._told_apart[width] = tell(few, width, ascii_only=self._ascii_only)
+        told = self._told_apart[width].get(text)
+        if told is not None:
+            return told
+        return (shorten_symbol if self._are_symbols else clip)(text, width, ascii_only=self._ascii_only)
 
 
 def tell_apart(texts: Sequence[str], width: int, *, ascii_only: bool = False) -> Mapping[str, str]:
@@ -84,8 +120,14 @@ def _by_their_differences(
         arguments = {text: text.replace(names[text], "", 1) for text in group}
         words = _own_words(arguments)
         labels = {text: _with_words(inner[text], words[text], width, ascii_only=ascii_only) for text in group}
-        if len(set(labels.values())) == 1:
-            # Long words that differ at their ends, or the same ones in another order: from where they differ.
+        alike, differing = len(set(labels.values())) == 1, {}
+        if alike and len(set(words.values())) == 1:
+            differing = _differing_arguments(names)
+        if differing:
+            # The same words in another order.
+            labels = {text: _with_words(inner[text], differing[text], width, ascii_only=ascii_only) for text in group}
+        elif alike:
+            # Long words that differ at their ends: from where they differ.
             words = words if len(set(words.values())) > 1 else arguments
             start = _word_start(words[group[0]], _common_start(list(words.values())))
             rest = {text: f"{ellipsis(ascii_only=ascii_only)}{words[text][start:]}" for text in group}
@@ -156,6 +198,39 @@ def _own_words(arguments: Mapping[str, str]) -> dict[str, str]:
         text: ", ".join(sorted((word for word in found if word not in common), key=str.isdigit))
         for text, found in words.items()
     }
+
+
+def _differing_arguments(names: Mapping[str, str]) -> dict[str, str]:
+    """For each of several instances the template arguments that not all have in the same place; none: not to be told.
+
+    Args:
+        names: The short form of each.
+
+    >>> _differing_arguments({"void f<4, int, long>(int)": "f", "void f<4, long, int>(int)": "f"})
+    {'void f<4, int, long>(int)': 'int, long', 'void f<4, long, int>(int)': 'long, int'}
+    """
+    arguments = {text: _split(template_arguments(text, name)[1:-1]) for text, name in names.items()}
+    if len({len(each) for each in arguments.values()}) > 1:
+        return {}
+    differ = [len(set(each)) > 1 for each in zip(*arguments.values(), strict=True)]
+    told = {text: ", ".join(compress(each, differ)) for text, each in arguments.items()}
+    return told if any(differ) else {}
+
+
+def _split(arguments: str) -> list[str]:
+    """Template arguments one by one.
+
+    >>> _split("4, g<int, 2>, long")
+    ['4', 'g<int, 2>', 'long']
+    """
+    pieces, depth = [""], 0
+    for character in arguments:
+        depth += {"<": 1, ">": -1, "(": 1, ")": -1}.get(character, 0)
+        if character == "," and not depth:
+            pieces.append("")
+        else:
+            pieces[-1] += character
+    return [piece.strip() for piece in pieces]
 
 
 def _with_words(name: str, words: str, width: int, *, ascii_only: bool) -> str:

@@ -7,7 +7,10 @@ from hypothesis import strategies as st
 
 from tui.fitting import cell_width
 from tui.model.columns import columns
+from tui.model.view import TableState
 from tui.output.text_table import laid_out, written
+from tui.query.facts import ColumnFacts
+from tui.widgets.cells import CellWriter
 
 COLUMNS = columns("name", "total_ns", "time_pct", "calls", "avg_ns", "max_ns", "kind")
 ROWS = pl.DataFrame(
@@ -93,3 +96,12 @@ def test_columns_that_are_compared_are_shown_together_or_not_at_all() -> None:
     table = laid_out(written(columns(*COMPARED.columns), COMPARED), name="op", width=40)
     assert table.lines[0] == "Op    Before ms   Now ms"
     assert table.left_out == ("Avg before µs", "Avg now µs")
+
+
+def test_names_that_a_plain_cut_makes_alike_are_told_apart_as_on_a_screen() -> None:
+    names = [f"void at::native::vectorized_kernel<4, at::native::{f}Functor<float> >(int)" for f in ("Add", "Mul")]
+    rows = pl.DataFrame({"name": names, "total_ns": [2, 1]})
+    lines = laid_out(written(columns("name", "total_ns"), rows), name="name", width=36).lines
+    shown = CellWriter(columns("name")[0], ColumnFacts(rows["name"]), TableState(), is_pinned=True)
+    assert [line.split(maxsplit=1)[1] for line in lines[1:]] == [shown.fitted(name, 26) for name in names]
+    assert ["Add" in line for line in lines[1:]] == [True, False]

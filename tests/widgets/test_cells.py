@@ -70,6 +70,14 @@ def test_names_that_differ_in_what_would_be_cut_are_told_apart() -> None:
     assert shown.fitted("aten::add", 30) == "aten::add"
 
 
+def test_the_sign_of_a_sort_is_no_part_of_the_unit() -> None:
+    total = CellWriter(COLUMNS["total_ns"], ColumnFacts(KERNELS["total_ns"]), TableState(), ascii_only=True)
+    assert total.title_sorted(descending=True) == "Total ms v"
+    assert total.title_sorted(descending=False, number=2) == "Total ms ^2"
+    assert (total.width_sorted_by(1), total.width_sorted_by(2)) == (10, 11)
+    assert writer("total_ns").title_sorted(descending=True) == "Total ms▼"
+
+
 def test_a_number_is_never_cut() -> None:
     assert writer("total_ns").fitted(353_980_000, 4) == "####"
 

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from tui.fitting import cell_width, clip, pad, shorten_symbol
+from tui.fitting import cell_width, pad
 from tui.fmt import format_column, heading
-from tui.model.columns import Column, ColumnKind
+from tui.labels import Cutter
+from tui.model.columns import Column, ColumnKind, together
 from tui.query.facts import magnitude
 from tui.text import plain
 
@@ -82,7 +83,9 @@ def laid_out(columns: Sequence[WrittenColumn], *, name: str, width: int, ascii_o
     kept = min(longest, max(NAME_LEAST, int(NAME_SHARE * width)))
     room = width - kept
     shown: list[WrittenColumn] = []
-    for group in _together(others):
+    by_name = {column.column.name: column for column in others}
+    for names in together(column.column for column in others):
+        group = [by_name[column.name] for column in names]
         needed = sum(widths[id(column)] + len(GAP) for column in group)
         if needed <= room:
             shown += group
@@ -93,10 +96,12 @@ def laid_out(columns: Sequence[WrittenColumn], *, name: str, width: int, ascii_o
     in_order.insert(at, name_column)
     widths[id(name_column)] = name_width
 
+    cutters = [_cutter(column, is_name=column is name_column, ascii_only=ascii_only) for column in in_order]
+
     def line(cells: Iterable[str]) -> str:
         padded = (
-            pad(_cut(cell, column, widths[id(column)], ascii_only), widths[id(column)], right=not column.is_text)
-            for cell, column in zip(cells, in_order, strict=True)
+            pad(cutter.cut(cell, widths[id(column)]), widths[id(column)], right=not column.is_text)
+            for cell, column, cutter in zip(cells, in_order, cutters, strict=True)
         )
         return GAP.join(padded).rstrip()
 
@@ -105,18 +110,11 @@ def laid_out(columns: Sequence[WrittenColumn], *, name: str, width: int, ascii_o
     return TextTable(tuple(lines), tuple(column.heading for column in others if column not in shown))
 
 
-def _together(columns: Iterable[WrittenColumn]) -> list[list[WrittenColumn]]:
-    """The columns by priority; those as important that are read against each other are shown together or not at all."""
-    groups: dict[tuple[object, ...], list[WrittenColumn]] = {}
-    for one in sorted(columns, key=lambda candidate: candidate.column.priority):
-        groups.setdefault((one.column.priority, one.column.compared_with or one.column.name), []).append(one)
-    return list(groups.values())
-
-
-def _cut(cell: str, column: WrittenColumn, width: int, ascii_only: bool) -> str:
-    if column.column.kind is ColumnKind.SYMBOL:
-        return shorten_symbol(cell, width, ascii_only=ascii_only)
-    return clip(cell, width, ascii_only=ascii_only)
+def _cutter(column: WrittenColumn, *, is_name: bool, ascii_only: bool) -> Cutter:
+    """What cuts the texts of a column: names are told apart, as on a screen."""
+    are_symbols = column.column.kind is ColumnKind.SYMBOL
+    names = (lambda: list(dict.fromkeys(column.cells))) if is_name or are_symbols else tuple
+    return Cutter(names, are_symbols=are_symbols, ascii_only=ascii_only)
 
 
 def _width(column: WrittenColumn) -> int:

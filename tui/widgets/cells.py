@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
 import polars as pl
 
-from tui.fitting import cell_width, clip, shorten_symbol
+from tui.fitting import cell_width
 from tui.fmt import PERCENT, column_unit, format_value, heading, metric
-from tui.labels import tell_apart, tell_symbols_apart
+from tui.labels import CHARACTERS_COMPARED, NAMES_COMPARED, Cutter
 from tui.model.columns import Column, ColumnKind
 from tui.model.names import short_name
 from tui.model.view import TableState
@@ -39,10 +39,8 @@ NUMBERS_MEASURED: Final = 2_048
 SIZES_SAMPLED: Final = 256
 NAMES_MEASURED: Final = 2_048
 """With more distinct names than this, the longest decides the width although it may be shown shorter."""
-NAMES_COMPARED: Final = 512
-"""With more distinct names than this, each is shortened without regard to the others."""
 FITTED_KEPT: Final = 4_096
-CHARACTERS_KEPT: Final = 4_096
+CHARACTERS_KEPT: Final = CHARACTERS_COMPARED
 """A text is cut here before it is measured and shortened: names of megabytes must not cost time on every paint."""
 
 UNIT_COLUMN: Final = "unit"
@@ -65,7 +63,7 @@ class CellWriter:
         largest: The absolute value that decides the unit (`magnitude`); None: the largest of its own.
         total_ns: What shares of durations are taken of, or None where there is no total.
         units: For measures, the unit of each value.
-        is_pinned: The column has the room that the others leave.
+        is_pinned: The column has the room that the others leave, or shares it.
         ascii_only: Write ASCII characters alone.
     """
 
@@ -86,10 +84,13 @@ class CellWriter:
         self._widest_text = PINNED_WIDEST if is_pinned or column.kind is ColumnKind.SYMBOL else TEXT_WIDEST
         self._shortens = column.kind is ColumnKind.SYMBOL and not state.full_names
         # Pieces of other texts, as of lines of the input or of shapes, would tell nothing by themselves.
-        self._tells_apart = is_pinned or column.kind is ColumnKind.SYMBOL
+        tells_apart = is_pinned or column.kind is ColumnKind.SYMBOL
+        self._cutter = Cutter(
+            (lambda: _few_names(facts, ascii_only=ascii_only)) if tells_apart else tuple,
+            are_symbols=self._shortens,
+            ascii_only=ascii_only,
+        )
         self._fitted: dict[tuple[str, int], str] = {}
-        self._facts = facts
-        self._told_apart: dict[int, Mapping[str, str]] = {}
         self._share_of = total_ns if state.as_share and column.kind is ColumnKind.DURATION else None
         self.is_text = column.kind in _TEXTS
         if largest is None and not self.is_text:
@@ -106,9 +107,15 @@ class CellWriter:
         self.width = max(cell_width(self.title), values)
         """Cells that the values and the heading need."""
 
+    def title_sorted(self, *, descending: bool, number: int = 0) -> str:
+        """The heading with the sign of a sort, and its number where the table is sorted by several columns."""
+        sign = (" v" if descending else " ^") if self._ascii_only else "▼" if descending else "▲"
+        # A letter right behind the unit would be read as a part of it.
+        return f"{self.title}{sign}{number or ''}"
+
     def width_sorted_by(self, columns: int) -> int:
-        """Cells with room for the sort marker, and for its number where the table is sorted by several columns."""
-        return max(self.width, cell_width(self.title) + (2 if columns > 1 else 1))
+        """Cells with room for the sign of a sort."""
+        return max(self.width, cell_width(self.title_sorted(descending=True, number=1 if columns > 1 else 0)))
 
     def _width_of_values(self, facts: ColumnFacts) -> int:
         kind = self.column.kind
@@ -179,25 +186,15 @@ class CellWriter:
         return fitted
 
     def _fit_text(self, text: str, width: int) -> str:
-        ascii_only = self._ascii_only
-        safe = plain(text[:CHARACTERS_KEPT], ascii_only=ascii_only)
-        if cell_width(safe) <= width:
-            return safe
-        if self._tells_apart:
-            if width not in self._told_apart:
-                tell = tell_symbols_apart if self._shortens else tell_apart
-                names = [plain(name, ascii_only=ascii_only) for name in _few_names(self._facts)]
-                self._told_apart[width] = tell(names, width, ascii_only=ascii_only)
-            told = self._told_apart[width].get(safe)
-            if told is not None:
-                return told
-        return (shorten_symbol if self._shortens else clip)(safe, width, ascii_only=ascii_only)
+        return self._cutter.cut(plain(text[:CHARACTERS_KEPT], ascii_only=self._ascii_only), width)
 
 
-def _few_names(facts: ColumnFacts) -> list[str]:
+def _few_names(facts: ColumnFacts, *, ascii_only: bool) -> list[str]:
     """The distinct names of a column, to be told apart; none where there are too many to compare them all."""
     names = facts.few(NAMES_COMPARED)
-    return [] if names is None else [name[:CHARACTERS_KEPT] for name in names.cast(pl.String).to_list()]
+    if names is None:
+        return []
+    return [plain(name[:CHARACTERS_KEPT], ascii_only=ascii_only) for name in names.cast(pl.String).to_list()]
 
 
 def units_of(columns: Iterable[Column], frame: pl.DataFrame, state: TableState) -> dict[str, str]:
@@ -253,7 +250,7 @@ def writers(
             largest=None if column.kind in _TEXTS else magnitude(frame, column),
             total_ns=share_of,
             units=units if column.kind is ColumnKind.MEASURE else None,
-            is_pinned=column.name == pinned,
+            is_pinned=pinned in (column.name, *column.compared_with),
             ascii_only=ascii_only,
         )
         for column in columns

@@ -89,16 +89,15 @@ class TablePainter:
     def header(self, sort: Sort, cursor_column: str) -> Strip:
         """The line of headings, with the sort order and the column under the cursor."""
         directions = dict(sort)
-        order = {name: number for number, (name, _) in enumerate(sort, 1)}
-        down, up = ("v", "^") if self.ascii_only else ("▼", "▲")
+        order = {name: number if len(sort) > 1 else 0 for number, (name, _) in enumerate(sort, 1)}
         runs = _Runs(self.styles.header)
         runs.add(" " * GUTTER)
         for placed in self.layout.placed:
             name = placed.column.name
-            title = self.writers[name].title
+            writer = self.writers[name]
+            title = writer.title
             if name in directions:
-                number = str(order[name]) if len(sort) > 1 else ""
-                title = f"{title}{down if directions[name] else up}{number}"
+                title = writer.title_sorted(descending=directions[name], number=order[name])
             title = clip(title, placed.width, ascii_only=self.ascii_only)
             style = self.styles.header_cursor if name == cursor_column else None
             blank = " " * (placed.width - cell_width(title))
