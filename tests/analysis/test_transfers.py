@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.analysis.frames import copy, kernel, printed, profile
 from tui.analysis.transfers.copies import copies
 from tui.analysis.transfers.copy_runs import TINY_RUNS, tiny_runs
-from tui.analysis.transfers.moves import impossible_rates
+from tui.analysis.transfers.moves import impossible_rates, single_transfers
 from tui.analysis.transfers.tables import (
     NO_BANDWIDTH,
     NO_LINK,
@@ -76,7 +76,7 @@ def test_rates_against_what_the_hardware_can_do_and_why_not() -> None:
         ("HtoD", "pinned"): (20e9, None, None, 0, NO_LINK),
         ("DtoD", "device"): (1e11, 5e11, 20.0, 0, None),
         ("set", None): (8e11, 1e12, 80.0, 1, None),
-        ("PtoP", None): (None, None, None, 0, NO_PEER_LINK),
+        ("PtoP", None): (None, None, None, None, NO_PEER_LINK),
     }
 
 
@@ -84,8 +84,14 @@ def test_of_a_gpu_that_is_not_known_no_rate_is_impossible_or_possible() -> None:
     made = profile(activities=[memset(1, size_bytes=1 << 40, device=0), copy("HtoD", 5, device=0)])
     found = by_direction(made, "achieved", "impossible", "why")
     assert found[("set", None)] == (pytest.approx(1e9 * (1 << 40)), None, NO_BANDWIDTH)
-    assert found[("HtoD", None)] == (None, 0, NO_LINK)
+    assert found[("HtoD", None)] == (None, None, NO_LINK)
     assert impossible_rates(made).is_empty()
+
+
+def test_of_a_copy_without_a_rate_it_is_not_told_that_it_is_possible() -> None:
+    told = {row["copy_kind"]: row for row in single_transfers(MADE).iter_rows(named=True)}
+    assert (told["PtoP"]["rate"], told["PtoP"]["is_impossible"]) == (None, None)
+    assert (told["DtoD"]["rate"], told["DtoD"]["is_impossible"]) == (1e11, False)
 
 
 def test_impossible_rates_are_told_with_the_limit() -> None:

@@ -85,7 +85,8 @@ def moves(profile: Profile) -> pl.DataFrame:
     """Every copy and memset, and every migration of unified memory whose direction is known, by session and start.
 
     Columns: those of ``activities`` that tell of it, copy_kind (`SET` for memsets), src_memory, dst_memory, known
-    (both size and a duration above 0 are), limit (bandwidth of the GPU's memory), impossible (null: cannot be told).
+    (both size and a duration above 0 are), limit (bandwidth of the GPU's memory), impossible (null: cannot be told,
+    since the limit, the size or the duration is not known).
     """
     is_set = pl.col("kind") == "memset"
     limits = device_facts(profile).select("session", "device", pl.col("memory_bandwidth").alias("limit"))
@@ -108,7 +109,7 @@ def moves(profile: Profile) -> pl.DataFrame:
         .join(limits.lazy(), on=["session", "device"], how="left", nulls_equal=True, maintain_order="left")
         .with_columns(known.alias("known"))
         .with_columns(
-            pl.when("known").then(rate > IMPOSSIBLE * pl.col("limit")).otherwise(False).alias("impossible"),
+            pl.when("known").then(rate > IMPOSSIBLE * pl.col("limit")).alias("impossible"),
         )
         .collect()
     )
@@ -119,7 +120,7 @@ def single_transfers(profile: Profile, *which: pl.Expr, size_class: str | None =
 
     Columns: session, activity, kind, name, start_ns, duration_ns, device, stream, iteration, correlation, line,
     size_bytes, copy_kind (`SET` for memsets), src_memory, dst_memory, rate (bytes per second: size / duration, null
-    where one of them is not known), is_impossible (see `transfers`; null where the GPU's bandwidth is not known).
+    where one of them is not known), is_impossible (as `moves`).
 
     Args:
         profile: Where to look.

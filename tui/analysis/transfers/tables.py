@@ -69,7 +69,8 @@ def _figures() -> list[pl.Expr]:
         pl.when(counted.any())
         .then(1e9 * pl.col("size_bytes").filter(counted).sum() / pl.col("duration_ns").filter(counted).sum())
         .alias("achieved"),
-        pl.when(pl.col("impossible").null_count() == 0)
+        # Those of no known size or duration have no rate; of one with a rate but no limit it cannot be told.
+        pl.when(pl.col("known").any() & pl.col("impossible").filter("known").is_not_null().all())
         .then(pl.col("impossible").sum().cast(pl.Int64))
         .alias("impossible"),
     ]
@@ -81,8 +82,8 @@ def transfers(profile: Profile) -> pl.DataFrame:
     One row per session, device, kind (memcpy, memset or um), copy_kind (HtoD, ..., `SET`), src_memory and dst_memory.
     Columns: those, and calls, total_ns, time_pct (share of the session's copies and sets), size_bytes, achieved (bytes
     per second: size / duration over those of which both are known), ceiling (what the hardware can do), ceiling_pct,
-    impossible (how many moved faster than `IMPOSSIBLE` x the bandwidth of the GPU's memory; these are left out of
-    ``achieved``; null where the bandwidth is not known), why (there is no ceiling).
+    impossible (how many of these moved faster than `IMPOSSIBLE` x the bandwidth of the GPU's memory: they are left
+    out of ``achieved``; null where there are none of these, or the bandwidth is not known), why (there is no ceiling).
 
     The ceiling of a memset is the bandwidth of the GPU's memory, that of a copy within it half of that, since every
     byte is read and written. A session without single activities has its rows from the log's own table: without sizes.
