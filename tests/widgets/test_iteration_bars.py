@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.analysis.iterations.chart import Bar
+from tui.widgets import iteration_drawing as drawing
 from tui.widgets.iteration_bars import PARTS, STEPS, Look, bar_width, column, tone
+from tui.widgets.part_looks import LOOKS
 
 
 def bar(mean: float | None, longest: int | None = None, parts: tuple[float, ...] = (), rows: int = 1) -> Bar:
@@ -26,6 +28,11 @@ def test_parts_stand_on_each_other() -> None:
     assert drawn(of, look) == "██▓▞▒▤▧▚▚░"
     assert [part for _, part in column(of, look)][:3] == ["tensor", "tensor", "other"]
     assert drawn(of, Look(10, 100, ascii_only=True, smooth=False)) == "##=%+dfcc."
+
+
+def test_what_stands_below_bars_is_not_the_fill_of_a_part() -> None:
+    below = {drawing.ASCII_CHOSEN, drawing.ASCII_OTHERS, drawing.ASCII_SPAN, *drawing.MARKS.values()}
+    assert below.isdisjoint(look.ascii_fill for look in LOOKS.values())
 
 
 def test_a_top_ends_within_a_cell_where_colours_tell_its_part() -> None:

@@ -34,8 +34,8 @@ NUMBERS_APART: Final = 2
 """Blanks between two numbers."""
 MARKS: Final = {"warm-up": "w", "left over": "l", "tail": "t", "outside": "o"}
 """What stands under work that is no iteration."""
-CHOSEN, ASCII_CHOSEN = "═", "="
-OTHERS, ASCII_OTHERS = "─", "-"
+CHOSEN, ASCII_CHOSEN = "═", "-"
+OTHERS, ASCII_OTHERS = "─", "_"
 SPAN, ASCII_SPAN = "━", "~"
 POINTER, ASCII_POINTER = "▲", "^"
 

@@ -45,7 +45,7 @@ LOOKS: Final = {
     "io": PartLook("▧", "f", "$secondary"),
     "cpu": PartLook("▚", "c", "$foreground"),
     "idle": PartLook("░", ".", "$text-muted"),
-    "whole": PartLook("▥", "o", "$foreground"),
+    "whole": PartLook("▥", "n", "$foreground"),
 }
 """The uses of time, with and without tensor cores first; ``memory`` is copies where sets of memory are apart, and
 ``whole`` is time of which nothing else is known."""
