@@ -65,6 +65,16 @@ def test_no_steady_stretch_is_longer(times: list[float]) -> None:
     assert (0 if found is None else found[1] - found[0]) == longest(times)
 
 
+@pytest.mark.parametrize("pause", [6e11, 3.6e12, 6e14])
+def test_after_a_long_pause_the_steady_stretch_is_the_same(pause: float) -> None:
+    # Iterations of 20 us after ten minutes, an hour and a week.
+    times = [10_000.0, 20_000, 30_000] * 9 + [20_000.0, 20_400] * 6 + [10_000.0, 20_000, 30_000] * 9
+    found = steady_stretch(np.array(times))
+    assert found is not None
+    assert steady_stretch(np.array([pause, *times])) == (found[0] + 1, found[1] + 1)
+    assert steady_stretch(np.array([pause, *[10_000.0, 20_000, 30_000] * 9])) is None
+
+
 def test_of_very_many_iterations_the_steady_part_is_found_without_looking_at_every_length(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

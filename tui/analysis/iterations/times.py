@@ -26,6 +26,10 @@ LEAST_STEADY: Final = 3
 _ALL_LENGTHS: Final = 2048
 """Up to so many iterations every stretch is looked at; of more, lengths are halved until one is steady."""
 
+_LOWER_BITS: Final = 20
+"""Bits of the lower part of a time: squares of such parts add up without overflow for millions of iterations, and those
+of the upper parts for weeks."""
+
 
 @once_per_profile("sessions", "activities", "ops", "ranges")
 def iteration_times(profile: Profile) -> pl.DataFrame:
@@ -96,15 +100,20 @@ def steady_stretch(times: Floats, *, cv: float = STEADY_CV, least: int = LEAST_S
     n = len(times)
     if n < least:
         return None
-    # Less their middle, so that squares of nanoseconds keep their digits.
-    middle = float(np.median(times))
-    sums = np.concatenate(([0.0], np.cumsum(times - middle)))
-    squares = np.concatenate(([0.0], np.cumsum((times - middle) ** 2)))
+    # Less their middle, and squares in parts: sums of whole numbers are exact, so that a long pause takes no digits.
+    middle = int(np.median(times))
+    less = np.rint(times - middle).astype(np.int64)
+    upper, lower = np.divmod(np.abs(less), 1 << _LOWER_BITS)
+    sums, uppers, mixed, lowers = (
+        np.concatenate(([0], np.cumsum(of))) for of in (less, upper**2, upper * lower, lower**2)
+    )
 
     def first_of(length: int) -> int | None:
-        total = sums[length:] - sums[:-length]
-        spread = squares[length:] - squares[:-length] - total**2 / length
-        deviation = np.sqrt(np.clip(spread, 0, None) / (length - 1))
+        total = (sums[length:] - sums[:-length]).astype(np.float64)
+        squares = (lowers[length:] - lowers[:-length]).astype(np.float64)
+        squares += (mixed[length:] - mixed[:-length]) * 2.0 ** (_LOWER_BITS + 1)
+        squares += (uppers[length:] - uppers[:-length]) * 4.0**_LOWER_BITS
+        deviation = np.sqrt(np.clip(squares - total**2 / length, 0, None) / (length - 1))
         places = np.flatnonzero(deviation < cv * (middle + total / length))
         return int(places[0]) if len(places) else None
 
