@@ -70,6 +70,25 @@ def test_shares_of_an_iteration_are_of_time_and_never_above_it() -> None:
     assert rows.select("kernel_ns", "kernel_pct", "tc_pct").rows() == [(190, 90.0, 90.0), (0, 10.0, 0.0)]
 
 
+def test_kernels_without_durations_take_an_unknown_time_not_none() -> None:
+    found = profile(
+        ranges=[{"name": "step", "start_ns": 0, "duration_ns": 100, "iteration": 0}],
+        activities=[
+            kernel("gemm", None, start_ns=10, iteration=0, device=0, uses_tensor_core=True),
+            kernel("relu", None, start_ns=20, iteration=0, device=0, uses_tensor_core=False),
+            copy("HtoD", 5, start_ns=60, iteration=0, device=0),
+        ],
+    )
+    names = ["kernels_launched", "tc_kernels", "kernel_ns", "tc_ns", "gpu_ns", "kernel_pct", "tc_pct"]
+    assert iteration_work(found).select(names).rows() == [(2, 1, None, None, 5, None, None)]
+    rows = ops_of_iteration(found, session=0, iteration=0)
+    assert rows.select("op", "tc_kernels", "gpu_ns", "tc_ns").rows() == [
+        ("memcpy HtoD", 0, 5, 0),
+        ("activation", 0, None, 0),
+        ("gemm", 1, None, None),
+    ]
+
+
 def test_without_gpu_work_there_are_no_figures_of_it() -> None:
     rows = iteration_work(profile(ranges=[{"name": "s", "start_ns": 0, "duration_ns": 5, "iteration": 0}]))
     assert rows.select("iteration", "kernels_launched", "kernel_ns", "kernel_pct").rows() == [(0, None, None, None)]

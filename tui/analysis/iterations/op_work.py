@@ -68,6 +68,8 @@ def ops_of_iteration(profile: Profile, *, session: int, iteration: int | None) -
     is_kernel = pl.col("kind").cast(pl.String).is_in(["kernel", "graph"])
     uses = pl.col("uses_tensor_core")
     any_known = (uses.is_not_null() & is_kernel).any() | ~is_kernel.any()
+    on_tc = pl.col("duration_ns").filter(is_kernel & uses)
+    any_time = (on_tc.count() > 0) | (on_tc.len() == 0)
     rows = (
         work.lazy()
         .group_by(*_OF_OP, "op_source")
@@ -77,7 +79,7 @@ def ops_of_iteration(profile: Profile, *, session: int, iteration: int | None) -
             pl.when(any_known).then((is_kernel & uses).sum().cast(pl.Int64)).alias("tc_kernels"),
             (is_kernel & uses.is_null()).sum().cast(pl.Int64).alias("tc_unknown"),
             total().alias("gpu_ns"),
-            pl.when(any_known).then(pl.col("duration_ns").filter(is_kernel & uses).sum()).alias("tc_ns"),
+            pl.when(any_known & any_time).then(on_tc.sum()).alias("tc_ns"),
         )
         .with_columns(
             pl.lit(session).cast(pl.UInt32, strict=False).alias("session"),

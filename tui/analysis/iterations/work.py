@@ -105,7 +105,7 @@ def iteration_work(profile: Profile) -> pl.DataFrame:
     tc_unknown (kernels of which it is not), kernel_ns (summed durations of its kernels and CUDA graphs, whenever they
     ran), kernel_pct (share of duration_ns in which a kernel ran, whichever iteration launched it: the mean over the
     GPUs of the session that had work), tc_ns and tc_pct (the same of those that use tensor cores), gpu_ns (with copies
-    and sets). Where a session records no GPU work they are null.
+    and sets). Where a session records no GPU work they are null; times are, too, where no duration of such work is.
     """
     use = pl.Series("use", gpu_uses(profile), dtype=pl.Int8)
     keys = ["session", "iteration"]
@@ -122,7 +122,8 @@ def iteration_work(profile: Profile) -> pl.DataFrame:
     any_known = is_known.any() | ~is_kernel.any()
 
     def summed(which: pl.Expr) -> pl.Expr:
-        return pl.col("ns").filter(which).sum()
+        known = pl.col("ns").filter(which)
+        return pl.when((known.count() > 0) | ~which.any()).then(known.sum())
 
     sums = by_use.group_by(keys).agg(
         pl.col("launches").filter(is_kernel).sum().alias("kernels_launched"),
@@ -149,7 +150,11 @@ def iteration_work(profile: Profile) -> pl.DataFrame:
             .alias(name)
             for name in counted
         )
-        .with_columns(pl.when(pl.col("tc_ns").is_not_null()).then("tc_pct").alias("tc_pct"))
+        .with_columns(
+            # Work of which no duration is known has no share either.
+            pl.when(pl.col(of).is_not_null()).then(share).alias(share)
+            for of, share in (("kernel_ns", "kernel_pct"), ("tc_ns", "tc_pct"))
+        )
         .sort(*keys, nulls_last=True)
         .select("session", "rank", "iteration", "start_ns", "duration_ns", *counted, "kernel_pct", "tc_pct")
     )
