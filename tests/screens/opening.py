@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import time
 from contextlib import asynccontextmanager
@@ -12,14 +11,15 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
-from tests.idle import at_work, until_idle
+from tests.idle import PATIENCE_S, at_work, until, until_idle
 from tui import opening
-from tui.app import ProftuiApp, choice, loading, quiet
+from tui.app import ProftuiApp, choice, held_keys, loading, quiet, remembering
 from tui.options import OpenOptions
+from tui.state import store
 from tui.widgets import table_view
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator
 
     from textual.pilot import Pilot
 
@@ -29,14 +29,13 @@ if TYPE_CHECKING:
 SETTLED_AFTER = 0.002
 """Seconds that the cursor rests before others are told of the row, in tests."""
 
-PATIENCE_S = 30.0
-"""Seconds after which what is waited for will not come."""
-HELD_UP_S = 6.0
-"""Seconds after which a thread that is still at work is one that the test holds up."""
-
 table_view.SETTLED_AFTER = SETTLED_AFTER  # type: ignore[misc]
 # A message is there until the next: on a loaded machine it would be gone before the test looks.
-choice.MESSAGE_SECONDS = choice.WARNING_SECONDS = 20 * PATIENCE_S  # type: ignore[misc]
+choice.MESSAGE_SECONDS = choice.WARNING_SECONDS = 2 * PATIENCE_S  # type: ignore[misc]
+# There, too, a key is under way until it has had its effect, and a thread waits for another that writes.
+held_keys.LONGEST_S = store.WAIT_SECONDS = PATIENCE_S  # type: ignore[misc]
+# What is gone is told of once all that is there has been put back.
+remembering.CHECKED_AFTER = 2.0  # type: ignore[misc]
 ProftuiApp.MAKES_AHEAD = False  # type: ignore[misc]
 # A whole collection looks at all that the tests have imported: two of them are a quarter of opening an app.
 quiet.gc = loading.gc = SimpleNamespace(  # type: ignore[attr-defined]
@@ -67,18 +66,6 @@ def sample(name: str) -> str:
     return str(SAMPLES / name)
 
 
-async def until(pilot: Pilot[None], condition: Callable[[], bool], what: str) -> None:
-    """Wait for a condition, at most so long as a loaded machine may need."""
-    ends = time.monotonic() + PATIENCE_S
-    while time.monotonic() < ends:
-        await pilot.pause()
-        if condition():
-            await pilot.pause()
-            return
-        await asyncio.sleep(0.005)
-    raise AssertionError(f"never came about: {what}")
-
-
 @asynccontextmanager
 async def opened(
     *paths: str, size: tuple[int, int] = (120, 40), notifications: bool = False, anew: bool = False, **options: Any
@@ -96,13 +83,14 @@ async def opened(
 
 async def settled(pilot: Pilot[None]) -> None:
     """Wait until tables that follow a cursor have followed it, no thread is at work, and all is drawn."""
-    ends = time.monotonic() + HELD_UP_S
-    while time.monotonic() < ends:
+    ends = time.monotonic() + PATIENCE_S
+    is_done = False
+    while not is_done:
+        assert time.monotonic() < ends, "it never settles"
         # It also has every widget look whether it must be laid out again: some do so only with their next message.
         await pilot.pause()
         await until_idle()
-        if not at_work(pilot.app):
-            return
+        is_done = not at_work(pilot.app)
 
 
 async def press(pilot: Pilot[None], *keys: str) -> None:

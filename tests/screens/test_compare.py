@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,8 @@ import pytest
 from textual.widgets import Input, OptionList
 
 from tests.cli.test_diff import trace_of
-from tests.screens.opening import PATIENCE_S, app_of, opened, press, sample, settled, until
+from tests.idle import Hold
+from tests.screens.opening import app_of, opened, press, sample, settled, until
 from tests.screens.test_notes import write
 from tests.snapshots import assert_screen, screen_text
 from tui.cli.main import main
@@ -70,14 +70,14 @@ async def test_the_question_says_what_will_be_before_and_what_now() -> None:
 
 
 async def test_what_was_asked_for_last_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    held = threading.Event()
+    held = Hold()
     answers: list[object] = []
     async with opened(TRACE) as pilot:
         app = app_of(pilot)
         monkeypatch.setattr(app, "_show_comparison", answers.append)
 
         def slow() -> str:
-            held.wait(20)
+            held.wait()
             return "first"
 
         app._make_comparison(slow)
@@ -212,10 +212,10 @@ async def test_a_comparison_follows_what_is_read_again_and_what_is_chosen(tmp_pa
 async def test_a_path_may_begin_at_home_and_esc_gives_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "before.log").write_bytes(Path(sample("caffe_conv1.nvprof.log")).read_bytes())
-    held = threading.Event()
+    held = Hold()
     async with opened(TRACE) as pilot:
         app = app_of(pilot)
-        app._make_comparison(lambda: held.wait(PATIENCE_S) and None)
+        app._make_comparison(lambda: held.wait() and None)
         await until(pilot, lambda: app.working != "", "the work")
         await press(pilot, "escape")
         assert not app.is_comparing

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.idle import Hold
 from tests.screens.opening import opened, settled, until
 from tests.snapshots import screen_text
 from tui.screens import detailed, iterations, linked
@@ -49,13 +49,13 @@ async def test_rows_are_the_same(view: str, monkeypatch: pytest.MonkeyPatch) -> 
     assert all(one.equals(other) for one, other in zip(at_once, made, strict=True))
 
 
-def held(screen: LinkedTablesScreen, monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+def held(screen: LinkedTablesScreen, monkeypatch: pytest.MonkeyPatch) -> Hold:
     """Hold up the making of launches: the event lets it go on."""
-    go_on = threading.Event()
+    go_on = Hold()
     launches = screen.levels[1].rows
 
     def slow(*given: object) -> pl.DataFrame:
-        go_on.wait(10)
+        go_on.wait()
         return launches(*given)  # type: ignore[arg-type]
 
     levels = (screen.levels[0], linked.replace(screen.levels[1], rows=slow))
@@ -98,11 +98,11 @@ async def test_an_iteration_is_opened_once_its_row_is_there() -> None:
 
 async def test_the_chart_of_iterations_waits_for_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(iterations, "ROWS_AT_ONCE", 0)
-    go_on = threading.Event()
+    go_on = Hold()
     work_out = iterations.iterations_with_uses
 
     def slow(profile: Profile, *how: Any) -> pl.DataFrame:
-        go_on.wait(10)
+        go_on.wait()
         return work_out(profile, *how)
 
     monkeypatch.setattr(iterations, "iterations_with_uses", slow)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from unittest.mock import patch
 
 import pytest
 
+from tests.idle import Hold
 from tests.screens.opening import SAMPLES, press, until
 from tests.snapshots import assert_screen, screen_text
 from tui import opening
@@ -84,13 +84,13 @@ class Slow:
     def __init__(self, files: list[FileProgress], so_far: SoFar | None = None) -> None:
         self.files = files
         self.so_far = so_far
-        self.go_on = threading.Event()
+        self.go_on = Hold()
 
     def __call__(self, options: OpenOptions, report: Report, **_how: Any) -> Opened:
         done = sum(one.bytes_read for one in self.files)
         total = sum(one.bytes_total for one in self.files)
         while report(LoadProgress("traces", done, total, 12_345, self._so_far(), files=self.files)):
-            if self.go_on.wait(0.01):
+            if self.go_on.wait(0.1):
                 break
         else:
             self.files = [replace(one, state=STOPPED) if one.state == WAITING else one for one in self.files]

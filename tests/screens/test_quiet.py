@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import threading
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.screens import opening
+from tests.idle import Hold
 from tests.screens.opening import PATIENCE_S, app_of, opened, press, settled, until
 from tests.snapshots import screen_text
 from tui.app import ProftuiApp, quiet
@@ -92,10 +91,8 @@ async def test_nobody_has_been_in_a_view_that_was_made_ahead() -> None:
 
 @pytest.mark.usefixtures("_makes_ahead")
 async def test_what_is_imported_late_does_not_wait_for_the_late_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    imported = threading.Event()
-    monkeypatch.setattr(parse, "make_parser", lambda: imported.wait(PATIENCE_S))
-    # Nothing settles while the test holds this up.
-    monkeypatch.setattr(opening, "HELD_UP_S", 0.0)
+    imported = Hold()
+    monkeypatch.setattr(parse, "make_parser", lambda: imported.wait())
     monkeypatch.setattr(quiet, "YOUNG_AFTER", 0.1)
     monkeypatch.setattr(quiet, "NEW_AFTER", 0.1)
     monkeypatch.setattr(quiet, "ALL_AFTER", 10 * PATIENCE_S)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
@@ -11,10 +9,13 @@ from unittest.mock import patch
 import pytest
 from textual import events
 
-from tests.screens.opening import PATIENCE_S, app_of, opened, press, sample, settled, until
+from tests.idle import Hold
+from tests.screens.opening import app_of, opened, press, sample, settled, until
 from tests.snapshots import screen_text
+from tui import opening
 from tui.analysis.dashboard.parts import parts
 from tui.app import ProftuiApp
+from tui.opening import open_profiles
 from tui.options import OpenOptions
 from tui.screens.dashboard import filled
 from tui.screens.loading import LoadingScreen
@@ -114,15 +115,24 @@ async def test_after_a_query_tab_and_keys_reach_its_rows() -> None:
         assert (table.cursor_row, len(table.rows)) == (2, 80)
 
 
+def reads_after(go_on: Hold) -> Any:
+    """Stands for a reading that takes until the test goes on."""
+
+    def read(*given: Any, **how: Any) -> opening.Opened:
+        go_on.wait()
+        return open_profiles(*given, **how)
+
+    return patch.object(opening, "open_profiles", read)
+
+
 @pytest.mark.parametrize("late", ["before", "after"])
 async def test_keys_typed_around_the_end_of_loading_keep_their_order(late: str) -> None:
     """Some are typed while the files are read, and others just before or just after the first view is there."""
     app = ProftuiApp(OpenOptions(paths=(sample("resnet50_training.nvprof.log"),)))
-    is_read, seen = asyncio.Event(), []
+    go_on, seen = Hold(), []
     loaded = app._loaded
 
-    async def hold(opened_: Any) -> None:
-        await is_read.wait()
+    def arrive(opened_: opening.Opened) -> None:
         if late == "before":
             post("3")
         loaded(opened_)
@@ -139,13 +149,13 @@ async def test_keys_typed_around_the_end_of_loading_keep_their_order(late: str) 
         seen.append(name)
         go(name, *how)
 
-    with patch.object(app, "_loaded", hold), patch.object(app, "go", note):
+    with reads_after(go_on), patch.object(app, "_loaded", arrive), patch.object(app, "go", note):
         async with app.run_test(size=(80, 24)) as pilot:
             await until(pilot, lambda: isinstance(app.screen, LoadingScreen), "the loading screen")
             post("7")
             post("2")
             await pilot.pause()
-            is_read.set()
+            go_on.set()
             await until(pilot, lambda: len(seen) == 5, "all keys")
     assert seen == ["dashboard", "iterations", "op-types", "group-ops", "ops-and-kernels"]
 
@@ -155,19 +165,15 @@ async def test_keys_typed_around_the_end_of_loading_keep_their_order(late: str) 
 )
 async def test_while_files_are_read_q_is_a_letter_of_a_line_and_quits_elsewhere(keys: str, is_open: bool) -> None:
     app = ProftuiApp(OpenOptions(paths=(sample("resnet50_training.nvprof.log"),)))
-    is_read = asyncio.Event()
-
-    async def hold(*_what: Any) -> None:
-        await is_read.wait()
-
-    with patch.object(app, "_loaded", hold):
+    go_on = Hold()
+    with reads_after(go_on), patch.object(app, "_loaded", lambda _opened: None):
         async with app.run_test(size=(80, 24)) as pilot:
             await until(pilot, lambda: isinstance(app.screen, LoadingScreen), "the loading screen")
             for key in keys:
                 app.post_message(events.Key(NAMES.get(key, key), key))
             await pilot.pause()
             assert app.is_running == is_open
-            is_read.set()
+            go_on.set()
 
 
 async def test_a_table_that_a_view_opens_with_does_not_take_the_keys_of_a_bar_opened_since() -> None:
@@ -185,12 +191,12 @@ async def test_a_table_that_a_view_opens_with_does_not_take_the_keys_of_a_bar_op
 
 
 @asynccontextmanager
-async def unfilled(*, while_reading: str = "") -> AsyncIterator[tuple[Pilot[None], threading.Event]]:
+async def unfilled(*, while_reading: str = "") -> AsyncIterator[tuple[Pilot[None], Hold]]:
     """The dashboard, of which nothing is worked out before the event, after keys typed while files were read."""
-    app, is_worked_out = ProftuiApp(OpenOptions(paths=(sample("resnet50_training.nvprof.log"),))), threading.Event()
+    app, is_worked_out = ProftuiApp(OpenOptions(paths=(sample("resnet50_training.nvprof.log"),))), Hold()
 
     def late(*given: Any, **how: Any) -> Iterator[Any]:
-        assert is_worked_out.wait(PATIENCE_S)
+        assert is_worked_out.wait()
         yield from parts(*given, **how)
 
     with patch.object(filled, "parts", late):

@@ -14,11 +14,7 @@ from tui.theme import DARK
 from tui.widgets.table_pane import TablePane
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from textual.app import ComposeResult
-    from textual.pilot import Pilot
-
 DGRAD = (
     "void cudnn::detail::dgrad_engine<float, int=128, int=6, int=7, int=3, int=3, int=5, bool=1>"
     "(int, int, int, float const *, int, float const *, int)"
@@ -103,12 +99,3 @@ class TableApp(App[None]):
     @property
     def toasts(self) -> list[str]:
         return [notification.message for notification in self._notifications]
-
-
-async def until(pilot: Pilot[Any], holds: Callable[[], bool]) -> None:
-    """Wait until something holds."""
-    for _ in range(200):
-        if holds():
-            return
-        await pilot.pause(0.02)
-    raise AssertionError("it never came to hold")

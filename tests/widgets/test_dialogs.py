@@ -6,8 +6,9 @@ import polars as pl
 import pytest
 from textual.widgets import Input
 
+from tests.idle import until
 from tests.snapshots import screen_text
-from tests.widgets.tables import DGRAD, KERNELS, SPEC, TableApp, until
+from tests.widgets.tables import DGRAD, KERNELS, SPEC, TableApp
 from tui.widgets import export_dialog
 from tui.widgets.cell_dialog import CellDialog
 from tui.widgets.column_chooser import ColumnChooser

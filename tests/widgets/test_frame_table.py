@@ -3,8 +3,9 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
+from tests.idle import until
 from tests.snapshots import screen_text
-from tests.widgets.tables import DGRAD, KERNELS, TableApp, until
+from tests.widgets.tables import DGRAD, KERNELS, TableApp
 from tui.widgets.table_pane import TablePane
 
 

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from tests.idle import until
 from tests.snapshots import screen_text
-from tests.widgets.tables import DGRAD, KERNELS, SPEC, TableApp, until
+from tests.widgets.tables import DGRAD, KERNELS, SPEC, TableApp
 from tui.model.columns import columns
 from tui.model.view import TableState
 from tui.state.arrangements import Arrangements

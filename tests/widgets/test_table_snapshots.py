@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.idle import until
 from tests.snapshots import assert_screen
-from tests.widgets.tables import TableApp, until
+from tests.widgets.tables import TableApp
 
 if TYPE_CHECKING:
     from syrupy.assertion import SnapshotAssertion
