@@ -94,6 +94,7 @@ def _figures() -> list[pl.Expr]:
     ]
 
 
+@once_per_profile("memory_events", "ranges", "activities", "ops", "api_calls", "sessions", "devices")
 def allocators(profile: Profile) -> pl.DataFrame:
     """One row per memory (of a GPU, or of the CPU) of each session that the allocator worked on.
 

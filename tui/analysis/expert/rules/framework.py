@@ -86,10 +86,12 @@ def sync_batch_norm(case: Case) -> Verdict:
     rows = case.rows_named("ops", r"(?i)^sync_?batch_?norm", "name", "iteration")
     if rows.is_empty():
         return Clean("there is no SyncBatchNorm")
-    steps = rows["iteration"].drop_nulls().n_unique()
-    if rows.height > case.limit("P13", "ops") and not steps:
+    inside = rows.drop_nulls("iteration")
+    if rows.height > case.limit("P13", "ops") and inside.is_empty():
         return CannotTell(f"{counted(rows.height, 'call')} of SyncBatchNorm, in an unknown number of iterations")
-    each = rows.height / max(steps, 1)
+    # Of those that are in none nobody knows how many an iteration has.
+    rows = inside if inside.height else rows
+    each = rows.height / max(inside["iteration"].n_unique(), 1)
     numbers = {"ops": rows.height, "per_iteration": each}
     if each <= case.limit("P13", "ops"):
         return Clean(f"{counted(each, 'SyncBatchNorm', 'SyncBatchNorm')} in an iteration", numbers)
@@ -146,6 +148,8 @@ def data_parallel(case: Case) -> Verdict:
             view="ops-and-kernels",
             filter="DataParallel",
         )
+    if distributed and not talks and (hidden := needs.single_kernels(case)):
+        return CannotTell(hidden)
     if distributed and not talks and (case.about["world_size"] or 1) > 1:
         return Found(
             "DistributedDataParallel runs without a kernel of NCCL: gradients go another way.",

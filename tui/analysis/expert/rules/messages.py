@@ -123,7 +123,7 @@ def contention(case: Case) -> Verdict:
         "Compare the step's time with and without overlap; fewer channels (NCCL_MAX_CTAS) leave more for computing.",
         numbers,
         int((worst["beside_ns"] - worst["alone_ns"]) * worst["beside"]),
-        "what these messages take longer than alone",
+        "what these messages take longer than alone, waits for other ranks included",
         of_both,
         "kernels",
         named([worst["name"]]),

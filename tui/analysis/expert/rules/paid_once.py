@@ -59,14 +59,16 @@ def allocation_in_loop(case: Case) -> Verdict:
 @rule("A9", "module-load", Family.LAUNCHES, needs.gpu_work, needs.api_work, link=links.ROOT_CAUSES)
 def loading(case: Case) -> Verdict:
     """Kernels are loaded or compiled while the run is measured."""
-    rows = case.api_named(LOADING)
-    taken, whole = total(rows["total_ns"]), case.span_ns or case.gpu_ns
-    of_what = "span" if case.span_ns else "GPU time"
-    if case.span_ns and rows.height:
-        first, last = case.busy["first_ns"].min(), case.busy["last_ns"].max()
-        single = case.calls_named(LOADING).filter(pl.col("start_ns").is_between(first, last))
-        if case.profile["api_calls"].height:
-            taken = total(single["duration_ns"])
+    rows, of_what = case.api_named(LOADING).select("name", "calls", "total_ns", "line"), "GPU time"
+    whole = case.span_ns or case.gpu_ns
+    if case.span_ns:
+        of_what = "span"
+        if rows.height and case.profile["api_calls"].height:
+            first, last = case.busy["first_ns"].min(), case.busy["last_ns"].max()
+            within = case.calls_named(LOADING, "line").filter(pl.col("start_ns").is_between(first, last))
+            by_name = tallied(within, "calls", "duration_ns").rename({"duration_ns": "total_ns"})
+            rows = ranked(by_name.with_columns(pl.col("name").cast(pl.String)), "total_ns")
+    taken = total(rows["total_ns"])
     share = 100 * taken / whole if whole else 0.0
     numbers = {"load_ns": taken, "share_pct": share}
     if share <= case.limit("A9", "span_pct"):
@@ -78,7 +80,7 @@ def loading(case: Case) -> Verdict:
         numbers,
         taken,
         "all of these calls",
-        *behind(rows, "calls", "total_ns", "line", view="api-calls"),
+        *behind(rows, view="api-calls"),
     )
 
 

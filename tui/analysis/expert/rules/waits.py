@@ -11,7 +11,7 @@ from tui.analysis.expert import links, needs
 from tui.analysis.expert.figures import total
 from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.rules.launch_calls import LAUNCH_CALLS
-from tui.analysis.expert.words import behind, called, counted, largest, named, rounded
+from tui.analysis.expert.words import behind, called, counted, largest, named, ranked, rounded, tallied
 from tui.analysis.gpu_time.blocks import Reached, blocks
 from tui.analysis.gpu_time.interval_sets import EMPTY, spans_of
 from tui.analysis.gpu_time.timelines import classes_of
@@ -32,12 +32,13 @@ COLLECTIONS: Final = r"(?i)^(?:python\s*)?gc(?:$|\W|\.collect)|garbage"
 @rule("A1", "sync-calls", Family.LAUNCHES, needs.gpu_work, needs.api_work, link=links.ROOT_CAUSES)
 def waits(case: Case) -> Verdict:
     """The CPU waits for the GPU in synchronizing calls."""
-    rows = case.api_named(WAITS)
-    single = case.calls_named(WAITS, "pid", "tid")
-    threads = (
-        [spans_of(part) for part in single.partition_by("pid", "tid", maintain_order=True)] if single.height else []
-    )
-    longest = max(threads, key=lambda spans: spans.length, default=EMPTY)
+    rows, longest = case.api_named(WAITS), EMPTY
+    single = case.calls_named(WAITS, "pid", "tid", "line")
+    threads = single.partition_by("pid", "tid", maintain_order=True) if single.height else []
+    if threads:
+        longest, of_thread = max(((spans_of(part), part) for part in threads), key=lambda found: found[0].length)
+        by_name = tallied(of_thread, "calls", "duration_ns").rename({"duration_ns": "total_ns"})
+        rows = ranked(by_name.with_columns(pl.col("name").cast(pl.String)), "total_ns")
     taken = longest.length if threads else total(rows["total_ns"])
     share = case.share(taken)
     lost = _idle_after(case, longest) if threads and case.span_ns else None

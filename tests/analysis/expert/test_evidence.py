@@ -1,0 +1,66 @@
+"""The rows behind a finding add up to what it says, and what an input tells is not said to be missing."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.analysis.expert.answers.made import allocating
+from tests.analysis.expert.judging import ask
+from tests.analysis.expert.profiles import GEMM, MS, call, launched, run, step, traced, with_calls
+from tui.analysis.expert.model import CannotTell, Clean, Found
+
+
+def test_loads_before_the_gpu_works_are_not_among_those_of_the_run() -> None:
+    work = launched(100 * MS, MS, 99 * MS, 9, 1), launched(109 * MS, MS, 108 * MS, 9, 2)
+    loads = call(0, 90 * MS, "cuModuleLoadData"), call(102 * MS, 5 * MS, "cuLibraryLoadData")
+    found = ask("A9", with_calls(*work, calls=loads))
+    assert isinstance(found, Found)
+    assert found.cost_ns == 5 * MS
+    assert found.problem.startswith("`cuLibraryLoadData` and the like load or compile kernels for 5.0000 ms")
+    assert found.evidence is not None
+    assert found.evidence.select("name", "calls", "total_ns").rows() == [("cuLibraryLoadData", 1, 5 * MS)]
+
+
+def test_waits_of_other_threads_are_not_among_those_of_the_one_that_waits_longest() -> None:
+    work = launched(0, 10 * MS, 0, 9, 1), launched(40 * MS, 10 * MS, 39 * MS, 9, 2)
+    waits = [call(11 * MS, 8 * MS, "cudaDeviceSynchronize", tid=2), call(11 * MS, 6 * MS, "cudaEventSynchronize")]
+    waits += [call(20 * MS, 6 * MS, "cudaStreamSynchronize")]
+    found = ask("A1", with_calls(*work, calls=tuple(waits)))
+    assert isinstance(found, Found)
+    assert found.numbers["wait_ns"] == 12 * MS
+    assert found.numbers["calls"] == 2
+    assert found.evidence is not None
+    assert found.evidence.select("name", "calls", "total_ns").rows() == [
+        ("cudaEventSynchronize", 1, 6 * MS),
+        ("cudaStreamSynchronize", 1, 6 * MS),
+    ]
+
+
+def test_calls_outside_of_iterations_are_not_counted_into_them() -> None:
+    norm = {"name": "SyncBatchNorm", "duration_ns": 1, "op_source": "recorded"}
+    ops = [{**norm, "op": n, "start_ns": n, "iteration": 0 if n < 15 else None} for n in range(30)]
+    clean = ask("P13", traced(run(0, MS), ops=ops))
+    assert isinstance(clean, Clean)
+    assert clean.why == "15 SyncBatchNorm in an iteration"
+
+
+def test_a_graph_that_is_recorded_whole_may_hide_communication() -> None:
+    graph = {**run(0, 10 * MS, "CUDA graph 1"), "kind": "graph"}
+    marks = [{**step(0, 0, 10 * MS), "name": "DistributedDataParallel.forward"}]
+    sessions = [{"session": 0, "format": "nsys-sqlite", "rank": 0, "world_size": 2}]
+    hidden = ask("C6", traced(graph, ranges=marks, sessions=sessions))
+    assert isinstance(hidden, CannotTell)
+    assert "in CUDA graphs that are recorded whole" in hidden.reason
+    seen = ask("C6", traced(run(0, 10 * MS, GEMM), ranges=marks, sessions=sessions))
+    assert isinstance(seen, Found)
+
+
+@pytest.mark.parametrize(("held", "rule", "pct"), [(4 << 30, "I7", 10.0), (38 << 30, "I8", 95.0)])
+def test_what_the_allocator_took_tells_how_much_memory_is_used(held: int, rule: str, pct: float) -> None:
+    found = ask(rule, allocating(held, held))
+    assert isinstance(found, Found)
+    assert found.numbers["memory_pct"] == pct
+    assert "of 40 GiB of GPU memory is taken by the framework's allocator" in found.problem
+    assert (found.view, found.part) == ("memory", "allocator")
+    assert found.evidence is not None
+    assert found.evidence.rows() == [("GPU 0", 40 << 30, held, pct)]
