@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import pytest
 from textual import events
@@ -335,6 +336,26 @@ async def test_too_small_a_terminal_asks_for_room_and_comes_back() -> None:
         await settled(pilot)
         assert view(pilot) == "dashboard"
         assert not isinstance(pilot.app.screen, TooSmallScreen)
+
+
+async def test_ctrl_c_says_how_to_quit_over_dialogs_too_and_copies_what_is_selected() -> None:
+    async with opened(CAFFE) as pilot:
+        app = app_of(pilot)
+        with patch.object(type(app), "say", autospec=True) as say:
+            for key in ("m", "question_mark", "ctrl+p"):
+                await press(pilot, key)
+                say.reset_mock()
+                await press(pilot, "ctrl+c")
+                say.assert_called_once_with(app, "ctrl+q quits, esc leaves this")
+                await press(pilot, "escape")
+            await press(pilot, "2", "e", "down", "down", "down")
+            path = app.focused
+            assert isinstance(path, Input)
+            path.select_all()
+            say.reset_mock()
+            await press(pilot, "ctrl+c")
+            assert app.clipboard == path.value
+            say.assert_not_called()
 
 
 async def test_what_is_typed_ahead_goes_to_the_command_line() -> None:

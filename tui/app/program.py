@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from textual.actions import SkipAction
 from textual.binding import Binding
 from textual.scrollbar import ScrollBar, ScrollBarRender
 
@@ -12,6 +13,7 @@ from tui.app.faults import FaultsApp, is_developing
 from tui.commands import CommandError, ProftuiProvider, run_command
 from tui.keys import Scope, bindings_for
 from tui.model.aggregation import Aggregation
+from tui.screens.too_small import TooSmallScreen
 from tui.theme import DARK, LIGHT, PLAIN, SIXTEEN_DARK, theme_name
 from tui.views import VIEWS
 from tui.widgets.ascii_scrollbar import AsciiScrollBarRender
@@ -41,6 +43,8 @@ class ProftuiApp(FaultsApp, ComparingApp):
     COMMANDS: ClassVar = {ProftuiProvider}
     BINDINGS: ClassVar = [
         *bindings_for(Scope.APP),
+        # Over dialogs only keys that come before theirs are the application's.
+        Binding("ctrl+c", "help_quit", "How to quit", show=False, system=True, priority=True),
         *(
             Binding(v.key, f"go('{v.name}')", v.title, show=False, id=f"view.{v.name}", priority=True)
             for v in VIEWS
@@ -58,8 +62,18 @@ class ProftuiApp(FaultsApp, ComparingApp):
             self.add_class("-ascii")
 
     def action_help_quit(self) -> None:
-        """Say how to quit, to those who press ctrl+c: by a key that does so where they are."""
-        if self.whole_profile is None:
+        """Say how to quit, to those who press ctrl+c: by a key that does so where they are. What is selected is copied.
+
+        Raises:
+            SkipAction: Something is selected.
+        """
+        if getattr(self.focused, "selected_text", "") or self.screen.get_selected_text():
+            raise SkipAction
+        if isinstance(self.screen, TooSmallScreen):
+            self.say("Q quits")
+        elif self.screen.is_modal:
+            self.say("ctrl+q quits, esc leaves this")
+        elif self.whole_profile is None:
             self.say("Q quits, esc stops and keeps what is there")
         elif self._is_typed_into:
             self.say("ctrl+q quits, esc ends the typing")
