@@ -13,18 +13,21 @@ from tests.screens.opening import app_of, opened, press, sample, settled, until
 from tests.snapshots import assert_screen, screen_text
 from tui.analysis.dashboard import ORDERS
 from tui.analysis.definitions import definitions
+from tui.model.aggregation import Aggregation
 from tui.opening import open_profiles
 from tui.options import OpenOptions
 from tui.output.report_dashboard import DashboardReport
 from tui.screens.dashboard import DashboardScreen
-from tui.screens.dashboard.fact_panel import FactPanel
+from tui.screens.dashboard.fact_panel import FactPanel, fact_details
 from tui.screens.dashboard.panels import ChartPanel
 from tui.screens.timeline import TimelineScreen
 from tui.widgets.detail_pane import DetailPane
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from contextlib import AbstractAsyncContextManager
 
+    import polars as pl
     from syrupy.assertion import SnapshotAssertion
     from textual.pilot import Pilot
 
@@ -96,6 +99,14 @@ async def go_through(pilot: Pilot[None], door: Door) -> None:
         await until(pilot, lambda: screen.table is not None and len(screen.table.table.rows) > 0, f"rows of {door}")
         app.go("dashboard")
         return
+    if door.whole:
+        assert isinstance(screen, TimelineScreen)
+        lanes = screen.lanes
+        await until(
+            pilot, lambda: lanes.window is not None and lanes.window == lanes.window.fitted(), "all of the time"
+        )
+        app.go("dashboard")
+        return
     if screen.first_table is None:
         assert (door.view, door.filter) == ("log", "")
         app.go("dashboard")
@@ -128,6 +139,38 @@ async def test_every_door_leads_to_rows(name: str) -> None:
         assert len(doors) > 3
         for door in doors:
             await go_through(pilot, door)
+
+
+async def test_the_rows_behind_a_figure_are_those_that_it_was_worked_out_from() -> None:
+    # A session of Nsight Compute beside the run: its kernels were replayed, and no figure is of them.
+    async with opened(TORCH, NCU, aggregation=Aggregation(4, 6)) as pilot:
+        app, strip = app_of(pilot), board_of(pilot).query_one(FactPanel)
+
+        def behind(name: str) -> pl.DataFrame:
+            assert app.view_screen is not None
+            assert app.view_screen.first_table is not None
+            return app.view_screen.first_table.shown_frame()
+
+        worked_out: dict[str, Callable[[pl.DataFrame], object]] = {
+            "gpu_ns": lambda rows: rows["total_ns"].sum(),
+            "launches": lambda rows: rows["calls"].sum(),
+            "kernels": lambda rows: rows["name"].n_unique(),
+            "iterations": lambda rows: rows.height,
+            "iteration_avg_ns": lambda rows: round(rows["duration_ns"].mean()),  # type: ignore[arg-type, union-attr]
+            "iteration_p95_ns": lambda rows: fact.value if rows["iteration"].to_list() == [5] else None,
+            "busy_pct": lambda rows: fact.value if rows["session"].to_list() == [0] else None,
+            "api_ns": lambda rows: rows["total_ns"].sum(),
+            "api_calls": lambda rows: rows["calls"].sum(),
+        }
+        facts = {fact.name: fact for fact in strip.facts}
+        assert worked_out.keys() < facts.keys()
+        for name, make in worked_out.items():
+            fact = facts[name]
+            strip.post_message(FactPanel.Opened(fact, fact_details(fact)))
+            await settled(pilot)
+            assert make(behind(name)) == fact.value, name
+            app.go("dashboard")
+            await settled(pilot)
 
 
 async def test_what_the_system_is_and_what_cannot_be_said_lead_to_where_that_is_known() -> None:

@@ -159,6 +159,10 @@ class TimelineScreen(TimelineGaps, TimelineFinding):
 
     # --- coming from elsewhere ---------------------------------------------------------------------------------------
 
+    def show_whole(self) -> None:
+        """Show all of the time, as soon as the lanes are there."""
+        self._when_there(self.action_fit)
+
     def show_row(self, row: dict[str, Any]) -> None:
         """Show the place of a table's row: a launch, anything with a start, or all that has its name."""
         self._when_there(lambda: self._show_row(row))

@@ -5,16 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from tui.analysis.dashboard.performance import KINDS
 from tui.analysis.dashboard.uses import Use
 from tui.analysis.gpu_time.breakdown import Category
+from tui.analysis.gpus import RECORDED
 from tui.analysis.timeline.under import Gap
 from tui.model.columns import ColumnKind
 from tui.query.write import equals_filter, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from tui.analysis.dashboard import Fact
+    from tui.analysis.dashboard.facts import Value
     from tui.app import ProftuiApp
     from tui.screens.base import ViewScreen
 
@@ -37,6 +40,8 @@ class Door:
     """The session to show."""
     gap: Gap | None = None
     """A gap in the timeline."""
+    whole: bool = False
+    """All of the timeline."""
     query: str = ""
     """What the view of SQL asks for."""
 
@@ -50,11 +55,14 @@ class Door:
             program.action_sessions_menu()
 
     def _arrange(self, screen: ViewScreen) -> None:
-        if self.gap is not None:
+        if self.gap is not None or self.whole:
             from tui.screens.timeline import TimelineScreen
 
             assert isinstance(screen, TimelineScreen)
-            screen.show_gap(self.gap)
+            if self.gap is not None:
+                screen.show_gap(self.gap)
+            else:
+                screen.show_whole()
             return
         if self.query:
             from tui.screens.sql import SqlScreen
@@ -68,25 +76,43 @@ class Door:
             pane.state = replace(pane.state, cursor_key=self.cursor)
 
 
-def door_of_fact(fact: Fact) -> Door:
-    """To the rows that a figure is worked out from."""
+def door_of_fact(fact: Fact, facts: Sequence[Fact], *, left_out: Sequence[int] = ()) -> Door:
+    """To the rows that a figure is worked out from, and no others.
+
+    Args:
+        fact: The figure.
+        facts: All figures of the profile: they tell what there is.
+        left_out: Sessions that the figures leave out.
+    """
+    known = {other.name: other.value for other in facts if other.value is not None}
+    door = _all_behind(fact, known)
+    sessions = [f"!session={session}" for session in left_out] if door.view != "timeline" else []
+    return replace(door, filter=" ".join(filter(None, (door.filter, *sessions))))
+
+
+def _all_behind(fact: Fact, known: Mapping[str, Value]) -> Door:
     match fact.name:
-        case "api_ns" | "api_calls":
+        case "wall_ns" if "busy_ns" in known:
+            return Door("timeline", whole=True)
+        case "api_ns" | "api_calls" | "wall_ns" if "api_calls" in known:
             return Door("api-calls")
-        case "tc_efficiency_pct" | "tc_share_pct":
+        case "wall_ns":
+            return Door("ops-and-kernels")
+        case "tc_efficiency_pct":
             return door_of_tensor_cores("yes" if fact.value else "no")
-        case "tc_unknown_pct":
-            return door_of_tensor_cores("?")
-        case "kernel_ns" | "launches" | "kernels":
+        case "launches" | "kernels":
             return Door("kernels", "kind=kernel")
-        case "busy_pct" | "busy_ns" | "idle_ns" | "span_ns":
-            return Door("gpus")
+        case "busy_pct":
+            return Door("gpus", equals_filter("gpu_activity", RECORDED, ColumnKind.TEXT))
+    counted = f"iteration>={known.get('iteration_first')} iteration<={known.get('iteration_last')}"
+    match fact.name:
         case "iteration_p95_ns":
-            return Door("iterations", f"duration_ns>={fact.value}ns")
+            return Door("iterations", f"{counted} duration_ns>={fact.value}ns")
         case name if name.startswith("iteration"):
-            return Door("iterations")
-        case _:
-            return Door("kernels")
+            return Door("iterations", counted)
+    assert fact.name == "gpu_ns", f"nobody said which rows are behind {fact.name}"
+    kinds = " | ".join(f"kind={kind}" for kind, _ in KINDS if f"{kind}_ns" in known)
+    return Door("kernels", f"({kinds})" if " | " in kinds else kinds)
 
 
 def door_of_tensor_cores(answer: str) -> Door:

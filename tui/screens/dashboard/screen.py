@@ -10,6 +10,7 @@ from textual.binding import Binding
 
 from tui.analysis.dashboard import ORDERS
 from tui.analysis.definitions import definition
+from tui.analysis.inputs.replayed import replayed_sessions
 from tui.keys import Scope, bindings_for
 from tui.screens.dashboard.doors import Door, door_of_fact
 from tui.screens.dashboard.fact_panel import FactPanel
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from textual.widget import Widget
 
+    from tui.analysis.dashboard import Fact
     from tui.state.notes import RowPlace
 
 
@@ -48,7 +50,7 @@ class DashboardScreen(FilledDashboard):
     def doors(self) -> list[Door]:
         """Every door of what is shown."""
         entries = [entry.door for panel in self.query(ChartPanel) if panel.display for entry in panel.entries]
-        facts = [door_of_fact(fact) for fact in self.query_one(FactPanel).facts]
+        facts = [self._door_of(fact) for fact in self.query_one(FactPanel).facts]
         return [door for door in (*entries, *facts) if door is not None]
 
     @on(EdgePassed)
@@ -73,7 +75,11 @@ class DashboardScreen(FilledDashboard):
 
     @on(FactPanel.Opened)
     def _open_fact(self, event: FactPanel.Opened) -> None:
-        door_of_fact(event.fact).go(self.program)
+        self._door_of(event.fact).go(self.program)
+
+    def _door_of(self, fact: Fact) -> Door:
+        facts = self._board.performance if self._board is not None else ()
+        return door_of_fact(fact, facts, left_out=replayed_sessions(self.profile))
 
     @on(ChartPanel.SortRequested)
     def _sort(self, event: ChartPanel.SortRequested) -> None:
