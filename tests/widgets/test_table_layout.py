@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tui.analysis.compare.findings import CHANGED_FINDINGS
 from tui.model.columns import columns
 from tui.model.view import PINNED_LEAST
 from tui.query.telling import SILENT
@@ -141,3 +142,27 @@ def test_what_says_nothing_comes_when_all_else_is_there() -> None:
     widths = {**WIDTHS, "name": 10, "avg_ns": 40}
     layout = lay_out(silent, widths, GUTTER + 10 + 9 + 6 + 6 + 8 + 4 * GAP, pinned="name")
     assert placed_names(layout) == ["name", "total_ns", "time_pct", "calls"]
+
+
+def test_columns_that_belong_together_are_there_together_or_not_at_all() -> None:
+    compared = columns("name", "delta_ns", "a_calls", "b_calls", "avg_delta_pct")
+    widths = {"name": 10, "delta_ns": 9, "a_calls": 12, "b_calls": 9, "avg_delta_pct": 8}
+    enough = GUTTER + 10 + 9 + 8 + 12 + 9 + 4 * GAP
+    assert placed_names(lay_out(compared, widths, enough, pinned="name"))[2:] == ["a_calls", "b_calls", "avg_delta_pct"]
+    assert placed_names(lay_out(compared, widths, enough - 1, pinned="name"))[2:] == ["avg_delta_pct"]
+
+
+def test_texts_that_are_compared_share_the_room() -> None:
+    widths = {"change": 6, "severity": 8, "rule": 4, "before": 200, "now": 200}
+    spec = CHANGED_FINDINGS
+
+    def shown(width: int, **others: int) -> dict[str, int]:
+        layout = lay_out(
+            spec.columns, {**widths, **others}, width, pinned="now", pinned_least=spec.pinned_least, name_last=True
+        )
+        return {placed.column.name: placed.width for placed in layout.placed}
+
+    assert shown(120) == {"change": 6, "severity": 8, "rule": 4, "before": 46, "now": 46}
+    assert shown(80) == {"change": 6, "before": 30, "now": 38}
+    assert shown(120, now=5)["before"] == 87
+    assert shown(120, before=5)["now"] == 87

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from tui.model.columns import together
 from tui.query.facts import facts_of
 
 if TYPE_CHECKING:
@@ -41,13 +42,15 @@ def worth_showing(spec: TableSpec, rows: pl.DataFrame) -> tuple[list[Column], li
 def weighed(spec: TableSpec, rows: pl.DataFrame) -> tuple[Column, ...]:
     """The columns of a table that the rows have, with the priority that they deserve for these rows.
 
-    What says nothing here goes last; a session, where there are several and no other column names it, stays with the
-    names that it tells apart.
+    What says nothing here goes last, unless it is read against what does; a session, where there are several and no
+    other column names it, stays with the names that it tells apart.
     """
     present = replace(spec, columns=tuple(column for column in spec.columns if column.name in rows.columns))
     if rows.is_empty():
         return present.columns
-    told = {column.name for column in worth_showing(present, rows)[0]}
+    telling = {column.name for column in worth_showing(present, rows)[0]}
+    groups = together(present.columns)
+    told = {column.name for group in groups for column in group if any(one.name in telling for one in group)}
     is_named = any(column.name == WHO for column in present.columns)
     return tuple(
         replace(column, priority=SILENT)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 import polars as pl
 from textual import on, work
 
+from tui.analysis.compare.findings import CHANGED_FINDINGS
 from tui.analysis.compare.headline import HEADLINE, headline_rows
 from tui.analysis.compare.matching import HOW_ALIKE
 from tui.analysis.compare.parts import PARTS as TABLES
@@ -89,6 +90,9 @@ class CompareScreen(ViewScreen):
         for one in PARTS:
             self.query_one(f"#{one.spec.name}").display = one is part
         pane = self.query_one(f"#{part.spec.name}", TablePane)
+        if part.spec is CHANGED_FINDINGS and pane.frame.is_empty():
+            # What was said before stands before what is said now.
+            pane.state = replace(pane.state, name_last=True)
         made = self._made.get((self._place, self._tolerant))
         if self._of is None or made is None:
             pane.show(pl.DataFrame(), empty=NOTHING if self._of is None else WORKING, is_coming=self._of is not None)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from tui.model.columns import ColumnKind
+from tui.model.columns import ColumnKind, together
 from tui.model.view import PINNED_LEAST
 from tui.query.telling import SILENT
 
@@ -85,6 +85,8 @@ def _columns_that_fit(
 ) -> set[str]:
     """The most important columns, up to the first that lacks the room; then what is free beside a whole name and bars.
 
+    Those that belong together (`together`) are there together or not at all.
+
     Args:
         columns: All but the pinned ones.
         widths: Cells that each needs.
@@ -94,14 +96,13 @@ def _columns_that_fit(
     """
     kept: set[str] = set()
     are_barred = is_filling = lacks = False
-    by_importance = sorted(range(len(columns)), key=lambda position: (columns[position].priority, position))
-    for position in by_importance:
-        column = columns[position]
-        needs = widths[column.name] + GAP
-        if not are_barred and (column.priority >= BAR_PRIORITY or needs > room):
+    for group in together(columns):
+        priority = group[0].priority
+        needs = sum(widths[column.name] + GAP for column in group)
+        if not are_barred and (priority >= BAR_PRIORITY or needs > room):
             room -= (BAR_MIN + 1) * len(kept.intersection(bar_columns))
             are_barred = True
-        is_silent = column.priority >= SILENT
+        is_silent = priority >= SILENT
         if not is_filling and (needs > room or is_silent):
             is_filling = True
             room -= name_more
@@ -110,10 +111,23 @@ def _columns_that_fit(
             break
         if needs <= room:
             room -= needs
-            kept.add(column.name)
+            kept.update(column.name for column in group)
         else:
             lacks = True
     return kept
+
+
+def _halved(
+    columns: Sequence[Column], head: Column, widths: Mapping[str, int], width: int, least: int
+) -> Mapping[str, int]:
+    """The widths where texts that are read against the name have half of the room that the others leave to both."""
+    partners = [column.name for column in columns if column is not head and column.name in head.compared_with]
+    if not partners:
+        return widths
+    others = sum(widths[column.name] + GAP for column in columns if column is not head and column.name not in partners)
+    room = width - GUTTER - others - GAP * len(partners)
+    half = max(least, room // (len(partners) + 1), room - widths[head.name])
+    return {**widths, **{name: min(widths[name], half) for name in partners}}
 
 
 def _held(columns: Sequence[Column], widths: Mapping[str, int], room: int) -> list[Column]:
@@ -167,6 +181,7 @@ def lay_out(
         figure = min((column for column in columns if column is not head), key=lambda each: each.priority, default=None)
         least = max(least, width - GUTTER - (widths[figure.name] + GAP if figure else 0))
     head_least = min(widths[pinned], least, width) if head else 0
+    widths = _halved(columns, head, widths, width, pinned_least) if head else widths
     room = width - GUTTER - head_least + (0 if head else GAP)
 
     wanted = [by_name[name] for name in also_pinned if name in by_name and name != pinned]

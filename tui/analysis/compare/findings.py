@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
 
 K = ColumnKind
+_SAID: Final = ("before", "now")
 
 CHANGED_FINDINGS: Final = TableSpec(
     "changed_findings",
@@ -24,8 +25,8 @@ CHANGED_FINDINGS: Final = TableSpec(
         Column("change", "Change", K.TEXT, "new, gone, or empty where both sides have it.", 1),
         Column("severity", "Severity", K.TEXT, "error, warning or info.", 2),
         Column("rule", "Rule", K.TEXT, "The rule of the Expert System.", 3),
-        Column("before", "Before", K.TEXT, "What the rule says of the first profile.", 2),
-        Column("now", "Now", K.TEXT, "What the rule says of the second profile.", 1),
+        Column("before", "Before", K.TEXT, "What the rule says of the first profile.", 1, compared_with=_SAID),
+        Column("now", "Now", K.TEXT, "What the rule says of the second profile.", 1, compared_with=_SAID),
     ),
     key=("rule",),
     pinned="now",

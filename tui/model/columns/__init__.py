@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tui.model.columns.column import Column, ColumnKind
+from tui.model.columns.column import Column, ColumnKind, together
 from tui.model.columns.gpu_time import GPU_TIME
 from tui.model.columns.hardware import HARDWARE
 from tui.model.columns.iterations import ITERATIONS
@@ -18,7 +18,7 @@ from tui.model.columns.ranks import RANKS
 from tui.model.columns.tables import TABLES
 from tui.model.columns.work import WORK
 
-__all__ = ["COLUMNS", "Column", "ColumnKind", "columns"]
+__all__ = ["COLUMNS", "Column", "ColumnKind", "columns", "together"]
 
 _ALL: Final = (*WORK, *OPS, *HARDWARE, *MEASURED, *ITERATIONS, *GPU_TIME, *RANKS, *MEMORY, *TABLES)
 

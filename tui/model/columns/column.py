@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -53,4 +54,13 @@ class Column:
     ends_right: bool = False
     """Its texts are figures of several kinds: they end below each other, as numbers do."""
     compared_with: tuple[str, ...] = ()
-    """Columns of the same kind that it is read against: where a frame has them, one unit is for all of them."""
+    """Columns of the same kind that it is read against: where a frame has them, one unit is for all of them, and those
+    as important are shown together or not at all."""
+
+
+def together(columns: Iterable[Column]) -> list[list[Column]]:
+    """Columns by priority, in groups of those that are shown together or not at all: as ``Before`` and ``Now``."""
+    groups: dict[tuple[object, ...], list[Column]] = {}
+    for column in sorted(columns, key=lambda one: one.priority):
+        groups.setdefault((column.priority, column.compared_with or column.name), []).append(column)
+    return list(groups.values())
