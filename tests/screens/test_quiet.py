@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +13,7 @@ from tests.idle import Hold
 from tests.screens.opening import PATIENCE_S, app_of, opened, press, settled, until
 from tests.snapshots import screen_text
 from tui.app import ProftuiApp, quiet
+from tui.app.quiet import QuietApp
 from tui.query import parse
 from tui.screens.kernels import KernelsScreen
 
@@ -104,43 +106,55 @@ async def test_what_is_imported_late_does_not_wait_for_the_late_look(monkeypatch
         await all_made(pilot)
 
 
+class Pauses:
+    """The clock of an app in the hands of the test: the time until the next look passes at once."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._now_s = 0.0
+        self._looks_at: float | None = None
+        monkeypatch.setattr(quiet, "time", SimpleNamespace(monotonic=lambda: self._now_s))
+        monkeypatch.setattr(QuietApp, "_look_in", lambda _app, seconds: self._look_at(self._now_s + seconds))
+
+    def _look_at(self, time_s: float) -> None:
+        self._looks_at = time_s
+
+    def rest(self, app: QuietApp) -> None:
+        """Let time pass until nothing more is to be done."""
+        while self._looks_at is not None:
+            self._now_s, self._looks_at = self._looks_at, None
+            app._look()
+
+
 async def test_garbage_waits_for_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     collected: list[int] = []
     before = gc.get_threshold()
-    monkeypatch.setattr(quiet, "QUIET_AFTER", 0.02)
-    monkeypatch.setattr(quiet, "YOUNG_AFTER", 0.05)
-    monkeypatch.setattr(quiet, "NEW_AFTER", 0.5)
-    monkeypatch.setattr(quiet, "ALL_AFTER", 0.8)
+    pauses = Pauses(monkeypatch)
     monkeypatch.setattr(quiet, "YOUNG_BEFORE_NEW", 0)
     async with opened(TRACE) as pilot:
         assert gc.get_threshold() == quiet.THRESHOLDS
-        await until(pilot, lambda: app_of(pilot)._round is None, "rest")
+        pauses.rest(app_of(pilot))
         monkeypatch.setattr(quiet.gc, "collect", lambda generation=2: collected.append(generation) or 0)
         await press(pilot, "j")
-        await until(pilot, lambda: len(collected) > 1, "rest")
-        assert collected == [1, 2]
-        await asyncio.sleep(0.9)
+        assert collected == []
+        pauses.rest(app_of(pilot))
         assert collected == [1, 2]
         # So little has been made since that the next pause leaves it.
         monkeypatch.setattr(quiet, "YOUNG_BEFORE_NEW", 1_000)
         await press(pilot, "j")
-        await until(pilot, lambda: app_of(pilot)._round is None, "rest")
+        pauses.rest(app_of(pilot))
         assert collected == [1, 2, 1]
     assert gc.get_threshold() == before
 
 
 async def test_a_collection_after_new_widgets_leaves_those_of_all_views_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[str] = []
-    monkeypatch.setattr(quiet, "QUIET_AFTER", 0.02)
-    monkeypatch.setattr(quiet, "YOUNG_AFTER", 0.05)
-    monkeypatch.setattr(quiet, "NEW_AFTER", 0.2)
-    monkeypatch.setattr(quiet, "ALL_AFTER", 0.6)
+    pauses = Pauses(monkeypatch)
     async with opened(TRACE) as pilot:
-        await until(pilot, lambda: app_of(pilot)._round is None, "rest")
+        pauses.rest(app_of(pilot))
         for name in ("freeze", "unfreeze"):
             monkeypatch.setattr(quiet.gc, name, lambda name=name: calls.append(name))
         monkeypatch.setattr(quiet.gc, "collect", lambda generation=2: calls.append(f"collect {generation}") or 0)
         app_of(pilot).widgets_made()
         await press(pilot, "j")
-        await until(pilot, lambda: len(calls) > 4, "rest")
+        pauses.rest(app_of(pilot))
         assert calls == ["collect 1", "freeze", "unfreeze", "collect 2", "freeze"]
