@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-import threading
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
 from tests.analysis.frames import copy, kernel, profile
+from tests.idle import Hold
 from tests.screens.made_profiles import opened_profile, training
 from tests.screens.opening import app_of, opened, press, sample, settled, until
 from tests.snapshots import assert_screen, screen_text
 from tui.analysis.timeline.find import find_name
+from tui.analysis.timeline.ruler import exactly
 from tui.analysis.timeline.shown import title
 from tui.analysis.timeline.under import name_of
 from tui.opening import open_profiles
@@ -115,6 +116,23 @@ async def test_keys_move_by_cell_lane_launch_and_page() -> None:
         assert view.cursor_ns < 2_500_000
         await press(pilot, "j", "j", "j")
         assert here(pilot)[0] == "thread 5 API calls"
+
+
+async def test_what_has_no_room_below_the_lanes_is_left_out_not_cut() -> None:
+    work = [(1_234_567_891, 500_000), (1_235_200_000, 90_000), (1_999_000_000, 1_000)]
+    long = profile(
+        activities=[
+            kernel("gemm_tensorop", length, start_ns=at, device=0, stream=7, correlation=at) for at, length in work
+        ]
+    )
+    async with opened_profile(long) as pilot:
+        await press(pilot, *GO, "h")
+        facts = "gemm_tensorop · at 1.234567891 s · 500.00 µs · 1 of 2 in this cell, the longest"
+        assert line(pilot, " · at ").strip() == f"{facts} · GPU 0 stream 7"
+        for width, said in ((90, facts), (80, facts.replace("in this cell", "here"))):
+            await pilot.resize_terminal(width, 24)
+            await settled(pilot)
+            assert line(pilot, " · at ").strip() == said
 
 
 async def test_zoom_keeps_the_cursor_in_its_place_and_z_fits() -> None:
@@ -267,8 +285,14 @@ async def test_ranks_of_a_run_stand_together_and_others_one_at_a_time() -> None:
         assert {lane.session for lane in view.shown.lanes} == {1}
     async with opened(*RANKS) as pilot:
         await press(pilot, *GO)
-        assert {lane.session for lane in view_of(pilot).shown.lanes} == {0, 1}
+        view = view_of(pilot)
+        assert {lane.session for lane in view.shown.lanes} == {0, 1}
         assert "2 sessions by the clocks of their machines" in screen_text(pilot.app)
+        # Of another rank, too, the ruler above tells when something was.
+        later = next(place for place, lane in enumerate(view.shown.lanes) if view.shown.shifts[lane.session])
+        view.put_on_item(later, 0, closer=True)
+        await settled(pilot)
+        assert f"at {exactly(view.cursor_ns)} · " in line(pilot, " · at ")
 
 
 async def test_a_launch_of_a_session_that_is_not_shown_brings_that_session() -> None:
@@ -315,11 +339,11 @@ async def test_names_on_red_are_white_where_there_are_sixteen_colours(color: str
 
 
 async def test_only_what_is_looked_for_now_is_gone_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    held = threading.Event()
+    held = Hold()
 
     def find_slowly(profile: Profile, shown: Shown, text: str, *, whole: bool) -> Hits:
         if text == "gemm":
-            held.wait(20)
+            held.wait()
         return find_name(profile, shown, text, whole=whole)
 
     monkeypatch.setattr(timeline_finding, "find_name", find_slowly)

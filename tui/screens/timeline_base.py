@@ -172,8 +172,10 @@ class TimelineBase(ViewScreen):
 
     # --- what is said ------------------------------------------------------------------------------------------------
 
+    @on(TimelineView.Resized)
     def _show_status(self) -> None:
-        width = max(20, self.size.width - 2)
+        # Beside details the lanes have less than the screen.
+        width = max(20, self.lanes.size.width - 2)
         self._say_below(under_cursor(self.lanes, width))
         self._say_below(on_screen(self.lanes, self._needle, self._found_at, width), line="place")
 

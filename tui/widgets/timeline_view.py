@@ -29,6 +29,9 @@ class TimelineView(TimelineCanvas):
     class Moved(Message):
         """The cursor is somewhere else, or another part of the time is on the screen."""
 
+    class Resized(Message):
+        """The cells may be of other times, and there may be more or fewer of them."""
+
     class Opened(Message):
         """The item under the cursor was clicked twice."""
 
@@ -149,6 +152,10 @@ class TimelineView(TimelineCanvas):
         if self.window is not None:
             self.look_at(self.window.fitted())
             self.post_message(self.Moved())
+
+    def on_resize(self) -> None:
+        """What is said below the lanes has other room."""
+        self.post_message(self.Resized())
 
     # --- mouse -------------------------------------------------------------------------------------------------------
 

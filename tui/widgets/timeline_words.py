@@ -28,22 +28,28 @@ def under_cursor(view: TimelineView, width: int) -> str:
     if item is None:
         gap = gap_at(lane, first) or gap_at(lane, (first + last) // 2)
         if gap is None:
-            return f"nothing here in {title(lane)}"
+            return clip(f"nothing here in {title(lane)}", width)
         begins = exactly(gap.start_ns + view.shift(view.lane))
-        return f"gap of {duration(gap.length_ns)} from {begins} in {title(lane)}"
+        return clip(f"gap of {duration(gap.length_ns)} from {begins} in {title(lane)}", width)
     start = int(lane.starts[item])
+    facts = [f"at {exactly(start + view.shift(view.lane))}", duration(int(lane.ends[item]) - start)]
     items = items_at(lane, first, last)
-    facts = [f"at {exactly(start)}", duration(int(lane.ends[item]) - start), title(lane)]
+    among = here = ""
     if len(items) > 1:
-        place = int((items < item).sum()) + 1
-        facts.insert(
-            2, f"{count(place)} of {count(len(items))} in this cell{'' if view.is_on_item else ', the longest'}"
-        )
-    said = SEPARATOR.join(facts)
-    room = max(NAME_LEAST, width - cell_width(said) - len(SEPARATOR))
+        place = f"{count(int((items < item).sum()) + 1)} of {count(len(items))}"
+        longest = "" if view.is_on_item else ", the longest"
+        among, here = f"{place} in this cell{longest}", f"{place} here{longest}"
+    # Where there is no room the lane goes first: a > stands before it.
+    wordings = ((among, title(lane)), (among,), (here,))
+    ends = [SEPARATOR.join(["", *filter(None, (*facts, *more))]) for more in wordings]
     name = name_of(profile, lane, item)
-    short = shorten_symbol(name, room) if lane.on_gpu else clip(name, room)
-    return f"{short}{SEPARATOR}{said}"
+
+    def short(room: int) -> str:
+        return shorten_symbol(name, room) if lane.on_gpu else clip(name, room)
+
+    least = cell_width(short(NAME_LEAST))
+    end = next((end for end in ends if least + cell_width(end) <= width), ends[-1])
+    return clip(short(max(NAME_LEAST, width - cell_width(end))) + end, width)
 
 
 def on_screen(view: TimelineView, needle: str, found_at: int | None, width: int) -> str:
