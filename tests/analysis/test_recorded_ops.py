@@ -490,6 +490,19 @@ def test_nothing_but_unknown_work_is_not_summed_to_nothing() -> None:
     assert summary.select("op_type", "launches", "gpu_ns").rows() == [("unknown", 0, 0), ("gemm", 1, None)]
 
 
+def test_types_and_trees_tell_how_many_launches_are_not_in_their_times() -> None:
+    told = op_type_summary(untimed()).filter(pl.col("launches") > 0).select("op_type", "launches", "untimed_launches")
+    assert told.rows() == [("gemm", 3, 2), ("activation", 1, 0)]
+    nodes = by_path(untimed()).filter(pl.col("launches") > 0).select("node", "launches", "untimed_launches")
+    assert nodes.rows() == [("all", 4, 2), ("aten::addmm", 3, 2), ("aten::relu", 1, 0)]
+    # Of sessions without ops, too; where all durations are known there is nothing to tell.
+    inferred = profile(activities=[kernel(GEMM, 10), kernel(GEMM, None)])
+    for rows in (op_type_summary(inferred), by_path(inferred).tail(1)):
+        assert rows.select("launches", "untimed_launches").rows() == [(2, 1)]
+    for rows in (op_type_summary(linear()), by_path(linear())):
+        assert set(rows["untimed_launches"]) == {None}
+
+
 def test_an_inner_call_of_the_same_name_brings_along_what_is_not_known() -> None:
     twice = (op("aten::norm", 0, 100), op("aten::norm", 10, 60, 0))
     found = recorded_ops(recorded(twice, launched(1, RELU, None)))

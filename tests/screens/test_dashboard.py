@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from tests.idle import until
 from tests.screens.made_profiles import dlprof, opened_profile, training
-from tests.screens.opening import app_of, opened, press, sample, settled, until
+from tests.screens.opening import app_of, opened, press, sample, settled
 from tests.snapshots import assert_screen, screen_text
 from tui.analysis.dashboard import ORDERS
 from tui.analysis.definitions import definitions
@@ -156,7 +157,7 @@ async def test_the_rows_behind_a_figure_are_those_that_it_was_worked_out_from() 
             "launches": lambda rows: rows["calls"].sum(),
             "kernels": lambda rows: rows["name"].n_unique(),
             "iterations": lambda rows: rows.height,
-            "iteration_avg_ns": lambda rows: round(rows["duration_ns"].mean()),  # type: ignore[arg-type, union-attr]
+            "iteration_avg_ns": lambda rows: round(rows["duration_ns"].mean()),  # type: ignore[arg-type]
             "iteration_p95_ns": lambda rows: fact.value if rows["iteration"].to_list() == [5] else None,
             "busy_pct": lambda rows: fact.value if rows["session"].to_list() == [0] else None,
             "api_ns": lambda rows: rows["total_ns"].sum(),

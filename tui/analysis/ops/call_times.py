@@ -26,7 +26,7 @@ TIMES = ("gpu_ns", "gpu_busy_ns", "cpu_own_ns", "cpu_overhead_ns", "gpu_idle_ns"
 def own_times(profile: Profile) -> pl.DataFrame:
     """What each recorded op spent itself: one row per row of ``ops``, in its order.
 
-    Columns: session, op, name, call (as in `op_instances`), launches, and
+    Columns: session, op, name, call, launches, untimed_launches (as in `op_instances`), and
 
     - ``gpu_ns``, summed durations of the GPU work that it launched itself; ``gpu_busy_ns``, the same with work that ran
       at once counted once (per GPU); ``gpu_idle_ns``, the time from the first begin to the last end of that work in
@@ -76,6 +76,7 @@ def own_times(profile: Profile) -> pl.DataFrame:
         "name",
         "call",
         "launches",
+        "untimed_launches",
         pl.col("gpu_self_ns").alias("gpu_ns"),
         pl.when(with_times & ~pl.lit(pl.Series(nothing_known))).then(pl.lit(pl.Series(busy))).alias("gpu_busy_ns"),
         (pl.col("cpu_self_ns") + pl.col("api_ns").fill_null(0)).alias("cpu_own_ns"),
@@ -90,7 +91,8 @@ def call_times(profile: Profile) -> pl.DataFrame:
     if (own["call"] == own["op"]).all():
         return own
     sums = own.group_by("call").agg(
-        total("launches").alias("launches"), *(total_of_parts(name).alias(name) for name in TIMES)
+        *(total(name).alias(name) for name in ("launches", "untimed_launches")),
+        *(total_of_parts(name).alias(name) for name in TIMES),
     )
     return (
         own.filter(pl.col("call") == pl.col("op"))

@@ -107,7 +107,7 @@ def _on_tensor_cores(profile: Profile) -> np.ndarray[tuple[int], np.dtype[np.boo
 
 def _by_place(ops: pl.DataFrame, place: pl.Expr) -> pl.DataFrame:
     """Recorded ops, by name where they lie."""
-    sums = ("calls", "launches", "gpu_ns", "cpu_own_ns", "cpu_overhead_ns", "gpu_idle_ns")
+    sums = ("calls", "launches", "untimed_launches", "gpu_ns", "cpu_own_ns", "cpu_overhead_ns", "gpu_idle_ns")
     one = pl.coalesce("op_id", "node")
     return _leaves(
         ops.with_columns(place.alias("place"))
@@ -132,6 +132,7 @@ def _without_op(profile: Profile) -> pl.DataFrame:
             pl.col("op").cast(pl.String).alias("node"),
             pl.col("op").cast(pl.String),
             "launches",
+            "untimed_launches",
             pl.col("gpu_self_ns").alias("gpu_ns"),
         )
     )
@@ -151,6 +152,7 @@ def _inferred(profile: Profile, *around: str) -> pl.DataFrame:
     kind = op_type.replace_strict(rules.groups, default=op_type, return_dtype=pl.String)
     return _leaves(
         inferred_ops(profile)
+        .with_columns((pl.col("calls") - pl.col("timed_calls")).alias("untimed_launches"))
         .rename({"calls": "launches"})
         .join(calls, on=keys, how="left", nulls_equal=True, maintain_order="left")
         .with_columns(pl.concat_str([*(pl.lit(name) for name in around), kind], separator=SEPARATOR).alias("place"))
@@ -229,7 +231,12 @@ def _of_activities(profile: Profile, place: pl.Series) -> pl.DataFrame:
             "session", pl.lit(place).alias("place"), pl.coalesce(op, rest).alias("node"), op.alias("op"), "duration_ns"
         )
         .group_by("session", "place", "node", maintain_order=True)
-        .agg(pl.col("op").first(), pl.len().cast(pl.Int64).alias("launches"), total().alias("gpu_ns"))
+        .agg(
+            pl.col("op").first(),
+            pl.len().cast(pl.Int64).alias("launches"),
+            pl.col("duration_ns").null_count().cast(pl.Int64).alias("untimed_launches"),
+            total().alias("gpu_ns"),
+        )
     )
     held = activities["session"].unique()
     printed = _inferred(profile).filter(~pl.col("session").is_in(held.implode()))

@@ -94,7 +94,6 @@ def by_name(profile: Profile, *also: str) -> pl.DataFrame:
         sums = rows.group_by(pl.col("call").alias("op")).agg(total_of_parts(column).alias(column) for column in own)
         calls = calls.drop(own).join(sums, on="op", how="left", maintain_order="left")
     gpu = pl.col("gpu_self_ns")
-    untimed = pl.col("untimed_launches")
     return (
         calls.lazy()
         .group_by("session", pl.col("name").alias("op"), *also)
@@ -111,15 +110,21 @@ def by_name(profile: Profile, *also: str) -> pl.DataFrame:
             pl.col("cpu_total_ns").mean().round().cast(pl.Int64).alias("cpu_avg_ns"),
             total("api_ns").alias("api_ns"),
             total("launches").alias("launches"),
-            untimed.sum(),
+            pl.col("untimed_launches").sum(),
             pl.col("tc_eligible").any(ignore_nulls=False),
             *of_calls,
             pl.col("op_source").first(),
             pl.col("line").min(),
         )
-        .with_columns(pl.when(untimed.sum().over("session") > 0).then(untimed))
+        .with_columns(untimed_if_any())
         .collect()
     )
+
+
+def untimed_if_any() -> pl.Expr:
+    """The column ``untimed_launches``; null in sessions in which it tells of none, where there is nothing to say."""
+    untimed = pl.col("untimed_launches")
+    return pl.when(untimed.sum().over("session") > 0).then(untimed)
 
 
 def _one_or(column: str, several: pl.Expr) -> pl.Expr:

@@ -11,7 +11,7 @@ from tui.analysis.durations import share, total, total_of_parts, whole
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.call_times import TIMES, call_times
 from tui.analysis.ops.inferred_instances import inferred_instances
-from tui.analysis.ops.recorded import recorded_ops
+from tui.analysis.ops.recorded import recorded_ops, untimed_if_any
 from tui.analysis.ops.rules import UNKNOWN
 from tui.analysis.ops.tables import has_recorded_ops, inferred_ops
 from tui.model.columns import columns
@@ -63,6 +63,7 @@ OP_TYPE_SUMMARY: Final = TableSpec(
         "ops",
         "calls",
         "launches",
+        "untimed_launches",
         *(name for fold in FOLDS[1:] for name in (fold.total, *fold.others)),
         "direction",
         "op_source",
@@ -80,8 +81,9 @@ def op_type_summary(profile: Profile) -> pl.DataFrame:
     """What ops of each type cost: one row per session and op type, largest GPU time first.
 
     Columns: session, op_type, direction (`MIXED` where they differ), op_source, ops (distinct ones: by name, or by the
-    id that DLProf gave them, or as inferred), calls, launches, time_pct, and of each of `TIMES` the total (its own
-    name) and what one call has: ``..._avg_ns``, ``..._min_ns``, ``..._max_ns``.
+    id that DLProf gave them, or as inferred), calls, launches, untimed_launches (those whose duration is not known;
+    null in sessions without any), time_pct, and of each of `TIMES` the total (its own name) and what one call has:
+    ``..._avg_ns``, ``..._min_ns``, ``..._max_ns``.
 
     Of recorded ops every time is what the ops of the type spent themselves (`call_times.own_times`), so that types add
     up although ops run within each other; work without an op has a row for each reason, with nothing but its GPU time.
@@ -97,7 +99,7 @@ def op_type_summary(profile: Profile) -> pl.DataFrame:
     missing = [pl.lit(None, pl.Int64).alias(name) for name in wanted if name not in (*rows.columns, "time_pct")]
     return (
         rows.with_columns(*missing)
-        .with_columns(share("gpu_ns"))
+        .with_columns(share("gpu_ns"), untimed_if_any())
         .select("session", *(name for name in wanted if name != "session"))
         .with_columns(pl.col("op_type", "direction", "op_source").cast(NAME))
         .sort(
@@ -145,12 +147,13 @@ def _recorded(profile: Profile) -> list[pl.DataFrame]:
             pl.coalesce("op_id", "name").n_unique().cast(pl.Int64).alias("ops"),
             pl.len().cast(pl.Int64).alias("calls"),
             total("launches").alias("launches"),
+            total("untimed_launches").alias("untimed_launches"),
             _direction(),
             *_figures(),
         )
     )
     rest = by_name.filter(pl.col("why_no_op").is_not_null()).select(
-        "session", pl.col("op").alias("op_type"), "launches", pl.col("gpu_self_ns").alias("gpu_ns")
+        "session", pl.col("op").alias("op_type"), "launches", "untimed_launches", pl.col("gpu_self_ns").alias("gpu_ns")
     )
     return [ops, rest]
 
@@ -164,6 +167,7 @@ def _inferred(profile: Profile) -> pl.DataFrame:
         .agg(
             _direction(),
             whole("calls").alias("launches"),
+            (pl.col("calls") - pl.col("timed_calls")).sum().alias("untimed_launches"),
             total("total_ns").alias("gpu_ns"),
             pl.col("op_source").first(),
         )
