@@ -68,7 +68,9 @@ def _session(app: ProftuiApp, rest: str) -> None:
     elif rest.isdecimal():
         app.choose_session(int(rest))
     else:
-        raise CommandError(f"a session is a number or all, not {rest}")
+        two = len(rest.split()) == 2 and all(one.isdecimal() for one in rest.split())
+        form = f"; two are compared with :compare sessions {' '.join(rest.split())}" if two else ""
+        raise CommandError(f"a session is a number or all, not {rest}{form}")
 
 
 def _aggregate(app: ProftuiApp, rest: str) -> None:

@@ -14,7 +14,9 @@ from tests.idle import Hold
 from tests.screens.opening import app_of, opened, press, sample, settled, until
 from tests.screens.test_notes import write
 from tests.snapshots import assert_screen, screen_text
+from tui.app.comparing import HOW, check_form
 from tui.cli.main import main
+from tui.commands import CommandError
 from tui.screens.compare import PARTS, CompareScreen
 from tui.screens.compare_menu import CompareDialog
 from tui.widgets.table_pane import TablePane
@@ -166,6 +168,29 @@ async def test_what_is_not_there_is_said(words: str, said: str) -> None:
         app_of(pilot).run_line(f":compare {words}")
         await until(pilot, lambda: any(said in one.message for one in pilot.app._notifications), f"the message {said}")
         assert not isinstance(app_of(pilot).view_screen, CompareScreen)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("0 1", "0 1 is no file: as :compare sessions 0 1 or :compare iterations 0 1"),
+        ("7", "7 is no file: as :compare session 7 or :compare iteration 7"),
+        ("sessions 0 x", "a session is a number, not 0 x: as :compare session 1 or :compare sessions 0 1"),
+        ("iterations 3 5 7", f"one or two can be compared, not iterations 3 5 7: {HOW}"),
+        ("sessions", f"which sessions? {HOW}"),
+    ],
+)
+def test_a_wrong_form_is_answered_with_the_right_one(words: str, said: str) -> None:
+    with pytest.raises(CommandError) as raised:
+        check_form(words)
+    assert str(raised.value) == said
+
+
+def test_a_file_may_be_called_as_a_part_of_this_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "7").touch()
+    for words in ("7", "run.log", "session 1", "sessions 0 1", "iterations 3:5", "iterations 3 5"):
+        check_form(words)
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 50)], ids=lambda size: f"{size[0]}x{size[1]}")

@@ -31,6 +31,31 @@ NOTHING_YET = "nothing was compared yet: d asks what with; so do :compare FILE, 
 HOW = "name a file, or: session 1; sessions 0 1; iterations 3:5; iterations 3 5"
 
 
+def check_form(words: str) -> None:
+    """Refuse numbers and words for parts of this input that are neither a file nor in a form that is understood.
+
+    Raises:
+        CommandError: It says which form is.
+    """
+    word, *rest = words.split()
+    numbers = [one for one in words.split() if one.isdecimal()]
+    is_numbers = len(numbers) == len(rest) + 1
+    if not (is_numbers or word in OF_THIS_INPUT) or Path(words).exists():
+        return
+    if not is_numbers and not rest:
+        raise CommandError(f"which {word}? {HOW}")
+    if is_numbers and len(numbers) <= 2:
+        kinds = ("sessions", "iterations") if len(numbers) == 2 else ("session", "iteration")
+        forms = " or ".join(f":compare {kind} {' '.join(numbers)}" for kind in kinds)
+        raise CommandError(f"{words} is no file: as {forms}")
+    if is_numbers or len(rest) > 2:
+        raise CommandError(f"one or two can be compared, not {words}: {HOW}")
+    if word in OF_THIS_INPUT[:2] and len(numbers) < len(rest):
+        raise CommandError(
+            f"a session is a number, not {' '.join(rest)}: as :compare session 1 or :compare sessions 0 1"
+        )
+
+
 class ComparingApp(LoadingApp):
     """Holds the comparison that the Compare view shows."""
 
@@ -76,6 +101,7 @@ class ComparingApp(LoadingApp):
             self.go("compare")
             return
         words = what.strip()
+        check_form(words)
         if words.partition(" ")[0] not in OF_THIS_INPUT and "://" not in words:
             # Whoever comes back to it may be in another folder.
             words = str(Path(words).expanduser().absolute())
