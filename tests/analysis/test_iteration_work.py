@@ -189,3 +189,20 @@ def test_a_name_that_is_several_things_is_offered_as_what_it_would_be_taken_for(
     assert holding(rows, "BIG gem")["name"].to_list() == ["Gemm big"]
     assert holding(rows, "range")["name"].to_list() == ["step"]
     assert holding(rows, "none[").is_empty()
+
+
+def test_a_key_is_offered_with_the_iterations_that_it_ends_and_the_part_of_the_run_that_it_covers() -> None:
+    log = profile(
+        ranges=[
+            {"name": "step", "start_ns": 1000 * at + inner, "duration_ns": 500 - 2 * inner, "tid": 1}
+            for at in range(10)
+            for inner in (0, 100)
+        ],
+        activities=[kernel("k", 5, start_ns=9000 + 100 * at, device=0, stream=7) for at in range(5)],
+    )
+    rows = key_choices(log)
+    # A step within a step ends none; the kernels run in the last part of the run alone, from 0 to 9,500.
+    assert rows.select("name", "ended", "spacing_ns").rows() == [("step", 10, 1000), ("k", 5, 100)]
+    assert rows["coverage_pct"].to_list() == [pytest.approx(100 * 9000 / 9500), pytest.approx(100 * 400 / 9500)]
+    cut = iterations(with_iterations(log, "step"))
+    assert cut["iteration"].drop_nulls().to_list() == list(range(10))

@@ -40,7 +40,8 @@ def candidate_keys(profile: Profile) -> pl.DataFrame:
     """Names that could be a key, the best first within each session.
 
     Columns: session, key_kind (op, range, kernel or API call; a copy is a kernel here), name, calls (in the stream or
-    thread that it is most in: `iterations.by_key.key_cut` counts those), per_iteration (how often it comes in
+    thread that it is most in, those within another of the same name left out: `iterations.by_key.key_cut` counts
+    those), per_iteration (how often it comes in
     every iteration that is recorded or found; null where that is not the same in all, or where none repeat), spacing_ns
     (mean time from one end to the next), spacing_cv (standard deviation of that / mean: 0 is a clock; null where all
     end at once), coverage_pct (time from the first end to the last, as a share of the time from the session's first
@@ -54,6 +55,7 @@ def candidate_keys(profile: Profile) -> pl.DataFrame:
     known = with_iterations(profile)
     assert known.steps is not None, "with_iterations fills it"
     parts = []
+    spans = _spans(known)
     for kind, frame, lane in _PLACES:
         rows = known[frame].select("session", "name", "start_ns", "duration_ns", *lane)
         if rows.is_empty():
@@ -63,7 +65,7 @@ def candidate_keys(profile: Profile) -> pl.DataFrame:
             if frame in ("activities", "ops")
             else iteration_at(known.steps, rows["session"], rows["start_ns"])
         )
-        parts.append(_of_frame(rows, kind, lane, known.steps))
+        parts.append(_of_frame(rows, kind, lane, known.steps, spans))
     if not parts:
         return pl.DataFrame(schema=_SCHEMA)
     even = pl.col("per_iteration")
@@ -83,13 +85,33 @@ def candidate_keys(profile: Profile) -> pl.DataFrame:
     )
 
 
-def _of_frame(rows: pl.DataFrame, kind: str, lane: tuple[str, str], steps: pl.DataFrame) -> pl.DataFrame:
+def _spans(profile: Profile) -> pl.DataFrame:
+    """From the first start of a session to its last end, whatever it is: session, span_ns."""
+    return (
+        pl.concat(
+            profile[frame]
+            .lazy()
+            .group_by("session")
+            .agg(pl.col("start_ns").min().alias("first"), _end().max().alias("last"))
+            for _, frame, _ in _PLACES
+        )
+        .group_by("session")
+        .agg((pl.col("last").max() - pl.col("first").min()).alias("span_ns"))
+        .collect()
+    )
+
+
+def _end() -> pl.Expr:
+    return pl.col("start_ns") + pl.col("duration_ns").fill_null(0)
+
+
+def _of_frame(
+    rows: pl.DataFrame, kind: str, lane: tuple[str, str], steps: pl.DataFrame, spans: pl.DataFrame
+) -> pl.DataFrame:
     """The candidates of one frame."""
     whole = ("recorded", "whole")
     counted = steps.filter(pl.col("piece").is_in(whole)).group_by("session").agg(pl.len().alias("all_iterations"))
-    end = pl.col("start_ns") + pl.col("duration_ns").fill_null(0)
-    timed = rows.lazy().filter(pl.col("start_ns").is_not_null()).with_columns(end.alias("end_ns"))
-    ranges = timed.group_by("session").agg((pl.col("end_ns").max() - pl.col("start_ns").min()).alias("range_ns"))
+    timed = rows.lazy().filter(pl.col("start_ns").is_not_null()).with_columns(_end().alias("end_ns"))
     by_name = ["session", "name"]
     lanes = timed.group_by(*by_name, *lane).agg(pl.len().alias("calls"))
     most = (
@@ -98,6 +120,9 @@ def _of_frame(rows: pl.DataFrame, kind: str, lane: tuple[str, str], steps: pl.Da
         .unique(by_name, keep="first", maintain_order=True)
     )
     own = timed.join(most, on=[*by_name, *lane], how="semi", nulls_equal=True)
+    if kind != "kernel":
+        reached = pl.col("end_ns").cum_max().shift().over(by_name)
+        own = own.sort("start_ns").filter((pl.col("start_ns") >= reached).fill_null(True)).collect().lazy()
     every = (
         own.filter(pl.col("iteration").is_not_null())
         .group_by(*by_name, "iteration")
@@ -125,8 +150,9 @@ def _of_frame(rows: pl.DataFrame, kind: str, lane: tuple[str, str], steps: pl.Da
             pl.when(spacing.mean() > 0).then(spacing.std() / spacing.mean()).alias("spacing_cv"),
             (pl.col("end_ns").max() - pl.col("end_ns").min()).alias("covered_ns"),
         )
+        .filter(pl.col("calls") >= LEAST_CALLS)
         .join(every, on=by_name, how="left")
-        .join(ranges, on="session")
+        .join(spans.lazy(), on="session")
         .select(
             "session",
             pl.lit(kind).alias("key_kind"),
@@ -135,7 +161,7 @@ def _of_frame(rows: pl.DataFrame, kind: str, lane: tuple[str, str], steps: pl.Da
             pl.col("per_iteration").cast(pl.Int64),
             pl.col("spacing_ns").cast(pl.Int64),
             "spacing_cv",
-            pl.when(pl.col("range_ns") > 0).then(100 * pl.col("covered_ns") / pl.col("range_ns")).alias("coverage_pct"),
+            pl.when(pl.col("span_ns") > 0).then(100 * pl.col("covered_ns") / pl.col("span_ns")).alias("coverage_pct"),
         )
         .collect()
     )
