@@ -96,6 +96,15 @@ class ProftuiApp(FaultsApp, ComparingApp):
             return False
         return action not in TYPED_INSTEAD | AT_ONCE or self.focused is None or not self._is_typed_into
 
+    def action_command_palette(self) -> None:
+        """Find any action by its name."""
+        from tui.screens.palette import PlainPalette
+
+        if self.options.color != "none":
+            super().action_command_palette()
+        elif not PlainPalette.is_open(self):
+            self.push_screen(PlainPalette(id="--command-palette"))
+
     def action_views_menu(self) -> None:
         """Menu of all views."""
         from tui.screens.views_menu import views_menu
