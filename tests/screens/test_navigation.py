@@ -6,6 +6,7 @@ from unittest.mock import patch
 import pytest
 from textual import events
 from textual.widgets import Input
+from textual.widgets._toast import Toast
 
 from tests.screens.opening import app_of, opened, press, settled, until
 from tests.snapshots import screen_text
@@ -339,7 +340,7 @@ async def test_too_small_a_terminal_asks_for_room_and_comes_back() -> None:
 
 
 async def test_ctrl_c_says_how_to_quit_over_dialogs_too_and_copies_what_is_selected() -> None:
-    async with opened(CAFFE) as pilot:
+    async with opened(CAFFE, theme="light", notifications=True) as pilot:
         app = app_of(pilot)
         with patch.object(type(app), "say", autospec=True) as say:
             for key in ("m", "question_mark", "ctrl+p"):
@@ -356,6 +357,9 @@ async def test_ctrl_c_says_how_to_quit_over_dialogs_too_and_copies_what_is_selec
             await press(pilot, "ctrl+c")
             assert app.clipboard == path.value
             say.assert_not_called()
+        await press(pilot, "home", "ctrl+c")
+        message = app.screen.query_one(Toast)
+        assert message.styles.background.brightness < app.screen.styles.background.brightness - 0.1
 
 
 async def test_what_is_typed_ahead_goes_to_the_command_line() -> None:
