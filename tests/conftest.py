@@ -18,8 +18,10 @@ os.environ.update(TEXTUAL_ANIMATIONS="none", TZ="UTC", LC_ALL="C.UTF-8", TERM="x
 time.tzset()
 
 from tests.idle import wait_for_what_is_done  # noqa: E402
+from tests.stylesheets import parse_once  # noqa: E402
 
 wait_for_what_is_done()
+parse_once()
 
 # The machine that runs the tests may be slow and shared: a deadline would only test that.
 settings.register_profile(
