@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from tui.loaders.gpu_rows import one_row_a_gpu
 from tui.loaders.possible_times import leave_out_impossible
 from tui.loaders.preview import Preview
 from tui.loaders.rates import with_rates
@@ -211,7 +212,7 @@ class Collector:
             [{"session": session, "device": device, "name": name} for (session, device), name in self.devices.items()],
             schema={"session": pl.UInt32, "device": pl.Int32, "name": pl.String},
         )
-        frames["devices"] = pl.concat([frames["devices"], conform("devices", named)])
+        frames["devices"] = one_row_a_gpu(pl.concat([frames["devices"], conform("devices", named)]))
         self._frames.clear()
         return profile_of(frames, source=self.source, text=text, partial=partial)
 
