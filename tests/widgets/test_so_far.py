@@ -33,6 +33,17 @@ def test_the_lines() -> None:
     ]
 
 
+def test_instances_of_one_template_are_told_apart() -> None:
+    names = [
+        f"void at::native::elementwise_kernel<4, at::native::{what}Functor<float> >(int)" for what in ("Add", "Mul")
+    ]
+    read = SoFar(tuple(NameSoFar(name, 1, 1.0) for name in names), 2, 2, 2.0, None, ())
+    assert [line.split()[0] for line in so_far_lines(read, None, 60, 10)[-2:]] == [
+        "elementwise_kern…<AddFunctor>",
+        "elementwise_kern…<MulFunctor>",
+    ]
+
+
 def test_before_the_gpu_work_there_are_counts() -> None:
     read = SoFar((), 0, 0, 0.0, None, (("CPU ops", 12_345), ("API calls", 7)))
     assert so_far_lines(read, None, 80, 10) == [

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Final
 from textual.content import Content
 from textual.widgets import Static
 
-from tui.fitting import clip, pad, shorten_symbol, whole_pieces
+from tui.fitting import clip, pad, whole_pieces
 from tui.fmt import count, duration
+from tui.labels import Cutter
 from tui.text import plain
 
 if TYPE_CHECKING:
@@ -54,8 +55,10 @@ def so_far_lines(so_far: SoFar, share: float | None, width: int, height: int, *,
     if not so_far.names or room <= 0 or names < _NAMES_LEAST:
         return [clip(line, max(0, width), ascii_only=ascii_only) for line in lines[: max(0, height)]]
     lines.append(f"{'GPU work':<{names}}{'Calls':>{_CALLS}}{'Time':>{_TIME}}{'Share':>{_SHARE}}")
-    for one in so_far.names[:room]:
-        name = shorten_symbol(plain(one.name, ascii_only=ascii_only), names - 1, ascii_only=ascii_only)
+    shown = [(one, plain(one.name, ascii_only=ascii_only)) for one in so_far.names[:room]]
+    cutter = Cutter(lambda: [name for _, name in shown], are_symbols=True, ascii_only=ascii_only)
+    for one, whole in shown:
+        name = cutter.cut(whole, names - 1)
         part = f"{100 * one.total_ns / so_far.total_ns:.1f}%" if so_far.total_ns > 0 else ""
         time = duration(one.total_ns, ascii_only=ascii_only)
         lines.append(f"{pad(name or '(no name)', names)}{count(one.calls):>{_CALLS}}{time:>{_TIME}}{part:>{_SHARE}}")
