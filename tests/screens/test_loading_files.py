@@ -17,7 +17,7 @@ from tui.app import ProftuiApp
 from tui.loaders.base import DONE, LEFT_OUT, READING, STOPPED, WAITING, FileProgress, LoadProgress
 from tui.loaders.preview import NameSoFar, SoFar
 from tui.options import OpenOptions
-from tui.screens.loading import LoadingScreen
+from tui.screens.loading import LoadingScreen, state_words
 from tui.widgets.files_read import files_lines, summary
 
 if TYPE_CHECKING:
@@ -138,6 +138,23 @@ async def test_each_rank_shows_how_far_it_is_and_esc_keeps_what_is_there() -> No
             await until(pilot, lambda: app.view_screen is not None, "a view")
             assert [one.state for one in slow.files].count(STOPPED) == 3
             assert app.whole_profile is not None
+
+
+def test_past_the_last_byte_no_speed_falls() -> None:
+    read, total = 30 << 20, 40 << 20
+    half = LoadProgress("run.log", read, total, 7_000)
+    assert (
+        state_words(half, 10, 10.2, is_past=False) == "30 MiB of 40 MiB   3 MiB/s   about 3 s left   7,000 rows   10 s"
+    )
+    all_of_it = replace(half, bytes_read=total)
+    for seconds in (14, 28):
+        assert (
+            state_words(all_of_it, seconds, seconds, is_past=False)
+            == f"40 MiB of 40 MiB   all is read and is put together   7,000 rows   {seconds} s"
+        )
+    piped = replace(half, bytes_total=None)
+    assert "3 MiB/s" in state_words(piped, 10, 10, is_past=False)
+    assert "all is read" in state_words(piped, 10, 12, is_past=True)
 
 
 async def test_ctrl_c_names_a_key_that_quits_where_it_is_pressed() -> None:

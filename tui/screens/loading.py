@@ -126,15 +126,28 @@ class LoadingScreen(Screen[None]):
         progress, now = self._progress, time.monotonic()
         if progress is None:
             return
-        seconds = now - self._source_began
         is_past = not self._is_stopping and now - self._heard > _SILENT_S
-        rows = [f"{progress.rows:,} rows"] if progress.rows and progress.so_far is None else []
-        parts = [*_amount(progress), *_speed(progress, self._heard - self._source_began), *rows, f"{seconds:.0f} s"]
-        self.query_one("#state", Static).update(Content("   ".join(parts)))
+        words = state_words(progress, self._heard - self._source_began, now - self._source_began, is_past=is_past)
+        self.query_one("#state", Static).update(Content(words))
         if is_past:
-            self.query_one("#how", Static).update(Content(f"{AT_END}   Q quits"))
+            self.query_one("#how", Static).update(Content("Q quits"))
         elif not self._is_stopping:
             self.query_one("#how", Static).update(Content(HOW))
+
+
+def state_words(progress: LoadProgress, heard_s: float, seconds: float, *, is_past: bool) -> str:
+    """How much has been read, how fast, and for how long; past the last byte what is done then, and no speed.
+
+    Args:
+        progress: What the loader said last.
+        heard_s: When it said so, from the beginning.
+        seconds: The time from the beginning to now.
+        is_past: Whether it has been silent for so long that the reading is over.
+    """
+    is_over = is_past or (progress.bytes_total is not None and progress.bytes_read >= progress.bytes_total)
+    rows = [f"{progress.rows:,} rows"] if progress.rows and progress.so_far is None else []
+    pace = [AT_END] if is_over else _speed(progress, heard_s)
+    return "   ".join([*_amount(progress), *pace, *rows, f"{seconds:.0f} s"])
 
 
 def _share(progress: LoadProgress) -> float | None:
