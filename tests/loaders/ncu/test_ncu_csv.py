@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Callable
 
 import polars as pl
@@ -138,6 +140,20 @@ def test_two_pages_of_one_run_are_one_session_the_raw_one_first_and_a_rerun_is_a
     assert rows(both, "activities", "session", "duration_ns", "registers") == [(0, 12_500, 40), (0, 640, 16)]
     other = read(PAGE + "\n\n" + RAW.replace('"void f<int, 4>(int *)"', '"h"'))
     assert rows(other, "activities", "session", "name")[2:] == [(1, "h"), (1, "g")]
+
+
+@pytest.mark.parametrize("page", [PAGE, RAW, SUMMARY])
+def test_a_page_that_a_script_saved_again_has_quotation_marks_only_where_they_are_needed(page: str) -> None:
+    saved = io.StringIO()
+    writer = csv.writer(saved, lineterminator="\n")
+    for line in page.splitlines():
+        if line.startswith('"'):
+            writer.writerows(csv.reader([line]))
+        else:
+            saved.write(line + "\n")
+    again, first = read(saved.getvalue()), read(page)
+    for frame in ("activities", "metrics", "summary", "tool_findings"):
+        assert again[frame].equals(first[frame]), frame
 
 
 def test_the_summary_of_all_launches_of_a_kernel() -> None:

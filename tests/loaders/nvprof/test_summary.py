@@ -181,6 +181,18 @@ def test_the_last_row_may_be_cut() -> None:
     assert issues(profile) == [(3, "warning")]
 
 
+def test_a_last_row_in_csv_that_is_cut_is_told() -> None:
+    text = (
+        '==1== Profiling result:\n"Type","Time(%)","Time","Calls","Avg","Min","Max","Name"\n,%,us,,us,us,us,\n'
+        '"GPU activities",75.000000,30.000000,1,30.000000,30.000000,30.000000,"f(int)"\n'
+        '"GPU activities",25.000000,10.000000,2,5.000000,5.000000,5.000000,"g(int, float)"\n'
+    )
+    for end, names in (("5.0000", ["f(int)"]), ('"g(int', ["f(int)", "g(int"])):
+        profile = read(text[: text.rindex(end) + len(end)].encode())
+        assert [name for (name,) in summary(profile, "name")] == names
+        assert issues(profile) == [(5, "warning")]
+
+
 def test_a_second_pasted_table_is_another_session() -> None:
     table = """
         Time(%)      Time     Calls       Avg       Min       Max  Name

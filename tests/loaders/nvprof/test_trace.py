@@ -258,6 +258,17 @@ def test_csv_with_a_column_that_a_script_put_in_front() -> None:
     assert (kernel["static_shared_bytes"], kernel["dynamic_shared_bytes"]) == (1024, 1024)
 
 
+def test_a_row_in_csv_with_a_damaged_character_is_told() -> None:
+    rows = [TraceRow("f(int)", index * 1_234_567, 500, correlation=index, grid=(1, 1, 1), block=(32, 1, 1),
+                     registers=8, static=0, dynamic=0) for index in range(1, 6)]  # fmt: skip
+    lines = (HEAD + csv_table(rows)).splitlines()
+    lines[5] = lines[5].replace(",", "?", 1)
+    lines[7] = lines[7].replace(".", "?", 1)
+    profile = read("\n".join(lines).encode())
+    assert profile["activities"]["line"].to_list() == [5, 7, 9]
+    assert profile["issues"].filter(severity="warning")["line"].to_list() == [6, 8]
+
+
 def test_every_row_knows_its_line_in_a_long_trace(tmp_path: Path) -> None:
     rows = [TraceRow("f(int)", index * 1000, 500, correlation=index, grid=(1, 1, 1), block=(32, 1, 1), registers=8,
                      static=0, dynamic=0) for index in range(40_000)]  # fmt: skip

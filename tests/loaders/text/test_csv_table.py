@@ -116,6 +116,7 @@ def test_rows_that_are_short_or_long_are_told_and_surplus_text_belongs_to_the_la
     sink = read(text, bulk=True)
     assert [row[3] for row in sink.rows] == [1, 4]
     assert sink.bad == [2, 3]
+    assert read('1,2,3\n"a, b",2\n4,5,6\n', bulk=True).bad == [2]
     assert read(text, bulk=True, last_is_text=True).rows[1] == ("1", "2", "3,4,5", 3)
 
 

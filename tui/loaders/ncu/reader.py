@@ -184,7 +184,7 @@ class _NcuFormat:
     """The CSV as a format of text logs."""
 
     format: Format = FORMAT
-    cue: bytes = rb'^[ \t]*==(?:PROF|WARNING|ERROR)== |^[ \t]*"(?:ID|Process ID|Kernel Name)",'
+    cue: bytes = rb'^[ \t]*==(?:PROF|WARNING|ERROR)== |^[ \t]*"?(?:ID|Process ID|Kernel Name)"?,'
 
     def reader(self, collector: Collector) -> TextReader:
         return _Reader(collector)

@@ -21,6 +21,9 @@ _FIGURE: Final = r"\d[\d.]*(?:e[+-]?\d+)?"
 _ROW: Final = re.compile(rf'(?:"[^"]*",)?{_FIGURE},{_FIGURE},\d+,{_FIGURE},{_FIGURE},{_FIGURE},')
 """A row by its looks; blanks before it are a paste's."""
 
+_CUT_ROW: Final = re.compile(rf'"[^"]*",{_FIGURE},{_FIGURE},\d+(?:,{_FIGURE})*,?')
+"""A row that ends before its name."""
+
 _BETWEEN_ROWS: Final = re.compile(rf'(?<=")(?=(?:"[A-Z]\w+ [^"]*",)?{_FIGURE},{_FIGURE},\d+,{_FIGURE},{_FIGURE},)')
 _LEAST_CELLS: Final = 4
 """Of a damaged row; lines of fewer cells are program output."""
@@ -67,6 +70,7 @@ class SummaryCsvSection:
         self._has_header = has_header
         self._rows: list[Row] = []
         self._damaged: list[Line] = []
+        self._open_names: list[Line] = []
         state.csv_columns = columns
 
     def take(self, line: Line) -> bool:
@@ -91,10 +95,13 @@ class SummaryCsvSection:
             self._state.csv_units = self._units
             return True
         if not cell or not (cell["Calls"].isdigit() and cell["Time"][:1].isdigit()):
-            if len(cells) < _LEAST_CELLS or not (_ROW.match(text) or text.count(",") >= width - 1 > 0):
+            is_row = _ROW.match(text) or _CUT_ROW.fullmatch(text) or text.count(",") >= width - 1 > 0
+            if len(cells) < _LEAST_CELLS or not is_row:
                 return False
             self._damaged.append(line)
             return True
+        if text.count('"') % 2:
+            self._open_names.append(line)
         label = LABELS.get(cell.get("Type", ""), "")
         self._rows.append(
             Row(
@@ -115,6 +122,9 @@ class SummaryCsvSection:
         """Hand over the rows."""
         units = self._units or Units()
         add_rows(self._state, self._rows, units, first_line=self._first_line, has_header=self._has_header)
+        for line in self._open_names:
+            reason = "the name of this row has no quotation mark at its end: it is cut off; its figures are read"
+            self._state.collector.issue("warning", line.number, line.text.strip(), reason)
         if self._damaged:
             first = self._damaged[0]
             self._state.ensure_session(first.number)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tui.loaders.text.block import Block
     from tui.loaders.text.section import Line
 
+_MANY_CELLS: Final = 8
 _NUMBER: Final = re.compile(r"\d+(?:\.\d*)?(?:e[+-]?\d+)?")
 
 
@@ -49,7 +50,7 @@ class CsvTrace:
             again = csv_header(line.text)
             if again is not None and again.columns == self._layout.columns and not self._layout.units:
                 return True
-            return goes_on(self._block, line, self._is_row)
+            return self._is_damaged(line) or goes_on(self._block, line, self._is_row)
         self._read(line, values)
         return True
 
@@ -91,13 +92,17 @@ class CsvTrace:
         return time_ns(values["start"], self._layout.units.get("start"))
 
     def _is_damaged(self, line: Line) -> bool:
-        """Whether a line that has not all cells is a row that was cut off; it is left out."""
+        """Whether a line that is no whole row is one that was cut off or damaged; it is left out."""
         lead = self._layout.lead.match(line.text)
         cells = csv_cells(line.text[lead.end() :]) if lead else []
-        if len(cells) < 3 or not _NUMBER.fullmatch(cells[0]) or not (_NUMBER.fullmatch(cells[1]) or not cells[1]):
-            return False
         wanted = len(self._layout.columns)
-        self.table.damaged(line.number, line.text, f"the row has {len(cells)} cells, not {wanted}; it is left out")
+        begins = len(cells) >= 3 and _NUMBER.fullmatch(cells[0]) and (_NUMBER.fullmatch(cells[1]) or not cells[1])
+        # So many cells as a row of a GPU trace has, no program prints by chance, and begins with a digit.
+        is_wide = wanted // 2 >= _MANY_CELLS <= len(cells) and cells[0][:1].isdigit()
+        if not begins and not is_wide:
+            return False
+        what = f"the row has {len(cells)} cells, not {wanted}" if len(cells) != wanted else "the start is no number"
+        self.table.damaged(line.number, line.text, f"{what}; it is left out")
         return True
 
     def _read(self, line: Line, values: dict[str, str]) -> None:

@@ -33,8 +33,8 @@ _WIDE: Final = 5
 _LEAST_SEPARATORS: Final = 3
 """A line with so many among the rows of a table is one of them, damaged; one with fewer is program output."""
 
-_ROW_START: Final = re.compile(r'\s*"?-?\d[\d.]*"?\s*(?:[,;\t]|$)')
-"""How a row with a number in front begins, and all that may be left of one."""
+_ROW_START: Final = re.compile(r'\s*(?:"?-?\d[\d.]*"?\s*(?:[,;\t]|$)|"[^"]*"[,;\t])')
+"""How a row with a number or a quoted cell in front begins, and all that may be left of one."""
 
 LINE: Final = "line"
 """The column of the line that a row comes from."""
