@@ -5,8 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.analysis.expert.judging import ask
+from tests.analysis.expert.profiles import ADD, MS, NCCL, US, run, traced
+from tui.analysis.expert.model import Clean, Found
 from tui.analysis.expert.rules.chains import LENGTHS, worst_chain
 from tui.analysis.expert.sequences import KernelSequence
+from tui.analysis.gpu_time.interval_sets import union_of
 from tui.analysis.gpu_time.timelines import Timeline
 
 BUSY, REPEATS, GAP = 0.5, 5, 110
@@ -55,9 +59,23 @@ def dearest(sequence: KernelSequence) -> int:
 @pytest.mark.parametrize(("kernels", "names"), [(2000, 8), (2000, 500), (30, 2)])
 def test_the_worst_chain_is_that_of_counting_all(seed: int, kernels: int, names: int) -> None:
     sequence = stream(seed, kernels, names)
-    chain = worst_chain(sequence, BUSY, REPEATS, GAP)
+    chain = worst_chain(sequence, union_of(sequence.line.starts, sequence.line.ends), BUSY, REPEATS, GAP)
     assert (chain.idle_ns if chain is not None else 0) == dearest(sequence)
 
 
 def test_some_chain_is_found() -> None:
-    assert worst_chain(stream(0, 2000, 8), BUSY, REPEATS, GAP) is not None
+    sequence = stream(0, 2000, 8)
+    busy = union_of(sequence.line.starts, sequence.line.ends)
+    assert worst_chain(sequence, busy, BUSY, REPEATS, GAP) is not None
+
+
+def test_what_another_stream_fills_is_no_waiting_of_the_gpu() -> None:
+    """Ten kernels of 5 us, 15 us apart, while a collective runs beside all of them: nothing is idle."""
+    steps = [run(step * 3 * MS + n * 20 * US, 5 * US, ADD) for step in range(10) for n in range(10)]
+    talks = [run(step * 3 * MS, 500 * US, NCCL, stream=9) for step in range(10)]
+    assert isinstance(ask("P11", traced(*steps)), Found)
+    assert isinstance(ask("P11", traced(*steps, *talks)), Clean)
+    alone, beside = ask("A7", traced(*steps)), ask("A7", traced(*steps, *talks))
+    assert isinstance(alone, Found)
+    assert isinstance(beside, Found)
+    assert (alone.cost_ns, beside.cost_ns) == (10 * 9 * 15 * US, 0)

@@ -11,7 +11,7 @@ from tui.analysis.api import api
 from tui.analysis.expert.figures import total
 from tui.analysis.expert.sequences import kernel_sequences
 from tui.analysis.gpu_time.communication import WorkKind, work_kinds
-from tui.analysis.gpu_time.holes import holes
+from tui.analysis.gpu_time.holes import busy_sets, holes
 from tui.analysis.gpu_time.host_calls import call_spans
 from tui.analysis.gpu_time.interval_sets import EMPTY, spans_of
 from tui.analysis.gpu_time.intervals import busy_time
@@ -43,6 +43,11 @@ class SessionTime(SessionFacts):
     def holes(self) -> list[tuple[Timeline, Holes]]:
         """The idle gaps of each GPU between its first and last work."""
         return list(zip(self.lines, holes(self.profile), strict=True))
+
+    def working(self, line: Timeline) -> IntervalSet:
+        """When the GPU of one of `lines` had work."""
+        sets = zip(self.lines, busy_sets(self.profile), strict=True)
+        return next(busy for own, busy in sets if (own.session, own.device) == (line.session, line.device))
 
     @cached_property
     def sequences(self) -> list[KernelSequence]:

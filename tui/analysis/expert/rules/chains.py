@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from tui.analysis.expert.case import Case
     from tui.analysis.expert.sequences import KernelSequence
+    from tui.analysis.gpu_time.interval_sets import IntervalSet
 
     Ints = npt.NDArray[np.int64]
 
@@ -40,15 +41,15 @@ class Chain:
     repeats: int
     taken_ns: int
     """From begin to end of each."""
-    running_ns: int
-    """Of that, summed durations of its kernels."""
+    busy_ns: int
+    """Of that, how long the GPU had any work."""
     window_ns: int
     """From begin to end of the launches that were looked at."""
 
     @property
     def idle_ns(self) -> int:
         """What the GPU waits within it."""
-        return self.taken_ns - self.running_ns
+        return self.taken_ns - self.busy_ns
 
 
 @rule("P11", "fusible-chain", Family.PRECISION, needs.start_times, needs.kernels, link=links.ADVISOR)
@@ -59,8 +60,8 @@ def fusible_chain(case: Case) -> Verdict:
         int(case.limit("P11", "repeats")),
         case.limit("P11", "gap_ns"),
     )
-    chains = [chain for sequence in case.sequences if (chain := worst_chain(sequence, busy, repeats, gap)) is not None]
-    worst = max(chains, key=lambda chain: chain.idle_ns, default=None)
+    found = (worst_chain(sequence, case.working(sequence.line), busy, repeats, gap) for sequence in case.sequences)
+    worst = max((chain for chain in found if chain is not None), key=lambda chain: chain.idle_ns, default=None)
     if worst is None:
         return Clean("no chain of kernels comes again and again with the GPU waiting inside it")
     share = 100 * worst.taken_ns / worst.window_ns
@@ -69,11 +70,11 @@ def fusible_chain(case: Case) -> Verdict:
     names = case.profile["activities"]["name"].gather(pl.Series(worst.rows)).cast(pl.String).to_list()
     distinct = list(dict.fromkeys(map(called, names)))
     shown = ", ".join(distinct[:3]) + (", ..." if len(distinct) > 3 else "")
-    busy_pct = 100 * worst.running_ns / worst.taken_ns if worst.taken_ns else 0.0
+    busy_pct = 100 * worst.busy_ns / worst.taken_ns if worst.taken_ns else 0.0
     of_all = any(len(sequence) > WINDOW for sequence in case.sequences)
     where = f" in the {WINDOW:,} launches in the middle, which were looked at" if of_all else ""
     return Found(
-        f"A chain of {len(names)} kernels ({shown}) comes {worst.repeats:,} times{where} and keeps the GPU busy for "
+        f"A chain of {len(names)} kernels ({shown}) comes {worst.repeats:,} times{where}, and the GPU has work for "
         f"{percent(busy_pct)} of its {duration(worst.taken_ns)}.",
         "Capture exactly this chain in a CUDA graph, or fuse it (torch.compile, one kernel of your own).",
         {
@@ -91,19 +92,22 @@ def fusible_chain(case: Case) -> Verdict:
     )
 
 
-def worst_chain(sequence: KernelSequence, busy: float, repeats: int, gap_ns: float) -> Chain | None:
-    """The chain of a stream that wastes most, of those that come often and keep the GPU busy for little of their time.
+def worst_chain(
+    sequence: KernelSequence, working: IntervalSet, busy: float, repeats: int, gap_ns: float
+) -> Chain | None:
+    """The chain of a stream that wastes most, of those that come often while the GPU has work for little of their time.
 
     Args:
         sequence: The kernels of the stream; no chain holds one that communicates.
-        busy: Kernels run for less than this share of each repeat, from begin to end.
+        working: When the GPU had any work, of other streams as well.
+        busy: It has some for less than this share of each repeat, from begin to end.
         repeats: It comes more often than this.
         gap_ns: A gap this long ends a chain: to launch its kernels as one would not close it.
     """
     first = max(0, (len(sequence) - WINDOW) // 2)
     middle = sequence.part(slice(first, first + WINDOW))
     names, starts, ends = middle.names.astype(np.uint64), middle.starts, middle.ends
-    running = np.concatenate(([0], np.cumsum(ends - starts)))
+    opened, closed = working.until(starts), working.until(ends)
     talks = np.concatenate(([0], np.cumsum(middle.talks)))
     breaks = np.concatenate(([0], np.cumsum(starts[1:] - ends[:-1] >= gap_ns)))
     best: Chain | None = None
@@ -114,7 +118,7 @@ def worst_chain(sequence: KernelSequence, busy: float, repeats: int, gap_ns: flo
             break
         code = code[: n - length + 1] * _MIX + names[length - 1 :] + np.uint64(1)
         taken = ends[length - 1 :] - starts[: n - length + 1]
-        own = running[length:] - running[:-length]
+        own = closed[length - 1 :] - opened[: n - length + 1]
         often = _often(code, often[: len(code)], repeats)
         unbroken = (talks[length:] == talks[:-length]) & (breaks[length - 1 :] == breaks[: n - length + 1])
         held = np.flatnonzero((own < busy * taken) & unbroken & often)

@@ -18,6 +18,7 @@ from tui.fmt import percent
 if TYPE_CHECKING:
     from tui.analysis.expert.case import Case
     from tui.analysis.expert.sequences import KernelSequence
+    from tui.analysis.gpu_time.interval_sets import IntervalSet
 
 
 @rule("A2", "short-kernels", Family.LAUNCHES, needs.gpu_work, needs.kernels, link=links.TRACELENS)
@@ -84,7 +85,7 @@ def mergeable(case: Case) -> Verdict:
         return CannotTell("no kernels that compute ran")
     short, least = case.limit("A7", "short_ns"), int(case.limit("A7", "run"))
     work = case.profile["activities"].select("name", "line")
-    runs = pl.concat([_runs(sequence, work, short, least) for sequence in case.sequences])
+    runs = pl.concat([_runs(sequence, case.working(sequence.line), work, short, least) for sequence in case.sequences])
     taken = total(runs["duration_ns"])
     share = case.share(taken)
     numbers = {"runs": runs.height, "launches": total(runs["launches"]), "time_ns": taken, "time_pct": share}
@@ -98,17 +99,18 @@ def mergeable(case: Case) -> Verdict:
         "Do it in one launch: batched or grouped GEMM, foreach and fused optimizers, one kernel over a list of "
         "tensors.",
         numbers,
-        max(total(runs["run_ns"] - runs["duration_ns"]), 0),
-        "the time between the launches of these runs",
+        total(runs["idle_ns"]),
+        "the idle time of the GPU between the launches of these runs",
         *behind(by_name),
     )
 
 
-def _runs(sequence: KernelSequence, work: pl.DataFrame, short: float, least: int) -> pl.DataFrame:
-    """Runs of one short kernel in a stream: name, line, launches, duration_ns, run_ns (begin to end).
+def _runs(sequence: KernelSequence, working: IntervalSet, work: pl.DataFrame, short: float, least: int) -> pl.DataFrame:
+    """Runs of one short kernel in a stream: name, line, launches, duration_ns, idle_ns (without work of any stream).
 
     Args:
         sequence: The kernels of the stream; those that communicate make no runs.
+        working: When the GPU had any work.
         work: name and line of each row of ``activities``.
         short: Kernels, and gaps between them, that are shorter make a run.
         least: So many of them.
@@ -131,5 +133,5 @@ def _runs(sequence: KernelSequence, work: pl.DataFrame, short: float, least: int
     return work.select(pl.all().gather(pl.Series(rows))).with_columns(
         pl.Series("launches", last - first + 1, pl.Int64),
         pl.Series("duration_ns", sums[last + 1] - sums[first], pl.Int64),
-        pl.Series("run_ns", ends[last] - starts[first], pl.Int64),
+        pl.Series("idle_ns", ends[last] - starts[first] - working.within(starts[first], ends[last]), pl.Int64),
     )
