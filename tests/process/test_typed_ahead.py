@@ -39,7 +39,8 @@ def on_mount(self):
     return mount(self)
 mount, LoadingApp.on_mount = LoadingApp.on_mount, on_mount
 def open_profiles(*args, **kwargs):
-    time.sleep({seconds})
+    while not os.path.exists({go_on!r}):
+        time.sleep(0.01)
     return read(*args, **kwargs)
 read, opening.open_profiles = opening.open_profiles, open_profiles
 from tui.cli.main import main
@@ -49,10 +50,14 @@ raise SystemExit(main())
 
 def after(keys: bytes, told: Path, expected: list[object], *, while_loading: bool) -> list[object]:
     """The view and the row of its first table where the program ends that was typed to until it was as expected."""
-    code = TELLS.format(told=str(told), seconds=2 if while_loading else 0)
+    go_on = told.with_name("go-on")
+    if not while_loading:
+        go_on.touch()
+    code = TELLS.format(told=str(told), go_on=str(go_on))
     with Program([sys.executable, "-c", code, sample("resnet50_training.nvprof.log")]) as program:
         program.shows("Reading" if while_loading else "m views")
         program.press(keys)
+        go_on.touch()
         program.until(lambda: told.exists() and json.loads(told.read_text()) == expected, f"{expected}")
         program.press(b"Q")
         assert program.ended() == 0
