@@ -9,6 +9,7 @@ import polars as pl
 
 from tui.analysis.api import api
 from tui.analysis.compare.matching import alike, base_call, family, op_family
+from tui.analysis.durations import whole
 from tui.analysis.kernels import kernels
 from tui.analysis.ops.by_type import op_types
 from tui.analysis.ops.tables import by_name, has_recorded_ops
@@ -33,6 +34,7 @@ _SHOWN: Final = (
     "a_avg_ns",
     "b_avg_ns",
     "avg_delta_pct",
+    "untold",
 )
 
 
@@ -102,9 +104,11 @@ def changes(
 
     Columns: those of ``by``; change (`NEW`, `GONE`, `ALIKE` or `BOTH`), a_total_ns, b_total_ns, delta_ns (b - a; what
     is new or gone counts as 0 on the other side, but where a side has no rows at all nothing is new or gone), delta_pct
-    (of a; null for what is new), a_calls, b_calls, a_avg_ns, b_avg_ns (total / calls), avg_delta_pct, alike (whether
-    the names are not the same), a_name and b_name (of rows that are: the name with the most time on that side, and how
-    many more). Totals and calls are sums over sessions, each divided by its iterations where the sides are compared per
+    (of a; null for what is new), a_calls, b_calls, a_avg_ns, b_avg_ns (of the calls whose time is known),
+    avg_delta_pct, untold (which sessions do not say the time or calls of the row, so that their sum is unknown, or how
+    many of its calls have no time, so that the sum is that of the others), alike (whether the names are not the same),
+    a_name and b_name (of rows that are: the name with the most time on that side, and how many more). Totals and calls
+    are sums over sessions, each divided by its iterations where the sides are compared per
     iteration: a_total_ns adds up to the time of a, delta_ns to the difference.
 
     Args:
@@ -119,7 +123,7 @@ def changes(
     if rule is not None:
         one, other = _matched(one, other, by, rule), _matched(other, one, by, rule)
     one, other = (
-        rows.rename({name: f"{prefix}_{name}" for name in ("total_ns", "calls", "there", "as")})
+        rows.rename({name: f"{prefix}_{name}" for name in ("total_ns", "calls", "timed", "there", "as", "untold")})
         for rows, prefix in ((one, "a"), (other, "b"))
     )
     names = (*by, "alike")
@@ -130,8 +134,8 @@ def changes(
     tell = pl.lit(one.height > 0 and other.height > 0)
     known = tell & (pl.col("a_total_ns").is_not_null() | ~a_there) & (pl.col("b_total_ns").is_not_null() | ~b_there)
     per_call = [
-        pl.when(pl.col(f"{side}_calls") > 0)
-        .then(pl.col(f"{side}_total_ns") / pl.col(f"{side}_calls"))
+        pl.when(pl.col(f"{side}_timed") > 0)
+        .then(pl.col(f"{side}_total_ns") / pl.col(f"{side}_timed"))
         .alias(f"{side}_avg_ns")
         for side in "ab"
     ]
@@ -143,6 +147,13 @@ def changes(
             .otherwise(pl.when(~tell).then(pl.lit(BOTH)).when(b_there).then(pl.lit(NEW)).otherwise(pl.lit(GONE)))
             .alias("change"),
             pl.when(known).then(delta).alias("delta_ns"),
+            pl.concat_str(
+                *(pl.format(f"{when}: {{}}", f"{side}_untold") for side, when in (("a", "before"), ("b", "now"))),
+                separator="; ",
+                ignore_nulls=True,
+            )
+            .replace("", None)
+            .alias("untold"),
             *per_call,
         )
         .with_columns(
@@ -159,18 +170,44 @@ def changes(
 def _summed(side: Side, rows: pl.DataFrame, by: tuple[str, ...], time: str, count: str) -> pl.DataFrame:
     """Times and counts by name over all sessions, each per iteration of its own where that is how sides are told.
 
-    Columns: those of ``by``, total_ns, calls, there (true), alike (false), as (null).
+    Columns: those of ``by``, total_ns, calls, timed (calls whose time is known), there (true), alike (false), as
+    (null), and untold, as in `changes`. A sum of which a session does not say its part is unknown.
     """
-    told = rows.select("session", *(pl.col(column).cast(pl.String) for column in by), time, count)
+    timed = pl.col("timed_calls" if "timed_calls" in rows.columns else count).alias("timed")
+    told = rows.select("session", *(pl.col(column).cast(pl.String) for column in by), time, count, timed)
     per = pl.lit(1)
     if side.iterations:
         told, per = told.join(side.divisors, on="session", how="left"), pl.col("per")
-    values = [
-        pl.when(pl.col(column).count() > 0).then((pl.col(column) / per).sum()).alias(name)
-        for column, name in ((time, "total_ns"), (count, "calls"))
+    several = side.profile["sessions"].height > 1
+    values = {"total_ns": pl.col(time) / per, "calls": pl.col(count) / per, "timed": pl.col("timed") / per}
+    unknown = [
+        pl.when(value.null_count() > 0).then(_untold(value, what, several=several))
+        for value, what in ((values["total_ns"], "time"), (values["calls"], "calls"))
     ]
-    constant = (pl.lit(True).alias("there"), pl.lit(False).alias("alike"), pl.lit(None, pl.String).alias("as"))
-    return told.group_by(by, maintain_order=True).agg(*values).with_columns(*constant)
+    sums = told.group_by(by, maintain_order=True).agg(
+        *(pl.when(value.null_count() == 0).then(value.sum()).alias(name) for name, value in values.items()),
+        *(one.alias(f"untold_{place}") for place, one in enumerate(unknown)),
+        (pl.col(count) - pl.col("timed")).sum().alias("untimed"),
+    )
+    lacking = pl.format("at least (calls without time: {})", "untimed")
+    told_in_part = pl.when(pl.col("total_ns").is_not_null() & (pl.col("untimed") > 0)).then(lacking)
+    untold = pl.concat_str("untold_0", "untold_1", told_in_part, separator=", ", ignore_nulls=True).replace("", None)
+    return sums.select(
+        *by,
+        *values,
+        pl.lit(True).alias("there"),
+        pl.lit(False).alias("alike"),
+        pl.lit(None, pl.String).alias("as"),
+        untold.alias("untold"),
+    )
+
+
+def _untold(value: pl.Expr, what: str, *, several: bool) -> pl.Expr:
+    """Words on the sessions of a group that do not say a value."""
+    if not several:
+        return pl.lit(f"no {what}")
+    sessions = pl.col("session").filter(value.is_null()).unique().sort().cast(pl.String).str.join(", ")
+    return pl.format(f"no {what} of session {{}}", sessions)
 
 
 def _matched(rows: pl.DataFrame, other: pl.DataFrame, by: tuple[str, ...], rule: Callable[[str], str]) -> pl.DataFrame:
@@ -195,10 +232,11 @@ def _matched(rows: pl.DataFrame, other: pl.DataFrame, by: tuple[str, ...], rule:
     more = pl.len() - 1
     largest = pl.col(name).sort_by("total_ns", descending=True, nulls_last=True).first()
     summed = found.group_by(keys, maintain_order=True).agg(
-        *(pl.when(pl.col(one).count() > 0).then(pl.col(one).sum()).alias(one) for one in ("total_ns", "calls")),
+        *(whole(one).alias(one) for one in ("total_ns", "calls", "timed")),
         pl.lit(True).alias("there"),
         pl.lit(True).alias("alike"),
         pl.when(more > 0).then(pl.format("{} (and {} more)", largest, more)).otherwise(largest).alias("as"),
+        pl.col("untold").drop_nulls().unique(maintain_order=True).str.join("; ").replace("", None),
     )
     rest = rows.join(found, on=by, how="anti", nulls_equal=True, maintain_order="left")
     return pl.concat([rest, summed.rename({"rest": name}).select(rest.columns)])

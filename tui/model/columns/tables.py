@@ -74,4 +74,12 @@ TABLES: Final = (
     Column(
         "avg_delta_pct", "Avg diff%", K.PERCENT, "Difference of the time of one call, as a share of that before.", 5
     ),
+    Column(
+        "untold",
+        "Not told",
+        K.TEXT,
+        "Which sessions do not say the time or the calls: a sum that lacks their part is unknown. Where calls have no "
+        "time the sum is that of the others, and the true one at least as much.",
+        3,
+    ),
 )
