@@ -13,7 +13,7 @@ from tests.analysis.frames import profile as made
 from tests.corpus import recording_file
 from tests.screens.opening import sample
 from tui.analysis.compare.findings import changed_findings
-from tui.analysis.compare.headline import Figure, headline, slower
+from tui.analysis.compare.headline import Figure, headline, judged
 from tui.analysis.compare.matching import base_call, family, op_family
 from tui.analysis.compare.sides import sides
 from tui.analysis.compare.tables import CHANGED_KERNELS, changed_api, changed_kernels, changed_op_types, changed_ops
@@ -75,9 +75,9 @@ def test_a_profile_does_not_differ_from_itself() -> None:
         assert rows["change"].unique().to_list() == [""]
     assert all(figure.delta == 0 for figure in headline(same))
     assert set(changed_findings(same)["change"]) <= {""}
-    judged, fails = slower(same, 0.0)
-    assert judged is not None
-    assert (judged.name, fails) == ("median_iteration_ns", False)
+    verdict = judged(headline(same), 0.0)
+    assert verdict is not None
+    assert (verdict.figure.name, verdict.fails, verdict.others) == ("median_iteration_ns", False, ())
 
 
 def test_what_is_new_and_what_is_gone() -> None:
@@ -104,12 +104,14 @@ def test_a_step_that_takes_longer_is_slower() -> None:
 
     by_time = times.sort("duration_ns")["iteration"].to_list()
     fast, slow = (aggregated(whole, Aggregation(one, one)) for one in (by_time[0], by_time[-1]))
-    judged, fails = slower(sides(fast, slow, ("fast", "slow")), 5.0)
-    assert judged is not None
-    assert judged.before == times["duration_ns"].min()
-    assert judged.now == times["duration_ns"].max()
-    assert fails
-    assert not slower(sides(slow, fast, ("slow", "fast")), 5.0)[1]
+    verdict = judged(headline(sides(fast, slow, ("fast", "slow"))), 5.0)
+    assert verdict is not None
+    assert verdict.figure.before == times["duration_ns"].min()
+    assert verdict.figure.now == times["duration_ns"].max()
+    assert verdict.fails
+    other_way = judged(headline(sides(slow, fast, ("slow", "fast"))), 5.0)
+    assert other_way is not None
+    assert not other_way.fails
 
 
 @pytest.mark.parametrize(
@@ -253,6 +255,34 @@ def test_what_one_side_does_not_hold_at_all_is_not_new() -> None:
     assert changed_api(sides(now, before, ("b", "a")))["change"].to_list() == ["", ""]
 
 
+def test_a_sum_that_lacks_the_part_of_a_session_is_unknown_and_says_why() -> None:
+    before = made(api_calls=[call("cudaFree", 5), call("cudaMalloc", 7)])
+    parts = [call("cudaFree", 5), call("cudaMalloc", 7), {**call("cudaFree", 0, session=1), "duration_ns": None}]
+    rows = changed_api(sides(before, made(api_calls=parts), ("a", "b")))
+    assert rows.select("name", "a_total_ns", "b_total_ns", "delta_ns", "b_calls", "b_avg_ns", "untold").rows() == [
+        ("cudaMalloc", 7, 7, 0, 1, 7, None),
+        ("cudaFree", 5, None, None, 2, None, "now: no time of session 1"),
+    ]
+    figures = {figure.name: figure for figure in headline(sides(before, made(api_calls=parts), ("a", "b")))}
+    assert (figures["api_ns"].before, figures["api_ns"].now, figures["api_calls"].now) == (12, None, 3)
+
+
+def test_a_row_of_alike_names_of_which_one_is_unknown_is_unknown() -> None:
+    before = made(activities=[kernel("f<1>(int)", 10), kernel("f<2>(int)", None)])
+    rows = changed_kernels(sides(before, made(activities=[kernel("f<3>(int)", 20)]), ("a", "b")), tolerant=True)
+    assert rows.select("name", "a_total_ns", "b_total_ns", "delta_ns", "untold").rows() == [
+        ("f", None, 20, None, "before: no time")
+    ]
+
+
+def test_one_call_takes_the_time_of_those_whose_time_is_known() -> None:
+    before = made(activities=[kernel("f", 10), kernel("f", None)])
+    rows = changed_kernels(sides(before, made(activities=[kernel("f", 12)]), ("a", "b")))
+    assert rows.select("a_total_ns", "a_calls", "a_avg_ns", "b_avg_ns", "avg_delta_pct", "untold").rows() == [
+        (10, 2, 10, 12, 20, "before: at least (calls without time: 1)")
+    ]
+
+
 def test_what_changed_as_much_comes_by_its_time() -> None:
     same = made(activities=[kernel("a", 1), kernel("b", 3), kernel("c", 2)])
     assert changed_kernels(sides(same, same, ("a", "b")))["name"].to_list() == ["b", "c", "a"]
@@ -294,10 +324,26 @@ def test_half_precision_halves_gpu_time_and_not_the_step() -> None:
     assert figures["gpu_ns"].before == pytest.approx(31_599_732.67, abs=0.01)
     assert figures["gpu_ns"].now == pytest.approx(15_874_738.6, abs=0.01)
     assert figures["gpu_ns"].delta_pct == pytest.approx(-49.76, abs=0.01)
-    judged, fails = slower(compared, 5.0)
-    assert judged is not None
-    assert fails
-    assert judged.delta_pct == pytest.approx(34.36, abs=0.01)
+    verdict = judged(headline(compared), 5.0)
+    assert verdict is not None
+    assert verdict.fails
+    assert verdict.figure.delta_pct == pytest.approx(34.36, abs=0.01)
+
+
+def test_times_that_are_not_judged_are_named_where_they_are_longer_too() -> None:
+    def time(name: str, before: float, now: float) -> Figure:
+        return Figure(name, name, ColumnKind.DURATION, before, now)
+
+    figures = [
+        time("median_iteration_ns", 100, 101),
+        time("p95_iteration_ns", 100, 104),
+        time("gpu_ns", 50, 60),
+        Figure("launches", "Launches", ColumnKind.COUNT, 1, 9),
+    ]
+    verdict = judged(figures, 5.0)
+    assert verdict is not None
+    assert (verdict.figure.name, verdict.fails) == ("median_iteration_ns", False)
+    assert [figure.name for figure in verdict.others] == ["gpu_ns"]
 
 
 def test_a_kind_of_work_that_one_side_alone_has_took_no_time_on_the_other() -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.screens.opening import sample
+from tui.cli.arguments import DIFF_FRAMES
 from tui.cli.main import main
 
 if TYPE_CHECKING:
@@ -66,10 +69,11 @@ def test_a_slower_step_fails_a_build(capfd: pytest.CaptureFixture[str]) -> None:
     is_slower = figures["median_iteration_ns"]["delta"] > 0
     one, other = (4, 5) if is_slower else (5, 4)
     _, said = steps(capfd, one, other, "--fail-on-regression", "0%", status=1)
-    first, second = said.splitlines()
-    assert first.startswith("proftui: judged by median iteration: ")
+    first, *_, second, third = said.splitlines()
+    assert first.startswith("proftui: judged by median iteration alone: ")
     assert first.endswith(", more than 0%")
     assert second.startswith("         grew most per iteration: kernel ")
+    assert third.startswith("         of kernels, copies and sets ")
     _, said = steps(capfd, other, one, "--fail-on-regression", "0%")
     assert "not more than 0%" in said
 
@@ -91,7 +95,7 @@ def test_a_share_is_a_number(share: str, capfd: pytest.CaptureFixture[str]) -> N
 def test_the_same_log_twice_differs_in_nothing(capfd: pytest.CaptureFixture[str]) -> None:
     text, said = run(capfd, CAFFE, CAFFE, "--fail-on-regression", "0")
     assert "Times of the whole runs: no iterations in" in text
-    assert said == "proftui: judged by span: 993.83 ms before, 993.83 ms now (0.00%), not more than 0%\n"
+    assert said == "proftui: judged by span alone: 993.83 ms before, 993.83 ms now (0.00%), not more than 0%\n"
     told = json.loads(run(capfd, CAFFE, CAFFE, "--format", "json")[0])
     assert {row["delta_ns"] for row in told["kernels"]} == {0}
     assert {row["change"] for row in told["findings"]} <= {""}
@@ -113,12 +117,55 @@ def trace_of(path: Path, *microseconds: int) -> str:
 def test_what_grew_is_named_although_the_total_did_not(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     files = trace_of(tmp_path / "before.log", 800, 100, 100), trace_of(tmp_path / "now.log", 200, 700, 100)
     text, said = run(capfd, *files, "--whole-runs", "--fail-on-regression", "5%")
-    first, second = said.splitlines()
-    assert first == "proftui: judged by span: 2.100 ms before, 2.100 ms now (0.00%), not more than 5%"
+    first, second, third = said.splitlines()
+    assert first == "proftui: judged by span alone: 2.100 ms before, 2.100 ms now (0.00%), not more than 5%"
     assert second == "         grew most: kernel fast(int*) by 600.00 \u00b5s (600.00% more)"
+    assert third == "         of kernels, copies and sets 1 took 600.00 \u00b5s more, 1 took 600.00 \u00b5s less"
     lines = text.splitlines()
     assert any(line.split() == ["Before", "Now", "Diff", "Diff%"] for line in lines)
     assert any(line.startswith("Change  Before \u00b5s  Now \u00b5s  Diff \u00b5s") for line in lines)
+
+
+def test_what_is_judged_stands_in_what_is_written(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    files = trace_of(tmp_path / "before.log", 100, 100, 100), trace_of(tmp_path / "now.log", 400, 100, 100)
+    judge = (*files, "--whole-runs", "--fail-on-regression", "5%")
+    first = "Judged by span alone: 2.100 ms before, 2.100 ms now (0.00%), not more than 5%."
+    second = "Not judged, and longer by more than 5%: GPU time (+100.00%), kernel time (+100.00%)."
+    assert f"- {first}\n- {second}\n" in run(capfd, *judge, "--format", "markdown")[0]
+    assert f"\n{first}\n{second}\n" in run(capfd, *judge)[0]
+    told = json.loads(run(capfd, *judge, "--format", "json")[0])
+    assert told["judged"] == {
+        "figure": "span_ns",
+        "than_pct": 5.0,
+        "fails": False,
+        "longer_too": ["gpu_ns", "kernel_ns"],
+    }
+    assert "judged" not in json.loads(run(capfd, *files, "--format", "json")[0])
+
+
+def test_a_table_is_written_as_export_writes_one(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    files = trace_of(tmp_path / "before.log", 800, 100, 100), trace_of(tmp_path / "now.log", 200, 700, 100)
+    whole = json.loads(run(capfd, *files, "--format", "json")[0])
+    text, said = run(capfd, *files, "--format", "csv")
+    assert said == "proftui: csv holds one table: kernels; with --frame also ops, op_types, api, findings, figures\n"
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert [(row["name"], float(row["delta_ns"])) for row in rows] == [
+        ("slow(int*)", -600_000),
+        ("fast(int*)", 600_000),
+        ("last(int*)", 0),
+    ]
+    for name in DIFF_FRAMES:
+        assert json.loads(run(capfd, *files, "--frame", name, "--format", "json")[0]) == whole[name]
+    path = tmp_path / "figures.csv"
+    run(capfd, *files, "--frame", "figures", "-o", str(path))
+    assert path.read_text().splitlines()[:2] == [
+        "name,before,now,delta,delta_pct",
+        "span_ns,2100000.0,2100000.0,0.0,0.0",
+    ]
+    _, said = run(capfd, *files, "--frame", "ops", "--format", "text", status=2)
+    assert said.startswith("proftui: text is of the whole comparison\n")
+    _, said = run(capfd, *files, "-o", str(tmp_path / "all.md"), status=2)
+    assert said.startswith("proftui: -o writes one table, not the whole as markdown\n")
 
 
 def test_markdown_shortens_names_and_tells_them_apart(capfd: pytest.CaptureFixture[str]) -> None:

@@ -37,6 +37,9 @@ VIEWS: Final = (
 EXPORT_FORMATS: Final = ("csv", "tsv", "json", "ndjson", "parquet", "xlsx", "pdf", "markdown")
 """What `export` writes; the writers are `tui.output.export.FORMATS`."""
 
+DIFF_FRAMES: Final = ("kernels", "ops", "op_types", "api", "findings", "figures")
+"""The tables of `diff`."""
+
 CHECK_FORMATS: Final = ("text", "json", "markdown", "sarif")
 """What `check` writes: `tui.output.check.FORMATS`."""
 
@@ -160,7 +163,16 @@ def _convert(parser: argparse.ArgumentParser) -> None:
 def _diff(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("before", metavar="A", help="the profile of before")
     parser.add_argument("now", metavar="B", help="the profile of now; A itself with --session-b or --iterations-b")
-    parser.add_argument("--format", choices=("text", "markdown", "json"), default="text", help="default: text")
+    parser.add_argument(
+        "--format",
+        choices=("text", *EXPORT_FORMATS),
+        help="default: text; with --frame as the ending of PATH says, or csv. text, and without --frame markdown and "
+        "json, hold the whole comparison, the others one table",
+    )
+    parser.add_argument(
+        "--frame", choices=DIFF_FRAMES, metavar="FRAME", help=f"one table, all rows: {', '.join(DIFF_FRAMES)}"
+    )
+    _output(parser)
     parser.add_argument(
         "--tolerant",
         action="store_true",
@@ -172,7 +184,7 @@ def _diff(parser: argparse.ArgumentParser) -> None:
         type=_per_cent,
         metavar="PERCENT",
         help="exit with 1 where the median iteration of B is longer by more; without iterations its span, and without "
-        "start times its GPU time. What grew most is named, and not judged",
+        "start times its GPU time. Other times that are longer by more, and what grew most, are named and not judged",
     )
     parser.add_argument("--session-b", type=int, metavar="N", help="of B this session; default: as --session")
     parser.add_argument("--iterations-b", metavar="A:B", help="of B these iterations; default: as --iterations")

@@ -48,7 +48,7 @@ def report(options: argparse.Namespace) -> int:
     from tui.output.report_notes import NotesReport, with_notes
 
     profile, errors = load_files(options)
-    style = _style(options.color)
+    style = style_of(options.color)
     if options.view == "dashboard":
         dashboard = report_dashboard.DashboardReport(profile, gpu=options.gpu)
         text = {"text": lambda: dashboard.as_text(style), "markdown": dashboard.as_markdown, "json": dashboard.as_json}
@@ -71,7 +71,7 @@ def report(options: argparse.Namespace) -> int:
     if options.notes and options.view != "notes":
         written = with_notes(written, _notes(options), options.view, options.format, style)
     (say if options.format == "text" else write_data)(written)
-    return _status(errors)
+    return status_of(errors)
 
 
 def _notes(options: argparse.Namespace) -> Saved:
@@ -88,7 +88,7 @@ def _notes(options: argparse.Namespace) -> Saved:
     return saved
 
 
-def _style(color: str) -> Style:
+def style_of(color: str) -> Style:
     """How text is written on standard output."""
     from tui.output.report import Style
 
@@ -104,28 +104,28 @@ def check(options: argparse.Namespace) -> int:
     profile, errors = load_files(options)
     check = Check(profile, gpu=options.gpu)
     writers = {
-        "text": lambda: check.as_text(_style(options.color)),
+        "text": lambda: check.as_text(style_of(options.color)),
         "markdown": check.as_markdown,
         "json": check.as_json,
         "sarif": check.as_sarif,
     }
     (say if options.format == "text" else write_data)(writers[options.format]())
     failed = options.fail_on is not None and check.reaches(options.fail_on)
-    return _status(errors) or (FOUND if failed else 0)
+    return status_of(errors) or (FOUND if failed else 0)
 
 
 def export(options: argparse.Namespace) -> int:
     """Write one frame."""
     from tui.output.exportable import frame
 
-    format_name = _format_of(options) or "csv"
+    format_name = table_format(options) or "csv"
     profile, errors = load_files(options)
     data = _notes(options).rows() if options.frame == "notes" else frame(profile, options.frame, gpu=options.gpu)
-    _write(data, options, format_name, options.frame)
-    return _status(errors)
+    write_table(data, options, format_name, options.frame)
+    return status_of(errors)
 
 
-def _format_of(options: argparse.Namespace) -> str | None:
+def table_format(options: argparse.Namespace) -> str | None:
     """The format of a table that is written, as the options or the ending of the file say.
 
     Raises:
@@ -140,7 +140,7 @@ def _format_of(options: argparse.Namespace) -> str | None:
     return name
 
 
-def _write(data: pl.DataFrame, options: argparse.Namespace, format_name: str, what: str) -> None:
+def write_table(data: pl.DataFrame, options: argparse.Namespace, format_name: str, what: str) -> None:
     """Write a table where the options say."""
     from tui.output.about import About, profile_name
     from tui.output.export import for_terminal, formulas_in_words, write
@@ -163,65 +163,17 @@ def sql(options: argparse.Namespace) -> int:
     from tui.query.sql.result import numbered, result_spec
     from tui.query.sql.run import run
 
-    format_name = _format_of(options) or ("text" if options.output == "-" and sys.stdout.isatty() else "csv")
+    format_name = table_format(options) or ("text" if options.output == "-" and sys.stdout.isatty() else "csv")
     profile, errors = load_files(options)
     tables = sql_tables(profile, lambda: _notes(options).rows(), gpu=options.gpu)
     found = run(options.query, tables)
     if format_name == "text":
         rows = numbered(found)
-        lines = table_lines(result_spec(rows), rows, _style(options.color)) if rows.height else []
+        lines = table_lines(result_spec(rows), rows, style_of(options.color)) if rows.height else []
         say("\n".join([*lines, f"({found.height:,} row{'' if found.height == 1 else 's'})"]) + "\n")
     else:
-        _write(found, options, format_name, "the result")
-    return _status(errors)
-
-
-def diff(options: argparse.Namespace) -> int:
-    """Print what changed from one profile to another."""
-    from argparse import Namespace
-
-    from tui.analysis.compare.sides import sides
-    from tui.output.diff import Diff
-
-    check_input((options.before, options.now))
-    both = []
-    errors: list[ProftuiError] = []
-    for file, suffix in ((options.before, ""), (options.now, "_b")):
-        own = {name: getattr(options, f"{name}{suffix}", None) for name in ("session", "iterations")}
-        chosen = {name: getattr(options, name) if value is None else value for name, value in own.items()}
-        profile, faults = load_files(Namespace(**{**vars(options), "files": [file], **chosen}))
-        both.append(profile)
-        errors += faults
-    compared = Diff(
-        sides(both[0], both[1], _labels(options), whole_runs=options.whole_runs),
-        tolerant=options.tolerant,
-        gpu=options.gpu,
-    )
-    writers = {
-        "text": lambda: compared.as_text(_style(options.color)),
-        "markdown": compared.as_markdown,
-        "json": compared.as_json,
-    }
-    (say if options.format == "text" else write_data)(writers[options.format]())
-    if options.fail_on_regression is None:
-        return _status(errors)
-    verdict, grown, fails = compared.verdict(options.fail_on_regression)
-    tell(verdict, grown)
-    return _status(errors) or (FOUND if fails else 0)
-
-
-def _labels(options: argparse.Namespace) -> tuple[str, str]:
-    """What two profiles are called: the names of their files, with folders and choices where these alone differ."""
-    names = [Path(options.before).name, Path(options.now).name]
-    if names[0] == names[1] and options.before != options.now:
-        names = [options.before, options.now]
-    session_b = options.session if options.session_b is None else options.session_b
-    chosen = ((options.session, options.iterations), (session_b, options.iterations_b or options.iterations))
-    if chosen[0] != chosen[1]:
-        for place, (session, iterations) in enumerate(chosen):
-            names[place] += "" if session is None else f", session {session}"
-            names[place] += "" if iterations is None else f", iterations {iterations}"
-    return names[0], names[1]
+        write_table(found, options, format_name, "the result")
+    return status_of(errors)
 
 
 def inspect(options: argparse.Namespace) -> int:
@@ -292,7 +244,8 @@ def _chosen(profile: Profile, options: argparse.Namespace) -> Profile:
     return aggregated(session, aggregation(options.iterations, options.key))
 
 
-def _status(errors: Sequence[ProftuiError]) -> int:
+def status_of(errors: Sequence[ProftuiError]) -> int:
+    """The exit status after files that could not be read, of which each is told."""
     for error in errors:
         complain(error)
     return BAD_INPUT if errors else 0

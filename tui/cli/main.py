@@ -1,8 +1,8 @@
 """The command line: ``proftui FILE...`` opens the explorer, its commands do the same work without a screen.
 
 Standard output carries data alone; everything said to the person goes to standard error. Exit status: 0 fine, 1
-`check` found what it is to fail on, 2 the input or the command line is wrong, 70 the program itself failed (a report of
-it is in the user's state directory), 130 interrupted, 143 asked to end.
+`check` or `diff` found what it is to fail on, 2 the input or the command line is wrong, 70 the program itself failed (a
+report of it is in the user's state directory), 130 interrupted, 143 asked to end.
 
 Nothing heavy is imported before the arguments are read: ``--help`` and ``--version`` answer at once.
 """
@@ -128,6 +128,10 @@ def _run(arguments: list[str]) -> int:
         from tui.cli.converting import convert
 
         return convert(options)
+    if command == "diff":
+        from tui.cli.diffing import diff
+
+        return diff(options)
     from tui.cli import headless
 
     run = {
@@ -136,6 +140,5 @@ def _run(arguments: list[str]) -> int:
         "check": headless.check,
         "inspect": headless.inspect,
         "sql": headless.sql,
-        "diff": headless.diff,
     }
     return run[command](options)

@@ -55,13 +55,13 @@ def say(text: str) -> None:
     sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "utf-8", "replace"))
 
 
-def tell(message: str, more: str = "") -> None:
-    """Say something beside the data, and more on a line below."""
+def tell(message: str, *more: str) -> None:
+    """Say something beside the data, and more on lines below; what is empty is left out."""
     from tui.text import plain
 
     print(f"proftui: {plain(message)}", file=sys.stderr)
-    if more:
-        print(f"         {plain(more)}", file=sys.stderr)
+    for line in filter(None, more):
+        print(f"         {plain(line)}", file=sys.stderr)
 
 
 def complain(error: ProftuiError) -> None:

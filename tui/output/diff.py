@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from tui.analysis.compare.findings import CHANGED_FINDINGS
-from tui.analysis.compare.headline import Figure, headline, signed, slower
+from tui.analysis.compare.headline import Figure, Judgement, headline, judged, signed
 from tui.analysis.compare.matching import HOW_ALIKE
 from tui.analysis.compare.parts import PARTS, How
 from tui.analysis.compare.tables import ALIKE, CHANGED_API, CHANGED_KERNELS, CHANGED_OPS, GONE, NEW
@@ -31,6 +31,8 @@ ROWS: Final = 15
 HEADINGS: Final = ("Before", "Now", "Diff", "Diff%")
 NAME_MOST: Final = 60
 """Cells of a name in a sentence, and in Markdown, which does not cut it."""
+_FIGURE: Final = pl.Schema({"name": pl.String, **dict.fromkeys(("before", "now", "delta", "delta_pct"), pl.Float64)})
+"""Of a figure that sums a profile up: nanoseconds, per cent or a number of things, as its name says."""
 _GROWING: Final = {CHANGED_KERNELS.name: "kernel", CHANGED_OPS.name: "op", CHANGED_API.name: "API call"}
 
 
@@ -41,32 +43,63 @@ class Diff:
         sides: What is compared.
         tolerant: Match kernels, ops and API calls also without what versions change in their names.
         gpu: The name of the GPU, as the user gives it.
+        than_pct: Judge whether the second profile took longer by more than so many per cent.
     """
 
-    def __init__(self, sides: Sides, *, tolerant: bool = False, gpu: str | None = None) -> None:
+    def __init__(
+        self, sides: Sides, *, tolerant: bool = False, gpu: str | None = None, than_pct: float | None = None
+    ) -> None:
         self.sides = sides
         self.tolerant = tolerant
         self.figures = headline(sides)
+        self.judgement: Judgement | None = None if than_pct is None else judged(self.figures, than_pct)
+        """None where none was asked for, and where nothing that both profiles hold tells."""
         self._tables = [(part.spec, part.rows(sides, How(tolerant, gpu))) for part in PARTS]
 
-    def verdict(self, than_pct: float) -> tuple[str, str, bool]:
-        """Whether the second profile took longer by more than so many per cent.
+    def table(self, name: str) -> pl.DataFrame:
+        """One table, as a program takes it: all rows, in base units.
 
-        Returns:
-            A line that says by which figure, a line that says what grew most, however the figure is, and the answer.
+        Args:
+            name: One of `tui.cli.arguments.DIFF_FRAMES`: figures, or a table as `as_json` names it.
+        """
+        if name == "figures":
+            return pl.DataFrame(self._figure_rows(), schema=_FIGURE, orient="row")
+        return next(rows for spec, rows in self._tables if _name(spec) == name)
+
+    def verdict(self) -> tuple[str, ...]:
+        """Lines on what was judged and how; on other times that are longer; on what grew, however the figure is.
 
         Raises:
-            ProftuiError: Nothing that both profiles hold tells.
+            ProftuiError: Nothing that both profiles hold tells, or nothing was asked for.
         """
-        judged, fails = slower(self.sides, than_pct)
-        if judged is None:
+        judgement = self.judgement
+        if judgement is None:
             raise ProftuiError(
                 "nothing that both profiles hold tells which is slower",
                 "iterations, a span or GPU time of both would; inspect says what each holds",
             )
-        before, now, _, share = _cells(judged)
-        change = f"judged by {judged.words}: {before} before, {now} now ({share})"
-        return f"{change}, {'more' if fails else 'not more'} than {than_pct:g}%", self._grown, fails
+        than = f"than {judgement.than_pct:g}%"
+        before, now, _, share = _cells(judgement.figure)
+        change = f"judged by {judgement.figure.words} alone: {before} before, {now} now ({share})"
+        lines = [f"{change}, {'more' if judgement.fails else 'not more'} {than}"]
+        if judgement.others:
+            longer = ", ".join(f"{figure.words} ({_cells(figure)[3]})" for figure in judgement.others)
+            lines.append(f"not judged, and longer by more {than}: {longer}")
+        return (*lines, *filter(None, (self._grown, self._evened_out)))
+
+    @property
+    def _evened_out(self) -> str:
+        """How much longer and shorter GPU work took in all, where one hides the other."""
+        changed = next(
+            rows["delta_ns"].drop_nulls().to_list() for spec, rows in self._tables if spec is CHANGED_KERNELS
+        )
+        longer, shorter = [one for one in changed if one > 0], [one for one in changed if one < 0]
+        if not longer or not shorter:
+            return ""
+        what = "of kernels, copies and sets"
+        per = " per iteration" * self.sides.per_iteration
+        more, less = (f"{count(len(some))} took {duration(abs(sum(some)))}" for some in (longer, shorter))
+        return f"{what} {more} more{per}, {less} less"
 
     @property
     def _grown(self) -> str:
@@ -88,6 +121,8 @@ class Diff:
         lines = [style.heading(f"{safe[0]}  >  {safe[1]}"), "", *style.wrapped(f"Times {self.sides.why}."), ""]
         lines += [*style.wrapped(self.sides.left_out), ""] if self.sides.left_out else []
         lines += [*style.wrapped(HOW_ALIKE), ""] if self.tolerant else []
+        if self.judgement is not None:
+            lines += [*(line for said in self.verdict() for line in style.wrapped(_sentence(said))), ""]
         figures = [(figure.label, *_cells(figure, ascii_only=style.ascii_only)) for figure in self.figures]
         lines += _aligned([("", *HEADINGS), *figures]) if figures else []
         for spec, rows in self._tables:
@@ -106,6 +141,8 @@ class Diff:
         text = f"## {a} → {b}\n\nTimes {markdown_cell(self.sides.why)}.\n\n"
         text += f"{markdown_cell(self.sides.left_out)}\n\n" if self.sides.left_out else ""
         text += f"{HOW_ALIKE}\n\n" if self.tolerant else ""
+        if self.judgement is not None:
+            text += "".join(f"- {markdown_cell(_sentence(said))}\n" for said in self.verdict()) + "\n"
         rows = [[figure.label, *_cells(figure)] for figure in self.figures]
         text += markdown_table(["", *HEADINGS], rows, [False, True, True, True, True])
         for spec, table in self._tables:
@@ -114,7 +151,7 @@ class Diff:
         return text
 
     def as_json(self) -> str:
-        """All of it as one object on a line: before, now, per_iteration, tolerant, figures, and the tables by name."""
+        """All of it as one object on a line: before, now, per_iteration, tolerant, figures, judged, and the tables."""
         content: dict[str, Any] = {
             "before": self.sides.a.label,
             "now": self.sides.b.label,
@@ -122,19 +159,28 @@ class Diff:
             "tolerant": self.tolerant,
             "iterations": [dict(self.sides.a.iterations), dict(self.sides.b.iterations)],
             "left_out_ns": [self.sides.a.left_out_ns, self.sides.b.left_out_ns],
-            "figures": [
-                {
-                    "name": figure.name,
-                    "before": figure.before,
-                    "now": figure.now,
-                    "delta": figure.delta,
-                    "delta_pct": figure.delta_pct,
-                }
-                for figure in self.figures
-            ],
+            "figures": [dict(zip(_FIGURE, row, strict=True)) for row in self._figure_rows()],
         }
-        content |= {spec.name.removeprefix("changed_"): json_rows(rows) for spec, rows in self._tables}
+        if self.judgement is not None:
+            content["judged"] = {
+                "figure": self.judgement.figure.name,
+                "than_pct": self.judgement.than_pct,
+                "fails": self.judgement.fails,
+                "longer_too": [figure.name for figure in self.judgement.others],
+            }
+        content |= {_name(spec): json_rows(rows) for spec, rows in self._tables}
         return json_line(content)
+
+    def _figure_rows(self) -> list[tuple[str, float | None, float | None, float | None, float | None]]:
+        return [(one.name, one.before, one.now, one.delta, one.delta_pct) for one in self.figures]
+
+
+def _name(spec: TableSpec) -> str:
+    return spec.name.removeprefix("changed_")
+
+
+def _sentence(said: str) -> str:
+    return f"{said[:1].upper()}{said[1:]}."
 
 
 def _title(spec: TableSpec, rows: pl.DataFrame) -> str:

@@ -18,6 +18,8 @@ from tui.model.columns import Column, ColumnKind
 from tui.model.view import TableSpec
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tui.analysis.compare.sides import Side, Sides
 
 K = ColumnKind
@@ -128,20 +130,42 @@ _FIGURES: Final = (
 )
 
 
-def slower(sides: Sides, than_pct: float) -> tuple[Figure | None, bool]:
-    """By which figure the second profile is judged, and whether it took longer by more than a share of the first.
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Whether the second profile is slower, by one figure."""
+
+    figure: Figure
+    """The first of `JUDGED` that both sides have."""
+    than_pct: float
+    """It is slower where this figure is more by a larger share than this."""
+    others: tuple[Figure, ...]
+    """Times that are not judged, and longer by a larger share all the same."""
+
+    @property
+    def fails(self) -> bool:
+        """Whether it is slower."""
+        return (self.figure.delta_pct or 0) > self.than_pct
+
+
+def judged(figures: Sequence[Figure], than_pct: float) -> Judgement | None:
+    """Judge whether the second profile took longer by more than a share of the first.
 
     Args:
-        sides: What is compared.
+        figures: From `headline`.
         than_pct: The share, in per cent.
 
     Returns:
-        The first of `JUDGED` that both sides have (None where they have none), and the answer.
+        None where there is no figure to judge by that both sides have.
     """
-    figures = {figure.name: figure for figure in headline(sides)}
-    known = [figures[name] for name in JUDGED if name in figures and figures[name].delta_pct is not None]
-    judged = known[0] if known else None
-    return judged, judged is not None and (judged.delta_pct or 0) > than_pct
+    by_name = {figure.name: figure for figure in figures}
+    known = [by_name[name] for name in JUDGED if name in by_name and by_name[name].delta_pct is not None]
+    if not known:
+        return None
+    # Of one iteration the average is the median.
+    own = (known[0].before, known[0].now)
+    others = [figure for figure in figures if figure.kind is K.DURATION and (figure.before, figure.now) != own]
+    longer = tuple(figure for figure in others if (figure.delta_pct or 0) > than_pct)
+    return Judgement(known[0], than_pct, longer)
 
 
 def _of(side: Side) -> dict[str, float]:
@@ -185,13 +209,14 @@ def _of_kind(side: Side, work: pl.DataFrame, rows: pl.DataFrame, column: str) ->
 
 
 def _sum(side: Side, rows: pl.DataFrame, column: str) -> float | None:
-    """A sum over sessions, each divided by its iterations."""
-    if not rows[column].count():
+    """A sum over sessions, each divided by its iterations; unknown where the part of any row is."""
+    if rows.is_empty() or rows[column].null_count():
         return None
     if not side.iterations:
         return float(rows[column].sum())
     divided = rows.join(side.divisors, on="session", how="left")
-    return float((divided[column] / divided["per"]).sum())
+    parts = divided[column] / divided["per"]
+    return None if parts.null_count() else float(parts.sum())
 
 
 def _share(part: pl.Series, whole: pl.Series) -> float | None:
