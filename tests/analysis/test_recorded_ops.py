@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.analysis.frames import copy, kernel, printed, profile
 from tui.analysis.dashboard import dashboard
 from tui.analysis.kernels import kernels
+from tui.analysis.ops.by_shapes import by_shapes
 from tui.analysis.ops.by_type import kinds_of_work, op_types
 from tui.analysis.ops.call_times import own_times
 from tui.analysis.ops.drill import Value, kernels_of_recorded_op, launches_of_recorded_op, op_calls
@@ -495,11 +496,13 @@ def test_types_and_trees_tell_how_many_launches_are_not_in_their_times() -> None
     assert told.rows() == [("gemm", 3, 2), ("activation", 1, 0)]
     nodes = by_path(untimed()).filter(pl.col("launches") > 0).select("node", "launches", "untimed_launches")
     assert nodes.rows() == [("all", 4, 2), ("aten::addmm", 3, 2), ("aten::relu", 1, 0)]
+    shapes = by_shapes(untimed()).filter(pl.col("launches") > 0).select("op", "launches", "untimed_launches")
+    assert shapes.rows() == [("aten::addmm", 3, 2), ("aten::relu", 1, 0)]
     # Of sessions without ops, too; where all durations are known there is nothing to tell.
     inferred = profile(activities=[kernel(GEMM, 10), kernel(GEMM, None)])
-    for rows in (op_type_summary(inferred), by_path(inferred).tail(1)):
+    for rows in (op_type_summary(inferred), by_path(inferred).tail(1), by_shapes(inferred)):
         assert rows.select("launches", "untimed_launches").rows() == [(2, 1)]
-    for rows in (op_type_summary(linear()), by_path(linear())):
+    for rows in (op_type_summary(linear()), by_path(linear()), by_shapes(linear())):
         assert set(rows["untimed_launches"]) == {None}
 
 

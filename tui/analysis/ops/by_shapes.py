@@ -10,7 +10,7 @@ import polars as pl
 from tui.analysis.durations import share, total, whole
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.instances import op_instances
-from tui.analysis.ops.recorded import NO_OP, by_name, recorded_ops
+from tui.analysis.ops.recorded import NO_OP, by_name, recorded_ops, untimed_if_any
 from tui.analysis.ops.tables import inferred_ops
 from tui.analysis.ops.tree import rows_of_ops
 from tui.analysis.ops.work import op_row_of_activities, recorded_sessions, why_without_op
@@ -28,7 +28,16 @@ BY_SHAPES: Final = TableSpec(
     "Ops by shape",
     columns(
         *("op", "input_shapes", "gpu_self_ns", "time_pct", "calls", "gpu_avg_ns", "dtype", "gpu_total_ns"),
-        *("cpu_total_ns", "cpu_self_ns", "launches", "op_type", "direction", "gpu_max_ns", "gpu_min_ns"),
+        *(
+            "cpu_total_ns",
+            "cpu_self_ns",
+            "launches",
+            "untimed_launches",
+            "op_type",
+            "direction",
+            "gpu_max_ns",
+            "gpu_min_ns",
+        ),
         *("tc_eligible", "op_source", "session", "line"),
     ),
     key=("session", "op", "input_shapes", "dtype"),
@@ -81,7 +90,9 @@ def by_shapes(profile: Profile) -> pl.DataFrame:
     """
     known = recorded_ops(profile)
     types = known.filter(pl.col("why_no_op").is_null()).select("session", "op", "op_type")
-    rest = known.filter(pl.col("why_no_op").is_not_null()).select("session", "op", "gpu_self_ns", "launches", "line")
+    rest = known.filter(pl.col("why_no_op").is_not_null()).select(
+        "session", "op", "gpu_self_ns", "launches", "untimed_launches", "line"
+    )
     others = (
         inferred_ops(profile)
         .group_by("session")
@@ -89,13 +100,14 @@ def by_shapes(profile: Profile) -> pl.DataFrame:
             pl.lit(NOT_RECORDED).cast(NAME).alias("op"),
             total("total_ns").alias("gpu_self_ns"),
             whole("calls").alias("launches"),
+            (pl.col("calls") - pl.col("timed_calls")).sum().alias("untimed_launches"),
             pl.col("line").min(),
         )
     )
     rows = by_name(profile, "input_shapes", "dtype").join(types, on=["session", "op"], how="left")
     return (
         pl.concat([rows, rest, others], how="diagonal_relaxed")
-        .with_columns(share("gpu_self_ns"))
+        .with_columns(share("gpu_self_ns"), untimed_if_any())
         .sort(
             *("gpu_self_ns", "gpu_total_ns", "cpu_total_ns"),
             *(pl.col(name).cast(pl.String) for name in ("op", "input_shapes", "dtype")),
