@@ -6,7 +6,7 @@ import pytest
 
 from tests.analysis.expert.answers.made import allocating
 from tests.analysis.expert.judging import ask
-from tests.analysis.expert.profiles import GEMM, MS, call, launched, run, step, traced, with_calls
+from tests.analysis.expert.profiles import GEMM, MS, call, launched, moved, run, step, traced, with_calls
 from tui.analysis.expert.model import CannotTell, Clean, Found
 
 
@@ -53,6 +53,24 @@ def test_a_graph_that_is_recorded_whole_may_hide_communication() -> None:
     assert "in CUDA graphs that are recorded whole" in hidden.reason
     seen = ask("C6", traced(run(0, 10 * MS, GEMM), ranges=marks, sessions=sessions))
     assert isinstance(seen, Found)
+
+
+def test_times_of_several_gpus_are_said_to_be_their_sum() -> None:
+    """Each of two GPUs idles for 80 of 100 ms: 160 ms are 80 % of both spans, not of one."""
+    work = [run(at * MS, 10 * MS, device=device) for device in (0, 1) for at in (0, 90)]
+    both = ask("U2", traced(*work))
+    assert isinstance(both, Found)
+    assert (
+        "160.00 ms in all (80.00% of the span of 2 GPUs); the longest is 80.000 ms (80.00% of the span)" in both.problem
+    )
+    assert (both.cost_ns, both.basis) == (160 * MS, "all of these holes, of 2 GPUs together")
+    one = ask("U2", traced(*work[:2]))
+    assert isinstance(one, Found)
+    assert "80.000 ms in all (80.00% of the span); the longest is 80.000 ms (80.00%)" in one.problem
+    assert one.basis == "all of these holes"
+    copies = ask("T2", traced(*work, *(moved(20 * MS, 30 * MS, device=device) for device in (0, 1))))
+    assert isinstance(copies, Found)
+    assert copies.problem.startswith("Copies run alone for 60.000 ms, 30.00% of the span of 2 GPUs")
 
 
 @pytest.mark.parametrize(("held", "rule", "pct"), [(4 << 30, "I7", 10.0), (38 << 30, "I8", 95.0)])

@@ -78,6 +78,16 @@ class SessionTime(SessionFacts):
         return 100 * part_ns / self.span_of_all_ns if self.span_of_all_ns else 0.0
 
     @cached_property
+    def spans(self) -> str:
+        """What `of_span` is a share of, in words."""
+        return "span" if self.busy.height < 2 else f"span of {self.busy.height} GPUs"
+
+    @cached_property
+    def together_words(self) -> str:
+        """What is said behind a time that is the sum over several GPUs: it can be longer than the run."""
+        return "" if self.busy.height < 2 else f", of {self.busy.height} GPUs together"
+
+    @cached_property
     def launched(self) -> pl.DataFrame:
         """Kernels and whole CUDA graphs whose times and launching call are known.
 

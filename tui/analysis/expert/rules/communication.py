@@ -37,7 +37,7 @@ def much_communication(case: Case) -> Verdict:
     if rows.is_empty():
         return Clean(NONE)
     if case.span_ns:
-        taken, of_what = case.together("comm_ns"), "span"
+        taken, of_what = case.together("comm_ns"), case.spans
         share = case.of_span(taken)
     else:
         taken, of_what = total(rows["total_ns"]), "GPU time"
@@ -52,7 +52,7 @@ def much_communication(case: Case) -> Verdict:
         numbers,
         case.together("exposed_comm_ns") if case.span_ns else taken,
         ("the part that no kernel hides" if case.span_ns else "all communication, hidden or not")
-        + ", waits for other ranks included",
+        + f", waits for other ranks included{case.together_words}",
         *_shown(case),
     )
 
@@ -80,16 +80,17 @@ def exposed_communication(case: Case) -> Verdict:
     numbers = {"exposed_ns": exposed, "exposed_pct": share, "overlap_pct": overlap}
     if share <= case.limit("C2", "exposed_pct") or overlap >= case.limit("C2", "overlap_pct"):
         return Clean(
-            f"kernels hide {percent(overlap)} of the communication; the rest takes {percent(share)} of the span",
+            f"kernels hide {percent(overlap)} of the communication; "
+            f"the rest takes {percent(share)} of the {case.spans}",
             numbers,
         )
     return Found(
-        f"Communication runs alone for {duration(exposed)}, {percent(share)} of the span: kernels hide "
+        f"Communication runs alone for {duration(exposed)}, {percent(share)} of the {case.spans}: kernels hide "
         f"{percent(overlap)} of it.",
         "Begin it while the backward pass still computes (DDP buckets, their size), in a stream of its own.",
         numbers,
         exposed,
-        "all of the time in which only communication ran",
+        f"all of the time in which only communication ran{case.together_words}",
         *_shown(case),
     )
 

@@ -64,14 +64,15 @@ def exposed_copies(case: Case) -> Verdict:
     share = case.of_span(exposed)
     numbers = {"exposed_ns": exposed, "exposed_pct": share, "copy_ns": copying}
     if share <= case.limit("T2", "exposed_pct"):
-        return Clean(f"copies without a kernel beside them take {percent(share)} of the span", numbers)
+        return Clean(f"copies without a kernel beside them take {percent(share)} of the {case.spans}", numbers)
     return Found(
-        f"Copies run alone for {duration(exposed)}, {percent(share)} of the span: {percent(100 * exposed / copying)} "
+        f"Copies run alone for {duration(exposed)}, {percent(share)} of the {case.spans}: "
+        f"{percent(100 * exposed / copying)} "
         "of their time no kernel hides them.",
         _STREAMS,
         numbers,
         exposed,
-        "all of the time in which only copies ran",
+        f"all of the time in which only copies ran{case.together_words}",
         *_all_copies(case),
     )
 
@@ -84,18 +85,18 @@ def no_overlap(case: Case) -> Verdict:
     share, of_span = (100 * both / could if could else 0.0), case.of_span(copying)
     numbers = {"overlap_pct": share, "overlap_ns": both, "copy_pct": of_span}
     if of_span <= case.limit("T3", "copy_pct"):
-        return Clean(f"copies take {percent(of_span)} of the span", numbers)
+        return Clean(f"copies take {percent(of_span)} of the {case.spans}", numbers)
     if not could:
         return Clean("there are no kernels that copies could overlap with", numbers)
     if share >= case.limit("T3", "overlap_pct"):
         return Clean(f"{percent(share)} of what could overlap does", numbers)
     return Found(
-        f"Copies take {percent(of_span)} of the span and overlap with kernels for {duration(both)}: {percent(share)} "
-        "of what could.",
+        f"Copies take {percent(of_span)} of the {case.spans} and overlap with kernels for {duration(both)}: "
+        f"{percent(share)} of what could.",
         _STREAMS,
         numbers,
         could - both,
-        "what could overlap and does not",
+        f"what could overlap and does not{case.together_words}",
         *_all_copies(case),
     )
 
@@ -110,7 +111,8 @@ def no_two_way_copies(case: Case) -> Verdict:
     least = case.limit("T4", "copy_pct")
     if case.of_span(up) <= least or case.of_span(down) <= least:
         return Clean(
-            f"copies to the device take {percent(case.of_span(up))} of the span, back {percent(case.of_span(down))}",
+            f"copies to the device take {percent(case.of_span(up))} of the {case.spans}, "
+            f"back {percent(case.of_span(down))}",
             numbers,
         )
     could = min(up, down)
@@ -122,7 +124,7 @@ def no_two_way_copies(case: Case) -> Verdict:
         "Use two streams: the GPU has an engine for each direction.",
         numbers,
         could - both,
-        "what could overlap and does not",
+        f"what could overlap and does not{case.together_words}",
         *_all_copies(case),
     )
 

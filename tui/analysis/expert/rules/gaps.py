@@ -46,7 +46,8 @@ def long_gaps(case: Case) -> Verdict:
     host = _meanwhile(first["cpu_in"], first["call"])
     return Found(
         f"{counted(holes, 'hole')} of {rounded(least)} or more between GPU work, {duration(idle)} in all "
-        f"({percent(share)} of the span); the longest is {duration(longest)} ({percent(of_one)}), before "
+        f"({percent(share)} of the {case.spans}); the longest is {duration(longest)} "
+        f"({percent(of_one)}{' of the span' if case.together_words else ''}), before "
         f"{called(first['after'])}{host}.",
         _about_long_holes(
             case,
@@ -55,7 +56,7 @@ def long_gaps(case: Case) -> Verdict:
         ),
         numbers,
         idle,
-        "all of these holes",
+        f"all of these holes{case.together_words}",
         evidence,
         "kernels",
         named(evidence["after"]),
@@ -104,10 +105,12 @@ def host_bound(case: Case) -> Verdict:
     long = min(total(by_name["long_ns"]), idle)
     numbers = {"host_wait_ns": idle, "host_wait_pct": share, "waits": waits, "long_ns": long}
     if share <= case.limit("U6", "host_wait_pct"):
-        return Clean(f"{percent(share)} of the span is spent idle before work that was not launched yet", numbers)
+        return Clean(
+            f"{percent(share)} of the {case.spans} is spent idle before work that was not launched yet", numbers
+        )
     return Found(
-        f"GPUs idle for {duration(idle)} ({percent(share)} of the span) before work that the CPU had not launched "
-        f"yet: {counted(waits, 'time')}, most before {called(by_name['name'][0])}"
+        f"GPUs idle for {duration(idle)} ({percent(share)} of the {case.spans}) before work that the CPU had not "
+        f"launched yet: {counted(waits, 'time')}, most before {called(by_name['name'][0])}"
         + (
             f"; {duration(long)} of that is in holes of {rounded(case.limit('U2', 'gap_ns'))} or more." if long else "."
         ),
@@ -117,7 +120,7 @@ def host_bound(case: Case) -> Verdict:
         else _about_long_holes(case, "Look at the long holes first (U2): the program does something else there."),
         numbers,
         idle,
-        "all idle time before late launches",
+        f"all idle time before late launches{case.together_words}",
         *behind(by_name),
     )
 
@@ -158,13 +161,14 @@ def micro_gaps(case: Case) -> Verdict:
     share = case.of_span(idle)
     numbers = {"gaps": number, "idle_ns": idle, "idle_pct": share}
     if share <= case.limit("U7", "idle_pct"):
-        return Clean(f"gaps below {rounded(most)} take {percent(share)} of the span", numbers)
+        return Clean(f"gaps below {rounded(most)} take {percent(share)} of the {case.spans}", numbers)
     return Found(
-        f"{counted(number, 'gap')} of less than {rounded(most)} take {duration(idle)}: {percent(share)} of the span.",
+        f"{counted(number, 'gap')} of less than {rounded(most)} take {duration(idle)}: {percent(share)} of the "
+        f"{case.spans}.",
         "Fewer, larger kernels: capture the step in a CUDA graph, compile or fuse chains of small kernels.",
         numbers,
         idle,
-        "all of these gaps",
+        f"all of these gaps{case.together_words}",
         view="kernels",
         filter="kind=kernel",
     )
@@ -201,7 +205,7 @@ def silent_pauses(case: Case) -> Verdict:
         "Look for garbage collection (gc.freeze), checkpoints, logging, locks or slow input there; CPU stacks show it.",
         {"pauses": pauses.height, "idle_ns": idle},
         idle,
-        "all of these pauses",
+        f"all of these pauses{case.together_words}",
         pauses,
         "kernels",
         named(pauses["after"].head(EVIDENCE_ROWS)),

@@ -161,7 +161,7 @@ def sm_efficiency(case: Case) -> Verdict:
         "Larger batches fill both; where kernels run most of the time, look at their grids first (L2, L3).",
         numbers,
         int(case.span_of_all_ns * (1 - share / 100)),
-        "all SM time without a block",
+        f"all SM time without a block{case.together_words}",
         known(case).sort("waves", "name", nulls_last=True).select("name", *SHOWN).head(EVIDENCE_ROWS),
         "kernels",
         "kind=kernel",

@@ -149,7 +149,7 @@ def launch_delay(case: Case) -> Verdict:
         "They wait for something that is not GPU work here: another stream or process, an event, or a lower priority.",
         numbers,
         taken,
-        "all of these delays",
+        f"all of these delays{case.together_words}",
         *behind(worst),
     )
 

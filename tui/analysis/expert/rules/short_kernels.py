@@ -59,6 +59,7 @@ def short_kernels(case: Case) -> Verdict:
         numbers,
         _idle_before(case, short) if case.span_ns else None,
         f"the idle time before them, without holes of {rounded(case.limit('U2', 'gap_ns'))} or more (U2)"
+        f"{case.together_words}"
         if case.span_ns
         else "not estimated: the input has no start times",
         *behind(by_name),
@@ -100,7 +101,7 @@ def mergeable(case: Case) -> Verdict:
         "tensors.",
         numbers,
         total(runs["idle_ns"]),
-        "the idle time of the GPU between the launches of these runs",
+        f"the idle time of the GPU between the launches of these runs{case.together_words}",
         *behind(by_name),
     )
 
