@@ -8,6 +8,10 @@ from pathlib import Path
 import pytest
 
 from tui.cli.main import main
+from tui.model.aggregation import Aggregation
+from tui.model.history import Place
+from tui.model.view import TableState
+from tui.state import left_off
 from tui.state.files import files
 from tui.state.notes import Notes, RowPlace
 
@@ -51,6 +55,7 @@ def test_markdown_and_json_hold_them(capsys: pytest.CaptureFixture[str]) -> None
     plain = json.loads(run(capsys, "report", "--view", "kernels", "--format", "json", CAFFE))
     content = json.loads(run(capsys, "report", "--view", "kernels", "--notes", "--format", "json", CAFFE))
     [note] = content.pop("notes")
+    assert (content.pop("marked"), content.pop("marked_elsewhere")) == ([], 0)
     assert content == plain
     assert (note["note"], note["row"], note["view"]) == ("slow\n| \x1b[31mask Kim", "a", "Kernels")
 
@@ -61,6 +66,31 @@ def test_notes_alone_as_a_view_and_a_frame(capsys: pytest.CaptureFixture[str]) -
     rows = json.loads(run(capsys, "report", "--view", "notes", "--format", "json", CAFFE))["rows"]
     assert json.loads(run(capsys, "export", "--frame", "notes", "--format", "json", CAFFE)) == rows
     assert [row["view"] for row in rows] == ["Kernels", "GPUs"]
+
+
+def test_marked_rows_stand_below_the_table_as_they_were_left(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = json.loads(run(capsys, "report", "--view", "kernels", "--format", "json", CAFFE))["rows"]
+    keys = [(row["session"], row["kind"], row["name"]) for row in rows]
+    states = (
+        ("kernels", TableState(marks=frozenset([keys[4], keys[1], (0, "kernel", "gone")]))),
+        ("launches", TableState(marks=frozenset([(0, 3)]))),
+    )
+    known = files([CAFFE])
+    assert known is not None
+    where = left_off.left_off(
+        known, [Place("kernels", states=states)], session=None, aggregation=Aggregation(), carried=""
+    )
+    assert left_off.keep(known, where) == ""
+    made = json.loads(run(capsys, "report", "--view", "kernels", "--notes", "--format", "json", CAFFE))
+    assert made["marked"] == [{"view": "kernels", "table": "kernels", "rows": [rows[1], rows[4]]}]
+    assert made["marked_elsewhere"] == 2
+    text = run(capsys, "report", "--view", "kernels", "--notes", CAFFE)
+    assert text.startswith(run(capsys, "report", "--view", "kernels", CAFFE))
+    assert f"\nMarked in Kernels (2 of {len(rows)} rows)\n" in text
+    assert "2 more marked rows are not in the tables of this report: e in the explorer" in text
+    # On the dashboard those of all views.
+    assert "### Marked in Kernels (2 of" in run(capsys, "report", "--notes", "--format", "markdown", CAFFE)
+    assert "Marked" not in run(capsys, "report", "--view", "memory", "--notes", CAFFE)
 
 
 def test_without_notes(capsys: pytest.CaptureFixture[str]) -> None:

@@ -130,7 +130,7 @@ def command_parser(command: str) -> argparse.ArgumentParser:
         views = f"default: dashboard; also {', '.join(VIEWS[1:])}"
         parser.add_argument("--view", choices=VIEWS, default="dashboard", metavar="VIEW", help=views)
         parser.add_argument("--format", choices=("text", "markdown", "json"), default="text", help="default: text")
-        parser.add_argument("--notes", action="store_true", help="also what you wrote on rows of the view")
+        parser.add_argument("--notes", action="store_true", help="also what you wrote on rows of the view, and marked")
     elif command == "check":
         parser.add_argument("--fail-on", choices=FAIL_ON, help="exit with 1 where anything found is this grave")
         parser.add_argument("--format", choices=CHECK_FORMATS, default="text", help="default: text")

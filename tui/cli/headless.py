@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
     from tui.output.report import Style
     from tui.output.report_notes import Saved
+    from tui.state.left_off import LeftOff
 
 FOUND: Final = 1
 """The exit status of `check` where it found what it is to fail on."""
@@ -45,6 +46,7 @@ def report(options: argparse.Namespace) -> int:
     """Print what a view shows."""
     from tui.output import report as reports
     from tui.output import report_dashboard
+    from tui.output.report_marks import MarksReport, with_marks
     from tui.output.report_notes import NotesReport, with_notes
 
     profile, errors = load_files(options)
@@ -70,6 +72,10 @@ def report(options: argparse.Namespace) -> int:
     written = text[options.format]()
     if options.notes and options.view != "notes":
         written = with_notes(written, _notes(options), options.view, options.format, style)
+        if options.view != "findings":
+            view = None if options.view == "dashboard" else options.view
+            marks = MarksReport(profile, _left(options), view, options.gpu)
+            written = with_marks(written, marks, options.format, style)
     (say if options.format == "text" else write_data)(written)
     return status_of(errors)
 
@@ -86,6 +92,15 @@ def _notes(options: argparse.Namespace) -> Saved:
     if notes.complaint:
         tell(notes.complaint)
     return saved
+
+
+def _left(options: argparse.Namespace) -> LeftOff | None:
+    """How the user left the explorer with the files."""
+    from tui.state import left_off
+    from tui.state.files import files
+
+    known = files(options.files)
+    return left_off.read(known)[0] if known is not None else None
 
 
 def style_of(color: str) -> Style:

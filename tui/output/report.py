@@ -68,7 +68,7 @@ class Style:
         )
 
 
-def _view_of(profile: Profile, view: str) -> TableView:
+def view_of(profile: Profile, view: str) -> TableView:
     """A view with the table that suits the profile."""
     shown = VIEWS[view]
     suited = shown.table.spec_for
@@ -84,7 +84,7 @@ def as_text(profile: Profile, view: str, style: Style, *, gpu: str | None = None
         style: How to write it.
         gpu: The name of the GPU, as the user gives it.
     """
-    shown = _view_of(profile, view)
+    shown = view_of(profile, view)
     rows = shown.table.rows(profile, gpu)
     lines = [style.heading(title(profile, shown.table, rows, ascii_only=style.ascii_only)), ""]
     for note in _notes(profile, view):
@@ -104,7 +104,7 @@ def as_text(profile: Profile, view: str, style: Style, *, gpu: str | None = None
 
 def as_markdown(profile: Profile, view: str, *, gpu: str | None = None) -> str:
     """A view as Markdown."""
-    shown = _view_of(profile, view)
+    shown = view_of(profile, view)
     rows = shown.table.rows(profile, gpu)
     text = f"## {title(profile, shown.table, rows)}\n\n"
     text += "".join(f"{markdown_cell(note)}\n\n" for note in _notes(profile, view))
@@ -126,7 +126,7 @@ def _others(profile: Profile, view: TableView, gpu: str | None) -> Iterator[tupl
 
 def as_json(profile: Profile, view: str, *, gpu: str | None = None) -> str:
     """A view as one JSON object on a line: ``view``, ``sources``, ``rows``, and further tables by their names."""
-    shown = _view_of(profile, view)
+    shown = view_of(profile, view)
     content: dict[str, Any] = {"view": view, "sources": list(profile.sources)}
     if profile.partial:
         content["partial"] = profile.partial

@@ -24,7 +24,7 @@ class NotesScreen(TableScreen):
     HELP: ClassVar = (
         "What you wrote on rows; enter goes to the row, M changes the note, an empty text deletes it.\n"
         "They are kept under ~/.local/state/proftui (XDG_STATE_HOME), readable by you alone, never beside your files.\n"
-        ":forget deletes all of this file; proftui report --notes prints them under the table of their view."
+        ":forget deletes all of this file; proftui report --notes prints them, and marked rows, below their view."
     )
 
     def rows(self) -> pl.DataFrame:

@@ -1,0 +1,144 @@
+"""Rows that the user marked, in reports: as the tables were left in the explorer."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.output.export import json_line
+from tui.output.report import json_rows, table_lines, table_markdown, view_of
+from tui.output.report_views import VIEWS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tui.model.profile import Profile
+    from tui.model.view import TableSpec
+    from tui.output.report import Style
+    from tui.state.left_off import KeptTable, LeftOff
+    from tui.state.scalars import Key
+
+PANES: Final = {
+    "functions": "api",
+    "threads": "api_threads",
+    "errors": "api_errors",
+    "iterations": "iteration_work",
+    "ranges": "ranges_by_name",
+    "depths": "range_depths",
+    "unified": "unified_memory",
+}
+"""Tables of panes that are called otherwise."""
+FIRST: Final = ("table", "tree")
+"""Panes of the first table of a view, whatever it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """The marked rows of a table."""
+
+    view: str
+    """As the report is called."""
+    spec: TableSpec
+    rows: pl.DataFrame
+    total: int
+    """How many rows the table has."""
+
+
+class MarksReport:
+    """The marked rows of a view, or of all.
+
+    Args:
+        profile: What was read.
+        left: How the user left the explorer; None: nothing is known of it.
+        view: One of `VIEWS`; None: all.
+        gpu: The name of the GPU, as the user gives it.
+    """
+
+    def __init__(self, profile: Profile, left: LeftOff | None, view: str | None, gpu: str | None) -> None:
+        self.marked: list[Marked] = []
+        asked = {known.capability for name, known in VIEWS.items() if view in (None, name)}
+        kept = [
+            (place.view, table)
+            for place in (left.places if left is not None else ())
+            for table in place.tables
+            if table.marks and (view is None or place.view in asked)
+        ]
+        for name in [view] if view is not None else VIEWS:
+            of_view = [table for of, table in kept if of == VIEWS[name].capability]
+            # The ranks are a table of two reports of one view.
+            known = {(VIEWS[one.view].capability, one.spec.name) for one in self.marked}
+            found = _marked(profile, name, of_view, gpu)
+            self.marked += [one for one in found if (VIEWS[name].capability, one.spec.name) not in known]
+        shown = sum(one.rows.height for one in self.marked)
+        self.elsewhere = max(0, sum(len(table.marks) for _, table in kept) - shown)
+        """Marked rows of tables that the report does not have, or that are not there any more."""
+
+    def as_text(self, style: Style) -> str:
+        """The rows of each table below its heading."""
+        lines: list[str] = []
+        for one in self.marked:
+            lines += ["", style.heading(_title(one)), "", *table_lines(one.spec, one.rows, style, notes=False)]
+        if self.elsewhere:
+            lines += ["", *style.wrapped(_elsewhere(self.elsewhere))]
+        return "".join(f"{line}\n" for line in lines)
+
+    def as_markdown(self) -> str:
+        """A table each."""
+        parts = [f"\n### {_title(one)}\n\n{table_markdown(one.spec, one.rows)}" for one in self.marked]
+        return "".join(parts) + (f"\n{_elsewhere(self.elsewhere)}\n" if self.elsewhere else "")
+
+
+def with_marks(written: str, report: MarksReport, format_name: str, style: Style) -> str:
+    """A report with the marked rows of its view below it.
+
+    Args:
+        written: The report.
+        report: The marked rows.
+        format_name: text, markdown or json.
+        style: How text is written.
+    """
+    if format_name == "json":
+        marked = [{"view": one.view, "table": one.spec.name, "rows": json_rows(one.rows)} for one in report.marked]
+        return json_line({**json.loads(written), "marked": marked, "marked_elsewhere": report.elsewhere})
+    return written + (report.as_text(style) if format_name == "text" else report.as_markdown())
+
+
+def _marked(profile: Profile, name: str, kept: list[KeptTable], gpu: str | None) -> Iterator[Marked]:
+    if not kept:
+        return
+    view = view_of(profile, name)
+    for place, table in enumerate((view.table, *view.others)):
+        keys = [
+            key
+            for one in kept
+            if PANES.get(one.pane, one.pane) == table.spec.name or (place == 0 and one.pane in FIRST)
+            for key in one.marks
+        ]
+        if keys:
+            rows = table.rows(profile, gpu)
+            found = _with_keys(rows, table.spec.key, keys)
+            if found.height:
+                yield Marked(name, table.spec, found, rows.height)
+
+
+def _with_keys(rows: pl.DataFrame, columns: tuple[str, ...], keys: list[Key]) -> pl.DataFrame:
+    """The rows with these keys, in their order."""
+    schema = rows.select(columns).schema
+    try:
+        wanted = pl.DataFrame([key for key in keys if len(key) == len(columns)], schema=schema, orient="row")
+    except (pl.exceptions.PolarsError, TypeError, OverflowError):
+        # They are of what the file held before.
+        return rows.clear()
+    return rows.join(wanted, on=list(columns), how="semi", nulls_equal=True, maintain_order="left")
+
+
+def _title(one: Marked) -> str:
+    return f"Marked in {one.spec.title} ({one.rows.height:,} of {one.total:,} rows)"
+
+
+def _elsewhere(number: int) -> str:
+    rows, are = ("row is", "it") if number == 1 else ("rows are", "them")
+    return f"{number:,} more marked {rows} not in the tables of this report: e in the explorer exports {are}."
