@@ -44,6 +44,20 @@ def test_calls_outside_of_iterations_are_not_counted_into_them() -> None:
     assert clean.why == "15 SyncBatchNorm in an iteration"
 
 
+def test_ranges_that_load_data_are_shown_by_their_names() -> None:
+    work = run(0, 10 * MS), run(90 * MS, 10 * MS)
+    loads = {"name": "load_batch", "start_ns": 20 * MS, "duration_ns": 50 * MS, "pid": 1, "tid": 1}
+    found = ask("I5", traced(*work, ranges=[loads, {**loads, "name": "forward"}]))
+    assert isinstance(found, Found)
+    assert (found.view, found.filter) == ("ranges", 'name="load_batch"')
+    assert found.evidence is not None
+    assert found.evidence.select("name", "calls", "duration_ns").rows() == [("load_batch", 1, 50 * MS)]
+    named = {"op": 0, "op_source": "recorded", **loads, "name": "OneShotIterator"}
+    of_ops = ask("I5", traced(*work, ops=[named]))
+    assert isinstance(of_ops, Found)
+    assert (of_ops.view, of_ops.filter) == ("ops-and-kernels", 'op="OneShotIterator"')
+
+
 def test_a_graph_that_is_recorded_whole_may_hide_communication() -> None:
     graph = {**run(0, 10 * MS, "CUDA graph 1"), "kind": "graph"}
     marks = [{**step(0, 0, 10 * MS), "name": "DistributedDataParallel.forward"}]

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import polars as pl
+
 from tui.analysis.expert import links, needs
 from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Verdict, rule
-from tui.analysis.gpu_time.host_phases import HostPhase, host_phases
+from tui.analysis.expert.words import named, ranked, tallied
+from tui.analysis.gpu_time.host_phases import HostPhase, host_phases, phases_of
 from tui.analysis.gpu_time.interval_sets import EMPTY, union_of
 from tui.fmt import duration, percent
 
@@ -43,6 +46,18 @@ def dataloader(case: Case) -> Verdict:
         numbers,
         waited,
         "loading while no GPU has work",
-        view="ranges" if case.profile["ranges"].height else "ops-and-kernels",
-        filter="data",
+        *_loads(case),
     )
+
+
+def _loads(case: Case) -> tuple[pl.DataFrame, str, str]:
+    """Evidence, view and filter: the ranges that load data, by name, longest first; where there are none, the ops."""
+    found = case.profile["ranges"].clear(), "ranges", ""
+    for frame, view, column in (("ops", "ops-and-kernels", "op"), ("ranges", "ranges", "name")):
+        names = case.names(frame, "")
+        loads = names.filter(pl.Series(phases_of(names) == HostPhase.DATALOADER))
+        if loads.len():
+            rows = case.profile[frame].filter(pl.col("name").is_in(loads.implode()))
+            by_name = ranked(tallied(rows, "calls", "duration_ns"), "duration_ns")
+            found = by_name, view, named(by_name["name"], column)
+    return found
