@@ -277,10 +277,11 @@ def test_a_row_of_alike_names_of_which_one_is_unknown_is_unknown() -> None:
 
 def test_one_call_takes_the_time_of_those_whose_time_is_known() -> None:
     before = made(activities=[kernel("f", 10), kernel("f", None)])
-    rows = changed_kernels(sides(before, made(activities=[kernel("f", 12)]), ("a", "b")))
-    assert rows.select("a_total_ns", "a_calls", "a_avg_ns", "b_avg_ns", "avg_delta_pct", "untold").rows() == [
-        (10, 2, 10, 12, 20, "before: at least (calls without time: 1)")
-    ]
+    compared = sides(before, made(activities=[kernel("f", 12)]), ("a", "b"))
+    for rows in (changed_kernels(compared), changed_ops(compared)):
+        assert rows.select("a_total_ns", "a_calls", "a_avg_ns", "b_avg_ns", "avg_delta_pct", "untold").rows() == [
+            (10, 2, 10, 12, 20, "before: at least (calls without time: 1)")
+        ]
 
 
 def test_what_changed_as_much_comes_by_its_time() -> None:

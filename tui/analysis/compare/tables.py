@@ -12,7 +12,7 @@ from tui.analysis.compare.matching import alike, base_call, family, op_family
 from tui.analysis.durations import whole
 from tui.analysis.kernels import kernels
 from tui.analysis.ops.by_type import op_types
-from tui.analysis.ops.tables import by_name, has_recorded_ops
+from tui.analysis.ops.tables import by_name, has_recorded_ops, inferred_ops
 from tui.model.columns import columns
 from tui.model.view import TableSpec
 
@@ -71,7 +71,10 @@ def changed_ops(sides: Sides, *, tolerant: bool = False) -> pl.DataFrame:
     """
 
     def of(profile: Profile) -> pl.DataFrame:
-        return by_name(profile).with_columns(pl.coalesce("calls", "launches").alias("calls"))
+        if not has_recorded_ops(profile):
+            return inferred_ops(profile).rename({"total_ns": "gpu_self_ns"})
+        told = (("calls", "launches"), ("timed_calls", "launches"))
+        return by_name(profile).with_columns(pl.coalesce(names).alias(names[0]) for names in told)
 
     rule = op_family if tolerant and not _inferred_on_one_side(sides) else None
     return changes(sides, of, ("op",), "gpu_self_ns", "calls", rule=rule)
