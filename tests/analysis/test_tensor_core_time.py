@@ -166,6 +166,18 @@ def test_what_cannot_be_told_is_in_no_share_and_is_said() -> None:
     assert (mostly.efficiency_pct, mostly.share_pct) == (None, None)
 
 
+def test_kernels_on_tensor_cores_without_durations_are_no_share_of_0() -> None:
+    single = profile(activities=[kernel(TC, None, device=0), kernel(FP32, 5, device=0)], devices=A100)
+    totals = profile(summary=[printed("gpu", TC, 3, None), printed("gpu", FP32, 3, 5)], devices=A100)
+    for found in (single, totals):
+        assert dict(tensor_core_time(found).select("name", "total_ns").rows()) == {TC: None, FP32: 5}
+        figures = use(found)
+        assert (figures.kernel_ns, figures.efficiency_pct, figures.share_pct) == (5, None, None)
+        assert figures.reason == "no duration of kernels that use tensor cores is known"
+        facts = {fact.name: fact for fact in dashboard(found).performance}
+        assert (facts["tc_share_pct"].value, facts["tc_share_pct"].source) == (None, figures.reason)
+
+
 def test_totals_count_as_well() -> None:
     rows = [printed("gpu", TC, 3, 30), printed("gpu", FP32, 1, 10), printed("gpu", "[CUDA memset]", 1, 9)]
     figures = use(profile(summary=rows))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from tui.analysis.durations import total
 from tui.analysis.grouping import grouped
 from tui.analysis.memo import once_per_profile
 from tui.analysis.tensor_cores.eligible import eligible_activities, eligible_kernels_by_name
@@ -17,15 +18,18 @@ if TYPE_CHECKING:
 
 KEYS: Final = ("session", "device", "kind", "name", "uses_tensor_core", "tensor_core_reason", "eligible")
 
+_UNTIMED: Final = "no duration of kernels that use tensor cores is known"
+
 
 @once_per_profile("sessions", "devices", "activities", "api_calls", "ops", "summary")
 def tensor_core_time(profile: Profile) -> pl.DataFrame:
     """Kernel time by whether it uses, and could use, tensor cores; one row per session, device, name and answers.
 
     Columns: session, device, kind (kernel or graph), name, uses_tensor_core, tensor_core_reason, eligible, launches,
-    total_ns. Verdicts are those of `tui.analysis.tensor_cores.verdicts.kernel_verdicts`, ``eligible`` that of
-    `tensor_cores.eligible.eligible_activities`, and false on GPUs without tensor cores. Both are null where
-    it cannot be told. The rows add up to the time of all kernels and whole CUDA graphs.
+    total_ns (null where no duration is known). Verdicts are those of
+    `tui.analysis.tensor_cores.verdicts.kernel_verdicts`, ``eligible`` that of
+    `tensor_cores.eligible.eligible_activities`, and false on GPUs without tensor cores. Both are null where it cannot
+    be told. The rows add up to the time of all kernels and whole CUDA graphs.
     """
     of_kernels = pl.col("kind").cast(pl.String).is_in(["kernel", "graph"])
     verdicts = kernel_verdicts(profile).filter(of_kernels)
@@ -34,7 +38,7 @@ def tensor_core_time(profile: Profile) -> pl.DataFrame:
         rows = verdicts.join(names, on="name", how="left", maintain_order="left", nulls_equal=True)
     else:
         by_op = profile["activities"].select(*KEYS[:-1], "duration_ns").with_columns(eligible_activities(profile))
-        sums = [pl.len().cast(pl.Int64).alias("launches"), pl.col("duration_ns").sum().alias("total_ns")]
+        sums = [pl.len().cast(pl.Int64).alias("launches"), total().alias("total_ns")]
         single = with_verdicts(profile, grouped(by_op, KEYS, sums).filter(of_kernels))
         totals = verdicts.filter(~pl.col("session").is_in(by_op["session"].unique().implode()))
         names = eligible_kernels_by_name(totals["name"])
@@ -66,6 +70,8 @@ class TensorCoreUse:
     """Of those, and of what cannot be told eligible or not: what cannot be told to use them or not."""
     reason: str
     """Why there is nothing to tell, as that the GPU has no tensor cores; empty where there is."""
+    untimed: bool
+    """Whether something uses them and no duration of it is known."""
 
     @property
     def efficiency_pct(self) -> float | None:
@@ -121,6 +127,9 @@ def tensor_core_use(rows: pl.DataFrame) -> TensorCoreUse:
     reasons = rows["tensor_core_reason"].drop_nulls().unique().cast(pl.String).sort().to_list()
     none = [reason for reason in reasons if reason.endswith(" has none")]
     all_none = bool(none) and time(perhaps | uses.fill_null(True)) == 0
+    of_using = rows.filter(using)["total_ns"]
+    untimed = 0 < of_using.len() == of_using.null_count()
+    reason = "no kernel time" if not kernel_ns else f"no tensor cores: {', '.join(none)}" if all_none else ""
     return TensorCoreUse(
         kernel_ns=kernel_ns,
         using_ns=time(using),
@@ -128,7 +137,8 @@ def tensor_core_use(rows: pl.DataFrame) -> TensorCoreUse:
         eligible_ns=time(could),
         eligible_using_ns=time(could & using),
         eligible_unknown_ns=time(perhaps & unknown),
-        reason="no kernel time" if not kernel_ns else f"no tensor cores: {', '.join(none)}" if all_none else "",
+        reason=_UNTIMED if untimed else reason,
+        untimed=untimed,
         _unknown_eligible_ns=time(could & unknown),
         _perhaps_ns=time(perhaps),
     )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.by_name import activities_by_name
+from tui.analysis.durations import total, whole
 from tui.analysis.grouping import grouped, is_constant, present
 from tui.analysis.inputs.devices import device_facts
 from tui.analysis.kinds import kind_by_name
@@ -156,9 +157,9 @@ def kernel_verdicts(profile: Profile) -> pl.DataFrame:
     """Whether the kernels use tensor cores: one row per session, device, kind and name, and verdict of the input.
 
     Columns: session, device, kind, name, uses_tensor_core (null: it cannot be told), tensor_core_reason, launches,
-    total_ns. A name has several rows where it ran on several devices, or where the input says different things of its
-    launches. Of sessions that hold aggregates alone the device is any of theirs, null where some have tensor cores and
-    others not.
+    total_ns (null where no duration is known). A name has several rows where it ran on several devices, or where the
+    input says different things of its launches. Of sessions that hold aggregates alone the device is any of theirs,
+    null where some have tensor cores and others not.
     """
     activities = profile["activities"]
     told = ("uses_tensor_core", "tensor_core_reason")
@@ -170,11 +171,11 @@ def kernel_verdicts(profile: Profile) -> pl.DataFrame:
         alike = (pl.lit(value, activities.schema[name]).alias(name) for name, value in values)
         single = (
             activities_by_name(profile)
-            .with_columns(pl.col("calls").alias("launches"), pl.col("total_ns").fill_null(0), *alike)
+            .with_columns(pl.col("calls").alias("launches"), *alike)
             .select(*keys, "launches", "total_ns")
         )
     else:
-        sums = [pl.len().cast(pl.Int64).alias("launches"), pl.col("duration_ns").sum().alias("total_ns")]
+        sums = [pl.len().cast(pl.Int64).alias("launches"), total().alias("total_ns")]
         single = grouped(activities, keys, sums)
     devices = (
         tensor_cores_by_device(profile)
@@ -189,7 +190,7 @@ def kernel_verdicts(profile: Profile) -> pl.DataFrame:
             pl.col("section") == "gpu", ~pl.col("session").is_in(present(looked_at(activities, "session")).implode())
         )
         .group_by("session", "name")
-        .agg(pl.col("calls").sum().alias("launches"), pl.col("total_ns").sum())
+        .agg(whole("calls").alias("launches"), total("total_ns").alias("total_ns"))
         .join(devices, on="session", how="left")
         .with_columns(
             kind_by_name().cast(NAME), pl.lit(None, pl.Boolean).alias(told[0]), pl.lit(None, NAME).alias(told[1])

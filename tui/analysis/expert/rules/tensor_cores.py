@@ -28,6 +28,8 @@ def no_tensor_cores(case: Case) -> Verdict:
     """Nothing uses the tensor cores."""
     rows, use = _use(case)
     numbers = {"eligible_ns": use.eligible_ns, "using_ns": use.using_ns, "kernel_ns": use.kernel_ns}
+    if use.untimed:
+        return CannotTell(use.reason)
     if use.reason:
         return Clean(f"tensor cores do not apply: {use.reason}", numbers)
     if use.using_ns:
@@ -66,7 +68,7 @@ def _not_on_them(rows: pl.DataFrame) -> pl.DataFrame:
     left = rows.filter(pl.col("eligible").fill_null(False), ~pl.col("uses_tensor_core"))
     by_name = eligible_kernels_by_name(left["name"]).select("name", may=pl.col("eligible").fill_null(True))
     return left.join(by_name, on="name", how="left", maintain_order="left", nulls_equal=True).sort(
-        pl.col("may").fill_null(True), "total_ns", descending=True, maintain_order=True
+        pl.col("may").fill_null(True), "total_ns", descending=True, nulls_last=True, maintain_order=True
     )
 
 
@@ -90,6 +92,8 @@ def _unsettled(case: Case, use: TensorCoreUse) -> str:
 def few_tensor_cores(case: Case) -> Verdict:
     """Part of the work for tensor cores does not run on them."""
     rows, use = _use(case)
+    if use.untimed:
+        return CannotTell(use.reason)
     if use.reason:
         return Clean(f"tensor cores do not apply: {use.reason}")
     unsettled = _unsettled(case, use)
