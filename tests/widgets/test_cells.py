@@ -38,6 +38,13 @@ def test_durations_as_shares_of_the_total() -> None:
     assert writer("calls", as_share=True).whole(48) == "48"
 
 
+def test_a_difference_has_a_sign_and_room_for_it() -> None:
+    share = writer("delta_pct", [250.0, -1.0, 0.0, None])
+    assert [share.whole(value) for value in (250.0, -1.0, 0.0, None)] == ["+250.00", "-1.00", "0.00", "–"]
+    assert share.width == len("+250.00")
+    assert writer("delta_ns", [15_969_000, -5]).with_unit(15_969_000) == "+15.969 ms"
+
+
 def test_unknown_is_never_a_number() -> None:
     assert writer("registers").fitted(None, 5) == "–"
     assert writer("total_ns", as_share=True).whole(None) == "–"
@@ -68,14 +75,6 @@ def test_names_that_differ_in_what_would_be_cut_are_told_apart() -> None:
         "AccumulateGrad",
     ]
     assert shown.fitted("aten::add", 30) == "aten::add"
-
-
-def test_the_sign_of_a_sort_is_no_part_of_the_unit() -> None:
-    total = CellWriter(COLUMNS["total_ns"], ColumnFacts(KERNELS["total_ns"]), TableState(), ascii_only=True)
-    assert total.title_sorted(descending=True) == "Total ms v"
-    assert total.title_sorted(descending=False, number=2) == "Total ms ^2"
-    assert (total.width_sorted_by(1), total.width_sorted_by(2)) == (10, 11)
-    assert writer("total_ns").title_sorted(descending=True) == "Total ms▼"
 
 
 def test_a_number_is_never_cut() -> None:

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 import polars as pl
 
 from tui.fitting import cell_width
-from tui.fmt import PERCENT, column_unit, format_value, heading, metric
+from tui.fmt import PERCENT, column_unit, format_value, heading, metric, signed
 from tui.labels import CHARACTERS_COMPARED, NAMES_COMPARED, Cutter
 from tui.model.columns import Column, ColumnKind
 from tui.model.names import short_name
@@ -107,15 +107,9 @@ class CellWriter:
         self.width = max(cell_width(self.title), values)
         """Cells that the values and the heading need."""
 
-    def title_sorted(self, *, descending: bool, number: int = 0) -> str:
-        """The heading with the sign of a sort, and its number where the table is sorted by several columns."""
-        sign = (" v" if descending else " ^") if self._ascii_only else "▼" if descending else "▲"
-        # A letter right behind the unit would be read as a part of it.
-        return f"{self.title}{sign}{number or ''}"
-
     def width_sorted_by(self, columns: int) -> int:
-        """Cells with room for the sign of a sort."""
-        return max(self.width, cell_width(self.title_sorted(descending=True, number=1 if columns > 1 else 0)))
+        """Cells with room for the sort marker, and for its number where the table is sorted by several columns."""
+        return max(self.width, cell_width(self.title) + (2 if columns > 1 else 1))
 
     def _width_of_values(self, facts: ColumnFacts) -> int:
         kind = self.column.kind
@@ -159,6 +153,10 @@ class CellWriter:
 
     def whole(self, value: object) -> str:
         """A value without regard to room, harmless to a terminal."""
+        text = self._unsigned(value)
+        return signed(text, value) if self.column.is_signed and isinstance(value, (int, float)) else text
+
+    def _unsigned(self, value: object) -> str:
         if value is None and self.column.absent:
             return self.column.absent
         if self.is_text and value is not None:
@@ -170,7 +168,10 @@ class CellWriter:
 
     def with_unit(self, value: object) -> str:
         """A value as it stands alone, with its own unit."""
-        return self.whole(value) if self.is_text else format_value(self.column.kind, value, ascii_only=self._ascii_only)
+        if self.is_text:
+            return self.whole(value)
+        text = format_value(self.column.kind, value, ascii_only=self._ascii_only)
+        return signed(text, value) if self.column.is_signed and isinstance(value, (int, float)) else text
 
     def fitted(self, value: object, width: int) -> str:
         """A value in at most ``width`` cells; a number that lacks the room is shown as ``#``, never cut."""

@@ -90,23 +90,27 @@ class TablePainter:
         """The line of headings, with the sort order and the column under the cursor."""
         directions = dict(sort)
         order = {name: number if len(sort) > 1 else 0 for number, (name, _) in enumerate(sort, 1)}
+        down, up = ("v", "^") if self.ascii_only else ("▼", "▲")
         runs = _Runs(self.styles.header)
         runs.add(" " * GUTTER)
         for placed in self.layout.placed:
             name = placed.column.name
-            writer = self.writers[name]
-            title = writer.title
+            title, width = self.writers[name].title, placed.width
             if name in directions:
-                title = writer.title_sorted(descending=directions[name], number=order[name])
-            title = clip(title, placed.width, ascii_only=self.ascii_only)
+                sign = f"{down if directions[name] else up}{order[name] or ''}"
+                # A letter right behind a unit would be read as a part of it: the blank can take a cell of the gap.
+                apart = " " if self.ascii_only and placed.end < self.width else ""
+                width = max(width, min(width + len(apart), cell_width(f"{title}{apart}{sign}")))
+                title = f"{title}{apart}{sign}"
+            title = clip(title, width, ascii_only=self.ascii_only)
             style = self.styles.header_cursor if name == cursor_column else None
-            blank = " " * (placed.width - cell_width(title))
+            blank = " " * (width - cell_width(title))
             if not placed.is_left_aligned:
                 runs.add(blank)
             runs.add(title, style)
             if placed.is_left_aligned:
                 runs.add(blank)
-            runs.add(" " * (placed.end - placed.x - placed.width + GAP))
+            runs.add(" " * (placed.end - placed.x - width + GAP))
         return runs.strip(self.width)
 
     def row(self, values: Sequence[object], look: RowLook, hits: re.Pattern[str] | None = None) -> Strip:
