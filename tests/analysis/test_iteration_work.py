@@ -89,6 +89,18 @@ def test_kernels_without_durations_take_an_unknown_time_not_none() -> None:
     ]
 
 
+def test_an_iteration_whose_work_has_no_durations_is_not_said_to_be_idle() -> None:
+    found = profile(
+        ranges=[{"name": f"step {at}", "start_ns": 100 * at, "duration_ns": 100, "iteration": at} for at in (0, 1, 2)],
+        activities=[
+            kernel("gemm", None, start_ns=10, iteration=0, device=0),
+            kernel("gemm", 50, start_ns=110, iteration=1, device=0),
+        ],
+    )
+    rows = iterations(found).select("iteration", "kernels_launched", "gpu_ns", "busy_ns", "busy_pct", "idle_ns")
+    assert rows.rows() == [(0, 1, None, None, None, None), (1, 1, 50, 50, 50.0, 50), (2, 0, 0, 0, 0.0, 100)]
+
+
 def test_without_gpu_work_there_are_no_figures_of_it() -> None:
     rows = iteration_work(profile(ranges=[{"name": "s", "start_ns": 0, "duration_ns": 5, "iteration": 0}]))
     assert rows.select("iteration", "kernels_launched", "kernel_ns", "kernel_pct").rows() == [(0, None, None, None)]

@@ -127,11 +127,12 @@ def iterations(profile: Profile) -> pl.DataFrame:
 
     Columns: session, rank, iteration (its number: as recorded, which can start anywhere, else from 0; null where it is
     not counted), piece (one of `cutting.PIECES`), name (of the range that marks it or the key that it ends
-    with, or `OUTSIDE`), start_ns and duration_ns (of that range; else from its first launch on the GPU to the first of
-    the next one), kernels_launched, gpu_ns (summed durations of the GPU work that was launched in it, whenever it ran),
-    time_pct (its share of the session's GPU time), busy_ns (time from its start to its end in which any GPU of the
-    session had work, of whatever iteration), busy_pct, idle_ns (the rest of its duration). Kernels and GPU time of the
-    rows of a session add up to those of the session.
+    with, or `OUTSIDE`), start_ns and duration_ns (of that range; by a key from one end of it to the next; as found from
+    its first launch on the GPU to the first of the next one; of the last one to the end of GPU work), kernels_launched,
+    gpu_ns (summed durations of the GPU work that was launched in it, whenever it ran), time_pct (its share of the
+    session's GPU time), busy_ns (time from its start to its end in which any GPU of the session had work, of whatever
+    iteration), busy_pct, idle_ns (the rest of its duration). Kernels and GPU time of the rows of a session add up to
+    those of the session.
 
     A session that records no iterations has those that are found (`tui.analysis.iterations.found`), or its whole run as
     one; one without start times has none.
@@ -284,7 +285,10 @@ def _with_busy(profile: Profile, rows: pl.DataFrame) -> pl.DataFrame:
         starts = part["start_ns"].fill_null(0).to_numpy()
         ends = starts + part["duration_ns"].fill_null(0).to_numpy()
         busy = pl.Series("busy_ns", busy_set.until(ends) - busy_set.until(starts), dtype=pl.Int64)
-        known = pl.lit(bool(gpus)) & pl.col("start_ns").is_not_null() & pl.col("duration_ns").is_not_null()
+        # Where its own work has no durations it is not known to be idle.
+        known = pl.lit(bool(gpus)) & pl.all_horizontal(
+            pl.col(name).is_not_null() for name in ("start_ns", "duration_ns", "gpu_ns")
+        )
         parts.append(part.with_columns(busy).with_columns(pl.when(known).then("busy_ns").alias("busy_ns")))
     with_busy = pl.concat(parts) if parts else rows.with_columns(pl.lit(None, pl.Int64).alias("busy_ns"))
     return with_busy.with_columns(
