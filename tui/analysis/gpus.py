@@ -24,9 +24,15 @@ GPUS: Final = TableSpec(
         *columns("gpu_name", "session"),
         # Several GPUs of one name are told apart by their numbers.
         replace(columns("device")[0], priority=2),
-        *columns(
-            "gpu_activity", "busy_pct", "busy_ns", "idle_ns", "gpu_ns", "kernel_ns", "copy_ns", "kernels_launched"
+        *columns("gpu_activity"),
+        replace(
+            columns("busy_pct")[0],
+            help="Busy time as a share of the span, from the session's first GPU work to its last; the dashboard and "
+            "DLProf tell it of the wall time, which is no shorter.",
         ),
+        *columns("busy_ns"),
+        replace(columns("idle_ns")[0], help="The rest of the span: this GPU had no work."),
+        *columns("gpu_ns", "kernel_ns", "copy_ns", "kernels_launched"),
         *columns("compute_capability", "sm_count", "memory_bytes", "memory_bandwidth", "shared_memory_per_sm_bytes"),
         *columns("registers_per_sm", "max_threads_per_sm", "span_ns", "facts_source", "vendor", "rank", "host"),
     ),

@@ -154,7 +154,8 @@ class GpusScreen(PartsScreen):
     HELP: ClassVar = (
         "GPUs, their streams and what ran there; . goes on to ranks, iterations, ops and collectives over the ranks.\n"
         "Compute, exposed communication, exposed copies and idle add up to the span: the first that is on counts.\n"
-        "Busy% is of the session's span. Who comes last is told by lengths alone, waits by clocks where they agree."
+        "Busy% is of the session's span (the dashboard's utilisation of its wall time). Who comes last is told by "
+        "lengths alone, waits by clocks where they agree."
     )
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:

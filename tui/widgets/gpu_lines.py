@@ -22,6 +22,8 @@ PARTS: Final = ("compute", "exposed communication", "exposed copies", "idle")
 SHORT_PARTS: Final = ("compute", "exposed comm", "exposed copies", "idle")
 LOOKS: Final[tuple[int | str, ...]] = (0, 1, "memory", "idle")
 """How they look: idle time as in the other charts, by no colour that warns."""
+SPAN_FROM: Final = 70
+"""In so many cells there is room to say what a share is of."""
 MOST: Final = 8
 """More GPUs than this are in the table below alone."""
 
@@ -52,7 +54,8 @@ def gpu_lines(
     lines = []
     for text, bar in list(zip(labels, bars, strict=True))[:MOST]:
         span = duration(sum(bar.parts_ns), ascii_only=ascii_only)
-        figure = f"busy {percent(bar.busy_pct, ascii_only=ascii_only)} of {span}"
+        of = "of its span of" if width >= SPAN_FROM else "of"
+        figure = f"busy {percent(bar.busy_pct, ascii_only=ascii_only)} {of} {span}"
         room = max(0, width - label - cell_width(figure) - 2)
         lines.append(
             Content.assemble(

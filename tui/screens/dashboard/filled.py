@@ -145,7 +145,8 @@ class FilledDashboard(ViewScreen):
             of_work.tensor_core_entries(board, ascii_only=ascii_only), note=of_work.tensor_core_note(board)
         )
         self._panel("utilisation").fill(
-            of_time.utilisation_entries(board.devices, several_sessions=self._several, ascii_only=ascii_only)
+            of_time.utilisation_entries(board.devices, several_sessions=self._several, ascii_only=ascii_only),
+            note="of each session's wall time" if self._several else "of the wall time",
         )
         self._panel("split").fill(
             of_work.split_entries(board, ascii_only=ascii_only),

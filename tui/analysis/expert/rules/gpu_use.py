@@ -31,11 +31,11 @@ def low_utilisation(case: Case) -> Verdict:
     busy, gpu = worst["busy_pct"], gpu_called(worst["device"], rows.height)
     numbers = {"busy_pct": busy, "busy_ns": worst["busy_ns"], "span_ns": worst["span_ns"], "device": worst["device"]}
     if busy >= case.limit("U1", "busy_pct"):
-        return Clean(f"{gpu} has work for {percent(busy)} of {duration(worst['span_ns'])}", numbers)
+        return Clean(f"{gpu} has work for {percent(busy)} of its span of {duration(worst['span_ns'])}", numbers)
     cause, advice = _idle_cause(case, worst["device"])
     return Found(
-        f"{gpu[0].upper()}{gpu[1:]} has work for {percent(busy)} of {duration(worst['span_ns'])}: it idles for "
-        f"{duration(worst['idle_ns'])}{cause}.",
+        f"{gpu[0].upper()}{gpu[1:]} has work for {percent(busy)} of its span of {duration(worst['span_ns'])}: it "
+        f"idles for {duration(worst['idle_ns'])}{cause}.",
         advice,
         numbers,
         worst["idle_ns"],
