@@ -150,7 +150,7 @@ def test_past_the_last_byte_no_speed_falls() -> None:
     for seconds in (14, 28):
         assert (
             state_words(all_of_it, seconds, seconds, is_past=False)
-            == f"40 MiB of 40 MiB   all is read and is put together   7,000 rows   {seconds} s"
+            == f"40 MiB   all is read and is put together   7,000 rows   {seconds} s"
         )
     piped = replace(half, bytes_total=None)
     assert "3 MiB/s" in state_words(piped, 10, 10, is_past=False)

@@ -146,8 +146,8 @@ def state_words(progress: LoadProgress, heard_s: float, seconds: float, *, is_pa
     """
     is_over = is_past or (progress.bytes_total is not None and progress.bytes_read >= progress.bytes_total)
     rows = [f"{progress.rows:,} rows"] if progress.rows and progress.so_far is None else []
-    pace = [AT_END] if is_over else _speed(progress, heard_s)
-    return "   ".join([*_amount(progress), *pace, *rows, f"{seconds:.0f} s"])
+    pace = [size(progress.bytes_read), AT_END] if is_over else [*_amount(progress), *_speed(progress, heard_s)]
+    return "   ".join([*pace, *rows, f"{seconds:.0f} s"])
 
 
 def _share(progress: LoadProgress) -> float | None:
