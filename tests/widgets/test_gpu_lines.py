@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from tui.analysis.definitions import definition
+from tui.analysis.gpus import GPUS
 from tui.widgets.gpu_lines import GpuBar, gpu_lines
 from tui.widgets.part_looks import look_of
 
@@ -12,3 +14,14 @@ def test_idle_time_looks_as_in_the_other_charts_in_bar_and_legend() -> None:
         assert idle.color in [
             span.style for span in line.spans if line.plain[span.start : span.end].startswith(idle.fill)
         ]
+
+
+def test_a_share_says_what_it_is_of() -> None:
+    bar, _legend = gpu_lines([GpuBar("GPU 0", (50, 0, 0, 50), 50.0)], [], 80, ascii_only=True)
+    assert bar.plain.endswith(" busy 50.00% of its span of 100 ns")
+    # The same GPU has another share, and another idle time, on the dashboard.
+    helps = {column.name: column.help for column in GPUS.columns}
+    for name in ("busy_pct", "idle_ns"):
+        assert "the span" in helps[name]
+        assert "wall time" in definition(name).means.lower()
+        assert "span alone" in definition(name).means
