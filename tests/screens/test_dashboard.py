@@ -408,3 +408,6 @@ async def test_plain_characters_alone(snapshot: SnapshotAssertion) -> None:
         text = screen_text(pilot.app)
         assert text.isascii()
         assert text == snapshot
+        await press(pilot, "question_mark")
+        assert screen_text(pilot.app).isascii()
+        assert "j down" in screen_text(pilot.app)

@@ -14,6 +14,7 @@ from textual.widgets import Input, Static
 from tui.keys import ACTIONS, Action, Scope
 from tui.text import plain
 from tui.views import VIEWS, view
+from tui.widgets.ascii_text import in_ascii
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,6 +37,9 @@ KEPT_NOTES = (
     "$XDG_STATE_HOME), readable by you alone and never beside your files; :forget deletes what is kept of this file.",
 )
 
+
+SPELLED = str.maketrans({"←": "left", "→": "right", "↑": "up", "↓": "down", "⌫": "backspace"})
+"""Keys whose signs a terminal without Unicode does not show."""
 
 OF_SOME_VIEWS = (Scope.PARTS, Scope.ITERATIONS, Scope.CHART, Scope.OPS, Scope.TYPES, Scope.TREE, Scope.EXPERT)
 """Where keys work that only some views have."""
@@ -115,21 +119,41 @@ class HelpScreen(ModalScreen[None]):
         about = [line for line in self._below.HELP.splitlines() if _holds(needle, line)]
         table = self._below.table
         under_cursor = [entry for entry in (table.column_help() if table else []) if _holds(needle, *entry)]
-        self.query_one("#column", Static).update(_table({"This column": under_cursor}))
-        self.query_one("#about", Static).update(Content("\n".join(about)))
+        self.query_one("#column", Static).update(self._table({"This column": under_cursor}))
+        self.query_one("#about", Static).update(Content(self._shown("\n".join(about))))
         meant = [entry for entry in self._below.help_entries() if _holds(needle, *entry)]
         signs = [entry for entry in self._below.signs() if _holds(needle, *entry)]
-        self.query_one("#under-cursor", Static).update(_table({"Under the cursor": meant, "Signs": signs}))
+        self.query_one("#under-cursor", Static).update(self._table({"Under the cursor": meant, "Signs": signs}))
         self.query_one("#under-cursor").display = bool(meant or signs)
-        self.query_one("#here", Static).update(_table({"Here": _keys(self._here, needle)}))
+        self.query_one("#here", Static).update(self._table({"Here": _keys(self._here, needle)}))
         self.query_one("#everywhere", Static).update(
-            _table({"Everywhere": _keys(everywhere, needle), "Views": self._views(needle)})
+            self._table({"Everywhere": _keys(everywhere, needle), "Views": self._views(needle)})
         )
         columns = table.help_lines() if table is not None else []
         meanings = [entry for entry in columns if _holds(needle, *entry)]
         notes = [("", note) for note in TERMINAL_NOTES if _holds(needle, note)]
         kept = [("", note) for note in KEPT_NOTES if _holds(needle, note)]
-        self.query_one("#notes", Static).update(_table({"Columns": meanings, "Kept": kept, "Terminal": notes}))
+        self.query_one("#notes", Static).update(self._table({"Columns": meanings, "Kept": kept, "Terminal": notes}))
+
+    def _table(self, blocks: Mapping[str, Sequence[Entry]]) -> Table:
+        """Headed blocks of two columns, the second one wrapped within itself."""
+        table = Table.grid(padding=(0, 2), expand=True)
+        table.add_column(style="bold", no_wrap=True)
+        table.add_column(ratio=1)
+        for heading, entries in blocks.items():
+            if entries:
+                table.add_row()
+                table.add_row(Text(heading, "bold underline"))
+                for left, right in entries:
+                    table.add_row(Text(self._shown(left)), Text(plain(self._shown(right))))
+        return table
+
+    def _shown(self, text: str) -> str:
+        """A text in characters that the terminal shows."""
+        if not getattr(self.app, "ascii_only", False):
+            return text
+        lines = (in_ascii(Content(line)).plain for line in text.translate(SPELLED).splitlines())
+        return "\n".join(lines)
 
     def _views(self, needle: str) -> list[Entry]:
         entries = []
@@ -182,17 +206,3 @@ def _holds(needle: str, *texts: str) -> bool:
 def _keys(actions: Sequence[Action], needle: str) -> list[Entry]:
     written = [(action.shown_keys or action.keys.split(",")[0], action.help) for action in actions]
     return [entry for entry in written if _holds(needle, *entry)]
-
-
-def _table(blocks: Mapping[str, Sequence[Entry]]) -> Table:
-    """Headed blocks of two columns, the second one wrapped within itself."""
-    table = Table.grid(padding=(0, 2), expand=True)
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column(ratio=1)
-    for heading, entries in blocks.items():
-        if entries:
-            table.add_row()
-            table.add_row(Text(heading, "bold underline"))
-            for left, right in entries:
-                table.add_row(Text(left), Text(plain(right)))
-    return table
