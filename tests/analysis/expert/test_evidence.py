@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import polars as pl
 import pytest
 
-from tests.analysis.expert.answers.made import allocating
+from tests.analysis.expert.answers.made import allocating, ranks
 from tests.analysis.expert.judging import ask
 from tests.analysis.expert.profiles import GEMM, MS, call, launched, moved, run, step, traced, with_calls
 from tui.analysis.expert.model import CannotTell, Clean, Found
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
 
 
 def test_loads_before_the_gpu_works_are_not_among_those_of_the_run() -> None:
@@ -56,6 +63,22 @@ def test_ranges_that_load_data_are_shown_by_their_names() -> None:
     of_ops = ask("I5", traced(*work, ops=[named]))
     assert isinstance(of_ops, Found)
     assert (of_ops.view, of_ops.filter) == ("ops-and-kernels", 'op="OneShotIterator"')
+
+
+def test_a_rank_that_waits_for_another_is_told_to_look_at_that_one() -> None:
+    first = ask("C1", with_origins(ranks(20 * MS, 80 * MS)))
+    assert isinstance(first, Found)
+    assert first.advice.startswith(
+        "180.00 ms of the communication is waiting for the last rank: look at that one first (C5). Else communicate"
+    )
+    even = ask("C2", with_origins(ranks(20 * MS, 20 * MS)))
+    assert "waiting for the last rank" not in (even.advice if isinstance(even, Found) else "")
+
+
+def with_origins(made: Profile) -> Profile:
+    """The same with clocks that count from one moment."""
+    origin = pl.lit(0, made["sessions"].schema["origin_ns"]).alias("origin_ns")
+    return replace(made, frames={**made.frames, "sessions": made["sessions"].with_columns(origin)}, steps=None)
 
 
 def test_a_graph_that_is_recorded_whole_may_hide_communication() -> None:

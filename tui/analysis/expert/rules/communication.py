@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.expert import links, needs
-from tui.analysis.expert.figures import total
+from tui.analysis.expert.figures import total, whole
 from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.words import behind, called
 from tui.analysis.gpu_time.communication import COMMUNICATION
+from tui.analysis.ranks.waits import waits_of_ranks
 from tui.fmt import duration, percent
 
 if TYPE_CHECKING:
@@ -58,7 +59,11 @@ def much_communication(case: Case) -> Verdict:
 
 
 def less_communication(case: Case) -> str:
-    """What to do about communication; first of all where other ranks took part whose recordings are not open."""
+    """What to do about communication: first of all about ranks that are waited for, whether they are open or not."""
+    own = waits_of_ranks(case.whole).filter(session=case.session)
+    if own.height and 2 * (waited := whole(own["comm_wait_ns"][0])) > own["all_comm_ns"][0]:
+        last = f"{duration(waited)} of the communication is waiting for the last rank: look at that one first (C5)"
+        return f"{last}. Else {_LESS}"
     if (case.about["world_size"] or 1) > 1 and case.whole["sessions"].height == 1:
         return (
             f"Open the recordings of all ranks together first: this one may wait for a slower rank (C5). Else {_LESS}"
