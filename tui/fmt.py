@@ -156,6 +156,15 @@ def format_column(
     return heading, [format_value(kind, value, unit=common, suffix=False, ascii_only=ascii_only) for value in held]
 
 
+def signed(text: str, value: float) -> str:
+    """A difference as written, with its sign also where it is more.
+
+    >>> signed("5.00%", 5.0), signed("-5.00%", -5.0), signed("<0.01%", 0.004), signed("0 ns", 0)
+    ('+5.00%', '-5.00%', '<0.01%', '0 ns')
+    """
+    return f"+{text}" if value > 0 and text[:1].isdigit() else text
+
+
 def heading(title: str, symbol: str) -> str:
     """A column's heading with its unit; a ratio needs none.
 

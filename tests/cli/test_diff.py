@@ -123,7 +123,8 @@ def test_what_grew_is_named_although_the_total_did_not(capfd: pytest.CaptureFixt
     assert third == "         of kernels, copies and sets 1 took 600.00 \u00b5s more, 1 took 600.00 \u00b5s less"
     lines = text.splitlines()
     assert any(line.split() == ["Before", "Now", "Diff", "Diff%"] for line in lines)
-    assert any(line.startswith("Change  Before \u00b5s  Now \u00b5s  Diff \u00b5s") for line in lines)
+    at = next(n for n, line in enumerate(lines) if line.startswith("Change  Before \u00b5s  Now \u00b5s  Diff \u00b5s"))
+    assert [line.split()[2:4] for line in lines[at + 1 : at + 3]] == [["-600.00", "-75.00"], ["+600.00", "+600.00"]]
 
 
 def test_what_is_judged_stands_in_what_is_written(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -174,6 +175,14 @@ def test_markdown_shortens_names_and_tells_them_apart(capfd: pytest.CaptureFixtu
     names = [line.split(" | ")[0] for line in table.splitlines() if line.startswith("| ")][2:]
     assert len(set(names)) == 15
     assert max(map(len, names)) < 90
+
+
+def test_ops_that_are_recorded_on_one_side_alone_are_said_to_be_of_another_kind(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    log = sample("resnet50_training.nvprof.log")
+    said = "Ops of before are types that names of kernels tell, those of now are recorded: Op types compares like"
+    assert f"{said} with like.\n" in run(capfd, log, TRACE, "--format", "markdown")[0]
 
 
 def test_findings_are_sentences(capfd: pytest.CaptureFixture[str]) -> None:

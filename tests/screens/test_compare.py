@@ -14,6 +14,7 @@ from tests.idle import Hold
 from tests.screens.opening import app_of, opened, press, sample, settled, until
 from tests.screens.test_notes import write
 from tests.snapshots import assert_screen, screen_text
+from tui.analysis.compare.tables import CHANGED_OPS
 from tui.app.comparing import HOW, check_form
 from tui.cli.main import main
 from tui.commands import CommandError
@@ -101,6 +102,7 @@ async def test_every_part_has_the_rows_of_the_diff(capfd: pytest.CaptureFixture[
             screen = await shown(pilot)
             wanted = told[part.spec.name.removeprefix("changed_")]
             assert rows(screen).frame.to_dicts() == wanted
+            assert ("those of now are recorded" in screen_text(pilot.app)) is (part.spec is CHANGED_OPS)
         await press(pilot, "full_stop")
         assert rows(await shown(pilot)).id == "headline"
         await press(pilot, "comma")

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from tui.analysis.compare.findings import CHANGED_FINDINGS
-from tui.analysis.compare.headline import Figure, Judgement, headline, judged, signed
+from tui.analysis.compare.headline import Figure, Judgement, headline, judged
 from tui.analysis.compare.matching import HOW_ALIKE
 from tui.analysis.compare.parts import PARTS, How
-from tui.analysis.compare.tables import ALIKE, CHANGED_API, CHANGED_KERNELS, CHANGED_OPS, GONE, NEW
+from tui.analysis.compare.tables import ALIKE, CHANGED_API, CHANGED_KERNELS, CHANGED_OPS, GONE, NEW, ops_apart
 from tui.fitting import cell_width, pad, shorten_symbol
-from tui.fmt import count, duration, format_value
+from tui.fmt import count, duration, format_value, signed
 from tui.labels import tell_symbols_apart
 from tui.model.columns import ColumnKind
 from tui.model.errors import ProftuiError
@@ -125,10 +125,12 @@ class Diff:
             lines += [*(line for said in self.verdict() for line in style.wrapped(_sentence(said))), ""]
         figures = [(figure.label, *_cells(figure, ascii_only=style.ascii_only)) for figure in self.figures]
         lines += _aligned([("", *HEADINGS), *figures]) if figures else []
+        apart = ops_apart(self.sides)
         for spec, rows in self._tables:
             if rows.is_empty():
                 continue
             lines += ["", style.heading(_title(spec, rows)), ""]
+            lines += [*style.wrapped(apart), ""] if apart and spec is CHANGED_OPS else []
             if spec is CHANGED_FINDINGS:
                 lines += _finding_lines(rows.head(ROWS), style)
             else:
@@ -145,9 +147,12 @@ class Diff:
             text += "".join(f"- {markdown_cell(_sentence(said))}\n" for said in self.verdict()) + "\n"
         rows = [[figure.label, *_cells(figure)] for figure in self.figures]
         text += markdown_table(["", *HEADINGS], rows, [False, True, True, True, True])
+        apart = ops_apart(self.sides)
         for spec, table in self._tables:
             if table.height:
-                text += f"\n### {_title(spec, table)}\n\n{table_markdown(spec, _short(spec, table.head(ROWS)))}"
+                text += f"\n### {_title(spec, table)}\n\n"
+                text += f"{apart}\n\n" if apart and spec is CHANGED_OPS else ""
+                text += table_markdown(spec, _short(spec, table.head(ROWS)))
         return text
 
     def as_json(self) -> str:

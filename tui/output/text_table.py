@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tui.fitting import cell_width, pad
-from tui.fmt import format_column, heading
+from tui.fmt import format_column, heading, signed
 from tui.labels import Cutter
 from tui.model.columns import Column, ColumnKind, together
 from tui.query.facts import magnitude
@@ -60,6 +60,8 @@ def written(columns: Sequence[Column], frame: pl.DataFrame, *, ascii_only: bool 
             values = [None if value is None else plain(str(value), ascii_only=ascii_only) for value in values]
         largest = None if column.kind in _TEXTS else magnitude(frame, column)
         unit, cells = format_column(column.kind, values, largest=largest, ascii_only=ascii_only)
+        if column.is_signed:
+            cells = [signed(cell, value or 0) for cell, value in zip(cells, values, strict=True)]
         result.append(WrittenColumn(column, heading(column.title, unit), cells))
     return result
 

@@ -13,6 +13,7 @@ from tui.analysis.compare.headline import HEADLINE, headline_rows
 from tui.analysis.compare.matching import HOW_ALIKE
 from tui.analysis.compare.parts import PARTS as TABLES
 from tui.analysis.compare.parts import How, Part
+from tui.analysis.compare.tables import CHANGED_OPS, ops_apart
 from tui.keys import Scope, bindings_for
 from tui.screens.base import ViewScreen
 from tui.widgets.head_lines import HeadLines, said_lines
@@ -71,7 +72,6 @@ class CompareScreen(ViewScreen):
         if sides is not self._of:
             self._of = sides
             self._made.clear()
-        self.query_one(HeadLines).show(None if sides is None else self._head)
         self._show_part()
 
     def _head(self, width: int, ascii_only: bool) -> list[Content]:
@@ -80,6 +80,8 @@ class CompareScreen(ViewScreen):
         said = [(f"before: {a.label}   now: {b.label}", "bold"), (f"{self._of.why[:1].upper()}{self._of.why[1:]}.", "")]
         if self._of.left_out:
             said.append((self._of.left_out, "$text-muted"))
+        if PARTS[self._place].spec is CHANGED_OPS and (apart := ops_apart(self._of)):
+            said.append((apart, ""))
         if self._tolerant:
             said.append((HOW_ALIKE, ""))
         return said_lines(said, width, ascii_only=ascii_only)
@@ -87,6 +89,7 @@ class CompareScreen(ViewScreen):
     def _show_part(self) -> None:
         part = PARTS[self._place]
         self.query_one(PartBar).show(self._place, [True for _ in PARTS])
+        self.query_one(HeadLines).show(None if self._of is None else self._head)
         for one in PARTS:
             self.query_one(f"#{one.spec.name}").display = one is part
         pane = self.query_one(f"#{part.spec.name}", TablePane)

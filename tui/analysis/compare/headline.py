@@ -13,7 +13,7 @@ from tui.analysis.inputs.recording import records_copies
 from tui.analysis.iterations.tables import iterations
 from tui.analysis.kernels import kernels
 from tui.analysis.tensor_cores.efficiency import tensor_core_time, tensor_core_use
-from tui.fmt import NULL, column_unit, format_value
+from tui.fmt import NULL, column_unit, format_value, signed
 from tui.model.columns import Column, ColumnKind
 from tui.model.view import TableSpec
 
@@ -31,7 +31,7 @@ HEADLINE: Final = TableSpec(
         Column("before", "Before", K.TEXT, "Of the first profile.", 1, ends_right=True),
         Column("now", "Now", K.TEXT, "Of the second profile.", 1, ends_right=True),
         Column("diff", "Diff", K.TEXT, "Now less before.", 1, ends_right=True),
-        Column("diff_pct", "Diff%", K.PERCENT, "The difference as a share of what was before.", 1),
+        Column("diff_pct", "Diff%", K.PERCENT, "The difference as a share of what was before.", 1, is_signed=True),
     ),
     key=("figure",),
     pinned="figure",
@@ -79,15 +79,6 @@ class Figure:
         known = [abs(one) for one in (self.before, self.now) if one is not None]
         unit = column_unit(self.kind, max(known, default=None)) if self.kind is K.DURATION else None
         return format_value(self.kind, value, unit=unit)
-
-
-def signed(text: str, value: float) -> str:
-    """A difference as written, with its sign also where it is more.
-
-    >>> signed("5.00%", 5.0), signed("-5.00%", -5.0), signed("<0.01%", 0.004), signed("0 ns", 0)
-    ('+5.00%', '-5.00%', '<0.01%', '0 ns')
-    """
-    return f"+{text}" if value > 0 and text[:1].isdigit() else text
 
 
 def headline_rows(sides: Sides) -> pl.DataFrame:

@@ -76,12 +76,20 @@ def changed_ops(sides: Sides, *, tolerant: bool = False) -> pl.DataFrame:
         told = (("calls", "launches"), ("timed_calls", "launches"))
         return by_name(profile).with_columns(pl.coalesce(names).alias(names[0]) for names in told)
 
-    rule = op_family if tolerant and not _inferred_on_one_side(sides) else None
+    rule = op_family if tolerant and not ops_apart(sides) else None
     return changes(sides, of, ("op",), "gpu_self_ns", "calls", rule=rule)
 
 
-def _inferred_on_one_side(sides: Sides) -> bool:
-    return has_recorded_ops(sides.a.profile) != has_recorded_ops(sides.b.profile)
+def ops_apart(sides: Sides) -> str:
+    """A sentence where one side alone records ops, so that names of the two do not meet; else empty."""
+    recorded = [has_recorded_ops(side.profile) for side in (sides.a, sides.b)]
+    if recorded[0] == recorded[1]:
+        return ""
+    inferred, other = ("before", "now") if recorded[1] else ("now", "before")
+    return (
+        f"Ops of {inferred} are types that names of kernels tell, those of {other} are recorded: "
+        f"{CHANGED_OP_TYPES.title} compares like with like."
+    )
 
 
 def changed_op_types(sides: Sides) -> pl.DataFrame:

@@ -53,6 +53,8 @@ class Column:
     """What a screen shows where there is no value, if that means more than that it is unknown."""
     ends_right: bool = False
     """Its texts are figures of several kinds: they end below each other, as numbers do."""
+    is_signed: bool = False
+    """A difference: more is written with a plus sign."""
     compared_with: tuple[str, ...] = ()
     """Columns of the same kind that it is read against: where a frame has them, one unit is for all of them, and those
     as important are shown together or not at all."""

@@ -50,9 +50,10 @@ TABLES: Final = (
         K.DURATION,
         "Now less before; what is new or gone counts as 0 on the other side.",
         1,
+        is_signed=True,
         compared_with=_TOTALS,
     ),
-    Column("delta_pct", "Diff%", K.PERCENT, "Difference as a share of the time before.", 3),
+    Column("delta_pct", "Diff%", K.PERCENT, "Difference as a share of the time before.", 3, is_signed=True),
     Column(
         "a_calls",
         "Calls before",
@@ -72,7 +73,12 @@ TABLES: Final = (
     Column("a_avg_ns", "Avg before", K.DURATION, "Time of one call of the first profile.", 7, compared_with=_AVERAGES),
     Column("b_avg_ns", "Avg now", K.DURATION, "Time of one call of the second profile.", 7, compared_with=_AVERAGES),
     Column(
-        "avg_delta_pct", "Avg diff%", K.PERCENT, "Difference of the time of one call, as a share of that before.", 5
+        "avg_delta_pct",
+        "Avg diff%",
+        K.PERCENT,
+        "Difference of the time of one call, as a share of that before.",
+        5,
+        is_signed=True,
     ),
     Column(
         "untold",
