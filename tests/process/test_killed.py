@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.idle import PATIENCE_S
 from tests.pseudo_terminal import PROGRAM, Program
 from tests.screens.opening import SAMPLES
 
@@ -49,8 +50,8 @@ class World:
             "PYTHONPATH": str(ROOT),
         }
 
-    def left_running(self, limit_s: float = 10.0) -> list[str]:
-        """The command lines of its processes that do not end within some seconds."""
+    def left_running(self, limit_s: float = PATIENCE_S) -> list[str]:
+        """The command lines of its processes that do not end, or within so many seconds."""
         until = time.monotonic() + limit_s
         while (found := self._running()) and time.monotonic() < until:
             time.sleep(0.05)
@@ -71,6 +72,10 @@ class World:
     def half_written(self) -> list[str]:
         """What is half written, in the cache and in the state."""
         return sorted(str(path) for name in ("cache", "state") for path in (self.folder / name).rglob("*.part"))
+
+    def kept(self) -> list[Path]:
+        """What is kept in the cache, whole."""
+        return list((self.folder / "cache").rglob("entry.json"))
 
     def report(self, log: Path, *options: str) -> str:
         """What a command says of a file."""
@@ -155,16 +160,17 @@ def test_while_the_cache_is_written(world: World, log: Path) -> None:
         # Where the program was quicker than this test, it is there already.
         shutil.rmtree(world.folder / "cache")
         with world.program(log) as program:
-            until = time.monotonic() + 60
-            while not world.half_written():
+            until = time.monotonic() + PATIENCE_S
+            # Where the test has to wait for the processor all is written before it looks.
+            while not world.half_written() and not world.kept():
                 assert time.monotonic() < until, "the cache was never written"
                 program.run_for(0.005)
             end(program, how)
         assert world.left_running() == []
     assert world.report(log) == truth
     with world.program(log) as program:
-        until = time.monotonic() + 60
-        while world.half_written() or not list((world.folder / "cache").rglob("entry.json")):
+        until = time.monotonic() + PATIENCE_S
+        while world.half_written() or not world.kept():
             assert time.monotonic() < until, world.half_written()
             program.run_for(0.1)
         end(program, TERM)
@@ -174,7 +180,7 @@ def test_while_the_cache_is_written(world: World, log: Path) -> None:
 def test_processes_that_decode_end_with_the_program(world: World, trace: Path) -> None:
     for how, moment in ((KILL, 0.0), (TERM, 0.1), (HANG_UP, 0.2)):
         with world.program(trace, "--no-cache") as program:
-            until = time.monotonic() + 30
+            until = time.monotonic() + PATIENCE_S
             while not any("chrome.worker" in one for one in world.left_running(0)):
                 assert time.monotonic() < until, "no worker was started"
                 program.run_for(0.01)
@@ -192,7 +198,7 @@ def test_a_copy_of_what_came_through_a_pipe_is_cleared_by_the_next_run(world: Wo
         assert program.stdin is not None
         program.stdin.write(data[: len(data) // 2])
         program.stdin.flush()
-        until = time.monotonic() + 30
+        until = time.monotonic() + PATIENCE_S
         while not world.temporary():
             assert time.monotonic() < until
             time.sleep(0.02)
@@ -220,7 +226,7 @@ def test_nsys_ends_with_the_program_and_its_export_is_cleared(world: World) -> N
     report.write_bytes(b"NVIDIA Tegra Profiler Report" + bytes(4000))
     with world.program(report) as program:
         exports = world.folder / "cache" / "proftui" / "nsys"
-        until = time.monotonic() + 30
+        until = time.monotonic() + PATIENCE_S
         while not list(exports.rglob("export.sqlite")):
             assert time.monotonic() < until
             program.run_for(0.05)
@@ -232,11 +238,11 @@ def test_nsys_ends_with_the_program_and_its_export_is_cleared(world: World) -> N
 
 
 def test_quitting_does_not_wait_for_what_nobody_wants(world: World) -> None:
-    code = """
+    code = f"""
 from tui import opening
 import time
 def open_profiles(*_args, **_kwargs):
-    time.sleep(60)
+    time.sleep(2 * {PATIENCE_S})
 opening.open_profiles = open_profiles
 from tui.cli.main import main
 raise SystemExit(main())
@@ -245,5 +251,5 @@ raise SystemExit(main())
     with Program([sys.executable, "-c", code, str(log)], world.environment) as program:
         program.shows("Reading")
         program.press(b"Q")
-        assert program.ended(15) == 0
+        assert program.ended() == 0
         assert program.is_terminal_restored()
