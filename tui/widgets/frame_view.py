@@ -16,9 +16,11 @@ from tui.model.view import Sort, TableSpec, TableState
 from tui.query.telling import weighed
 from tui.widgets.ascii_scrollbar import AsciiScrollBarRender
 from tui.widgets.cells import CellWriter, writers
+from tui.widgets.own_lines import OwnLines
 from tui.widgets.table_layout import TableLayout, lay_out
-from tui.widgets.table_painter import RowLook, TablePainter, TableStyles
+from tui.widgets.table_painter import PLAIN, RowLook, TablePainter, TableStyles
 from tui.widgets.table_rows import TableRows
+from tui.widgets.thumb import thumb_position
 
 if TYPE_CHECKING:
     from rich.style import Style
@@ -32,7 +34,7 @@ STRIPS_KEPT: Final = 400
 """Each is a dozen objects that the collector looks through: a few screens of them are enough."""
 
 
-class FrameView(ScrollView, can_focus=True):
+class FrameView(OwnLines, ScrollView, can_focus=True):
     """Rows of a frame below a heading, with a cursor that others move.
 
     Only the rows on the screen become Python values, and only the lines that change are drawn again.
@@ -162,6 +164,7 @@ class FrameView(ScrollView, can_focus=True):
         elif self.show_vertical_scrollbar:
             self.vertical_scrollbar.window_virtual_size = lines
         self.scroll_y = self.validate_scroll_y(self.scroll_y)
+        self._place_thumb()
 
     def arrange_columns(self, state: TableState) -> None:
         """Take over order, hidden columns, sort markers, units and names."""
@@ -339,6 +342,18 @@ class FrameView(ScrollView, can_focus=True):
         self._redraw()
         self._scroll_to_cursor()
 
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        """Draw other rows, and the scrollbar only where its thumb is drawn elsewhere."""
+        self._place_thumb()
+        if round(old_value) != round(new_value):
+            self.refresh(self.size.region)
+
+    def _place_thumb(self) -> None:
+        if self.show_vertical_scrollbar:
+            self.vertical_scrollbar.position = thumb_position(
+                self.scroll_y, self.max_scroll_y, self.virtual_size.height, self.size.height
+            )
+
     def watch_show_vertical_scrollbar(self) -> None:
         """Fit the columns to the width that the scrollbar leaves."""
         self._redraw()
@@ -353,19 +368,25 @@ class FrameView(ScrollView, can_focus=True):
         row = self.scroll_offset.y + y - HEADER
         if row >= len(self.rows):
             return painter.message(self.empty_text if not len(self.rows) else "", y - HEADER)
-        look = RowLook(
-            self.cursor_column if row == self.cursor_row else None,
-            self.has_focus and row == self.cursor_row,
-            bool(self.marks) and self.rows.source_row(row) in self.marks,
-            self.found_at(row) is not None,
-            bool(self.noted) and self.rows.source_row(row) in self.noted,
-        )
+        look = self._look_of(row)
         strip = self._strips.get((row, look))
         if strip is None:
             if len(self._strips) >= STRIPS_KEPT:
                 self._strips.clear()
             strip = self._strips[row, look] = painter.row(self.rows.row(row), look, self._hits)
         return strip
+
+    def _look_of(self, row: int) -> RowLook:
+        on_cursor = row == self.cursor_row
+        if not (on_cursor or self.marks or self.noted or len(self._found)):
+            return PLAIN
+        return RowLook(
+            self.cursor_column if on_cursor else None,
+            on_cursor and self.has_focus,
+            bool(self.marks) and self.rows.source_row(row) in self.marks,
+            self.found_at(row) is not None,
+            bool(self.noted) and self.rows.source_row(row) in self.noted,
+        )
 
     def _refresh_row(self, row: int) -> None:
         line = row - self.scroll_offset.y + HEADER

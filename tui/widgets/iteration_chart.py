@@ -16,6 +16,7 @@ from tui.keys import Scope, bindings_for
 from tui.widgets.iteration_bars import SMOOTH, bar_width
 from tui.widgets.iteration_drawing import LABEL, Around, Drawing, DrawnBars, drawn, drawn_bars, toned
 from tui.widgets.iteration_words import chart_words
+from tui.widgets.own_lines import OwnLines
 
 if TYPE_CHECKING:
     from rich.style import Style
@@ -27,7 +28,7 @@ LEAST_SHOWN: Final = 4
 """The chart zooms in to so many iterations at most."""
 
 
-class IterationChart(Widget, can_focus=True):
+class IterationChart(OwnLines, Widget, can_focus=True):
     """Bars from left to right in order of time; the cursor stands on a row of the frame that it shows."""
 
     BINDINGS: ClassVar = bindings_for(Scope.CHART)

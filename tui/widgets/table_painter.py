@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 NOTE: Final = "#"
 """Stands before a row that has a note."""
 UNDERLINE: Final = Style(underline=True)
+TEXTS_KEPT: Final = 1_024
+"""Texts of cells of a column: in most columns few values fill all rows."""
+_KEPT_TYPES: Final = frozenset({int, float, str, bool, type(None)})
+"""Values that are written alike wherever they stand: a name in a tree stands at its depth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,10 @@ class RowLook:
     is_noted: bool = False
 
 
+PLAIN: Final = RowLook()
+"""How most rows look."""
+
+
 class TablePainter:
     """Draws header and rows for one layout.
 
@@ -83,8 +91,12 @@ class TablePainter:
         self.styles = styles
         self.width = width
         self.ascii_only = ascii_only
-        self._unit_position = positions.get(UNIT_COLUMN)
-        self._cells = [(placed, writers[placed.column.name], positions[placed.column.name]) for placed in layout.placed]
+        self._cells = [
+            _Cell(placed, writers[placed.column.name], positions, ascii_only=ascii_only) for placed in layout.placed
+        ]
+        self._blanks_behind = " " * max(
+            0, width - GUTTER - sum(cell.placed.end - cell.placed.x + GAP for cell in self._cells)
+        )
 
     def header(self, sort: Sort, cursor_column: str) -> Strip:
         """The line of headings, with the sort order and the column under the cursor."""
@@ -134,33 +146,29 @@ class TablePainter:
         runs.add(" " * (GUTTER - len(signs)))
         hit = (base + UNDERLINE if on_cursor else styles.hit) if look.is_found else None
         hit_is_shown = False
-        for placed, writer, position in self._cells:
-            value = values[position]
-            if writer.column.kind is ColumnKind.MEASURE and self._unit_position is not None:
-                text = clip(
-                    writer.measure(value, values[self._unit_position]), placed.width, ascii_only=self.ascii_only
-                )
-            else:
-                text = writer.fitted(value, placed.width)
+        for cell in self._cells:
+            placed = cell.placed
+            value = values[cell.position]
             style: Style | None = None
             if on_cursor:
                 if look.cursor_column == placed.column.name:
                     style = styles.cursor_cell if look.is_focused else styles.blurred_cell
             elif value is None:
                 style = styles.unknown
-            spans = [found.span() for found in hits.finditer(text)] if hit and hits and writer.is_text else []
-            if spans and hit:
+            if hit and hits and cell.writer.is_text and (spans := cell.spans(value, values, hits)):
                 hit_is_shown = True
+                text = cell.fitted(value, values)
                 runs.add_spans(text, spans, style, hit if style is None else style + UNDERLINE)
                 runs.add(" " * (placed.width - cell_width(text)), style)
             else:
-                runs.add(_aligned(text, placed), style)
+                runs.add(cell.filled(value, values), style)
             if placed.bar:
                 share = value / 100 if isinstance(value, (int, float)) else 0.0
                 runs.add(" ")
                 drawn = bar(share, placed.bar, ascii_only=self.ascii_only)
                 runs.add(pad(drawn, placed.bar), None if on_cursor else styles.bar)
             runs.add(" " * GAP)
+        runs.add(self._blanks_behind)
         if hit and not hit_is_shown:
             # What was found is cut away, or is a number: the whole row stands for it.
             return runs.strip(self.width).apply_style(UNDERLINE)
@@ -175,8 +183,42 @@ class TablePainter:
         return runs.strip(self.width)
 
 
-def _aligned(text: str, placed: PlacedColumn) -> str:
-    return pad(text, placed.width, right=not placed.is_left_aligned)
+class _Cell:
+    """A column where it stands on the line: its values as texts of its width."""
+
+    def __init__(
+        self, placed: PlacedColumn, writer: CellWriter, positions: Mapping[str, int], *, ascii_only: bool
+    ) -> None:
+        self.placed = placed
+        self.writer = writer
+        self.position = positions[placed.column.name]
+        self._unit_position = positions.get(UNIT_COLUMN) if writer.column.kind is ColumnKind.MEASURE else None
+        self._ascii_only = ascii_only
+        self._ends_right = not placed.is_left_aligned
+        self._kept: dict[object, str] = {}
+
+    def fitted(self, value: object, values: Sequence[object]) -> str:
+        """A value of a row, in as many cells as there are at most."""
+        if self._unit_position is None:
+            return self.writer.fitted(value, self.placed.width)
+        text = self.writer.measure(value, values[self._unit_position])
+        return clip(text, self.placed.width, ascii_only=self._ascii_only)
+
+    def spans(self, value: object, values: Sequence[object], hits: re.Pattern[str]) -> list[tuple[int, int]]:
+        """What of the text of a value a search has found."""
+        return [found.span() for found in hits.finditer(self.fitted(value, values))]
+
+    def filled(self, value: object, values: Sequence[object]) -> str:
+        """A value of a row, in exactly as many cells as there are."""
+        is_kept = self._unit_position is None and type(value) in _KEPT_TYPES
+        text = self._kept.get(value) if is_kept else None
+        if text is None:
+            text = pad(self.fitted(value, values), self.placed.width, right=self._ends_right)
+            if is_kept:
+                if len(self._kept) >= TEXTS_KEPT:
+                    self._kept.clear()
+                self._kept[value] = text
+        return text
 
 
 class _Runs:

@@ -13,6 +13,7 @@ from tui.analysis.timeline.under import name_of
 from tui.analysis.timeline.window import Window, whole_window
 from tui.fitting import cell_width
 from tui.text import plain
+from tui.widgets.own_lines import OwnLines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,7 +34,7 @@ Marks = tuple[tuple[int, str], ...]
 """Moments by the ruler, and what stands there."""
 
 
-class TimelineLanes(Widget, can_focus=True):
+class TimelineLanes(OwnLines, Widget, can_focus=True):
     """What is looked at; how it is drawn is in `tui.widgets.timeline_canvas`."""
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
