@@ -37,7 +37,7 @@ async def test_the_dashboard_begins_on_its_first_chart() -> None:
     ("fact", "view", "text"),
     [
         ("Kernel launches", "kernels", "kind=kernel"),
-        ("GPU utilisation", "gpus", ""),
+        ("GPU utilisation", "gpus", 'gpu_activity="recorded"'),
         ("TC efficiency (DLProf)", "kernels", "(kind=kernel | kind=graph) uses_tensor_core=yes"),
         ("API calls", "api-calls", ""),
     ],
