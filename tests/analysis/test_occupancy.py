@@ -63,6 +63,7 @@ def test_checked_values(gpu: str, changes: dict[str, Any], blocks: int, pct: flo
         (None, {}, "nothing is known of this GPU: name it with --gpu"),
         ("Graphics 3000", {}, "nothing is known of this GPU: name it with --gpu"),
         ("Tesla K40c", {"block_x": None}, "the input has no block size"),
+        ("Tesla K40c", {"block_x": -8, "block_y": -8}, "the input has no block size"),
         ("Tesla K40c", {"registers": None}, "the input has no registers per thread"),
         ("Tesla K40c", {"dynamic_shared_bytes": None}, "the input has no shared memory"),
         ("Tesla K40c", {"block_x": 2048}, "such a launch does not fit compute capability 3.5"),
@@ -81,6 +82,8 @@ def test_what_cannot_be_told_is_null_with_the_reason(gpu: str | None, changes: d
 def test_waves_need_the_number_of_sms() -> None:
     waves = occupancy(on("Tesla K40c", grid_x=96, block_x=128, registers=17))["waves"].to_list()
     assert waves == [pytest.approx(96 / (16 * 15))]
+    damaged = occupancy(on("Tesla K40c", grid_x=-5)).row(0, named=True)
+    assert [damaged[name] for name in ("waves", "achieved_pct", "sm_efficiency_pct")] == [None, None, None]
     row = occupancy(on("NVIDIA GeForce RTX 3080", grid_x=96)).row(0, named=True)
     assert (row["waves"], row["occupancy_pct"]) == (None, 100.0)
 

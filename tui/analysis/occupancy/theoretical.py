@@ -111,11 +111,11 @@ def occupancies(configs: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
         for column, name in zip(limit_columns, LIMITS, strict=True)
     ]
     unknown = c("occupancy_reason").is_not_null()
-    blocks = c("grid_x").cast(whole) * c("grid_y") * c("grid_z")
+    blocks, threads = (_product(of) for of in ("grid", "block"))
     return (
         configs.join(known.rename({"registers": "registers_of_sm"}), on=["session", "device"], how="left",
                      nulls_equal=True, maintain_order="left")
-        .with_columns((c("block_x").cast(whole) * c("block_y") * c("block_z")).alias("threads_per_block"))
+        .with_columns(threads.alias("threads_per_block"))
         .with_columns(_reason().alias("occupancy_reason"))
         .with_columns(
             pl.when(c("threads_per_block") > MAX_THREADS_PER_BLOCK).then(0).otherwise(c("warps") // warps)
@@ -159,6 +159,12 @@ def occupancies(configs: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
     )  # fmt: skip
 
 
+def _product(shape: str) -> pl.Expr:
+    """Of the sides of a grid or block; null where they are none, as damaged ones."""
+    x, y, z = (pl.col(f"{shape}_{axis}").cast(pl.Int64) for axis in "xyz")
+    return pl.when(pl.min_horizontal(x, y, z) > 0).then(x * y * z)
+
+
 def shared_memory() -> pl.Expr:
     """Shared memory of a block, static and dynamic together, however the input has it; null where it says too little.
 
@@ -175,7 +181,7 @@ def _reason() -> pl.Expr:
     return (
         pl.when(c("vendor").is_not_null())
         .then(pl.format("occupancy is worked out by NVIDIA's rules, and this GPU is {}'s", "vendor"))
-        .when(c("threads_per_block").is_null() | (c("threads_per_block") <= 0))
+        .when(c("threads_per_block").is_null())
         .then(pl.lit("the input has no block size"))
         .when(c("registers").is_null())
         .then(pl.lit("the input has no registers per thread"))
