@@ -148,6 +148,20 @@ def test_no_kernels_is_a_profile_that_says_so() -> None:
     assert profile["issues"].filter(line=4).height == 1
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "==9== NVPROF is profiling process 9, command: ./a.out\n",
+        '"Name","Calls","TotalDurationNs","AverageNs","Percentage"\n',
+        "All Iterations\nOp ID,Op Name,Direction,Op Type,No. Calls,TC Eligible\n",
+    ],
+)
+def test_a_session_of_which_nothing_came_is_told(text: str) -> None:
+    (told,) = read(text)["issues"].select("session", "severity", "reason").rows()
+    assert told[:2] == (0, "warning")
+    assert told[2].startswith("nothing follows what began here")
+
+
 # --- profiles that are damaged: the rest is read ---------------------------------------------------------------------
 
 

@@ -204,6 +204,8 @@ class Collector:
             hand_over()
         frames = {name: self._frame(name) for name in FRAMES if name != "issues"}
         leave_out_impossible(frames, self._tell_of_times)
+        if not partial:
+            self._tell_of_empty_sessions(frames)
         self._tell_of_the_rest()
         frames["issues"] = self._frame("issues")
         frames["activities"] = _in_time_order(with_rates(frames["activities"]))
@@ -225,6 +227,18 @@ class Collector:
     def _tell_of_times(self, session: int, line: int | None, reason: str) -> None:
         self.session = self.sessions[session]
         self.issue("warning", line, "", reason)
+
+    def _tell_of_empty_sessions(self, frames: Mapping[str, pl.DataFrame]) -> None:
+        """Of sessions without a row, unless an issue says why."""
+        silent = {session.number for session in self.sessions} - {row["session"] for row in self._rows["issues"]}
+        for data in frames.values():
+            if not silent:
+                return
+            silent.difference_update(data["session"].unique())
+        for number in sorted(silent):
+            self.session = self.sessions[number]
+            reason = "nothing follows what began here: nothing was recorded, or the output was cut off"
+            self.issue("warning", self.session.first_line, self.session.command or "", reason)
 
     def _tell_of_the_rest(self) -> None:
         """One issue for all that were counted and not listed."""
