@@ -10,6 +10,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
+from tui.loaders.dlprof.figure_names import (
+    CONFIG,
+    ITERATION,
+    KERNELS,
+    MODEL_CONFIG,
+    OPS,
+    PARTS,
+    PERFORMANCE,
+    RESOURCES,
+    SUMMARY,
+    TIMES,
+)
 from tui.loaders.dlprof.gpu_work import TOOL
 from tui.model.schema import FRAMES
 
@@ -20,86 +32,6 @@ if TYPE_CHECKING:
 
 _MOST: Final = 100
 """A recording is aggregated a few times at most; more rows than this are damage."""
-
-Figure = tuple[str, str, str | None]
-"""What DLProf calls a figure, the column that holds it, and its unit."""
-
-_MODEL_CONFIG: Final = (
-    "num_workers",
-    "pin_memory",
-    "cudnn_benchmark_disabled",
-    "detect_anomaly",
-    "gradcheck",
-    "gradgradcheck",
-    "autograd_profile",
-    "autograd_set_detect_anomaly",
-    "emit_nvtx",
-    "amp_enabled",
-)
-"""What DLProf recorded of how the model is set, by its own names; 1 stands for yes."""
-_PERFORMANCE: Final[tuple[Figure, ...]] = (
-    ("Wall Clock Time", "wall_time", "ns"),
-    ("Tensor Core Kernel Efficiency", "tc_utilization", "%"),
-    ("GPU Utilization", "gpu_utilization", "%"),
-    ("Total Iterations", "iter_total", None),
-    ("Profiled Iterations", "iter_aggregated", None),
-    ("Start Iteration", "iter_start", None),
-    ("Stop Iteration", "iter_stop", None),
-    ("Average Iteration Time", "avg_iteration_time", "ns"),
-    ("Iteration Time Standard Deviation", "iteration_time_std_dev", "ns"),
-)
-_RESOURCES: Final[tuple[Figure, ...]] = (
-    ("Using Tensor Cores", "tc_duration_pct", "%"),
-    ("Not Using Tensor Cores", "non_tc_duration_pct", "%"),
-    ("Memory", "memory_duration_pct", "%"),
-    ("Dataloader", "dataloader_duration_pct", "%"),
-    ("I/O", "io_duration_pct", "%"),
-    ("CPU", "cpu_duration_pct", "%"),
-    ("Other", "other_duration_pct", "%"),
-)
-_OPS: Final = (
-    ("All ops", "nodes_total_id"),
-    ("Ops using TC", "nodes_using_tc_id"),
-    ("Ops eligible for TC but not using", "nodes_tc_eligible_id"),
-    ("All other ops", "nodes_other_id"),
-)
-"""Names of DLProf's summary report, and the column that refers to ``category_summary``."""
-_KERNELS: Final = (
-    ("Kernels using TC", "kernels_using_tc_id"),
-    ("Memory", "memory_time_id"),
-    ("All other kernels", "kernels_non_tc_id"),
-)
-_ITERATION: Final[tuple[Figure, ...]] = (
-    ("Total Kernels", "total_count", None),
-    ("TC Kernels", "uses_tc_count", None),
-    ("Using Tensor Cores", "tc_duration", "ns"),
-    ("Not Using Tensor Cores", "non_tc_duration", "ns"),
-    ("Memory", "memory_duration", "ns"),
-    ("Dataloader", "dataloader_duration", "ns"),
-    ("I/O", "io_duration", "ns"),
-    ("CPU", "cpu_duration", "ns"),
-    ("Other", "other_duration", "ns"),
-)
-_CONFIG: Final = (
-    ("Profile Name", "profile_name"),
-    ("GPU Count", "num_gpus"),
-    ("CPU Model", "cpu_model"),
-    ("GPU Driver Version", "driver_version"),
-    ("Framework", "framework"),
-    ("CUDA Version", "cuda_version"),
-    ("cuDNN Version", "cudnn_version"),
-    ("NSys Version", "nsys_version"),
-    ("DLProf Version", "dlprof_version"),
-    ("DLProf Build", "dlprof_build"),
-    ("Mode", "mode_string"),
-)
-_TIMES: Final = (
-    ("CPU Time", "cpu_time_metric_id"),
-    ("GPU Time", "gpu_time_metric_id"),
-    ("CPU Overhead", "cpu_overhead_time_metric_id"),
-    ("GPU Idle", "gpu_idle_time_metric_id"),
-)
-_PARTS: Final = (("Total", "sum"), ("Avg.", "avg"), ("Min", "min"), ("Max", "max"))
 
 
 class _Figures:
@@ -130,33 +62,33 @@ class _Figures:
 def put_figures(database: Database, strings: Strings, collector: Collector, latest: int | None) -> None:
     """Add the figures of every aggregation; of others than the latest, sections say which they are of."""
     figures = _Figures()
-    for row in _rows(database, "read_only_system_config", dict.fromkeys((c for _, c in _CONFIG), pl.String)):
+    for row in _rows(database, "read_only_system_config", dict.fromkeys((c for _, c in CONFIG), pl.String)):
         figures.section = "System Config"
-        for name, column in _CONFIG:
+        for name, column in CONFIG:
             figures.text(name, row[column])
-    for row in _rows(database, "read_only_model_config", dict.fromkeys(_MODEL_CONFIG, pl.Int64)):
+    for row in _rows(database, "read_only_model_config", dict.fromkeys(MODEL_CONFIG, pl.Int64)):
         figures.section = "Model Config"
-        for name in _MODEL_CONFIG:
+        for name in MODEL_CONFIG:
             figures.number(name, row[name], None)
     for row in _rows(database, "db_version", {"current_version": pl.String}):
         figures.section = "System Config"
         figures.text("DLProf DB Version", row["current_version"])
     _put_gpus(database, figures, latest)
     categories = _by_number(database, "category_summary", ("cpu_time", "gpu_time", "count"))
-    for row in _rows(database, "model_summary", _SUMMARY):
+    for row in _rows(database, "model_summary", SUMMARY):
         aggregation = row["aggr_id"]
         of = "" if aggregation == latest else f" (aggregation {aggregation})"
         domain = _domain(database, strings, row["domain_id"])
         of += f" (domain {domain})" if domain else ""
         figures.section = f"Performance Summary{of}"
-        for name, column, unit in _PERFORMANCE:
+        for name, column, unit in PERFORMANCE:
             figures.number(name, row[column], unit)
         figures.text("Key Op", strings.text(row["key_node_id"]))
         figures.section = f"Resource Usage Breakdown{of}"
-        for name, column, unit in _RESOURCES:
+        for name, column, unit in RESOURCES:
             figures.number(name, row[column], unit)
         figures.section = f"All Ops{of}"
-        for name, column in _OPS:
+        for name, column in OPS:
             _put_category(figures, name, categories.get(row[column]), "# Ops")
         figures.section = f"All Kernels{of}"
         _put_kernels(database, figures, categories, (aggregation, row["domain_id"]))
@@ -172,15 +104,6 @@ def put_findings(database: Database, collector: Collector, latest: int | None) -
         if row["problem"] and (latest is None or row["aggr_id"] in (None, latest)):
             texts = {"problem": row["problem"], "recommendation": row["recommendation"] or None}
             collector.add("tool_findings", {"tool": TOOL, **texts})
-
-
-_SUMMARY: Final[Mapping[str, Any]] = {
-    "aggr_id": pl.Int64,
-    "domain_id": pl.Int64,
-    "key_node_id": pl.Int64,
-    **{column: pl.Float64 for _, column, _ in (*_PERFORMANCE, *_RESOURCES)},
-    **{column: pl.Int64 for _, column in _OPS},
-}
 
 
 def _rows(database: Database, table: str, schema: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -223,7 +146,7 @@ def _put_kernels(
     if kernels is not None and memory is not None:
         both = {column: _sum(kernels[column], memory[column]) for column in ("gpu_time", "cpu_time", "count")}
         _put_category(figures, "All kernels", both, "# Kernels")
-    for name, column in _KERNELS:
+    for name, column in KERNELS:
         _put_category(figures, name, categories.get(numbers.get(column)), "# Kernels")
 
 
@@ -246,7 +169,7 @@ def _put_gpus(database: Database, figures: _Figures, latest: int | None) -> None
 
 def _of_iterations(database: Database, latest: int | None) -> pl.DataFrame:
     """One row per iteration of the latest aggregation and figure: there can be thousands."""
-    columns = {column: pl.Float64 for _, column, _ in _ITERATION}
+    columns = {column: pl.Float64 for _, column, _ in ITERATION}
     keys = {"aggr_id": pl.Int64, "iter_value": pl.Int64}
     durations = database.frame("iteration_aggregation_list", {**keys, **dict(list(columns.items())[2:])})
     counts = database.frame("kernel_iteration_stats", {**keys, **dict(list(columns.items())[:2])})
@@ -263,8 +186,8 @@ def _of_iterations(database: Database, latest: int | None) -> pl.DataFrame:
     titles = pl.DataFrame(
         {
             "column": list(columns),
-            "title": [name for name, _, _ in _ITERATION],
-            "unit": [unit for _, _, unit in _ITERATION],
+            "title": [name for name, _, _ in ITERATION],
+            "unit": [unit for _, _, unit in ITERATION],
         }
     )
     return (
@@ -294,16 +217,16 @@ def _put_op_types(database: Database, strings: Strings, figures: _Figures, lates
     if types.is_empty():
         return
     wanted = types["op_type_metrics_id"].implode()
-    times = database.frame("node_time_metrics", {"id": pl.Int64, **{column: pl.Int64 for _, column in _TIMES}})
+    times = database.frame("node_time_metrics", {"id": pl.Int64, **{column: pl.Int64 for _, column in TIMES}})
     by_type = {row["id"]: row for row in times.filter(pl.col("id").is_in(wanted)).iter_rows(named=True)}
-    metric = database.frame("metric", {"id": pl.Int64, **{column: pl.Float64 for _, column in _PARTS}})
-    used = [number for row in by_type.values() for _, column in _TIMES if (number := row[column]) is not None]
+    metric = database.frame("metric", {"id": pl.Int64, **{column: pl.Float64 for _, column in PARTS}})
+    used = [number for row in by_type.values() for _, column in TIMES if (number := row[column]) is not None]
     metrics = {row["id"]: row for row in metric.filter(pl.col("id").is_in(used)).iter_rows(named=True)}
     for row in types.iter_rows(named=True):
         name = strings.text(row["op_node_type_id"])
         figures.number(f"{name}: # Ops", row["num_nodes"], None)
         figures.number(f"{name}: # Calls", row["num_calls"], None)
-        for title, column in _TIMES:
+        for title, column in TIMES:
             values = metrics.get(by_type.get(row["op_type_metrics_id"], {}).get(column), {})
-            for part, key in _PARTS:
+            for part, key in PARTS:
                 figures.number(f"{name}: {part} {title}", values.get(key), "ns")
