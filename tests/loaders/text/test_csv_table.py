@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.loaders.text.block import Block
-from tui.loaders.text.csv_table import CsvTable, unique_names
+from tui.loaders.text.csv_table import CsvTable
+from tui.loaders.text.table_rows import unique_names
 
 if TYPE_CHECKING:
     from tui.loaders.text.section import Line

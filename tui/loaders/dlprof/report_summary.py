@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from tui.loaders.dlprof.gpu_work import TOOL
-from tui.loaders.text.csv_table import split_cells
+from tui.loaders.text.table_rows import split_cells
 
 if TYPE_CHECKING:
     from tui.loaders.collector import Collector, Value

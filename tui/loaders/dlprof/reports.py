@@ -18,7 +18,8 @@ from tui.loaders.dlprof import report_frames as frames
 from tui.loaders.dlprof.gpu_work import TOOL
 from tui.loaders.dlprof.report_summary import PARTS, Summary
 from tui.loaders.text.cell_values import CellValues
-from tui.loaders.text.csv_table import CsvTable, split_cells
+from tui.loaders.text.csv_table import CsvTable
+from tui.loaders.text.table_rows import split_cells
 
 if TYPE_CHECKING:
     from tui.loaders.collector import Collector, Session

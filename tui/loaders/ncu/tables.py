@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.loaders.text.csv_table import LINE, split_cells, unique_names
+from tui.loaders.text.table_rows import LINE, split_cells, unique_names
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from tui.loaders.text.csv_table import split_cells
+from tui.loaders.text.table_rows import split_cells
 
 _UNIT: Final = re.compile(r"\s*\(([^()]*)\)\s*$")
 _BLANKS: Final = re.compile(r"[\s_]+")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.loaders.nsys_stats.header import header_of
-from tui.loaders.text.csv_table import LINE, MAX_STRAY_LINES, TableSink
+from tui.loaders.text.table_rows import LINE, MAX_STRAY_LINES, TableSink
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

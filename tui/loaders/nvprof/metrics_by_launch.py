@@ -13,7 +13,7 @@ from tui.loaders.nvprof.csv_cells import csv_cells
 from tui.loaders.nvprof.metric_table import MAX_ROW, MetricTable
 from tui.loaders.nvprof.metric_values import OVERFLOW, VALUE, values_of
 from tui.loaders.nvprof.state import is_message
-from tui.loaders.text.csv_table import MAX_STRAY_LINES
+from tui.loaders.text.table_rows import MAX_STRAY_LINES
 
 if TYPE_CHECKING:
     from tui.loaders.nvprof.state import NvprofState

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from tui.loaders.text.csv_table import split_cells, unique_names
+from tui.loaders.text.table_rows import split_cells, unique_names
 
 V1: Final = "rocprof-csv"
 V3: Final = "rocprofv3-csv"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.loaders.text.csv_table import LINE
+from tui.loaders.text.table_rows import LINE
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:

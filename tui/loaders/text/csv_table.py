@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
 from polars.exceptions import PolarsError
+
+from tui.loaders.text.table_rows import LINE, MAX_STRAY_LINES, TableSink, split_cells, unique_names
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 _QUOTE: Final = ord('"')
 _MAX_LINES_OF_A_ROW: Final = 400
 """A quoted cell can hold line ends, as a stack does; one that goes on for longer is a quotation mark that was lost."""
-MAX_STRAY_LINES: Final = 20
-"""So many lines of program output in a row can stand between the rows of a table before it counts as ended."""
 
 _FIRST_CHUNK: Final = 64
 _GROWTH: Final = 16
@@ -35,56 +34,6 @@ _LEAST_SEPARATORS: Final = 3
 
 _ROW_START: Final = re.compile(r'\s*(?:"?-?\d[\d.]*"?\s*(?:[,;\t]|$)|"[^"]*"[,;\t])')
 """How a row with a number or a quoted cell in front begins, and all that may be left of one."""
-
-LINE: Final = "line"
-"""The column of the line that a row comes from."""
-
-
-class TableSink(Protocol):
-    """Where the rows of a table go."""
-
-    def add(self, cells: pl.DataFrame) -> None:
-        """Take rows: a column of strings (null where empty) for each column of the table, and ``line``.
-
-        Columns of whole numbers can come as such.
-        """
-
-    def damaged(self, line: Line, reason: str) -> None:
-        """Note a line that is a row by its looks and cannot be read."""
-
-    def close(self) -> None:
-        """The table has ended."""
-
-
-def split_cells(text: str, separator: str = ",") -> list[str]:
-    """The cells of a line; none where it is not separated values.
-
-    >>> split_cells('1,"f<int, 4>",')
-    ['1', 'f<int, 4>', '']
-    """
-    try:
-        return next(csv.reader([text], delimiter=separator), [])
-    except csv.Error:
-        return []
-
-
-def unique_names(names: Sequence[str]) -> list[str]:
-    """Names for columns: those that are empty, come twice or are called ``line`` get a number.
-
-    >>> unique_names(["name", "", "name", "line"])
-    ['name', 'column 1', 'name 2', 'line 3']
-    """
-    made: list[str] = []
-    taken = {LINE}
-    for place, name in enumerate(names):
-        unique = name or f"column {place}"
-        if unique in taken:
-            unique = f"{unique} {place}"
-        while unique in taken:
-            unique += "'"
-        taken.add(unique)
-        made.append(unique)
-    return made
 
 
 class CsvTable:

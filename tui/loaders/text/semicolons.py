@@ -10,7 +10,7 @@ import polars as pl
 
 from tui.loaders.text.block import Block
 from tui.loaders.text.cell_values import decimal_sign
-from tui.loaders.text.csv_table import split_cells
+from tui.loaders.text.table_rows import split_cells
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
