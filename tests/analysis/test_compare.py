@@ -329,6 +329,7 @@ def test_half_precision_halves_gpu_time_and_not_the_step() -> None:
     assert verdict is not None
     assert verdict.fails
     assert verdict.figure.delta_pct == pytest.approx(34.36, abs=0.01)
+    assert set(changed_kernels(compared).filter(pl.col("change") == "gone")["delta_pct"]) == {-100.0}
 
 
 def test_times_that_are_not_judged_are_named_where_they_are_longer_too() -> None:

@@ -66,7 +66,7 @@ class Figure:
         """The difference as a share of what was before; of shares none: their difference is in points."""
         if self.delta is None or not self.before or self.kind is K.PERCENT:
             return None
-        return 100 * self.delta / self.before
+        return 100 * self.delta / self.before if self.now else -100.0
 
     @property
     def texts(self) -> tuple[str, str, str]:

@@ -168,7 +168,8 @@ def changes(
             *per_call,
         )
         .with_columns(
-            pl.when(pl.col("a_total_ns") > 0).then(100 * pl.col("delta_ns") / pl.col("a_total_ns")).alias("delta_pct"),
+            # Divided first: all of it is then 100% exactly.
+            pl.when(pl.col("a_total_ns") > 0).then(pl.col("delta_ns") / pl.col("a_total_ns") * 100).alias("delta_pct"),
             pl.when(pl.col("a_avg_ns") > 0)
             .then(100 * (pl.col("b_avg_ns") - pl.col("a_avg_ns")) / pl.col("a_avg_ns"))
             .alias("avg_delta_pct"),
