@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -65,6 +66,8 @@ def test_arrays_of_two_dimensions_stay_the_same() -> None:
 
 
 def test_a_file_that_is_mapped_no_more_is_forgotten() -> None:
+    # What other tests have left to the garbage collector is not to go meanwhile.
+    gc.collect()
     before = dict(columns._MAPPED)
     there = parked(pl.Series("a", np.arange(ROWS)))
     assert is_mapped(there)

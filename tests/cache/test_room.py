@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 
 from tests.cache.keeping import a_cache, again, entries, keep, only_entry, same
+from tests.idle import PATIENCE_S
 from tui.cache import cache as caching
 from tui.cache import place, room, writing
 from tui.cache.cache import Cache
@@ -53,7 +54,7 @@ def test_small_and_quick_files_are_not_kept(log: str) -> None:
 
 
 def test_a_file_that_changed_just_now_is_not_kept(log: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(caching, "_SETTLED_NS", 2 * 10**9)
+    monkeypatch.setattr(caching, "_SETTLED_NS", 3600 * 10**9)
     Path(log).touch()
     keep(log)
     assert not entries()
@@ -323,5 +324,6 @@ def test_what_cannot_be_worked_out_behind_keeps_nothing_else_from_being_kept(log
     used.write_behind(fail)
     for thread in threading.enumerate():
         if thread.name == "cache":
-            thread.join(30)
+            thread.join(PATIENCE_S)
+            assert not thread.is_alive()
     assert kept_of(log)

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.idle import PATIENCE_S
 from tui.cli.main import main
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def proftui(
         text=True,
         encoding="utf-8",
         env={**clean, "LC_ALL": "C.UTF-8", **(env or {})},
-        timeout=60,
+        timeout=PATIENCE_S,
     )
 
 

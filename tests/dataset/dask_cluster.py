@@ -13,7 +13,8 @@ from pathlib import Path
 
 from distributed import Client
 
-PATIENCE_S = 120
+from tests.idle import PATIENCE_S
+
 ODD = "import sys\nsys.path[:] = [path for path in sys.path if path.rstrip('/') != {root!r}]\n"
 """What a worker runs first that is to have no proftui."""
 

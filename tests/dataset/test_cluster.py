@@ -19,6 +19,7 @@ import pytest
 import tui.dataset.cluster
 import tui.dataset.spread
 from tests.dataset.dask_cluster import ODD, DaskCluster, wait_until
+from tests.idle import PATIENCE_S
 from tests.loaders.kineto.traces import document, kernel
 from tests.screens.training_trace import training_events
 from tui.cli.main import main
@@ -287,7 +288,7 @@ def test_ctrl_c_and_again(
         os.kill(pid, signal.SIGSTOP)
     try:
         program.send_signal(signal.SIGINT)
-        _, told = program.communicate(timeout=30)
+        _, told = program.communicate(timeout=PATIENCE_S)
     finally:
         for pid in workers:
             os.kill(pid, signal.SIGCONT)

@@ -108,6 +108,12 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
+def truth(log: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What is said of the log where nothing is kept."""
+    return World(tmp_path_factory.mktemp("truth")).report(log, "--no-cache")
+
+
+@pytest.fixture(scope="module")
 def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A trace that is large enough for processes that decode it."""
     path = tmp_path_factory.mktemp("trace") / "run.pt.trace.json"
@@ -142,8 +148,7 @@ def moments(count: int, least_s: float, most_s: float, seed: int) -> Iterator[fl
 
 
 @pytest.mark.parametrize("how", [KILL, TERM, HANG_UP], ids=["KILL", "TERM", "HUP"])
-def test_at_any_moment(world: World, log: Path, how: signal.Signals) -> None:
-    truth = world.report(log, "--no-cache")
+def test_at_any_moment(world: World, log: Path, truth: str, how: signal.Signals) -> None:
     for moment in moments(3, 0.1, 4.0, how):
         with world.program(log) as program:
             program.run_for(moment)
@@ -154,8 +159,7 @@ def test_at_any_moment(world: World, log: Path, how: signal.Signals) -> None:
         assert world.temporary() == [], moment
 
 
-def test_while_the_cache_is_written(world: World, log: Path) -> None:
-    truth = world.report(log, "--no-cache")
+def test_while_the_cache_is_written(world: World, log: Path, truth: str) -> None:
     for how in (HANG_UP, TERM, KILL):
         # Where the program was quicker than this test, it is there already.
         shutil.rmtree(world.folder / "cache")

@@ -17,6 +17,7 @@ import polars as pl
 import pytest
 
 from tests.cache.keeping import a_cache, same
+from tests.idle import PATIENCE_S
 from tests.screens.opening import SAMPLES
 from tui.loaders.base import DONE, LEFT_OUT, READING, STOPPED, LoadProgress
 from tui.loaders.folder import left_out
@@ -262,7 +263,7 @@ def test_a_process_ends_with_the_one_that_started_it(elsewhere: Path) -> None:
     (folder,) = elsewhere.glob("proftui-read-*")
     assert worker._process.stdin is not None
     worker._process.stdin.close()
-    assert worker._process.wait(timeout=30) == 0
+    assert worker._process.wait(timeout=PATIENCE_S) == 0
     assert not folder.exists()
     worker.close()
 
