@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analysis.frames import copy, kernel, printed, profile
+from tests.idle import PATIENCE_S
 from tui.analysis.dashboard import REST, SPLIT, TOP, Dashboard, Fact, dashboard
 from tui.analysis.dashboard.advice import advice
 from tui.analysis.gpu_time.intervals import busy_time
@@ -298,7 +299,7 @@ def test_a_second_thread_waits_for_what_the_first_works_out() -> None:
     given = profile(activities=[kernel("k", 1)])
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(slow, given)
-        assert begun.wait(5)
+        assert begun.wait(PATIENCE_S)
         assert pool.submit(slow, given).result() is first.result()
     assert asked == [1]
 
