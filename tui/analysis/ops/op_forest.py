@@ -46,10 +46,10 @@ OP_FOREST: Final = TableSpec(
     "op_groups",
     "Groups and ops",
     (
-        *columns("node", "gpu_ns", "time_pct", "calls", "cpu_own_ns", "cpu_overhead_ns", "launches"),
-        *columns("untimed_launches", "gpu_idle_ns"),
+        *columns("node", "gpu_ns", "time_pct", "calls", "cpu_own_ns", "cpu_overhead_ns", "launches", "gpu_idle_ns"),
         replace(COLUMNS["gpu_self_ns"], priority=6, help="GPU time of the row itself, without what lies in it."),
-        *columns("eligible_ops", "tc_ops", "level", "what", "op_type", "op_source", "session", "path"),
+        *columns("eligible_ops", "tc_ops", "level", "what", "op_type", "op_source"),
+        *columns("untimed_launches", "session", "path"),
     ),
     key=("session", "path", "what"),
     sort=(("gpu_ns", True),),
