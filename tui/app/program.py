@@ -10,6 +10,7 @@ from textual.scrollbar import ScrollBar, ScrollBarRender
 
 from tui.app.comparing import ComparingApp
 from tui.app.faults import FaultsApp, is_developing
+from tui.app.styles import KeptStylesheet
 from tui.commands import CommandError, ProftuiProvider, run_command
 from tui.keys import Scope, bindings_for
 from tui.model.aggregation import Aggregation
@@ -57,6 +58,7 @@ class ProftuiApp(FaultsApp, ComparingApp):
         for theme in (DARK, LIGHT, SIXTEEN_DARK, *PLAIN):
             self.register_theme(theme)
         self.theme = theme_name(options.theme, options.color)
+        self.stylesheet = KeptStylesheet(self.get_css_variables())
         ScrollBar.renderer = AsciiScrollBarRender if self.ascii_only else ScrollBarRender
         if self.ascii_only:
             self.add_class("-ascii")
