@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 HOST_COPIES: Final = ("HtoD", "DtoH")
 PCIE_CEILINGS: Final = {2: 6e9, 3: 12e9, 4: 24e9, 5: 50e9}
 """Bytes per second of a copy of pinned memory over 16 lanes of PCIe, by generation."""
+KEPLER_PCIE_3: Final = re.compile(r"(?i)\b(?:gtx|titan|grid|k10|k40[a-z]*|k5200|k6000)\b")
+"""Boards with PCIe 3 among those of compute capability 3.0 and 3.5."""
 
 
 @rule("T5", "slow-copies", Family.TRANSFERS, needs.sizes, link=links.VISUAL_PROFILER)
@@ -30,17 +33,11 @@ def slow_copies(case: Case) -> Verdict:
     )
     if rows.is_empty():
         return Clean(f"no copy between host and device of {size(int(case.limit('T5', 'least_bytes')))} or more")
-    facts = case.facts.select("session", "device", "compute_capability")
-    known = rows.join(facts, on=["session", "device"], how="left", nulls_equal=True, maintain_order="left").filter(
-        pl.col("compute_capability").str.contains(r"^\d+\.\d+$")
-    )
+    known = rows.join(_ceilings(case), on=["session", "device"], how="inner", nulls_equal=True, maintain_order="left")
     if known.is_empty():
         return CannotTell("nothing is known of this GPU's link to the host: name it with --gpu")
-    ceilings = {text: PCIE_CEILINGS[_generation(text)] for text in known["compute_capability"].unique()}
-    ceiling = pl.col("compute_capability").replace_strict(ceilings, return_dtype=pl.Float64)
     by = (
-        known.with_columns(ceiling.alias("ceiling"))
-        .group_by("copy_kind")
+        known.group_by("copy_kind")
         .agg(
             pl.col("name").first(),
             pl.len().cast(pl.Int64).alias("calls"),
@@ -72,10 +69,28 @@ def slow_copies(case: Case) -> Verdict:
     )
 
 
-def _generation(capability: str) -> int:
-    """Of PCIe, by the GPU's compute capability; boards can be slower than their GPU."""
-    number = float(capability)
-    return 5 if number >= 9 else 4 if number >= 8 else 3
+def _ceilings(case: Case) -> pl.DataFrame:
+    """What the link of each GPU does, where its compute capability is known: session, device, ceiling."""
+    facts = case.facts.filter(pl.col("compute_capability").str.contains(r"^\d+\.\d+$"))
+    chosen = case.gpu or case.profile.gpu
+    ceilings = [
+        PCIE_CEILINGS[_generation(float(capability), chosen or name or "")]
+        for capability, name in facts.select("compute_capability", "name").iter_rows()
+    ]
+    return facts.select("session", "device", pl.Series("ceiling", ceilings, dtype=pl.Float64))
+
+
+def _generation(capability: float, board: str) -> int:
+    """Of PCIe, by the GPU's compute capability; boards can be slower than their GPU.
+
+    Boards with a Kepler GPU have the second or the third generation (K20 and K40 are both of 3.5): one that is not
+    known to have the third is not blamed for missing its speed.
+    """
+    if capability >= 9:
+        return 5
+    if capability >= 8:
+        return 4
+    return 3 if capability >= 3.7 or (capability >= 3 and KEPLER_PCIE_3.search(board)) else 2
 
 
 @rule("T6", "tiny-copies", Family.TRANSFERS, needs.sizes, link=links.RATELPROF)
