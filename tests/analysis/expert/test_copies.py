@@ -1,11 +1,12 @@
-"""Copies are held to what their link does."""
+"""Copies are held to what their link does, and the time in blocking calls is counted once."""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.analysis.expert.judging import ask
-from tests.analysis.expert.profiles import MS, moved, run, traced
+from tests.analysis.expert.profiles import MS, call, launched, moved, run, traced, with_calls
+from tests.analysis.frames import printed, profile
 from tui.analysis.expert.model import Clean, Found
 
 
@@ -30,3 +31,30 @@ def test_copies_are_held_to_the_generation_of_their_link(name: str, capability: 
     told = ask("T5", traced(run(0, MS), moved(0, 2 * MS, size=10 * MS), devices=[device]))
     assert isinstance(told, Clean if ceiling == 6e9 else Found)
     assert (told.numbers["rate"], told.numbers["ceiling"]) == (5e9, ceiling)
+
+
+def test_blocking_copies_of_several_threads_count_once() -> None:
+    """Two threads are in cudaMemcpy from 1 to 9 and from 3 to 11 ms, while the GPU works from 2 to 12 ms."""
+    work = launched(2 * MS, 10 * MS, 0, 9, 1)
+    first, second = (call(at * MS, 8 * MS, "cudaMemcpy", tid=tid) for at, tid in ((1, 1), (3, 2)))
+    within = call(1 * MS, 7 * MS, "cuMemcpyHtoD_v2")
+    both = ask("T8", with_calls(work, calls=(first, second, within)))
+    assert isinstance(both, Found)
+    assert both.numbers == {"calls": 3, "call_ns": 9 * MS, "share_pct": 90.0}
+    assert both.problem == (
+        "`cudaMemcpy` blocks the CPU: 3 calls of 2 threads, at least one of which is in such a call for 9.0000 ms "
+        "(90.00% of the span)."
+    )
+    assert (both.cost_ns, (both.basis or "")[:35]) == (9 * MS, "all time of the span in these calls")
+    alone = ask("T8", with_calls(work, calls=(first,)))
+    assert isinstance(alone, Found)
+    assert alone.problem == "`cudaMemcpy` blocks the CPU: 1 call, 7.0000 ms (70.00% of the span)."
+
+
+def test_totals_of_blocking_copies_are_said_to_be_of_all_threads() -> None:
+    totals = profile(
+        summary=[printed("gpu", "[CUDA memcpy HtoD]", 9, 40 * MS), printed("api", "cudaMemcpy", 9, 60 * MS)]
+    )
+    told = ask("T8", totals)
+    assert isinstance(told, Found)
+    assert "60.000 ms (150.00% of the GPU time; calls of all threads are added up)." in told.problem

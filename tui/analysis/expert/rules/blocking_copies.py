@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import polars as pl
 
 from tui.analysis.expert import links, needs
-from tui.analysis.expert.figures import total
+from tui.analysis.expert.figures import total, whole
 from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.rules.waits import ANY_WAIT
 from tui.analysis.expert.words import behind, called, counted, largest, named, ranked
+from tui.analysis.gpu_time.interval_sets import spans_of
 from tui.fmt import duration, percent
 from tui.loaders.linking.launches import with_launch
 
 if TYPE_CHECKING:
     from tui.analysis.expert.case import Case
+    from tui.analysis.gpu_time.interval_sets import IntervalSet
 
 
 @rule("T7", "pageable-async", Family.TRANSFERS, needs.copies_recorded, needs.api_trace, link=links.NSIGHT)
@@ -70,25 +73,41 @@ def _copy_calls(case: Case, pattern: str) -> pl.DataFrame:
 @rule("T8", "sync-copy", Family.TRANSFERS, needs.gpu_work, needs.api_work, link=links.NSIGHT)
 def synchronous_copies(case: Case) -> Verdict:
     """Copies that block the CPU."""
-    rows = case.api_named(r"(?i)memcpy").filter(~pl.col("name").str.contains("(?i)async|memcpy3dpeerasync"))
+    rows = case.api_named("(?i)memcpy").filter(~pl.col("name").str.contains("(?i)async"))
     taken, calls = total(rows["total_ns"]), total(rows["calls"])
-    whole = case.span_ns or case.gpu_ns
+    single = case.calls_named("(?i)memcpy", "pid", "tid")
+    single = single.filter(~single["name"].cast(pl.String).str.contains("(?i)async"))
+    threads = single.select("pid", "tid").n_unique() if single.height else 0
+    if threads:
+        # Calls of several threads, and driver calls within runtime calls, are on at the same time.
+        blocked = spans_of(single)
+        taken = _within_span(case, blocked) if case.span_ns else blocked.length
+    of = case.span_ns or case.gpu_ns
     of_what = "span" if case.span_ns else "GPU time"
-    share = 100 * taken / whole if whole else 0.0
+    share = 100 * taken / of if of else 0.0
     numbers = {"calls": calls, "call_ns": taken, "share_pct": share}
     if share <= case.limit("T8", "span_pct"):
         return Clean(f"blocking copies take {percent(share)} of the {of_what}", numbers)
     first = rows.row(0, named=True)
     return Found(
-        f"{called(first['name'])} blocks the CPU: {counted(calls, 'call')}, {duration(taken)} ({percent(share)} of "
-        f"the {of_what}).",
+        f"{called(first['name'])} blocks the CPU: {counted(calls, 'call')}"
+        + (f" of {threads} threads, at least one of which is in such a call for " if threads > 1 else ", ")
+        + f"{duration(taken)} ({percent(share)} of the {of_what}"
+        + ("; calls of all threads are added up)." if not threads and share > 100 else ")."),
         "Copy with pinned memory and asynchronously (cudaMemcpyAsync or hipMemcpyAsync, non_blocking=True), and wait "
         "only where the data is needed.",
         numbers,
         taken,
-        "all time in these calls, which can include waits for kernels launched before",
+        f"all time {'of the span ' if threads and case.span_ns else ''}in these calls, which can include waits for "
+        "kernels launched before",
         *behind(rows, "calls", "total_ns", "line", view="api-calls"),
     )
+
+
+def _within_span(case: Case, blocked: IntervalSet) -> int:
+    """How much of some time is between the first start and the last end of GPU work, ns."""
+    first, last = whole(case.busy["first_ns"].min()), whole(case.busy["last_ns"].max())
+    return int(blocked.within(np.array([first]), np.array([last]))[0])
 
 
 @rule("T9", "sync-memset", Family.TRANSFERS, needs.gpu_work, needs.api_trace, severity=Severity.INFO, link=links.NSIGHT)
