@@ -10,7 +10,7 @@ import pytest
 
 from tests.analysis.expert.answers.made import allocating, ranks
 from tests.analysis.expert.judging import ask
-from tests.analysis.expert.profiles import GEMM, MS, call, launched, moved, run, step, traced, with_calls
+from tests.analysis.expert.profiles import A100, GEMM, MS, call, launched, moved, run, step, traced, with_calls
 from tui.analysis.expert.model import CannotTell, Clean, Found
 
 if TYPE_CHECKING:
@@ -108,6 +108,46 @@ def test_times_of_several_gpus_are_said_to_be_their_sum() -> None:
     copies = ask("T2", traced(*work, *(moved(20 * MS, 30 * MS, device=device) for device in (0, 1))))
     assert isinstance(copies, Found)
     assert copies.problem.startswith("Copies run alone for 60.000 ms, 30.00% of the span of 2 GPUs")
+
+
+@pytest.mark.parametrize(
+    ("rule", "cost_ns", "basis"),
+    [
+        ("U3", 138 * MS, "the idle time in these stretches, of 2 GPUs together"),
+        ("U8", 122 * MS, "all busy time without a kernel that computes, of 2 GPUs together"),
+        ("A12", 30 * MS, "the share of the SMs that is left free, of 2 GPUs together, if other kernels could fill it"),
+    ],
+)
+def test_what_several_gpus_lose_is_said_to_be_their_sum(rule: str, cost_ns: int, basis: str) -> None:
+    """Each GPU computes for 10 ms in each of two streams, copies for 60 ms, and idles for 69 before a last copy."""
+    work = [
+        row
+        for device in (0, 1)
+        for row in (
+            run(0, 10 * MS, device=device, grid_x=27),
+            run(10 * MS, 10 * MS, device=device, grid_x=27, stream=8),
+            moved(20 * MS, 60 * MS, device=device),
+            moved(149 * MS, MS, device=device),
+        )
+    ]
+    told = ask(rule, traced(*work, devices=[A100, {**A100, "device": 1}]))
+    assert isinstance(told, Found)
+    assert (told.cost_ns, told.basis) == (cost_ns, basis)
+
+
+def test_why_an_iteration_is_slow_is_not_told_where_no_other_has_a_busy_time() -> None:
+    lengths = [10 * MS, 10 * MS, 40 * MS, 10 * MS, 10 * MS]
+    begins = [sum(lengths[:number]) for number in range(5)]
+    marks = [step(number, begins[number], lengths[number]) for number in range(5)]
+    work = [run(begins[number], 5 * MS, iteration=number) for number in range(5)]
+    untimed = [row if row["iteration"] == 2 else {**row, "duration_ns": None} for row in work]
+    for rows, why in (
+        (work, ": the GPU idles longer."),
+        (untimed, "; whether the GPU works or idles longer is not known: no other iteration has a busy time."),
+    ):
+        told = ask("I3", traced(*rows, ranges=marks))
+        assert isinstance(told, Found)
+        assert told.problem.endswith(f"iteration 2 takes 40.000 ms, the median is 10.000 ms{why}")
 
 
 @pytest.mark.parametrize(("held", "rule", "pct"), [(4 << 30, "I7", 10.0), (38 << 30, "I8", 95.0)])

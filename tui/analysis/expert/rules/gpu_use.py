@@ -130,7 +130,7 @@ def low_stretches(case: Case) -> Verdict:
         "Leave start-up and shut-down out of what you judge; look at what the program does in the rest.",
         numbers,
         idle,
-        "the idle time in these stretches",
+        f"the idle time in these stretches{case.together_words}",
         stretches,
         "gpus",
     )
@@ -160,7 +160,7 @@ def low_compute(case: Case) -> Verdict:
         else "Take copies off the path: keep data on the device, overlap them with kernels.",
         numbers,
         busy - compute,
-        "all busy time without a kernel that computes",
+        f"all busy time without a kernel that computes{case.together_words}",
         *behind(other, "calls", "total_ns"),
     )
 

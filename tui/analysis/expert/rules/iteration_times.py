@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import polars as pl
@@ -15,6 +15,8 @@ from tui.analysis.inputs import needs as held
 from tui.fmt import duration, percent
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import numpy.typing as npt
 
     from tui.analysis.expert.case import Case
@@ -121,10 +123,7 @@ def slow_iterations(case: Case) -> Verdict:
     excess = int((slow["duration_ns"] - int(median)).sum())
     told = ""
     if first["busy_ns"] is not None and first["idle_ns"] is not None:
-        others = case.iterations.filter(pl.col("duration_ns") <= bound)
-        more_busy = first["busy_ns"] - real(others["busy_ns"].median())
-        more_idle = first["idle_ns"] - real(others["idle_ns"].median())
-        told = ": the GPU idles longer" if more_idle > more_busy else ": its GPU work takes longer"
+        told = _what_grew(first, case.iterations.filter(pl.col("duration_ns") <= bound))
     return Found(
         f"{slow.height} of {counted(len(values), 'iteration')} {'takes' if slow.height == 1 else 'take'} longer than "
         f"{duration(bound)}; iteration {first['iteration']} takes {duration(first['duration_ns'])}, "
@@ -137,6 +136,16 @@ def slow_iterations(case: Case) -> Verdict:
         "iterations",
         " | ".join(f"iteration={number}" for number in slow["iteration"].head(10)),
     )
+
+
+def _what_grew(slow: Mapping[str, Any], others: pl.DataFrame) -> str:
+    """Whether a slow iteration is busy or idle for longer than others, in words."""
+    known = others.select("busy_ns", "idle_ns").drop_nulls()
+    if known.is_empty():
+        return "; whether the GPU works or idles longer is not known: no other iteration has a busy time"
+    more_busy = slow["busy_ns"] - real(known["busy_ns"].median())
+    more_idle = slow["idle_ns"] - real(known["idle_ns"].median())
+    return ": the GPU idles longer" if more_idle > more_busy else ": its GPU work takes longer"
 
 
 @rule("I4", "drift", Family.ITERATIONS, needs.iterations)

@@ -79,7 +79,7 @@ def no_concurrency(case: Case) -> Verdict:
         "Look for hidden dependencies: the default stream, events, allocation and synchronization between launches.",
         numbers,
         int(busy * (1 - fill / 100)),
-        "the share of the SMs that is left free, if other kernels could fill it",
+        f"the share of the SMs that is left free{case.together_words}, if other kernels could fill it",
         gpus,
         "kernels",
         "kind=kernel",
