@@ -23,6 +23,9 @@ from tests.analysis.expert.profiles import (
 )
 from tests.analysis.frames import printed, profile
 from tui.analysis.expert.model import CannotTell, Clean, Found, Severity
+from tui.analysis.iterations.times import iteration_times
+from tui.keys import ACTIONS
+from tui.views import VIEWS
 
 
 def test_work_around_products_is_no_promise_of_tensor_cores() -> None:
@@ -85,18 +88,44 @@ def test_a_run_that_is_mostly_start_up_is_to_be_judged_without_it() -> None:
     whole = ask("U1", traced(*work, ranges=steps))
     assert isinstance(whole, Found)
     assert "89.000 ms of them before iteration 0, in start-up and warm-up" in whole.problem
-    assert "--iterations 0:3." in whole.advice
+    assert "Judge the steady iterations alone: --iterations 0:3, or p in Iterations (7)." in whole.advice
     # The first iteration warms up: it is no cost of the others either.
     slow = [step(0, 0, 120 * MS), *(step(n, 110 * MS + n * 10 * MS, 10 * MS) for n in (1, 2, 3))]
     work = [run(0, MS, iteration=0), *(run(110 * MS + n * 10 * MS, 5 * MS, iteration=n) for n in (1, 2, 3))]
     first = ask("U1", traced(*work, ranges=slow))
     assert isinstance(first, Found)
     assert "119.00 ms of them before iteration 1," in first.problem
+    # Where none are steady, all that are warm are left.
+    uneven = [step(0, 0, 120 * MS), step(1, 120 * MS, 10 * MS), step(2, 130 * MS, 15 * MS), step(3, 145 * MS, 10 * MS)]
+    work = [run(0, MS, iteration=0), *(run(120 * MS + n * 10 * MS, 5 * MS, iteration=1 + n) for n in range(3))]
+    rest = ask("U1", traced(*work, ranges=uneven))
+    assert isinstance(rest, Found)
+    assert rest.advice.startswith("Judge what follows start-up alone: --iterations 1:3, or :aggregate 1:3. Start-up is")
     # Where the idle time is between what repeats, start-up is not to blame.
     even = [run(n * 10 * MS, MS, iteration=n) for n in range(4)]
     spread = ask("U1", traced(*even, ranges=[step(n, n * 10 * MS, 10 * MS) for n in range(4)]))
     assert isinstance(spread, Found)
     assert "start-up" not in spread.problem
+
+
+def test_the_steady_iterations_of_the_rules_are_those_that_the_view_of_them_proposes() -> None:
+    """Of 23.6, 23.1, 29.2 and 32.4 ms after warm-up the view takes the first two with the one before them."""
+    begin, work, steps = 0, [run(0, MS)], []
+    for n, took in enumerate((890, 25.6, 23.6, 23.1, 29.2, 32.4)):
+        length = round(took * MS)
+        steps.append(step(n, begin, length))
+        work.append(run(begin + length - 9 * MS, 9 * MS, iteration=n))
+        begin += length
+    made = traced(*work, ranges=steps)
+    times = iteration_times(made).row(0, named=True)
+    assert (times["steady_first"], times["steady_last"]) == (1, 3)
+    said = "--iterations 1:3, or p in Iterations (7)."
+    for rule in ("U1", "I2"):
+        verdict = ask(rule, made)
+        assert isinstance(verdict, Found)
+        assert said in verdict.advice
+    assert [action.keys for action in ACTIONS if action.id == "iterations.steady"] == ["p"]
+    assert [view.key for view in VIEWS if view.name == "iterations"] == ["7"]
 
 
 @pytest.mark.parametrize(("gap", "severity", "costs"), [(2 * US, Severity.INFO, False), (40 * US, None, True)])

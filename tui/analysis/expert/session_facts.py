@@ -14,6 +14,7 @@ from tui.analysis.inputs.devices import device_facts
 from tui.analysis.inputs.recording import Tool, tool_of
 from tui.analysis.iterations.cutting import NOT_REPEATED
 from tui.analysis.iterations.tables import iterations, sources
+from tui.analysis.iterations.times import iteration_times
 from tui.analysis.occupancy.theoretical import occupancy
 from tui.analysis.ops.tables import classified_kernels
 
@@ -156,6 +157,15 @@ class SessionFacts:
         """The iterations whose time is known, in order; none where the whole run is one."""
         rows = iterations(self.profile).drop_nulls(["iteration", "duration_ns", "start_ns"])
         return rows.filter(pl.col("piece") != NOT_REPEATED).sort("start_ns")
+
+    @cached_property
+    def steady(self) -> Mapping[str, Any] | None:
+        """The row of `iterations.times.iteration_times` with the steady stretch that view Iterations proposes.
+
+        None where there is no such stretch, or of all sessions.
+        """
+        rows = iteration_times(self.profile).filter(pl.col("session") == self.session).drop_nulls("steady_first")
+        return rows.row(0, named=True) if rows.height else None
 
     @cached_property
     def iterations_are(self) -> str:

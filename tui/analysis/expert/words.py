@@ -74,6 +74,20 @@ def behind(rows: pl.DataFrame, *columns: str, view: str = "kernels") -> tuple[pl
     return shown.head(NAMES_IN_FILTER), view, named(rows["name"].unique(maintain_order=True).head(NAMES_IN_FILTER))
 
 
+def these_alone(first: int, last: int, *, proposed: bool = False) -> str:
+    """How to look at some iterations alone, from the command line and within the program.
+
+    Args:
+        first: Number of the first.
+        last: Number of the last.
+        proposed: They are the steady ones that view Iterations proposes.
+
+    >>> these_alone(1, 5), these_alone(1, 3, proposed=True)
+    ('--iterations 1:5, or :aggregate 1:5', '--iterations 1:3, or p in Iterations (7)')
+    """
+    return f"--iterations {first}:{last}, or {'p in Iterations (7)' if proposed else f':aggregate {first}:{last}'}"
+
+
 def quoted(text: str) -> str:
     """Text in quotes that the filter language reads back as it is."""
     return f'"{"".join(map(_escaped, text))}"'

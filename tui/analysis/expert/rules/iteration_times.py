@@ -10,7 +10,7 @@ import polars as pl
 from tui.analysis.expert import links, needs
 from tui.analysis.expert.figures import real, whole
 from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
-from tui.analysis.expert.words import counted
+from tui.analysis.expert.words import counted, these_alone
 from tui.analysis.inputs import needs as held
 from tui.fmt import duration, percent
 
@@ -58,18 +58,22 @@ def uneven_range(case: Case) -> Verdict:
         return CannotTell("there is one iteration only")
     if varies <= case.limit("I2", "varies_pct"):
         return Clean(f"iterations vary by {percent(varies)}", numbers)
-    first, last = steady_window(values, case.limit("I2", "steady_pct"))
-    labels = case.iterations["iteration"]
-    window = f"{labels[first]}:{labels[last]}"
-    enough = last - first >= 1
+    steady = case.steady
+    advice = "No three one after the other take about the same time: look at the slow ones (I3)."
+    if steady is not None:
+        numbers |= {"from": steady["steady_first"], "to": steady["steady_last"]}
+        # Of all iterations the view proposes, not of those that were chosen.
+        is_proposed = not case.profile.aggregation.is_part
+        how = these_alone(steady["steady_first"], steady["steady_last"], proposed=is_proposed)
+        advice = (
+            f"Judge the steady ones alone ({steady['steady_iterations']} of {len(values)}, varying by "
+            f"{percent(100 * steady['steady_cv'])}): {how}."
+        )
     return Found(
         f"{counted(len(values), 'iteration')} vary by {percent(varies)} (from {duration(values.min())} to "
         f"{duration(values.max())}).",
-        f"Judge the steady ones alone: {window} ({last - first + 1} of {len(values)}, varying by "
-        f"{percent(varies_pct(values[first : last + 1]))}): --iterations {window}."
-        if enough
-        else "No stretch is steady: look at the slow ones (I3).",
-        {**numbers, "from": int(labels[first]), "to": int(labels[last])},
+        advice,
+        numbers,
         None,
         "none: it is about what is judged",
         case.iterations.sort("duration_ns", descending=True).select("iteration", "duration_ns", "gpu_ns").head(10),
@@ -86,21 +90,6 @@ def varies_pct(values: npt.NDArray[np.float64]) -> float:
     """Standard deviation as a share of the mean, in percent."""
     mean = float(values.mean()) if len(values) else 0.0
     return 100 * float(values.std(ddof=1)) / mean if len(values) > 1 and mean else 0.0
-
-
-def steady_window(values: npt.NDArray[np.float64], within_pct: float) -> tuple[int, int]:
-    """The first and last position of the longest run of values that are all so near the median.
-
-    >>> steady_window(np.array([90.0, 10.0, 10.5, 10.2, 30.0, 10.0]), 10)
-    (1, 3)
-    """
-    near = np.abs(values - np.median(values)) <= within_pct / 100 * np.median(values)
-    edges = np.diff(np.concatenate(([0], near.astype(np.int8), [0])))
-    begins, ends = np.flatnonzero(edges == 1), np.flatnonzero(edges == -1)
-    if not len(begins):
-        return 0, 0
-    longest = int(np.argmax(ends - begins))
-    return int(begins[longest]), int(ends[longest]) - 1
 
 
 @rule("I3", "slow-iterations", Family.ITERATIONS, needs.iterations, link=links.ROOT_CAUSES)
