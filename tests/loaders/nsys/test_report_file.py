@@ -186,7 +186,8 @@ def is_running(process: int) -> bool:
 def test_a_stop_ends_nsys_and_what_it_started(folder: Path) -> None:
     install(
         folder,
-        f'(sleep 600; touch "{folder}/waited for") & echo $! > "{folder}/new"; mv "{folder}/new" "{folder}/child"; wait',
+        f'(sleep 600; touch "{folder}/waited for") & echo $! > "{folder}/new"; '
+        f'mv "{folder}/new" "{folder}/child"; wait',
     )
 
     def report(_progress: LoadProgress) -> bool:

@@ -25,7 +25,8 @@ MEMORY: Final = (
         "impossible",
         "Impossible",
         K.COUNT,
-        "Of those of known size and duration, how many were faster than the GPU's memory (by over 5 %): they are wrong.",
+        "Of those of known size and duration, how many were faster than the GPU's memory (by over 5 %): "
+        "they are wrong.",
         7,
     ),
     Column("size_class", "Size", K.TEXT, "Bytes of one copy or set.", 1),

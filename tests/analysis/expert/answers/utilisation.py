@@ -20,7 +20,11 @@ from tests.analysis.frames import profile
 
 ANSWERS: Final = (
     Answer(
-        "U1", SPARSE, {"busy_pct": 20.0, "busy_ns": 20 * MS, "span_ns": 100 * MS}, HEALTHY, says="20.00% of its span of 100.00 ms"
+        "U1",
+        SPARSE,
+        {"busy_pct": 20.0, "busy_ns": 20 * MS, "span_ns": 100 * MS},
+        HEALTHY,
+        says="20.00% of its span of 100.00 ms",
     ),
     Answer(
         "U2",
