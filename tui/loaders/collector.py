@@ -18,6 +18,7 @@ from tui.model.readable import readable
 from tui.model.schema import FRAMES, OP_COLUMNS, SEVERITIES, conform
 
 if TYPE_CHECKING:
+    from tui.loaders.text.section import Line
     from tui.model.profile import LogText
 
 TEXT_LIMIT: Final = 200
@@ -97,6 +98,8 @@ class Collector:
         """Rows so far, over all frames but the issues."""
         self.session: Session | None = None
         """The session that rows now belong to."""
+        self.open_line: Line | None = None
+        """The last line of a text that ends without a line end: a row of it may be cut."""
         self._alike: dict[tuple[int | None, str, str], _Alike] = {}
         self._before_profile: list[Callable[[], None]] = []
 
@@ -206,6 +209,7 @@ class Collector:
         leave_out_impossible(frames, self._tell_of_times)
         if not partial:
             self._tell_of_empty_sessions(frames)
+        self._tell_of_cut_row(frames)
         self._tell_of_the_rest()
         frames["issues"] = self._frame("issues")
         frames["activities"] = _in_time_order(with_rates(frames["activities"]))
@@ -239,6 +243,23 @@ class Collector:
             self.session = self.sessions[number]
             reason = "nothing follows what began here: nothing was recorded, or the output was cut off"
             self.issue("warning", self.session.first_line, self.session.command or "", reason)
+
+    def _tell_of_cut_row(self, frames: Mapping[str, pl.DataFrame]) -> None:
+        """Of a row that the end of the text may have cut, unless an issue tells of it.
+
+        A quotation mark at its end closes the last cell: such a row is whole.
+        """
+        line = self.open_line
+        if line is None or line.text.rstrip().endswith('"'):
+            return
+        if any(row["line"] == line.number for row in self._rows["issues"]):
+            return
+        for data in frames.values():
+            if "line" in data.columns and (rows := data.filter(pl.col("line") == line.number)).height:
+                self.session = self.sessions[rows["session"][0]]
+                reason = "the file ends within this line, without a line end: its last row may be cut"
+                self.issue("info", line.number, line.text.strip(), reason)
+                return
 
     def _tell_of_the_rest(self) -> None:
         """One issue for all that were counted and not listed."""

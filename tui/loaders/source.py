@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 from tui.loaders.base import LoadProgress, Report, keep_going
 from tui.loaders.decompress import DamagedStreamError, compression_of, decompressed
@@ -30,6 +30,9 @@ from tui.loaders.text.markup import has_markup, without_markup
 from tui.loaders.text.notebook import is_notebook, unquoted
 from tui.loaders.text.stored_text import StoredText
 from tui.model.errors import ProftuiError
+
+if TYPE_CHECKING:
+    from tui.loaders.text.section import Line
 
 HEAD_SIZE: Final = 1 << 16
 """Bytes at the beginning that formats are told by."""
@@ -78,6 +81,8 @@ class Source:
     """What is odd about the input, complete when it has been read."""
     cut_short: str
     """Why the input could not be read to its end, or empty."""
+    open_line: Line | None
+    """The last line of its text, where that ends without a line end: it may be cut. Known when it has been read."""
     stopped: bool
     """Whether a report has asked to stop."""
 
@@ -97,6 +102,7 @@ class Source:
         self.bytes_read = 0
         self.notes = []
         self.cut_short = ""
+        self.open_line = None
         self.stopped = False
         self.preview = Preview()
         self.report_to(report)
@@ -285,6 +291,8 @@ class Source:
             self._text.add(piece.data, block.line_count, offset)
             offset += piece.covered
             line += block.line_count
+            if piece.ends_within_line:
+                self.open_line = block.line(block.line_count - 1)
             if piece.cut_line_size:
                 last = block.line_count - 1
                 text = clean_line(block.raw(last)[:_QUOTED])

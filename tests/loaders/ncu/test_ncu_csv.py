@@ -51,6 +51,7 @@ PAGE = "\n".join(
         metric(FIRST, "Launch Statistics", "# SMs", "SM", "34"),
         metric(FIRST, "Memory", "Mem Busy", "", "n/a"),
         metric(SECOND, "GPU Speed Of Light Throughput", "Duration", "nsecond", "640"),
+        "",
     ]
 )
 RAW = "\n".join(

@@ -71,6 +71,7 @@ def test_processes_that_write_at_the_same_time_stay_apart() -> None:
                 "==2== API calls:",
                 HEADER,
                 api,
+                "",
             ]
         ).encode()
     )
@@ -110,6 +111,7 @@ def test_lines_torn_by_program_output() -> None:
                 "GFLOPS(Double)  ==390725== API calls:",
                 HEADER,
                 ROW.replace("kernel_dummy", "cudaFree"),
+                "",
             ]
         ).encode()
     )

@@ -122,6 +122,7 @@ def test_names_cut_at_the_width_of_a_terminal() -> None:
                 "            Type  Time(%)      Time     Calls       Avg       Min       Max  Name",
                 *lines,
                 "                    0.39%  14.102ms         8  1.7627ms  1.1336ms  2.2644ms  maxwell_dgemm_64x64_nn",
+                "",
             ]
         ).encode()
     )

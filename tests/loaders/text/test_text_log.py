@@ -112,7 +112,7 @@ def issues(profile: Profile) -> list[tuple[int, str, str, str]]:
 
 
 def test_tables_are_found_between_other_text() -> None:
-    profile = load("hello\nrow 9\nTABLE a\nrow 1\n\nrow 2\nbye\nrow 3\nTABLE b\nrow 4\nTABLE c\nrow 5")
+    profile = load("hello\nrow 9\nTABLE a\nrow 1\n\nrow 2\nbye\nrow 3\nTABLE b\nrow 4\nTABLE c\nrow 5\n")
     assert rows(profile) == [("a", 1, 4), ("a", 2, 6), ("b", 4, 10), ("c", 5, 12)]
     assert profile["sessions"]["first_line"].to_list() == [3, 9, 11]
     assert profile["issues"].is_empty()
@@ -169,6 +169,18 @@ def test_a_row_that_chokes_its_reader_is_an_issue_and_the_rest_is_read() -> None
             "could not be read as a line of its table (invalid literal for int() with base 10: 'x')",
         ),
         (5, "error", "TABLE bad", "could not be read as a line of its table (no such table)"),
+    ]
+
+
+def test_of_a_last_row_without_a_line_end_is_told_that_it_may_be_cut() -> None:
+    reason = "the file ends within this line, without a line end: its last row may be cut"
+    assert issues(load("TABLE a\nrow 1\nrow 25")) == [(3, "info", "row 25", reason)]
+    assert issues(load("TABLE a\nrow 1\nrow 25", bulk_table(Reads()))) == [(3, "info", "row 25", reason)]
+    for whole in ("TABLE a\nrow 1\nrow 25\n", "TABLE a\nrow 25\nthe end", "TABLE a\nrow 25\n\n  "):
+        assert issues(load(whole)) == []
+    # What is told of already needs no second word.
+    assert [reason for _, _, _, reason in issues(load(f"TABLE a\nrow {10**30}"))] == [
+        "the number is too large to be true; it was left out"
     ]
 
 

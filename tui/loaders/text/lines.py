@@ -19,6 +19,8 @@ class Piece:
     """How many bytes of the stream it stands for: not those of `data` where a line was cut or a newline added."""
     cut_line_size: int = 0
     """The true size of its last line where that was too long and only its beginning is in `data`; else 0."""
+    ends_within_line: bool = False
+    """Whether the stream ends with it, and without a newline: the last one in `data` was added."""
 
 
 def _never() -> bool:
@@ -68,7 +70,7 @@ def whole_lines(
         return
     *pieces, last = _with_lines_cut(data + b"\n", line_limit)
     yield from pieces
-    yield replace(last, covered=last.covered - 1)
+    yield replace(last, covered=last.covered - 1, ends_within_line=True)
 
 
 def _split(parts: list[bytes]) -> tuple[bytes, bytes]:

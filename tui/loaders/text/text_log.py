@@ -85,6 +85,8 @@ class TextLogLoader:
             collector.issue(note.severity, note.line, note.text, note.reason)
         if not collector.sessions:
             raise self._nothing_found(source, reading, semicolons)
+        if source.open_line is not None and not source.stopped:
+            collector.open_line = source.open_line
         return collector.profile(text=source.text(), partial=_partial(source, reading.bytes_done))
 
     def _nothing_found(self, source: Source, reading: _Reading, semicolons: Semicolons | None) -> ProftuiError:
