@@ -55,7 +55,7 @@ def test_markdown_and_json_hold_them(capsys: pytest.CaptureFixture[str]) -> None
     plain = json.loads(run(capsys, "report", "--view", "kernels", "--format", "json", CAFFE))
     content = json.loads(run(capsys, "report", "--view", "kernels", "--notes", "--format", "json", CAFFE))
     [note] = content.pop("notes")
-    assert (content.pop("marked"), content.pop("marked_elsewhere")) == ([], 0)
+    assert [content.pop(name) for name in ("marked", "marked_elsewhere", "marked_of")] == [[], 0, "now"]
     assert content == plain
     assert (note["note"], note["row"], note["view"]) == ("slow\n| \x1b[31mask Kim", "a", "Kernels")
 
@@ -91,6 +91,26 @@ def test_marked_rows_stand_below_the_table_as_they_were_left(capsys: pytest.Capt
     # On the dashboard those of all views.
     assert "### Marked in Kernels (2 of" in run(capsys, "report", "--notes", "--format", "markdown", CAFFE)
     assert "Marked" not in run(capsys, "report", "--view", "memory", "--notes", CAFFE)
+
+
+def test_a_file_that_changed_since_rows_were_marked_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "run.log"
+    path.write_bytes(Path(CAFFE).read_bytes())
+    known = files([str(path)])
+    assert known is not None
+    states = (("kernels", TableState(marks=frozenset([(0, "kernel", "gone")]))),)
+    where = left_off.left_off(
+        known, [Place("kernels", states=states)], session=None, aggregation=Aggregation(), carried=""
+    )
+    assert left_off.keep(known, where) == ""
+    words = "The file has changed since these rows were marked."
+    asked = ("report", "--view", "kernels", "--notes", str(path))
+    assert words not in run(capsys, *asked)
+    path.write_bytes(path.read_bytes() + b"the end\n")
+    assert f"\n{words}\n\n1 more marked row is not in the tables" in run(capsys, *asked)
+    assert f"\n{words}\n\n1 more marked row is" in run(capsys, *asked, "--format", "markdown")
+    assert json.loads(run(capsys, *asked, "--format", "json"))["marked_of"] == "before it changed"
+    assert words not in run(capsys, "report", "--view", "memory", "--notes", str(path))
 
 
 def test_without_notes(capsys: pytest.CaptureFixture[str]) -> None:

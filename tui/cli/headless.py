@@ -74,7 +74,8 @@ def report(options: argparse.Namespace) -> int:
         written = with_notes(written, _notes(options), options.view, options.format, style)
         if options.view != "findings":
             view = None if options.view == "dashboard" else options.view
-            marks = MarksReport(profile, _left(options), view, options.gpu)
+            left, stamp = _left(options)
+            marks = MarksReport(profile, left, view, options.gpu, stamp=stamp)
             written = with_marks(written, marks, options.format, style)
     (say if options.format == "text" else write_data)(written)
     return status_of(errors)
@@ -94,13 +95,13 @@ def _notes(options: argparse.Namespace) -> Saved:
     return saved
 
 
-def _left(options: argparse.Namespace) -> LeftOff | None:
-    """How the user left the explorer with the files."""
+def _left(options: argparse.Namespace) -> tuple[LeftOff | None, str]:
+    """How the user left the explorer with the files, and the stamp of these as they are."""
     from tui.state import left_off
     from tui.state.files import files
 
     known = files(options.files)
-    return left_off.read(known)[0] if known is not None else None
+    return (None, "") if known is None else (left_off.read(known)[0], known.stamp)
 
 
 def style_of(color: str) -> Style:

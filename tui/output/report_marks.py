@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from tui.analysis.notes import AS_NOW, BEFORE
 from tui.output.export import json_line
 from tui.output.report import json_rows, table_lines, table_markdown, view_of
 from tui.output.report_views import VIEWS
@@ -33,6 +34,7 @@ PANES: Final = {
 """Tables of panes that are called otherwise."""
 FIRST: Final = ("table", "tree")
 """Panes of the first table of a view, whatever it is."""
+CHANGED: Final = "The file has changed since these rows were marked."
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +55,14 @@ class MarksReport:
     Args:
         profile: What was read.
         left: How the user left the explorer; None: nothing is known of it.
+        stamp: Of the files as they are, to tell whether they have changed since.
         view: One of `VIEWS`; None: all.
         gpu: The name of the GPU, as the user gives it.
     """
 
-    def __init__(self, profile: Profile, left: LeftOff | None, view: str | None, gpu: str | None) -> None:
+    def __init__(
+        self, profile: Profile, left: LeftOff | None, view: str | None, gpu: str | None, *, stamp: str
+    ) -> None:
         self.marked: list[Marked] = []
         asked = {known.capability for name, known in VIEWS.items() if view in (None, name)}
         kept = [
@@ -75,20 +80,27 @@ class MarksReport:
         shown = sum(one.rows.height for one in self.marked)
         self.elsewhere = max(0, sum(len(table.marks) for _, table in kept) - shown)
         """Marked rows of tables that the report does not have, or that are not there any more."""
+        self.is_of_now = left is None or not kept or left.stamp == stamp
+        """Whether the files are still what the rows were marked in."""
 
     def as_text(self, style: Style) -> str:
         """The rows of each table below its heading."""
         lines: list[str] = []
         for one in self.marked:
             lines += ["", style.heading(_title(one)), "", *table_lines(one.spec, one.rows, style, notes=False)]
-        if self.elsewhere:
-            lines += ["", *style.wrapped(_elsewhere(self.elsewhere))]
+        for said in self._said:
+            lines += ["", *style.wrapped(said)]
         return "".join(f"{line}\n" for line in lines)
 
     def as_markdown(self) -> str:
         """A table each."""
         parts = [f"\n### {_title(one)}\n\n{table_markdown(one.spec, one.rows)}" for one in self.marked]
-        return "".join(parts) + (f"\n{_elsewhere(self.elsewhere)}\n" if self.elsewhere else "")
+        return "".join([*parts, *(f"\n{said}\n" for said in self._said)])
+
+    @property
+    def _said(self) -> list[str]:
+        """What is to be said of the marked rows."""
+        return [*([] if self.is_of_now else [CHANGED]), *([_elsewhere(self.elsewhere)] if self.elsewhere else [])]
 
 
 def with_marks(written: str, report: MarksReport, format_name: str, style: Style) -> str:
@@ -102,7 +114,8 @@ def with_marks(written: str, report: MarksReport, format_name: str, style: Style
     """
     if format_name == "json":
         marked = [{"view": one.view, "table": one.spec.name, "rows": json_rows(one.rows)} for one in report.marked]
-        return json_line({**json.loads(written), "marked": marked, "marked_elsewhere": report.elsewhere})
+        of = {"marked_elsewhere": report.elsewhere, "marked_of": AS_NOW if report.is_of_now else BEFORE}
+        return json_line({**json.loads(written), "marked": marked, **of})
     return written + (report.as_text(style) if format_name == "text" else report.as_markdown())
 
 
