@@ -313,6 +313,31 @@ def test_rows_of_a_trace_without_its_header_or_units_are_told() -> None:
     assert issues(read(lines(*RUN, text, csv))) == [(4, "warning"), (5, "warning")]
 
 
+def test_calls_of_a_trace_without_its_header_are_told() -> None:
+    calls = ["     0ns  4.1870us  cuDeviceGetPCIBusId", '// 0.000000,2.866000,"cuDeviceGetPCIBusId",1']
+    assert issues(read(lines(*RUN, *calls))) == [(4, "warning"), (5, "warning")]
+
+
+def test_rows_of_a_trace_above_all_that_nvprof_says_are_told() -> None:
+    csv = ('2.005179,5.251200,,,,,,,,,,512.000000,9.298470,"Tesla K40c (0)","1","7","[CUDA memcpy HtoD]"',) * 2
+    profile = read(lines("ms,ms,,,,,,,,,,KB,GB/s,,,,", *csv, *RUN, TRACE, trace_row("100.10ms", "k(int*) [7]")))
+    assert profile["issues"].select("line", "reason").rows() == [
+        (2, "2 rows of a trace begin here, above any header that says what their columns are: left out")
+    ]
+
+
+def test_rows_are_not_read_by_the_units_of_the_table_above() -> None:
+    header = (
+        "Start,Duration,Grid X,Grid Y,Grid Z,Block X,Block Y,Block Z,Registers Per Thread,Static SMem,Dynamic SMem,"
+        "Size,Throughput,Device,Context,Stream,Name"
+    )
+    row = '{0}.000000,2.500000,,,,,,,,,,512.000000,9.250000,"Tesla K40c (0)","1","7","[CUDA memcpy HtoD]"'
+    units = "ms,us,,,,,,,,KB,B,{0},GB/s,,,,"
+    profile = read(lines(*RUN, header, units.format("KB"), row.format(1), units.format("MB"), row.format(2)))
+    assert profile["activities"].select("size_bytes", "line").rows() == [(524_288, 6)]
+    assert [line for line, _ in issues(profile)] == [8]
+
+
 @pytest.mark.parametrize("rows", [2, 600])
 def test_a_column_that_is_not_known_is_passed_over(rows: int) -> None:
     header = TRACE.replace("    Stream", "    Stream  Parent Id")

@@ -45,7 +45,8 @@ CUE: Final = b"|".join(
         rb"No (?:kernels|API activities|events/metrics) were profiled",
         # Rows that stand without a header: percent and time; start, duration and a grid; three times; plain numbers.
         rb"%[ \t|]+\d[\d.e+]*[num]?s[ \t|]",
-        rb"s[ \t]+\d[\d.]*[num]?s[ \t]+(?:\(|-[ \t]|\d[\d.]*[num]?s[ \t])",
+        rb"s[ \t]+\d[\d.]*[num]?s[ \t]+(?:\(|-[ \t]|cu(?:da)?[A-Z]|\d[\d.]*[num]?s[ \t])",
+        rb'\d,\d[\d.e+-]*,"cu(?:da)?[A-Z]',
         rb"\.\d\d[ \t]+\d\S*[ \t]+\d+[ \t]+\d\S*[ \t]+\d\S*[ \t]+\d\S*[ \t]+\S",
         rb"\d[ \t]+\d[\d.e+]*[ \t]+(?:-[ \t]+-[ \t]|\(\d+ \d+ \d+\)[ \t]+\(\d)",
         rb'\d,[\d.e+-]*(?:,\d*){7},[\d.,e+-]*"',
@@ -112,9 +113,12 @@ _BARE_ROW: Final = re.compile(r"\d{1,3}\.\d\d\s+\d[\d.e+-]*\s+\d+(?:\s+\d[\d.e+-
 
 _TRACE_ROW: Final = re.compile(
     r"\d[\d.]*(?:e[+-]?\d+)?(?:[num]?s)?\s+\S+\s+(?:-\s+-|\(\d+ \d+ \d+\)\s+\(\d+ \d+ \d+\))\s"
+    r"|\d[\d.]*[num]?s\s+\d[\d.]*[num]?s\s+cu(?:da)?[A-Z]\w+"
 )
-_CSV_TRACE_ROW: Final = re.compile(r'\d,(?:\d[\d.]*(?:e[+-]?\d+)?)?(?:,\d*){7},[\d.,e+-]*"')
-"""Start, duration and the launch configuration; only where nvprof has said something before."""
+_CSV_TRACE_ROW: Final = re.compile(
+    r'\d,(?:\d[\d.]*(?:e[+-]?\d+)?)?(?:(?:,\d*){7},[\d.,e+-]*"|,"cu(?:da)?[A-Z])',
+)
+"""Start, duration and the launch configuration or an API call; only where nvprof says something, too."""
 
 
 class NvprofReader:
@@ -129,6 +133,9 @@ class NvprofReader:
         self.state = NvprofState(collector)
         self._processes = Processes(self.state, self._report_missing_events)
         self._missing_events: list[int] = []
+        self._first_orphan: Line | None = None
+        self._orphans = 0
+        """Rows of a trace without a header, above all that nvprof says."""
 
     def begin(self, line: Line) -> Section | bool:
         """Read one of nvprof's own lines, or open the table that begins here."""
@@ -158,6 +165,11 @@ class NvprofReader:
     def finish(self) -> None:
         """Tell what was counted, and of results of which nothing was read."""
         self._report_missing_events()
+        if self._first_orphan is not None and self.state.collector.sessions:
+            self.state.collector.resume_session(self.state.collector.sessions[0])
+            what = f"{self._orphans} rows of a trace begin" if self._orphans > 1 else "a row of a trace stands"
+            reason = f"{what} here, above any header that says what their columns are: left out"
+            self.state.collector.issue("warning", self._first_orphan.number, self._first_orphan.text.strip(), reason)
         self._processes.finish()
 
     def _read_message(self, line: Line, text: str, pid: int | None) -> bool:
@@ -232,7 +244,12 @@ class NvprofReader:
         """Tell of what can only be a row of a summary, but is none whose figures can be trusted."""
         text = self.state.bare(line.text).strip()
         within = self.state.collector.session is not None
-        if within and (_TRACE_ROW.match(text) or _CSV_TRACE_ROW.search(text)):
+        if _TRACE_ROW.match(text) or _CSV_TRACE_ROW.search(text):
+            if not within:
+                # Alone they may be anyone's.
+                self._first_orphan = self._first_orphan or line
+                self._orphans += 1
+                return False
             reason = (
                 "this looks like a row of a trace, but the header above it that says what its columns are, or the "
                 "units, are missing or damaged; it was left out"

@@ -30,6 +30,7 @@ class CsvTrace:
         self._layout = layout
         self._state = state
         self._at_header = True
+        self._is_over = False
         self._last_start = 0
         self._bulk: CsvBulk | None = None
         self._block: Block | None = None
@@ -50,6 +51,11 @@ class CsvTrace:
             again = csv_header(line.text)
             if again is not None and again.columns == self._layout.columns and not self._layout.units:
                 return True
+            other = self._layout.with_units(line.text)
+            if other is not None and other.units != self._layout.units:
+                # Those of another table, whose header is lost: its rows are not to be read by the units of this one.
+                self._is_over = True
+                return False
             return self._is_damaged(line) or goes_on(self._block, line, self._is_row)
         self._read(line, values)
         return True
@@ -69,7 +75,7 @@ class CsvTrace:
 
     def resume(self, line: Line) -> bool:
         """Take a row behind other text, where it cannot be but a row of this table."""
-        cells = self._layout.cells(line.text)
+        cells = None if self._is_over else self._layout.cells(line.text)
         if cells is None or self._state.collector.session is not self.table.session:
             return False
         values = dict(zip(self._layout.columns, cells, strict=True))
