@@ -272,3 +272,29 @@ def test_a_real_report_loses_nothing(name: str, corpus: Callable[[str], str]) ->
         assert told == sum(numbers.row(0))
         total = theirs["Total GPU Time (ns)"].cast(pl.Float64)
         assert figures.filter(pl.col("name").str.ends_with(": Total GPU Time"))["value"].to_list() == total.to_list()
+
+
+@pytest.mark.parametrize(
+    ("line", "damaged", "lost", "told"),
+    [
+        ("Framework,PyTorch 1.9", "Framew", 1, [3]),
+        ("GPU Utilization %,27.5", "GPU Utilization % 27.5", 1, [9]),
+        ("Summary Report", "Summary Rep\ufffd", 2, [7]),
+        ("All ops,870,1450,3", "All ops 870", 3, [16]),
+        (",GPU Time (ns),CPU Time (ns),# Ops", "GPU Time (ns)", 3, [15, 16]),
+    ],
+)
+def test_a_damaged_line_of_the_summary_costs_what_it_says_and_is_told(
+    line: str, damaged: str, lost: int, told: list[int]
+) -> None:
+    assert SUMMARY.count(line) == 1
+    whole, profile = read(SUMMARY), read(SUMMARY.replace(line, damaged))
+    assert profile["tool_figures"].height == whole["tool_figures"].height - lost
+    # A row of it lacks a figure.
+    lines = [*told, *whole["issues"]["line"]]
+    assert profile["issues"].select("severity", "line").rows() == [("warning", number) for number in lines]
+
+
+def test_other_text_below_the_summary_is_none_of_it() -> None:
+    profile = read(f"{SUMMARY}\nAll is done.\nBye, then.\n")
+    assert profile["tool_figures"].height == read(SUMMARY)["tool_figures"].height

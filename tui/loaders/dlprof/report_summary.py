@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 PARTS: Final = ("System Config", "Summary Report", "Iterations", "All Ops", "All Kernels")
 """Their titles; the report begins with the first."""
+_TABLES: Final = ("All Ops", "All Kernels")
+"""Parts whose rows have several figures, below a header that names them."""
 
 _FACTS: Final = {
     "Framework": "framework",
@@ -39,32 +41,61 @@ def name_and_unit(title: str) -> tuple[str, str | None]:
 class Summary:
     """The lines of one summary report, as a `tui.loaders.text.section.Section`."""
 
-    def __init__(self, collector: Collector, format_name: str, line: Line) -> None:
-        """Begin with the line of the first title."""
+    def __init__(self, collector: Collector, format_name: str, line: Line, *, ends: re.Pattern[str]) -> None:
+        """Begin with the line of the first title; ``ends`` matches the title of another report."""
         self._collector = collector
+        self._ends = ends
         self._part = PARTS[0]
         self._columns: list[str] = []
+        self._is_below_blank = False
+        self._no_pair: Line | None = None
+        """The line above, where it is neither a title nor a name and a value."""
         self._session = collector.open_session(format_name, line.number)
         self._session.facts["tool"] = TOOL
 
     def take(self, line: Line) -> bool:
         """Read a title, the header of a table, or a line with a name and what belongs to it."""
         text = line.text.strip()
+        below_blank, self._is_below_blank = self._is_below_blank, not text
         if not text:
             return True
+        above, self._no_pair = self._no_pair, None
         if text in PARTS:
             self._part, self._columns = text, []
             return text != PARTS[0]
         name, comma, rest = text.partition(",")
         if not comma:
-            return False
+            return self._take_no_pair(line, above, below_blank=below_blank)
+        if above is not None and not below_blank:
+            reason = f"expected one of the titles {', '.join(PARTS)}: the figures below it are left out"
+            self._warn(above, reason)
+            self._part = ""
+        if not self._part:
+            return True
         if not name:
             self._columns = [cell.strip() for cell in split_cells(rest)]
+        elif self._part in _TABLES and not self._columns:
+            self._warn(line, "the header above it that names its figures is missing or damaged; the row is left out")
         elif self._columns:
             self._add_row(name.strip('"'), split_cells(rest), line)
         else:
             self._add(name.strip('"'), rest.strip('"'), line)
         return True
+
+    def _take_no_pair(self, line: Line, above: Line | None, *, below_blank: bool) -> bool:
+        """Read a line without a comma: a damaged title or row, or what stands below the report."""
+        if above is not None or self._ends.match(line.text.strip()):
+            return False
+        if below_blank:
+            # What follows tells whether it is a title.
+            self._no_pair = line
+        else:
+            self._warn(line, "expected a name and a value with a comma between; the line is left out")
+        return True
+
+    def _warn(self, line: Line, reason: str) -> None:
+        self._collector.resume_session(self._session)
+        self._collector.issue("warning", line.number, line.text.strip(), reason)
 
     def close(self) -> None:
         """Everything has been handed over."""
@@ -72,7 +103,7 @@ class Summary:
     def _add_row(self, name: str, cells: list[str], line: Line) -> None:
         if len(cells) != len(self._columns):
             reason = f"expected {len(self._columns)} figures, found {len(cells)}; the row is left out"
-            self._collector.issue("warning", line.number, line.text, reason)
+            self._warn(line, reason)
             return
         for column, cell in zip(self._columns, cells, strict=True):
             self._add(f"{name}: {column}", cell, line)

@@ -90,7 +90,7 @@ class _Reader:
         """The header of a report, or the first title of the summary."""
         text = line.text.strip()
         if text == PARTS[0]:
-            return Summary(self._collector, FORMAT.name, line)
+            return Summary(self._collector, FORMAT.name, line, ends=_ENDS)
         columns = [cell.strip() for cell in split_cells(text)]
         for header, hand_over in _REPORTS.items():
             if tuple(columns[: len(header)]) == header:
