@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 import pytest
+from textual.widgets import OptionList
 
 from tests.analysis.frames import copy, kernel, profile
 from tests.idle import Hold
@@ -15,12 +16,14 @@ from tests.snapshots import assert_screen, screen_text
 from tui.analysis.timeline.find import find_name
 from tui.analysis.timeline.ruler import exactly
 from tui.analysis.timeline.shown import title
-from tui.analysis.timeline.under import name_of
+from tui.analysis.timeline.under import longest_gaps, name_of, names_around
+from tui.fitting import cell_width
 from tui.opening import open_profiles
 from tui.options import OpenOptions
 from tui.output.report import Style, as_text
 from tui.screens import timeline_base, timeline_finding
 from tui.screens.timeline import TimelineScreen
+from tui.screens.timeline_gaps import GAPS_LISTED
 from tui.widgets.detail_pane import DetailPane
 
 if TYPE_CHECKING:
@@ -175,12 +178,23 @@ async def test_gaps_are_gone_through_and_listed_longest_first() -> None:
         assert "gap of 340.00 µs from 2.36 ms" in screen_text(pilot.app)
 
 
-async def test_kernels_around_a_gap_have_short_names_that_the_menu_has_room_for() -> None:
+async def test_kernels_around_a_gap_have_all_the_room_of_their_line_and_are_told_apart() -> None:
     async with opened(TRACE, size=(80, 24)) as pilot:
-        await press(pilot, *GO, "I")
-        listed = [text for text in screen_text(pilot.app).splitlines() if " → " in text]
-        assert "5.2918 ms  at 169.55832 ms     batch_no…_kernel → vectoriz…_kernel " in listed[0]
-        assert not any("void " in text or "… │" in text for text in listed)
+        await press(pilot, *GO)
+        view = view_of(pilot)
+        lane = view.shown.lanes[view.lane]
+        around = [names_around(view.profile, lane, gap) for gap in longest_gaps(lane, GAPS_LISTED)]
+        await press(pilot, "I")
+        menu = app_of(pilot).screen.query_one(OptionList)
+        listed = [str(option.prompt) for option in menu.options]
+        assert listed[0] == " 5.2918 ms  at 169.55832 ms   batch_norm_transfo… → vecto…<launch_cla…>"
+        assert max(map(cell_width, listed)) <= menu.content_size.width - menu.scrollbar_size_vertical
+        names: dict[str, set[str]] = {}
+        for text, both in zip(listed, around, strict=True):
+            for short, name in zip(re.split("  +", text)[-1].split(" → "), both, strict=True):
+                names.setdefault(short, set()).add(name)
+        # Functors whose names are the same for eleven letters: only in 22 cells could they be told apart.
+        assert [short for short, of in names.items() if len(of) > 1] == ["vecto…<…CUDAFunct…>"]
 
 
 async def test_a_name_is_found_in_every_lane_and_esc_forgets_it() -> None:
@@ -242,6 +256,25 @@ async def test_enter_in_a_gap_says_what_is_around_it() -> None:
         assert ["Nothing", "in", "GPU", "0", "stream", "7"] in told
         around = [" ".join(line) for line in told if line[:1] == ["ran"]]
         assert around == ["ran before gemm_tensorop", "ran after [CUDA memcpy HtoD]"]
+
+
+async def test_beside_details_a_gap_stays_under_the_cursor() -> None:
+    """A gap of two cells of 1 us; where details leave fewer cells, all of the time would be in cells of 2 us."""
+    work = [kernel("relu", 10_000, start_ns=start, device=0, stream=7) for start in (0, 12_000, 160_000)]
+    async with opened_profile(profile(sessions=[{"session": 0}], activities=work), size=(200, 50)) as pilot:
+        await press(pilot, *GO, "right_curly_bracket")
+        view = view_of(pilot)
+        cells = view.window.cells
+        assert (view.item, "gap of 2.000 µs from 10 µs" in screen_text(pilot.app)) == (None, True)
+        await press(pilot, "enter")
+        assert view.window.cells < cells
+        assert view.item is None
+        text = screen_text(pilot.app)
+        assert "gap of 2.000 µs from 10 µs" in text
+        assert "Nothing in GPU 0" in text
+        await press(pilot, "i")
+        assert view.window == view.window.fitted()
+        assert view.item is None
 
 
 async def test_a_launch_of_a_table_is_shown_in_its_place_and_q_leads_back() -> None:

@@ -173,6 +173,11 @@ class TimelineBase(ViewScreen):
     # --- what is said ------------------------------------------------------------------------------------------------
 
     @on(TimelineView.Resized)
+    def _resized(self) -> None:
+        self._show_status()
+        if self.lanes.shown is not None:
+            self.show_details_again()
+
     def _show_status(self) -> None:
         # Beside details the lanes have less than the screen.
         width = max(20, self.lanes.size.width - 2)
@@ -199,9 +204,7 @@ class TimelineBase(ViewScreen):
         """The cursor rests: what belongs to what is under it, and its details."""
         self._settling = None
         self._find_links()
-        detail = self.query_one(DetailPane)
-        if detail.is_open:
-            detail.show(self.item_details())
+        self.show_details_again()
 
     def _find_links(self) -> None:
         view = self.lanes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
@@ -9,8 +10,9 @@ from textual.content import Content
 from tui.analysis.timeline.ruler import exactly
 from tui.analysis.timeline.shown import title
 from tui.analysis.timeline.under import Stretch, gap_at, lane_of_gpu, longest_gaps, names_around, next_gap
-from tui.fitting import shorten_symbol
+from tui.fitting import cell_width
 from tui.fmt import duration
+from tui.labels import Cutter
 from tui.screens.menu import MenuScreen, menu_width
 from tui.screens.timeline_base import TimelineBase
 from tui.text import plain
@@ -22,10 +24,8 @@ if TYPE_CHECKING:
     from tui.model.profile import Profile
     from tui.widgets.timeline_view import TimelineView
 
-BEFORE: Final = 34
-"""Cells of a gap's length and its begin."""
-AROUND: Final = 9
-"""Cells of the menu's border and scroll bar, and between two names."""
+AROUND: Final = 4
+"""Cells of the menu's border and scroll bar, and a blank before the names end."""
 GAPS_LISTED: Final = 100
 GAP_SHARE: Final = 0.4
 """Of the screen, that a gap takes when it is gone to from the list."""
@@ -35,23 +35,35 @@ def gaps_menu(profile: Profile, view: TimelineView, gaps: Sequence[Stretch]) -> 
     """The menu; it gives the place of a gap in the list as text."""
     assert view.shown is not None, "gaps are of a lane"
     lane, ascii_only = view.shown.lanes[view.lane], view.ascii_only
-    room = (menu_width(view.app.size.width) - BEFORE - AROUND) // 2
-    lines = []
-    for place, gap in enumerate(gaps):
-        names = " -> " if ascii_only else " → "
-        around = names.join(
-            shorten_symbol(plain(name, ascii_only=ascii_only), room, ascii_only=ascii_only)
-            for name in names_around(profile, lane, gap)
+    arrow = " -> " if ascii_only else " → "
+    lengths = [duration(gap.length_ns, ascii_only=ascii_only) for gap in gaps]
+    begins = [plain(exactly(gap.start_ns + view.shift(view.lane)), ascii_only=ascii_only) for gap in gaps]
+    around = [[plain(name, ascii_only=ascii_only) for name in names_around(profile, lane, gap)] for gap in gaps]
+    length_cells, begin_cells = (max(map(cell_width, texts), default=0) for texts in (lengths, begins))
+    before = len(f"  {'':{length_cells}}  at {'':{begin_cells}}  ")
+    room = menu_width(view.app.size.width) - AROUND - before - len(arrow)
+    cutter = Cutter(
+        lambda: list(dict.fromkeys(chain.from_iterable(around))), are_symbols=lane.on_gpu, ascii_only=ascii_only
+    )
+    lines = [
+        (
+            str(place),
+            Content.assemble(
+                (f" {length:>{length_cells}} ", "bold $accent"),
+                f" at {begin:<{begin_cells}}  ",
+                (arrow.join(_both(names, room, cutter)), "$text-muted"),
+            ),
         )
-        begins = plain(exactly(gap.start_ns + view.shift(view.lane)), ascii_only=ascii_only)
-        length = duration(gap.length_ns, ascii_only=ascii_only)
-        lines.append(
-            (
-                str(place),
-                Content.assemble((f" {length:>11} ", "bold $accent"), f" at {begins:<16} ", (around, "$text-muted")),
-            )
-        )
+        for place, (length, begin, names) in enumerate(zip(lengths, begins, around, strict=True))
+    ]
     return MenuScreen(f"Longest gaps in {plain(title(lane))}", lines)
+
+
+def _both(names: Sequence[str], room: int, cutter: Cutter) -> list[str]:
+    """Two names in so many cells: what a short one leaves goes to the other."""
+    half = room // 2
+    shorter = min(half, *map(cell_width, names))
+    return [cutter.cut(name, 2 * half - shorter) for name in names]
 
 
 class TimelineGaps(TimelineBase):

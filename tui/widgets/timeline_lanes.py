@@ -9,7 +9,7 @@ from textual.widget import Widget
 
 from tui.analysis.timeline.drawing import LaneCells, lane_cells
 from tui.analysis.timeline.shown import Shown, fitting_lanes, label
-from tui.analysis.timeline.under import name_of
+from tui.analysis.timeline.under import items_at, name_of
 from tui.analysis.timeline.window import Window, whole_window
 from tui.fitting import cell_width
 from tui.text import plain
@@ -104,6 +104,20 @@ class TimelineLanes(OwnLines, Widget, can_focus=True):
         assert self.shown is not None, "there are lanes"
         return self.shown.shifts[self.shown.lanes[lane].session]
 
+    @property
+    def cell(self) -> tuple[int, int]:
+        """The time of the cursor's cell, by the clock of its lane."""
+        assert self.window is not None, "there are lanes"
+        first = self.window.first_ns + self.window.cell_of(self.cursor_ns) * self.window.cell_ns
+        shift = self.shift(self.lane)
+        return first - shift, first - shift + self.window.cell_ns
+
+    @property
+    def is_in_gap(self) -> bool:
+        """Whether nothing is on in the cursor's cell."""
+        assert self.shown is not None, "there are lanes"
+        return not len(items_at(self.shown.lanes[self.lane], *self.cell))
+
     # --- changing ----------------------------------------------------------------------------------------------------
 
     def redraw(self) -> None:
@@ -123,14 +137,17 @@ class TimelineLanes(OwnLines, Widget, can_focus=True):
         self.refresh(Region(0, 0, self.size.width, lines))
 
     def fit_width(self) -> None:
-        """Take over the width of the screen; the place stays, or all of the time where all was to be seen."""
+        """Take over the width of the screen; the place stays, or all of the time where all was to be seen.
+
+        A cell in a gap stays what it is: in wider ones the gap could be beside the cursor.
+        """
         if self.shown is None or not self.shown.lanes:
             return
         self._label_cells = None
         cells = max(1, self.size.width - self.label_cells)
         new = whole_window(self.shown.begin_ns, self.shown.end_ns, cells, least_ns=self.shown.resolution_ns)
         old = self.window
-        if old is not None and old.cell_ns < old.fit_ns:
+        if old is not None and (old.cell_ns < old.fit_ns or self.is_in_gap):
             new = Window(new.begin_ns, new.end_ns, new.least_ns, cells, old.cell_ns, old.first_ns)
             new = new.zoomed(old.cell_ns, old.first_ns).moved_to(old.first_ns).showing(self.cursor_ns)
         self.window = new

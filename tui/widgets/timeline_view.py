@@ -58,14 +58,6 @@ class TimelineView(TimelineCanvas):
         """Whether the cursor was put on an item, rather than on a cell."""
         return self._item is not None
 
-    @property
-    def cell(self) -> tuple[int, int]:
-        """The time of the cursor's cell, by the clock of its lane."""
-        assert self.window is not None, "there are lanes"
-        first = self.window.first_ns + self.window.cell_of(self.cursor_ns) * self.window.cell_ns
-        shift = self.shift(self.lane)
-        return first - shift, first - shift + self.window.cell_ns
-
     # --- moving ------------------------------------------------------------------------------------------------------
 
     def look_at(self, window: Window) -> None:
