@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 import tui.loaders.source
 from tui.loaders.source import Source
 from tui.loaders.text.cleaning import clean_bytes, clean_line
+from tui.loaders.text.encoding import with_newlines
 from tui.loaders.text.lines import whole_lines
 from tui.loaders.text.stored_text import StoredText
 from tui.model.errors import ProftuiError
@@ -98,6 +99,23 @@ def test_lines_are_numbered_through_all_blocks(lines: list[str]) -> None:
     read = [block.line(index) for block in source_of(content).blocks(block_size=8) for index in range(block.line_count)]
     assert [line.text for line in read] == lines
     assert [line.number for line in read] == list(range(1, len(lines) + 1))
+
+
+@pytest.mark.parametrize("piece", [1, 2, 3, 100])
+def test_carriage_returns_end_lines_where_no_newline_does(tmp_path: Path, piece: int) -> None:
+    path = tmp_path / "mac.csv"
+    path.write_bytes(b"==1== a\r10%\r\rb\r")
+    source = Source.open(str(path))
+    assert source.head == b"==1== a\n10%\n\nb\n"
+    assert texts_of(source) == ["==1== a", "10%", "", "b"]
+    assert source.text().lines(1, 4) == ["==1== a", "10%", "", "b"]
+    content = b"a\rb\r\nc\n\r"
+    chunks = [content[at : at + piece] for at in range(0, len(content), piece)]
+    assert b"".join(with_newlines(chunks)) == b"a\nb\r\nc\n\n"
+
+
+def test_carriage_returns_within_lines_are_those_of_a_progress_bar() -> None:
+    assert texts_of(source_of(b" 10%\r 20%\rdone\nnext\n")) == ["done", "next"]
 
 
 def test_a_block_knows_where_its_lines_start() -> None:

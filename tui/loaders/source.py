@@ -23,7 +23,7 @@ from tui.loaders.preview import Preview
 from tui.loaders.scratch import Scratch
 from tui.loaders.text.block import Block as Block
 from tui.loaders.text.cleaning import clean_line
-from tui.loaders.text.encoding import Encoding, as_utf8, encoding_of
+from tui.loaders.text.encoding import Encoding, as_utf8, encoding_of, has_bare_returns, with_newlines
 from tui.loaders.text.line_tags import later_tag, tag_of
 from tui.loaders.text.lines import whole_lines
 from tui.loaders.text.markup import has_markup, without_markup
@@ -127,6 +127,9 @@ class Source:
         self._encoding: Encoding = encoding_of(content)
         self.encoding = self._encoding.name
         self.head = b"".join(as_utf8(self._encoding, [content[:HEAD_SIZE]]))
+        self._has_bare_returns = has_bare_returns(self.head)
+        if self._has_bare_returns:
+            self.head = b"".join(with_newlines([self.head]))
         self._text = self._new_text()
 
     @classmethod
@@ -274,6 +277,7 @@ class Source:
         self._block_size = block_size
         offset = self._begin_at + self._encoding.mark_size
         chunks = as_utf8(self._encoding, self.chunks())
+        chunks = with_newlines(chunks) if self._has_bare_returns else chunks
         quoted, tag = is_notebook(self.head), tag_of(self.head)
         marked_up = has_markup(self.head) and (self.size or 0) <= _LARGEST_PAGE
         made = time.monotonic()
@@ -383,6 +387,7 @@ class Source:
 
     def _new_text(self) -> StoredText:
         is_plain = self._status is not None and self.compression is None and self.encoding == "utf-8"
+        is_plain &= not self._has_bare_returns
         return StoredText(self.called, os.dup(self._fd) if is_plain and self._fd is not None else None)
 
     def _note_change(self) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
 _SAMPLE: Final = 4096
 """Bytes in which zeros are counted."""
+_BARE_RETURN: Final = re.compile(rb"\r(?!\n)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,3 +54,19 @@ def as_utf8(encoding: Encoding, chunks: Iterable[bytes]) -> Iterator[bytes]:
         yield data if decoder is None else decoder.decode(data).encode()
     if decoder is not None:
         yield decoder.decode(b"", final=True).encode()
+
+
+def has_bare_returns(head: bytes) -> bool:
+    """Whether carriage returns alone end the lines of a text that begins so, as spreadsheets save it for old Macs."""
+    return head.count(b"\r") > 1 and b"\n" not in head and b"\0" not in head
+
+
+def with_newlines(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """The same text with newlines for carriage returns; where both stand together, the newline is enough."""
+    held = b""
+    for chunk in chunks:
+        data = held + chunk
+        held = b"\r" if data.endswith(b"\r") else b""
+        yield _BARE_RETURN.sub(b"\n", data[: len(data) - len(held)])
+    if held:
+        yield b"\n"
