@@ -13,7 +13,7 @@ from unittest.mock import patch
 
 from tests.idle import PATIENCE_S, at_work, until, until_idle
 from tui import opening
-from tui.app import ProftuiApp, choice, held_keys, loading, quiet, remembering
+from tui.app import ProftuiApp, choice, held_keys, loading, quiet
 from tui.options import OpenOptions
 from tui.state import store
 from tui.widgets import table_view
@@ -34,8 +34,6 @@ table_view.SETTLED_AFTER = SETTLED_AFTER  # type: ignore[misc]
 choice.MESSAGE_SECONDS = choice.WARNING_SECONDS = 2 * PATIENCE_S  # type: ignore[misc]
 # There, too, a key is under way until it has had its effect, and a thread waits for another that writes.
 held_keys.LONGEST_S = store.WAIT_SECONDS = PATIENCE_S  # type: ignore[misc]
-# What is gone is told of once all that is there has been put back.
-remembering.CHECKED_AFTER = 2.0  # type: ignore[misc]
 ProftuiApp.MAKES_AHEAD = False  # type: ignore[misc]
 # A whole collection looks at all that the tests have imported: two of them are a quarter of opening an app.
 quiet.gc = loading.gc = SimpleNamespace(  # type: ignore[attr-defined]

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
 
+from tests.idle import Hold
 from tests.screens.opening import app_of, opened, press, sample, settled, until
 from tests.screens.test_sql import ask
 from tests.snapshots import assert_screen, screen_text
 from tui.analysis.timeline.shown import title
 from tui.app.noting import WITHOUT_NOTES
+from tui.screens import detailed
+from tui.screens.kernels import KERNEL_LEVEL, LAUNCH_LEVEL, KernelsScreen, launches_of_kernel
 from tui.screens.notes import NotesScreen
 from tui.screens.timeline import TimelineScreen
 from tui.state.files import files
@@ -22,8 +26,13 @@ from tui.widgets.note_dialog import NoteDialog, NoteEditor
 from tui.widgets.table_pane import TablePane
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from syrupy.assertion import SnapshotAssertion
     from textual.pilot import Pilot
+
+    from tui.model.profile import Profile
+    from tui.screens.linked import Row
 
 CAFFE = "caffe_conv1.nvprof.log"
 
@@ -155,6 +164,35 @@ async def test_a_note_on_a_launch_belongs_to_the_kernel_gone_into() -> None:
         assert table.current_row is not None
         assert app_of(pilot).view_screen is not None
         assert app_of(pilot).view_screen.VIEW == "kernels"
+
+
+async def test_a_row_is_gone_to_once_it_is_there_however_long_that_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    hold = Hold()
+
+    def held_up(profile: Profile, above: Mapping[str, Row]) -> pl.DataFrame:
+        hold.wait()
+        return launches_of_kernel(profile, above)
+
+    async with opened("resnet50_training.csv", notifications=True) as pilot:
+        table = await to_kernels(pilot)
+        await press(pilot, "j", "enter", "j")
+        launches = pane(pilot, "launches")
+        await write(pilot, "the odd one")
+        row = launches.current_row
+        await press(pilot, "q", "k")
+        app_of(pilot).run_line("notes")
+        await settled(pilot)
+        monkeypatch.setattr(detailed, "ROWS_AT_ONCE", 0)
+        monkeypatch.setattr(KernelsScreen, "LEVELS", (KERNEL_LEVEL, replace(LAUNCH_LEVEL, rows=held_up)))
+        await press(pilot, "enter")
+        await until(pilot, lambda: bool(Hold.held), "the thread that makes the launches")
+        screen = app_of(pilot).view_screen
+        assert screen is not None
+        assert screen.is_filling
+        assert table.table.cursor_row == 1
+        hold.set()
+        await until(pilot, lambda: launches.current_row == row, "the row")
+        assert said(pilot) == ""
 
 
 async def test_the_notes_view_goes_to_a_row_that_a_filter_hides() -> None:

@@ -186,7 +186,30 @@ async def test_a_changed_file_says_so_and_what_is_gone_is_left_out(tmp_path: Pat
         assert offered(pilot)[0].startswith("the file has changed since; where you left off: Kernels")
         await press(pilot, "apostrophe")
         await until(pilot, lambda: "not there any more: 1 marked row" in said(pilot), "the words")
+        assert said(pilot).startswith("the file has changed since\n")
         assert pane(pilot).state.filter == "gemm"
+
+
+async def test_no_row_is_told_to_be_gone_before_the_tables_have_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = await leave_in_kernels(TRACE)
+    async with opened(TRACE) as pilot:
+        settle = TablePane.cursor_settled
+        held: list[TablePane] = []
+        monkeypatch.setattr(TablePane, "cursor_settled", lambda one: held.append(one))
+        app = app_of(pilot)
+        await press(pilot, "apostrophe")
+        await until(pilot, lambda: view(pilot) == "kernels" and pane(pilot).current_row == row, "the row")
+        screen = app.view_screen
+        assert screen is not None
+        # The launches are still those of the first kernel: a message would be of the row that was left among them.
+        assert pane(pilot, "launches").missing_of(pane(pilot, "launches").state)[0]
+        assert screen.is_filling
+        monkeypatch.setattr(TablePane, "cursor_settled", settle)
+        for one in held:
+            one.cursor_settled()
+        await until(pilot, lambda: not screen.is_filling, "the launches")
+        assert pane(pilot, "launches").table.cursor_row == 1
+        assert said(pilot) == ""
 
 
 async def test_a_view_a_session_and_iterations_that_are_gone_are_said(state_directory: Path) -> None:

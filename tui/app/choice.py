@@ -31,6 +31,8 @@ ROWS_AT_ONCE: Final = 300_000
 """Of more launches, calls and ops than this, other iterations are worked out in a thread."""
 BUSY_AFTER: Final = 0.15
 """Seconds before it is said that they are."""
+CHOOSE: Final = "choose"
+"""The group of the threads that work out what is chosen."""
 CUTS_KEPT: Final = 3
 """So many ways to cut the sessions into iterations are kept, to go back to at once."""
 
@@ -101,7 +103,12 @@ class ChoosingApp(App[None]):
             raise CommandError(str(error)) from error
         self._show_chosen(profile, session, wanted)
 
-    @work(thread=True, group="choose")
+    @property
+    def is_choosing(self) -> bool:
+        """Whether what the views are to show is being worked out."""
+        return any(worker.group == CHOOSE and not worker.is_finished for worker in self.workers)
+
+    @work(thread=True, group=CHOOSE)
     def _choose_in_thread(self, choice: int, whole: Profile, session: int | None, wanted: Aggregation) -> None:
         try:
             profile = self._chosen(session, wanted)

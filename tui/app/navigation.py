@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, ClassVar
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import work
 
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 
     from tui.options import OpenOptions
     from tui.screens.base import ViewScreen
+
+
+LOOK_AGAIN_AFTER: Final = 0.05
+"""Seconds between two looks whether the tables of a view are filled."""
 
 
 def screen_class(name: str) -> type[ViewScreen]:
@@ -140,6 +145,20 @@ class NavigatingApp(QuietApp):
             return
         screen = self._show(place.view)
         screen.call_after_refresh(screen.restore, place)
+
+    def once_filled(self, screen: ViewScreen, do: Callable[[], None]) -> None:
+        """Do something as soon as the tables of a view have the rows that they are to have; not if it is left before.
+
+        Args:
+            screen: The view, as it is shown.
+            do: What to do.
+        """
+        if self.view_screen is not screen:
+            return
+        if self.is_choosing or screen.is_filling:
+            self.set_timer(LOOK_AGAIN_AFTER, partial(self.once_filled, screen, do))
+        else:
+            do()
 
     def go_to_line(self, line: int, session: int | None = None) -> None:
         """Show a line of the input in the log.

@@ -23,9 +23,6 @@ WITHOUT_NOTES: Final = {
     "sql": "a row of a query cannot be told from others in the next run: write the note on the row in its own view"
 }
 """Views whose rows cannot be found again, and why."""
-STEP_SECONDS: Final = 0.05
-MOST_STEPS: Final = 60
-"""So often, and so long apart, it is looked whether a row that is gone to is there."""
 
 SPOT: Final = ""
 """In place of a table's pane: what the note is on is in no table."""
@@ -47,10 +44,6 @@ class ShowsSpots(Protocol):
 @runtime_checkable
 class ShowsComparison(Protocol):
     """A view whose rows are of what is compared."""
-
-    @property
-    def is_making(self) -> bool:
-        """Whether its rows are still to come."""
 
     @property
     def compared_key(self) -> Key:
@@ -276,35 +269,28 @@ class NotingApp(RememberingApp):
                 return
             is_compared = pane == COMPARED
             screen.restore(Place(note.place.view, note.place.level, text=str(key[0]) if is_compared and key else ""))
-            self._step_to(screen, note.place, 1 if is_compared else 0, MOST_STEPS)
+            self.once_filled(screen, partial(self._step_to, screen, note.place, 1 if is_compared else 0))
 
         self.go(note.place.view, arrange)
 
-    def _step_to(self, screen: ViewScreen, place: RowPlace, step: int, tries: int) -> None:
+    def _step_to(self, screen: ViewScreen, place: RowPlace, step: int) -> None:
         """Put the cursor of the tables on the way to a row on its place, each once it has followed the one before."""
-        if self.view_screen is not screen:
-            return
-        if isinstance(screen, ShowsComparison) and screen.is_making:
-            self.set_timer(STEP_SECONDS, partial(self._step_to, screen, place, step, tries))
+        if isinstance(screen, ShowsComparison) and screen.compared_key[:1] != place.trail[0][2][:1]:
+            # It was said why there is no such comparison.
             return
         pane_id, table, key = place.trail[step]
-        pane = next((pane for pane in screen.panes if pane.id == pane_id), None)
-        is_ready = pane is not None and not pane.is_pending and pane.spec.name == table
-        if pane is not None and is_ready and self._above(pane) == place.trail[:step]:
-            reached = pane.reach(key)
-            if reached is None:
-                self._let_in(pane)
-            elif reached:
-                pane.cursor_settled()
-                step, tries = step + 1, MOST_STEPS
-        if step == len(place.trail):
-            assert pane is not None, "it was reached"
-            pane.focus_table()
-        elif tries:
-            self.set_timer(STEP_SECONDS, partial(self._step_to, screen, place, step, tries - 1))
+        pane = next((pane for pane in screen.panes if pane.id == pane_id and pane.spec.name == table), None)
+        is_reached = pane is not None and self._above(pane) == place.trail[:step] and pane.reach(key)
+        if pane is not None and is_reached is None and self._let_in(pane):
+            self.once_filled(screen, partial(self._step_to, screen, place, step))
+        elif pane is None or not is_reached:
+            self.say(f"the row is not there{self._shown_in_words()}", severity="warning")
         else:
-            shown = self._shown_in_words()
-            self.say(f"the row is not there{shown}", severity="warning")
+            pane.cursor_settled()
+            if step + 1 < len(place.trail):
+                self.once_filled(screen, partial(self._step_to, screen, place, step + 1))
+            else:
+                pane.focus_table()
 
     def _shown_in_words(self) -> str:
         chosen = [
@@ -314,8 +300,8 @@ class NotingApp(RememberingApp):
         words = ", ".join(part for part in chosen if part)
         return f" in what is shown ({words}): S and A choose otherwise" if words else " any more"
 
-    def _let_in(self, pane: TablePane) -> None:
-        """Take away what leaves rows of a table out."""
+    def _let_in(self, pane: TablePane) -> bool:
+        """Take away what leaves rows of a table out; False where nothing does."""
         state = pane.state
         reasons = [
             f"the filter {plain(state.filter)}" if state.filter else "",
@@ -328,3 +314,4 @@ class NotingApp(RememberingApp):
         hidden_by = " and ".join(reason for reason in reasons if reason)
         if hidden_by:
             self.say(f"{hidden_by} hid the row: taken away")
+        return bool(hidden_by)

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 KEPT_EVERY: Final = 20.0
 """Seconds: a line that breaks takes the program with it, and where the user was must be known all the same."""
-CHECKED_AFTER: Final = 0.4
-"""Seconds before it is looked whether the rows that were returned to are there."""
 NO_FILE: Final = "standard input cannot be opened again: nothing is remembered of it"
 CHANGED: Final = "the file has changed"
 
@@ -41,6 +39,8 @@ class RememberingApp(NavigatingApp):
         self._is_forgotten = False
         self._offer: OfferLine | None = None
         """The line that offers to go back there, as long as no key was pressed."""
+        self._lost: list[str] = []
+        """What was told to be gone as the user went back, until it is known which rows are."""
         self._restoring: dict[str, KeptPlace] = {}
         """Views that are to be shown as they were left, once they are gone to."""
 
@@ -121,6 +121,7 @@ class RememberingApp(NavigatingApp):
             lost += self._choose_as_left(self.left)
             self.carry_filter(self.left.carried)
             lost += self._show_as_left(self.left)
+            self._lost = lost
             if lost:
                 self.say("\n".join(lost), severity="warning")
 
@@ -172,7 +173,7 @@ class RememberingApp(NavigatingApp):
         states = tuple((pane.id, tables[pane.id].on(pane.state)) for pane in screen.panes if pane.id in tables)
         screen.restore(Place(kept.view, kept.level, states))
         self.history.keep(screen.place())
-        self.set_timer(CHECKED_AFTER, partial(self._tell_of_lost_rows, screen, kept))
+        self.once_filled(screen, partial(self._tell_of_lost_rows, screen, kept))
 
     def _spot(self, kept: KeptPlace) -> tuple[int, ...]:
         """A place in the timeline: that of another recording says nothing."""
@@ -187,8 +188,10 @@ class RememberingApp(NavigatingApp):
                 cursor, marks = pane.missing_of(tables[pane.id].on(pane.state))
                 lost += ["the row under the cursor"] if cursor else []
                 lost += [f"{marks} marked row{'' if marks == 1 else 's'}"] if marks else []
-        if lost and self.view_screen is screen:
-            self.say(f"not there any more: {', '.join(lost)}", severity="warning")
+        # One message takes the place of another.
+        before, self._lost = self._lost, []
+        if lost:
+            self.say("\n".join([*before, f"not there any more: {', '.join(lost)}"]), severity="warning")
 
     # --- what was asked -----------------------------------------------------------------------------------------------
 

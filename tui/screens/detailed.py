@@ -67,6 +67,11 @@ class DetailedScreen(Screen[None]):
         return self.query(TablePane)
 
     @property
+    def is_filling(self) -> bool:
+        """Whether rows of its tables are still to come."""
+        return any(not worker.is_finished and self in worker.node.ancestors_with_self for worker in self.workers)
+
+    @property
     def table(self) -> TablePane | None:
         """The table that keys and commands are for: the focused one, or the first that is shown."""
         focused: DOMNode | None = self.focused

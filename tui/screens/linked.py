@@ -182,6 +182,18 @@ class LinkedTablesScreen(ViewScreen):
         else:
             self._when_filled = do
 
+    @property
+    def is_filling(self) -> bool:
+        """Whether rows of its tables are still to come, as those below a row that has just been gone to."""
+        return super().is_filling or not all(self._is_followed(self.pane(index)) for index in range(len(self.levels)))
+
+    def _is_followed(self, pane: TablePane) -> bool:
+        """Whether the row under the cursor of a table is the one that is selected in it."""
+        row, selected = pane.current_row, self._selected.get(pane.id or "")
+        if row is None or selected is None:
+            return row is selected
+        return all(row.get(column) == selected.get(column) for column in pane.spec.key)
+
     def _shows_old_rows(self, index: int) -> bool:
         """Whether a table still shows what was selected before."""
         return self._filling in self.levels[: index + 1]
