@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from textual._compositor import Compositor
+from textual.css.stylesheet import Stylesheet
 from textual.geometry import Region
 from textual.widget import Widget
 
-from tests.screens.opening import app_of, opened, press
+from tests.screens.opening import app_of, opened, press, settled
 from tui.screens.painting import SparingCompositor
+from tui.theme import DARK, LIGHT
+from tui.widgets.frame_table import FrameTable
+from tui.widgets.iteration_chart import IterationChart
+from tui.widgets.own_lines import OwnLines
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from textual.dom import DOMNode
     from textual.pilot import Pilot
     from textual.strip import Strip
 
@@ -60,13 +68,45 @@ async def test_nothing_is_drawn_below_a_table_that_hides_it(monkeypatch: pytest.
         assert screen.table is not None
         table = screen.table.query_one("FrameTable")
         drawn: list[str] = []
-        render_lines = Widget.render_lines
 
-        def noted(widget: Widget, crop: Region) -> list[Strip]:
-            drawn.append(f"{type(widget).__name__} {crop.height}")
-            return render_lines(widget, crop)
+        def noted(render_lines: Callable[[Any, Region], list[Strip]]) -> Callable[[Any, Region], list[Strip]]:
+            def draw(widget: Widget, crop: Region) -> list[Strip]:
+                drawn.append(f"{type(widget).__name__} {crop.height}")
+                return render_lines(widget, crop)
 
-        monkeypatch.setattr(Widget, "render_lines", noted)
+            return draw
+
+        for drawer in (Widget, OwnLines):
+            monkeypatch.setattr(drawer, "render_lines", noted(drawer.render_lines))
         row = Region(table.region.x, table.region.y + 2, table.region.width, 1)
         list(painter(pilot)._get_renders(row))
         assert drawn == ["ScrollBar 1", "FrameTable 1"]
+
+
+async def test_styles_are_looked_up_again_only_where_they_can_be_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(LOG) as pilot:
+        await press(pilot, "4", "7")
+        looked_up: list[type[DOMNode]] = []
+        update_nodes = Stylesheet.update_nodes
+
+        def noted(styles: Stylesheet, nodes: Iterable[DOMNode], animate: bool = False) -> None:
+            found = list(nodes)
+            looked_up.extend(type(node) for node in found)
+            update_nodes(styles, found, animate=animate)
+
+        monkeypatch.setattr(Stylesheet, "update_nodes", noted)
+        await press(pilot, "4")
+        assert FrameTable not in looked_up
+        ours, textuals = both_ways(pilot, None)
+        assert ours == textuals
+        pilot.app.theme = LIGHT.name
+        await settled(pilot)
+        light, _ = both_ways(pilot, None)
+        assert light != ours
+        looked_up.clear()
+        await press(pilot, "7")
+        assert IterationChart in looked_up
+        pilot.app.theme = DARK.name
+        await settled(pilot)
+        await press(pilot, "4")
+        assert both_ways(pilot, None)[0] == ours

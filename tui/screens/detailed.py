@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from textual.css.query import DOMQuery
     from textual.dom import DOMNode
+    from textual.events import ScreenResume
     from textual.timer import Timer
 
     from tui.app import ProftuiApp
@@ -41,9 +42,23 @@ class DetailedScreen(Screen[None]):
     _detail_request: int = 0
     _detail_said: Timer | None = None
 
+    _styled_for: tuple[object, ...] = ()
+    """All that the styles of widgets depended on when the screen was last shown, or made."""
+
     def __init__(self) -> None:
         super().__init__()
         self._compositor = SparingCompositor()
+
+    def on_mount(self) -> None:
+        """Remember what the styles are of: every widget has looked them up when it came."""
+        self._styled_for = self._styled_by()
+
+    def on_screen_resume(self, event: ScreenResume) -> None:
+        """Have styles looked up again only where they can be others: that takes as long as to draw all."""
+        event.refresh_styles = event.refresh_styles and self._styled_by() != self._styled_for
+
+    def _styled_by(self) -> tuple[object, ...]:
+        return self.app.theme, self.app.app_focus, self.app.size, self.app.classes
 
     @property
     def program(self) -> ProftuiApp:
@@ -120,6 +135,7 @@ class DetailedScreen(Screen[None]):
 
     def on_screen_suspend(self) -> None:
         """Of an input that memory may not hold, a view that is left keeps no line that it has drawn."""
+        self._styled_for = self._styled_by()
         if is_on():
             for widget in self.walk_children(Widget):
                 widget.refresh()

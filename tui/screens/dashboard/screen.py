@@ -24,6 +24,7 @@ from tui.widgets.panel import EdgePassed, Panel
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from textual.events import ScreenResume
     from textual.widget import Widget
 
     from tui.analysis.dashboard import Fact
@@ -146,7 +147,7 @@ class DashboardScreen(FilledDashboard):
         super().populate()
         self._show_remarks()
 
-    def on_screen_resume(self) -> None:
+    def on_screen_resume(self, event: ScreenResume) -> None:
         """What was written on panels may have been changed in another view."""
         if self.is_there:
             self._show_remarks()
