@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from tui.analysis.compare.findings import CHANGED_FINDINGS
-from tui.analysis.compare.headline import Figure, Judgement, headline, judged
+from tui.analysis.compare.headline import Figure, Judgement, headline, judged, tensor_cores_apart
 from tui.analysis.compare.matching import HOW_ALIKE
 from tui.analysis.compare.parts import PARTS, How
 from tui.analysis.compare.tables import ALIKE, CHANGED_API, CHANGED_KERNELS, CHANGED_OPS, GONE, NEW, ops_apart
@@ -125,6 +125,8 @@ class Diff:
             lines += [*(line for said in self.verdict() for line in style.wrapped(_sentence(said))), ""]
         figures = [(figure.label, *_cells(figure, ascii_only=style.ascii_only)) for figure in self.figures]
         lines += _aligned([("", *HEADINGS), *figures]) if figures else []
+        untold = tensor_cores_apart(self.sides)
+        lines += ["", *style.wrapped(untold)] if untold else []
         apart = ops_apart(self.sides)
         for spec, rows in self._tables:
             if rows.is_empty():
@@ -147,6 +149,8 @@ class Diff:
             text += "".join(f"- {markdown_cell(_sentence(said))}\n" for said in self.verdict()) + "\n"
         rows = [[figure.label, *_cells(figure)] for figure in self.figures]
         text += markdown_table(["", *HEADINGS], rows, [False, True, True, True, True])
+        untold = tensor_cores_apart(self.sides)
+        text += f"\n{markdown_cell(untold)}\n" if untold else ""
         apart = ops_apart(self.sides)
         for spec, table in self._tables:
             if table.height:

@@ -9,7 +9,7 @@ import polars as pl
 from textual import on, work
 
 from tui.analysis.compare.findings import CHANGED_FINDINGS
-from tui.analysis.compare.headline import HEADLINE, headline_rows
+from tui.analysis.compare.headline import HEADLINE, headline_rows, tensor_cores_apart
 from tui.analysis.compare.matching import HOW_ALIKE
 from tui.analysis.compare.parts import PARTS as TABLES
 from tui.analysis.compare.parts import How, Part
@@ -80,6 +80,10 @@ class CompareScreen(ViewScreen):
         said = [(f"before: {a.label}   now: {b.label}", "bold"), (f"{self._of.why[:1].upper()}{self._of.why[1:]}.", "")]
         if self._of.left_out:
             said.append((self._of.left_out, "$text-muted"))
+        is_made = (self._place, self._tolerant) in self._made
+        # A thread has worked out the verdicts by then.
+        if PARTS[self._place].spec is HEADLINE and is_made and (apart := tensor_cores_apart(self._of)):
+            said.append((apart, ""))
         if PARTS[self._place].spec is CHANGED_OPS and (apart := ops_apart(self._of)):
             said.append((apart, ""))
         if self._tolerant:
@@ -118,10 +122,9 @@ class CompareScreen(ViewScreen):
                 self._show_part()
 
     @property
-    def is_making(self) -> bool:
-        """Whether the rows of the part are still to come."""
-        made = (self._place, self._tolerant) in self._made
-        return self.program.is_comparing or (self.program.compared is not None and not made)
+    def is_filling(self) -> bool:
+        """Whether the sides, or the rows of the part, are still to come."""
+        return self.program.is_comparing or super().is_filling
 
     @property
     def compared_key(self) -> tuple[str, ...]:

@@ -9,11 +9,13 @@ import polars as pl
 
 from tui.analysis.api import api
 from tui.analysis.gpu_time.intervals import busy_time
+from tui.analysis.inputs.capabilities import how_to_record
+from tui.analysis.inputs.needs import GPU_WORK, METRICS, START_TIMES
 from tui.analysis.inputs.recording import records_copies
 from tui.analysis.iterations.tables import iterations
 from tui.analysis.kernels import kernels
 from tui.analysis.tensor_cores.efficiency import tensor_core_time, tensor_core_use
-from tui.fmt import NULL, column_unit, format_value, signed
+from tui.fmt import NULL, column_unit, format_value, percent, signed
 from tui.model.columns import Column, ColumnKind
 from tui.model.view import TableSpec
 
@@ -104,6 +106,19 @@ def headline(sides: Sides) -> tuple[Figure, ...]:
         for name, label, kind in _FIGURES
         if (name in one or name in other) and name not in none
     )
+
+
+def tensor_cores_apart(sides: Sides) -> str:
+    """A sentence where the time on tensor cores is known of one side alone: why, and what records it; else empty."""
+    uses = [tensor_core_use(tensor_core_time(side.profile)) for side in (sides.a, sides.b)]
+    known = [use.share_pct is not None for use in uses]
+    if known[0] == known[1]:
+        return ""
+    when, side, use = ("now", sides.b, uses[1]) if known[0] else ("before", sides.a, uses[0])
+    why = use.reason or f"kernel names leave {percent(use.unknown_pct)} of the kernel time open"
+    need = GPU_WORK if not use.kernel_ns else START_TIMES if use.untimed else METRICS
+    how = "" if use.reason and need is METRICS else f": {how_to_record(side.profile, need)}"
+    return f"Time on tensor cores {when} is unknown: {why}{how}."
 
 
 _FIGURES: Final = (
