@@ -44,7 +44,7 @@ class DetailPane(VerticalScroll):
         """Show the pane."""
         self.show(details)
         self.add_class("-open")
-        self.screen.add_class("-detail")
+        self._tell_screen(is_open=True)
         self.scroll_home(animate=False)
         if self.screen.has_class("-narrow"):
             self.focus()
@@ -56,4 +56,9 @@ class DetailPane(VerticalScroll):
     def close(self) -> None:
         """Hide the pane."""
         self.remove_class("-open")
-        self.screen.remove_class("-detail")
+        self._tell_screen(is_open=False)
+
+    def _tell_screen(self, *, is_open: bool) -> None:
+        # Textual would look up the styles of all widgets of the screen: by `app.tcss`, these have others beside details.
+        self.screen.set_class(is_open, "-detail", update=False)
+        self.app.stylesheet.update_nodes(self.screen.query("#body, TablePane.linked"))
