@@ -59,6 +59,6 @@ class DetailPane(VerticalScroll):
         self._tell_screen(is_open=False)
 
     def _tell_screen(self, *, is_open: bool) -> None:
-        # Textual would look up the styles of all widgets of the screen: by `app.tcss`, these have others beside details.
+        # Textual would look up the styles of all widgets of the screen: only these have others beside details.
         self.screen.set_class(is_open, "-detail", update=False)
         self.app.stylesheet.update_nodes(self.screen.query("#body, TablePane.linked"))
