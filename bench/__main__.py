@@ -43,7 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> list[Figure]:
     parser.add_argument("--rows", type=int, help="rows of each file (default: as each benchmark has it)")
     parser.add_argument("--runs", type=int, help="runs of each case, of which the median counts (default: the same)")
     parser.add_argument("--json", type=Path, metavar="PATH", help="write the figures there as well")
-    parser.add_argument("--page", type=Path, metavar="PATH", help="put the table into this page of Markdown")
+    parser.add_argument(
+        "--page", type=Path, metavar="PATH", help="put the table into this page of Markdown; with names, their lines"
+    )
     chosen = parser.parse_args(arguments)
     # As the program does: what is measured runs in processes of its own, the floors as well.
     fit_numpy()
@@ -65,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> list[Figure]:
     if chosen.json is not None:
         write_figures(chosen.json, figures)
     if chosen.page is not None:
-        write_page(chosen.page, figures)
+        write_page(chosen.page, figures, keeps_others=bool(chosen.names))
     return figures
 
 

@@ -8,7 +8,7 @@ import platform
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy
 import polars
@@ -127,39 +127,47 @@ def write_figures(path: Path, figures: Sequence[Figure]) -> None:
 
 
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
+HEADING: Final = (
+    "| What | Goal | Measured | | Seconds | Compared with | Its seconds | Peak memory | Repeat with |",
+    "| --- | ---: | ---: | --- | ---: | --- | ---: | ---: | --- |",
+)
 
 
-def write_page(page: Path, figures: Sequence[Figure]) -> None:
+def write_page(page: Path, figures: Sequence[Figure], *, keeps_others: bool = False) -> None:
     """Put the table into a page of Markdown, between two marks that it has.
+
+    Args:
+        page: The page.
+        figures: What was measured.
+        keeps_others: Leave the lines of other figures in the table as they are.
 
     Raises:
         ValueError: It has no such marks.
     """
     before, begin, rest = page.read_text().partition(BEGIN)
-    _, end, after = rest.partition(END)
+    old, end, after = rest.partition(END)
     if not begin or not end:
         raise ValueError(f"{page}: {BEGIN} and {END} must be in it")
-    lines = [
-        f"{in_words(machine())}.",
-        "",
-        "| What | Goal | Measured | | Seconds | Compared with | Its seconds | Peak memory | Repeat with |",
-        "| --- | ---: | ---: | --- | ---: | --- | ---: | ---: | --- |",
-    ]
-    for figure in figures:
-        peak = "" if figure.peak_bytes is None else f"{figure.peak_bytes / 1e6:,.0f} MB"
-        cells = [
-            figure.what,
-            value(figure.goal, figure.unit),
-            f"**{value(figure.measured, figure.unit)}**" if figure.measured is not None else "–",
-            figure.verdict,
-            _number(figure.seconds),
-            figure.floor,
-            _number(figure.floor_seconds),
-            peak,
-            f"`{figure.repeat_with}`",
-        ]
-        lines.append(f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |")
+    kept = [line for line in old.splitlines() if line.startswith("| ") and line not in HEADING] if keeps_others else []
+    by_figure = {line.partition(" | ")[0]: line for line in (*kept, *map(_row, figures))}
+    lines = [f"{in_words(machine())}.", "", *HEADING, *by_figure.values()]
     page.write_text(f"{before}{BEGIN}\n{chr(10).join(lines)}\n{END}{after}")
+
+
+def _row(figure: Figure) -> str:
+    """A figure as a line of the table."""
+    cells = [
+        figure.what,
+        value(figure.goal, figure.unit),
+        f"**{value(figure.measured, figure.unit)}**" if figure.measured is not None else "–",
+        figure.verdict,
+        _number(figure.seconds),
+        figure.floor,
+        _number(figure.floor_seconds),
+        "" if figure.peak_bytes is None else f"{figure.peak_bytes / 1e6:,.0f} MB",
+        f"`{figure.repeat_with}`",
+    ]
+    return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
 
 
 def _number(seconds: float | None) -> str:
