@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from rich.segment import Segment
 from textual.geometry import Region
-from textual.scrollbar import ScrollBarRender
+from textual.scrollbar import ScrollBar, ScrollBarRender
 from textual.widget import Widget
 
 from tests.screens.opening import app_of, opened, press, settled
@@ -33,6 +33,12 @@ def compare(widget: Widget) -> None:
     widget._styles_cache.clear()
     for crop in (Region(0, 0, width, height), Region(3, 1, width - 9, height - 2)):
         assert looks(widget, crop, as_textual=False) == looks(widget, crop, as_textual=True)
+
+
+def drawn_at(thumb: ScrollBar, position: float) -> list[Segment]:
+    """A scrollbar as Textual draws it."""
+    size = (thumb.size.height, thumb.window_virtual_size, thumb.window_size)
+    return ScrollBarRender.render_bar(*size, position).segments
 
 
 async def test_tables_are_drawn_as_textual_would() -> None:
@@ -64,14 +70,13 @@ async def test_the_thumb_stands_where_textual_would_put_it(rows: int) -> None:
         for place in (0.0, 0.0001, 0.01, 0.3, 0.31, 0.5, 0.77, 0.9999, 1.0):
             table.scroll_to(y=round(place * table.max_scroll_y), animate=False, immediate=True)
             await pilot.pause()
-            drawn = [
-                ScrollBarRender.render_bar(
-                    thumb.size.height, thumb.window_virtual_size, thumb.window_size, position
-                ).segments
-                for position in (thumb.position, table.scroll_y)
-            ]
-            assert drawn[0] == drawn[1]
+            assert drawn_at(thumb, thumb.position) == drawn_at(thumb, table.scroll_y)
             places.add(thumb.position)
+            if place == 0.5:
+                await pilot.resize_terminal(100, 12)
+                await pilot.pause()
+                assert drawn_at(thumb, thumb.position) == drawn_at(thumb, table.scroll_y)
+                await pilot.resize_terminal(100, 20)
         assert len(places) > 1 + (rows > 20)
 
 

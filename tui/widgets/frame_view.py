@@ -338,9 +338,10 @@ class FrameView(OwnLines, ScrollView, can_focus=True):
         self._redraw()
 
     def on_resize(self) -> None:
-        """Fit the columns to the new width."""
+        """Fit the columns to the new width, and the thumb to the new height."""
         self._redraw()
         self._scroll_to_cursor()
+        self._place_thumb()
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         """Draw other rows, and the scrollbar only where its thumb is drawn elsewhere."""
