@@ -159,6 +159,18 @@ def test_at_any_moment(world: World, log: Path, truth: str, how: signal.Signals)
         assert world.temporary() == [], moment
 
 
+def test_a_terminal_that_is_gone_before_anybody_listens(world: World, log: Path) -> None:
+    def ignore() -> None:
+        signal.signal(HANG_UP, signal.SIG_IGN)
+
+    with Program([*PROGRAM, str(log)], world.environment, setup=ignore) as program:
+        # The rest of the start takes longer than this.
+        program.run_for(0.05)
+        program.hang_up()
+        assert program.ended() != 0
+    assert world.left_running() == []
+
+
 def test_while_the_cache_is_written(world: World, log: Path, truth: str) -> None:
     for how in (HANG_UP, TERM, KILL):
         # Where the program was quicker than this test, it is there already.

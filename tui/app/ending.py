@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import signal
+import stat
 import sys
 import termios
 import threading
@@ -64,6 +66,9 @@ def run_to_end(app: App[Any], *, mouse: bool, save: Callable[[], None], finish: 
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, asked_to_end, number)
         loop.add_signal_handler(signal.SIGHUP, terminal_is_gone)
+        if _has_hung_up():
+            # Before anybody listened, in a process that was started to ignore it (``nohup``).
+            terminal_is_gone()
         threads = Threads()
         loop.set_default_executor(threads)
         await app.run_async(mouse=mouse)
@@ -102,6 +107,16 @@ def _attributes() -> list[Any] | None:
         return termios.tcgetattr(0)
     except termios.error:
         return None
+
+
+def _has_hung_up() -> bool:
+    """Whether the terminal is gone."""
+    looked_at = select.poll()
+    for stream in (0, 2):
+        with suppress(OSError):
+            if stat.S_ISCHR(os.fstat(stream).st_mode):
+                looked_at.register(stream, 0)
+    return any(what & select.POLLHUP for _, what in looked_at.poll(0))
 
 
 def _force(attributes: list[Any] | None, status: int) -> None:
