@@ -7,20 +7,18 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import polars as pl
-from textual.geometry import Region, Size
+from textual.geometry import Region
 from textual.message import Message
-from textual.reactive import Reactive
-from textual.scroll_view import ScrollView
 
 from tui.model.view import Sort, TableSpec, TableState
 from tui.query.telling import weighed
 from tui.widgets.ascii_scrollbar import AsciiScrollBarRender
 from tui.widgets.cells import CellWriter, writers
 from tui.widgets.own_lines import OwnLines
+from tui.widgets.row_scroll import RowScroll
 from tui.widgets.table_layout import TableLayout, lay_out
 from tui.widgets.table_painter import PLAIN, RowLook, TablePainter, TableStyles
 from tui.widgets.table_rows import TableRows
-from tui.widgets.thumb import thumb_position
 
 if TYPE_CHECKING:
     from rich.style import Style
@@ -34,7 +32,7 @@ STRIPS_KEPT: Final = 400
 """Each is a dozen objects that the collector looks through: a few screens of them are enough."""
 
 
-class FrameView(OwnLines, ScrollView, can_focus=True):
+class FrameView(OwnLines, RowScroll, can_focus=True):
     """Rows of a frame below a heading, with a cursor that others move.
 
     Only the rows on the screen become Python values, and only the lines that change are drawn again.
@@ -69,9 +67,6 @@ class FrameView(OwnLines, ScrollView, can_focus=True):
         & > .frametable--hit { color: $accent; text-style: bold underline; }
     }
     """
-
-    virtual_size = Reactive(Size(0, 0))
-    """As Textual's, but that the screen is not laid out anew for other rows."""
 
     class _OfTable(Message):
         def __init__(self, table: FrameView) -> None:
@@ -151,20 +146,10 @@ class FrameView(OwnLines, ScrollView, can_focus=True):
         self.rows = rows
         self._found = pl.Series(dtype=pl.UInt32) if found is None else found
         self.cursor_row = max(0, min(cursor_row, len(rows) - 1))
-        self._set_height(len(rows) + HEADER)
+        self.set_height(len(rows) + HEADER)
         self._redraw()
         self._scroll_to_cursor()
         self.post_message(self.CursorMoved(self))
-
-    def _set_height(self, lines: int) -> None:
-        """Tell how many lines there are; only where the scrollbar comes or goes the screen is laid out anew."""
-        self.virtual_size = Size(self.size.width, lines)
-        if self.show_vertical_scrollbar != (lines > self.container_size.height):
-            self.refresh(layout=True)
-        elif self.show_vertical_scrollbar:
-            self.vertical_scrollbar.window_virtual_size = lines
-        self.scroll_y = self.validate_scroll_y(self.scroll_y)
-        self._place_thumb()
 
     def arrange_columns(self, state: TableState) -> None:
         """Take over order, hidden columns, sort markers, units and names."""
@@ -338,22 +323,9 @@ class FrameView(OwnLines, ScrollView, can_focus=True):
         self._redraw()
 
     def on_resize(self) -> None:
-        """Fit the columns to the new width, and the thumb to the new height."""
+        """Fit the columns to the new width."""
         self._redraw()
         self._scroll_to_cursor()
-        self._place_thumb()
-
-    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Draw other rows, and the scrollbar only where its thumb is drawn elsewhere."""
-        self._place_thumb()
-        if round(old_value) != round(new_value):
-            self.refresh(self.size.region)
-
-    def _place_thumb(self) -> None:
-        if self.show_vertical_scrollbar:
-            self.vertical_scrollbar.position = thumb_position(
-                self.scroll_y, self.max_scroll_y, self.virtual_size.height, self.size.height
-            )
 
     def watch_show_vertical_scrollbar(self) -> None:
         """Fit the columns to the width that the scrollbar leaves."""
