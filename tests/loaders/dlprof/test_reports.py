@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from tui.loaders.registry import load, load_one
+from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -279,7 +280,7 @@ def test_a_real_report_loses_nothing(name: str, corpus: Callable[[str], str]) ->
     [
         ("Framework,PyTorch 1.9", "Framew", 1, [3]),
         ("GPU Utilization %,27.5", "GPU Utilization % 27.5", 1, [9]),
-        ("Summary Report", "Summary Rep\ufffd", 2, [7]),
+        ("Summary Report", "Summary Rep\ufffd", 0, [7]),
         ("All ops,870,1450,3", "All ops 870", 3, [16]),
         (",GPU Time (ns),CPU Time (ns),# Ops", "GPU Time (ns)", 3, [15, 16]),
     ],
@@ -293,6 +294,54 @@ def test_a_damaged_line_of_the_summary_costs_what_it_says_and_is_told(
     # A row of it lacks a figure.
     lines = [*told, *whole["issues"]["line"]]
     assert profile["issues"].select("severity", "line").rows() == [("warning", number) for number in lines]
+
+
+def saved_again(text: str, *, quoting: bool, filled: bool) -> str:
+    """The same report with every cell quoted, or with lines as long as the longest."""
+    rows = list(csv.reader(io.StringIO(text)))
+    width = max(len(row) for row in rows) if filled else 0
+    made = io.StringIO()
+    writer = csv.writer(made, quoting=csv.QUOTE_ALL if quoting else csv.QUOTE_MINIMAL)
+    writer.writerows([*row, *[""] * (width - len(row))] for row in rows)
+    return made.getvalue()
+
+
+WHOLE_SUMMARY = SUMMARY.replace("Ops using TC,0,0", "Ops using TC,0,0,0")
+
+
+@pytest.mark.parametrize("report", [ITERATION, KERNEL, DETAILED, WHOLE_SUMMARY, f"{EXPERT}\n{WHOLE_SUMMARY}"])
+@pytest.mark.parametrize(("quoting", "filled"), [(True, False), (False, True), (True, True)])
+def test_a_report_that_a_spreadsheet_saved_again_is_the_same(report: str, *, quoting: bool, filled: bool) -> None:
+    profile, plain = read(saved_again(report, quoting=quoting, filled=filled)), read(report)
+    for frame in ("activities", "summary", "ops", "tool_figures", "tool_findings", "issues"):
+        assert profile[frame].equals(plain[frame])
+
+
+def test_a_summary_without_its_first_lines_is_read_and_the_loss_told() -> None:
+    whole = read(WHOLE_SUMMARY)["tool_figures"]
+    lines = WHOLE_SUMMARY.splitlines(keepends=True)
+    for first in (1, 3, 5, 14):
+        profile = read("".join(lines[first:]))
+        figures = profile["tool_figures"]
+        assert figures.drop("line").equals(whole.filter(pl.col("line") > first).drop("line"))
+        reason = "expected the title 'System Config' above: this report has lost its beginning, and what stood there"
+        # Of line 7 on the first is blank.
+        told = [("warning", 2 if first == 5 else 1, reason)]
+        assert profile["issues"].select("severity", "line", "reason").rows() == told
+
+
+@pytest.mark.parametrize("title", ["Summary Report", "Iterations", "All Ops", "All Kernels"])
+def test_rows_below_a_title_that_is_missing_go_where_they_belong(title: str) -> None:
+    profile, whole = read(WHOLE_SUMMARY.replace(f"{title}\n", "")), read(WHOLE_SUMMARY)
+    assert profile["tool_figures"].drop("line").equals(whole["tool_figures"].drop("line"))
+    assert profile["issues"]["reason"].to_list() == [
+        f"expected the title {title!r}: the rows below are read as its own, by their names"
+    ]
+
+
+def test_rows_that_anyone_may_write_are_no_summary() -> None:
+    with pytest.raises(ProftuiError, match="no profile found"):
+        read("Iterations\nGPU Count,2\nFramework,ours\nTotal Iterations,7\n")
 
 
 def test_other_text_below_the_summary_is_none_of_it() -> None:

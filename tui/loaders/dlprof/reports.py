@@ -16,10 +16,10 @@ import polars as pl
 from tui.loaders.base import Format
 from tui.loaders.dlprof import report_frames as frames
 from tui.loaders.dlprof.gpu_work import TOOL
-from tui.loaders.dlprof.report_summary import PARTS, Summary
+from tui.loaders.dlprof.report_summary import CUE, OURS, PARTS, Summary, bare, part_of
 from tui.loaders.text.cell_values import CellValues
 from tui.loaders.text.csv_table import CsvTable
-from tui.loaders.text.table_rows import split_cells
+from tui.loaders.text.table_rows import LINE, split_cells
 
 if TYPE_CHECKING:
     from tui.loaders.collector import Collector, Session
@@ -52,9 +52,15 @@ _TITLES: Final = (
     r"(?:Iteration|Kernel|Op Type Summary|Group Op|Group Node|Tensor Core) Report|Expert Systems Feedback"
     r"|All Iterations|System Config"
 )
-_ENDS: Final = re.compile(rf"(?:{_TITLES})\s*$")
-_FIRST_CELL: Final = re.compile("|".join(sorted({re.escape(header[0]) for header in _REPORTS})))
-_CUE: Final = "|".join(sorted(re.escape(",".join(header)) for header in _REPORTS)).replace(r"\ ", " ")
+_ENDS: Final = re.compile(rf'"?(?:{_TITLES})["\s,]*$')
+_FIRST_CELL: Final = re.compile("|".join((_TITLES, *sorted({re.escape(header[0]) for header in _REPORTS}))))
+_CUE: Final = "|".join(
+    sorted(",".join(f'"?{re.escape(cell)}"?' for cell in header).replace(r"\ ", " ") for header in _REPORTS)
+)
+"""A tool that saves a report again may quote every cell, and fill lines up with empty ones."""
+
+_MOST_BETWEEN: Final = 2
+"""Lines from one line of a summary to the next: a blank one can stand between."""
 
 
 class _Sink:
@@ -67,7 +73,8 @@ class _Sink:
         self._parts: list[pl.DataFrame] = []
 
     def add(self, cells: pl.DataFrame) -> None:
-        self._parts.append(cells)
+        # A blank line of a spreadsheet is a row of empty cells.
+        self._parts.append(cells.filter(~pl.all_horizontal(pl.exclude(LINE).is_null())))
 
     def damaged(self, line: Line, reason: str) -> None:
         self._collector.resume_session(self._session)
@@ -85,12 +92,16 @@ class _Reader:
 
     def __init__(self, collector: Collector) -> None:
         self._collector = collector
+        self._headless: list[Line] = []
+        """Lines of a summary whose first title has not been seen, until one comes that is DLProf's alone."""
 
     def begin(self, line: Line) -> Section | bool:
-        """The header of a report, or the first title of the summary."""
+        """The header of a report, or the beginning of the summary."""
         text = line.text.strip()
-        if text == PARTS[0]:
+        if bare(text) == PARTS[0]:
             return Summary(self._collector, FORMAT.name, line, ends=_ENDS)
+        if part_of(text) is not None:
+            return self._begin_headless(line)
         columns = [cell.strip() for cell in split_cells(text)]
         for header, hand_over in _REPORTS.items():
             if tuple(columns[: len(header)]) == header:
@@ -99,6 +110,19 @@ class _Reader:
                 sink = _Sink(self._collector, session, hand_over)
                 return CsvTable(columns, sink, header=_FIRST_CELL, ends=_ENDS)
         return False
+
+    def _begin_headless(self, line: Line) -> Section | bool:
+        """A line of a summary that stands below no title of one: alone it may be anyone's."""
+        if self._headless and line.number - self._headless[-1].number > _MOST_BETWEEN:
+            self._headless.clear()
+        self._headless.append(line)
+        if not OURS.match(line.text):
+            return False
+        lines, self._headless = self._headless, []
+        summary = Summary(self._collector, FORMAT.name, lines[0], ends=_ENDS, has_title=False)
+        for one in lines:
+            summary.take(one)
+        return summary
 
     def finish(self) -> None:
         """Every report has handed over its rows."""
@@ -109,7 +133,7 @@ class _DlprofCsv:
     """DLProf's reports as a format of text logs."""
 
     format: Format = FORMAT
-    cue: bytes = rf"^\s*(?:{_CUE}|{PARTS[0]}\s*$)".encode()
+    cue: bytes = rf"^\s*(?:{_CUE}|{CUE})".encode()
 
     def reader(self, collector: Collector) -> TextReader:
         return _Reader(collector)
