@@ -230,9 +230,19 @@ def test_copies_by_direction_with_size_and_rate() -> None:
 
 def test_copies_of_sessions_are_joined_by_bytes_and_seconds() -> None:
     board = dashboard(
-        profile(activities=[copy("HtoD", 10, size_bytes=1000), copy("HtoD", 30, size_bytes=1000, session=1)])
+        profile(
+            activities=[
+                copy("HtoD", 10, size_bytes=1000),
+                copy("HtoD", 30, size_bytes=1000, session=1),
+                {**copy("HtoD", 0, size_bytes=5000, session=1), "duration_ns": None},
+                copy("DtoH", 8, size_bytes=0),
+            ]
+        )
     )
-    assert board.copies.select("calls", "size_bytes", "throughput").rows() == [(2, 2000, pytest.approx(2000 / 40e-9))]
+    assert board.copies.select("copy_kind", "calls", "size_bytes", "throughput").rows() == [
+        ("HtoD", 3, 7000, pytest.approx(2000 / 40e-9)),
+        ("DtoH", 1, 0, 0.0),
+    ]
 
 
 def test_the_system_is_what_the_log_says() -> None:

@@ -9,7 +9,7 @@ import polars as pl
 from tui.analysis.durations import average, share, timed_calls, total, whole
 from tui.analysis.ops.rules import UNKNOWN
 from tui.analysis.ops.tables import by_name, has_recorded_ops, inferred_ops
-from tui.analysis.transfers.copies import copies
+from tui.analysis.transfers.copies import copy_sums, throughput
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
@@ -98,18 +98,14 @@ def split(kinds: pl.DataFrame) -> pl.DataFrame:
 
 def copies_over_sessions(profile: Profile) -> pl.DataFrame:
     """Copies by direction over all sessions: kind, copy_kind, calls, total_ns, size_bytes, throughput, time_pct."""
-    both = pl.col("throughput").is_not_null() & pl.col("size_bytes").is_not_null()
-    # Sessions are joined by bytes and by the time that their rate implies, so that the rate stays size / duration.
-    seconds = (pl.col("size_bytes") / pl.col("throughput")).filter(both).sum()
     return (
-        copies(profile)
+        copy_sums(profile)
         .group_by("kind", "copy_kind")
         .agg(
             whole("calls").alias("calls"),
-            total("total_ns").alias("total_ns"),
-            total("size_bytes").alias("size_bytes"),
-            pl.when(both.any()).then(pl.col("size_bytes").filter(both).sum() / seconds).alias("throughput"),
+            *(total(name).alias(name) for name in ("total_ns", "size_bytes", "moved_bytes", "moving_ns")),
         )
+        .select("kind", "copy_kind", "calls", "total_ns", "size_bytes", throughput())
         .with_columns(share(of=None))
         .sort("total_ns", "copy_kind", descending=[True, False], nulls_last=True)
     )

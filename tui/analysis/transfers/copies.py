@@ -21,6 +21,25 @@ def copies(profile: Profile) -> pl.DataFrame:
     (share of the session's copy time), size_bytes, throughput (size / duration over the copies of which both are known,
     in bytes per second). A session without single activities has its rows from the log's own table: without sizes.
     """
+    return (
+        copy_sums(profile)
+        .select("session", "kind", "copy_kind", "calls", "total_ns", "size_bytes", throughput())
+        .with_columns(share())
+        .sort("total_ns", "copy_kind", "kind", "session", descending=[True, False, False, False], nulls_last=True)
+    )
+
+
+def throughput() -> pl.Expr:
+    """Bytes per second of the columns moved_bytes and moving_ns; null where no copy has both."""
+    return (1e9 * pl.col("moved_bytes") / pl.col("moving_ns")).alias("throughput")
+
+
+def copy_sums(profile: Profile) -> pl.DataFrame:
+    """What adds up over rows of `copies`: one row per session, kind and copy_kind, in no order.
+
+    Columns: those, calls, total_ns, size_bytes, moved_bytes and moving_ns (size and duration of the copies of which
+    both are known; null where there are none).
+    """
     activities = profile["activities"]
     both = pl.col("size_bytes").is_not_null() & (pl.col("duration_ns") > 0)
     # By name first: what tells the direction is looked at once for each.
@@ -33,8 +52,10 @@ def copies(profile: Profile) -> pl.DataFrame:
             pl.len().cast(pl.Int64).alias("calls"),
             total().alias("total_ns"),
             total("size_bytes").alias("size_bytes"),
-            pl.when(both.any()).then(pl.col("size_bytes").filter(both).sum()).alias("moved_bytes"),
-            pl.col("duration_ns").filter(both).sum().alias("moving_ns"),
+            *(
+                pl.when(both.any()).then(pl.col(name).filter(both).sum()).alias(moved)
+                for name, moved in (("size_bytes", "moved_bytes"), ("duration_ns", "moving_ns"))
+            ),
         )
         .collect()
     )
@@ -46,7 +67,8 @@ def copies(profile: Profile) -> pl.DataFrame:
             pl.col("calls").sum(),
             total("total_ns").alias("total_ns"),
             total("size_bytes").alias("size_bytes"),
-            (1e9 * total("moved_bytes") / pl.col("moving_ns").sum()).alias("throughput"),
+            total("moved_bytes").alias("moved_bytes"),
+            total("moving_ns").alias("moving_ns"),
         )
     )
     recorded = (
@@ -57,12 +79,7 @@ def copies(profile: Profile) -> pl.DataFrame:
         .agg(
             whole("calls").alias("calls"),
             total("total_ns").alias("total_ns"),
-            pl.lit(None, pl.Int64).alias("size_bytes"),
-            pl.lit(None, pl.Float64).alias("throughput"),
+            *(pl.lit(None, pl.Int64).alias(name) for name in ("size_bytes", "moved_bytes", "moving_ns")),
         )
     )
-    return (
-        pl.concat([single, recorded])
-        .with_columns(share())
-        .sort("total_ns", "copy_kind", "kind", "session", descending=[True, False, False, False], nulls_last=True)
-    )
+    return pl.concat([single, recorded])
