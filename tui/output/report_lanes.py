@@ -47,7 +47,7 @@ def _drawn(profile: Profile, shown: Shown, style: Style) -> list[str]:
         above = lane
     room = min(max(map(cell_width, labels)), int(style.width * LABEL_MOST))
     cells = max(CELLS_LEAST, style.width - room - 6)
-    window = whole_window(shown.begin_ns, shown.end_ns, cells, least_ns=shown.resolution_ns)
+    window = whole_window(shown.begin_ns, shown.until_ns, cells, least_ns=shown.resolution_ns)
     tick = "|" if style.ascii_only else "╷"
     lines = [*style.wrapped(shown.note)] if shown.note else []
     lines.append(_line("", "", labelled(ruler(window, ascii_only=style.ascii_only).ticks, cells, tick=tick), room))
@@ -59,7 +59,7 @@ def _drawn(profile: Profile, shown: Shown, style: Style) -> list[str]:
         lane = shown.lanes[place]
         edges = window.edges() - shown.shifts[lane.session]
         drawn = lane_cells(lane, edges, partial(name_of, profile, lane), ascii_only=style.ascii_only)
-        share = whole_percent(lane.segments.length, window.end_ns - window.begin_ns)
+        share = whole_percent(lane.segments.length, shown.end_ns - shown.begin_ns)
         shown_words = within(words, lane.tid, room, ascii_only=style.ascii_only)
         lines.append(_line(shown_words, share, drawn.texts, room))
     told = legend((shown.lanes[place] for place in places), ascii_only=style.ascii_only)

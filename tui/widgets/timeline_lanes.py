@@ -145,7 +145,7 @@ class TimelineLanes(OwnLines, Widget, can_focus=True):
             return
         self._label_cells = None
         cells = max(1, self.size.width - self.label_cells)
-        new = whole_window(self.shown.begin_ns, self.shown.end_ns, cells, least_ns=self.shown.resolution_ns)
+        new = whole_window(self.shown.begin_ns, self.shown.until_ns, cells, least_ns=self.shown.resolution_ns)
         old = self.window
         if old is not None and (old.cell_ns < old.fit_ns or self.is_in_gap):
             new = Window(new.begin_ns, new.end_ns, new.least_ns, cells, old.cell_ns, old.first_ns)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 NOTHING: Final = -1
 """In place of a look or an item: there is none."""
+LOOKED_AT: Final = 16
+"""Of so many items that began one after another one is looked for that is on for all of a slice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +54,27 @@ def bins(lane: Lane, edges: Ints) -> Bins:
     return Bins(busy, looks, count)
 
 
-def spanning(lane: Lane, edges: Ints) -> Ints:
-    """For each slice the item that is on from its begin to its end, the latest begun; `NOTHING` where there is none."""
-    if not len(lane.starts):
-        return np.full(len(edges) - 1, NOTHING, np.int64)
-    at = np.searchsorted(lane.starts, edges[:-1], side="right") - 1
-    there = (at >= 0) & (lane.ends[at] >= edges[1:])
-    return np.where(there, at, NOTHING)
+def spanning(lane: Lane, edges: Ints, looks: Looks) -> Ints:
+    """For each slice the item of its look that is on from its begin to its end; `NOTHING` where there is none.
+
+    Of several it is the latest begun. Only the last `LOOKED_AT` that began before a slice are looked at.
+
+    Args:
+        lane: The lane.
+        edges: Moments, in order.
+        looks: Of each slice, see `Bins`.
+    """
+    found = np.full(len(edges) - 1, NOTHING, np.int64)
+    at, until = np.searchsorted(lane.starts, edges[:-1], side="right") - 1, edges[1:]
+    left = np.flatnonzero(at >= 0)
+    for back in range(LOOKED_AT):
+        items = at[left] - back
+        # Where nothing reaches the end of a slice, nothing that began earlier does.
+        going = (items >= 0) & (lane.reached[items] >= until[left])
+        left, items = left[going], items[going]
+        if not len(left):
+            break
+        there = (lane.ends[items] >= until[left]) & (lane.looks[items] == looks[left])
+        found[left[there]] = items[there]
+        left = left[~there]
+    return found

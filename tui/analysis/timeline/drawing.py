@@ -107,7 +107,7 @@ def lane_cells(
     levels = np.clip(-(-8 * found.busy_ns // cells) - 1, 0, 7)
     texts: list[str] = np.where(found.looks == NOTHING, " ", _TABLES[ascii_only][found.looks, levels]).tolist()
     solid = np.zeros(len(texts), np.bool_)
-    items = spanning(lane, edges)
+    items = spanning(lane, edges, found.looks)
     if name is not None:
         for first, last in _runs(items):
             look = Look(int(lane.looks[items[first]]))
@@ -118,7 +118,6 @@ def lane_cells(
             label = shorten_symbol(label, room, ascii_only=ascii_only)
             texts[first:last] = [head, *_in_cells(pad(label, room))]
             solid[first + 1 : last] = True
-            found.looks[first:last] = look
     return LaneCells(texts, found.looks, solid, items)
 
 

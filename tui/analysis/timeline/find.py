@@ -30,7 +30,7 @@ class LaneHits:
     items: Ints
     starts: Ints
     reached: Ints
-    """The latest end of each and all before it."""
+    """The latest end of each and all before it; one that takes no time reaches a nanosecond."""
 
     def in_cells(self, edges: Ints) -> Flags:
         """Which cells hold a part of one."""
@@ -85,7 +85,8 @@ def find_name(profile: Profile, shown: Shown, text: str, *, whole: bool = False)
         items = np.flatnonzero(wanted[lane.frame][lane.rows])
         if len(items):
             shift = shown.shifts[lane.session]
-            reached = np.maximum.accumulate(lane.ends[items]) + shift
+            # What takes no time is in the cell that it begins in.
+            reached = np.maximum.accumulate(np.maximum(lane.ends[items], lane.starts[items] + 1)) + shift
             by_lane[place] = LaneHits(items, lane.starts[items] + shift, reached)
     if not by_lane:
         none = np.zeros(0, np.int64)

@@ -39,6 +39,12 @@ class Shown:
         return max((int(lane.reached[-1]) + self.shifts[lane.session] for lane in self.lanes), default=0)
 
     @property
+    def until_ns(self) -> int:
+        """Where a window over all of it ends: what takes no time has a nanosecond there to stand in."""
+        ends = (max(int(lane.reached[-1]), int(lane.starts[-1]) + 1) + self.shifts[lane.session] for lane in self.lanes)
+        return max(ends, default=0)
+
+    @property
     def resolution_ns(self) -> int:
         """The coarsest step of the start times: nothing finer is shown."""
         return max((lane.resolution_ns for lane in self.lanes), default=1)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.timeline.lanes import Lane, lanes
+from tui.analysis.timeline.lanes import lanes
 from tui.analysis.timeline.shown import shown_lanes, title
 from tui.model.columns import Column, ColumnKind, columns
 from tui.model.view import TableSpec
@@ -62,20 +62,16 @@ def timeline_lanes(profile: Profile) -> pl.DataFrame:
 
     Columns: session, lane (its title), kind (`lanes.LaneKind`), device, stream, pid, tid, depth (of ranges and ops: how
     many of their thread lie around them), count, busy_ns (time in which any of them was on; of a whole GPU the same as
-    in `tui.analysis.gpu_time.intervals.busy_time`), busy_pct (its share of the time from the first begin to the last
-    end in any lane that is shown with it, see `shown_lanes`), first_ns, last_ns, span_ns (last - first).
+    in `tui.analysis.gpu_time.intervals.busy_time`, of a stream as in
+    `tui.analysis.gpu_time.streams.streams`), busy_pct (its share of the time from the first begin to the last end in
+    any lane that is shown with it, see `shown_lanes`), first_ns, last_ns, span_ns (last - first).
     """
     together = shown_lanes(profile)
-    spans: dict[tuple[int, bool], tuple[int, int]] = {}
-    for lane in lanes(profile):
-        begin, end = spans.get(_side(lane), (int(lane.starts[0]), int(lane.reached[-1])))
-        spans[_side(lane)] = min(begin, int(lane.starts[0])), max(end, int(lane.reached[-1]))
     rows = []
     for lane in lanes(profile):
         first, last = int(lane.starts[0]), int(lane.reached[-1])
-        begin, end = spans[_side(lane)]
-        # Starts are rounded: what cannot be told to overlap can add up to more than there is.
-        busy = min(lane.segments.length, end - begin)
+        # Where starts are rounded, what cannot be told to overlap can add up to more than there is.
+        busy = min(lane.segments.length, last - first)
         shown = together if lane.session in together.shifts else shown_lanes(profile, lane.session)
         span = shown.end_ns - shown.begin_ns
         rows.append(
@@ -97,7 +93,3 @@ def timeline_lanes(profile: Profile) -> pl.DataFrame:
             )
         )
     return pl.DataFrame(rows, schema=_SCHEMA, orient="row")
-
-
-def _side(lane: Lane) -> tuple[int, bool]:
-    return lane.session, lane.on_gpu

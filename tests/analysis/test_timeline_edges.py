@@ -1,0 +1,55 @@
+"""What is on the timeline where things take no time, where starts are rounded, and where streams overlap."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.analysis.frames import copy, kernel, profile
+from tui.analysis.gpu_time.streams import streams
+from tui.analysis.timeline.bins import bins
+from tui.analysis.timeline.drawing import lane_cells
+from tui.analysis.timeline.find import find_name
+from tui.analysis.timeline.lanes import lanes
+from tui.analysis.timeline.looks import Look
+from tui.analysis.timeline.shown import shown_lanes
+from tui.analysis.timeline.tables import timeline_lanes
+from tui.analysis.timeline.window import whole_window
+
+
+def test_what_takes_no_time_is_found_in_the_cell_that_it_begins_in() -> None:
+    made = profile(activities=[copy("HtoD", 0, start_ns=50, device=0, stream=1)])
+    hits = find_name(made, shown_lanes(made), "htod").by_lane[0]
+    assert hits.in_cells(np.array([49, 50, 51, 52])).tolist() == [False, True, False]
+    assert hits.in_cells(np.array([40, 50, 60])).tolist() == [False, True]
+
+
+def test_what_takes_no_time_at_the_end_is_on_the_screen() -> None:
+    made = profile(activities=[kernel("k", 10, start_ns=0, device=0), copy("DtoH", 0, start_ns=10, device=0)])
+    shown = shown_lanes(made)
+    assert (shown.end_ns, shown.until_ns) == (10, 11)
+    window = whole_window(shown.begin_ns, shown.until_ns, 5, least_ns=1)
+    assert bins(shown.lanes[0], window.edges()).begun.tolist() == [1, 0, 0, 1, 0]
+    assert timeline_lanes(made)["busy_pct"].to_list() == [100.0]
+
+
+def test_a_stream_is_busy_no_longer_than_from_its_first_start_to_its_last_end() -> None:
+    twice = [kernel("k", 60, start_ns=0, device=0, stream=7)] * 2
+    made = profile(
+        sessions=[{"session": 0, "start_resolution_ns": 100}],
+        activities=[*twice, kernel("k", 10, start_ns=1000, device=0, stream=20)],
+    )
+    told = timeline_lanes(made)
+    assert told.select("lane", "busy_ns").rows() == [("GPU 0", 130), ("GPU 0 stream 7", 60), ("GPU 0 stream 20", 10)]
+    assert told["busy_ns"].to_list()[1:] == streams(made)["busy_ns"].to_list()
+
+
+def test_a_bar_is_of_the_work_that_its_cells_are_drawn_as() -> None:
+    made = profile(
+        activities=[
+            kernel("relu", 100, start_ns=0, device=0, stream=7, uses_tensor_core=False),
+            kernel("ncclDevKernel_AllReduce_Sum_f32", 90, start_ns=20, device=0, stream=20),
+        ]
+    )
+    drawn = lane_cells(lanes(made)[0], np.arange(0, 121, 10), lambda item: ["relu", "nccl"][item])
+    assert "".join(drawn.texts) == "▓relu     ● "
+    assert drawn.looks.tolist() == [Look.KERNEL] * 10 + [Look.COMMUNICATION, -1]
