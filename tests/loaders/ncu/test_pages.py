@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import re
+
+import pytest
+
 from tests.loaders.ncu.test_ncu_csv import LAUNCH, PAGE, RAW, SHORT, SUMMARY
 from tests.loaders.nsys_stats.test_sums import KERN_2023
 from tests.loaders.reading import read, reasons, rows
@@ -10,6 +16,23 @@ from tests.loaders.reading import read, reasons, rows
 def test_a_header_that_is_printed_again_is_one_page() -> None:
     header = next(line for line in PAGE.splitlines() if line.startswith('"ID"'))
     assert read(PAGE.replace(header, f"{header}\n{header}"))["activities"].height == 2
+
+
+@pytest.mark.parametrize("comma", [True, False])
+def test_a_raw_page_that_a_spreadsheet_saved_with_semicolons_is_the_same(*, comma: bool) -> None:
+    long = "smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio"
+    page = RAW.replace("dram__bytes.sum.per_second", long)
+    saved = io.StringIO()
+    for row in csv.reader(io.StringIO(page)):
+        cells = [
+            cell.translate(str.maketrans(",.", ".,")) if comma and re.fullmatch(r"[\d.,]+", cell) else cell
+            for cell in row
+        ]
+        csv.writer(saved, delimiter=";").writerow(cells)
+    profile, plain = read(saved.getvalue()), read(page)
+    assert profile["activities"].height == 2
+    for frame in ("activities", "devices", "metrics", "tool_figures"):
+        assert profile[frame].equals(plain[frame])
 
 
 def test_text_for_people_beside_another_profile_is_told() -> None:

@@ -159,7 +159,7 @@ def _add_devices(rows: pl.DataFrame, collector: Collector) -> None:
         .group_by("device", maintain_order=True)
         .agg(
             pl.col("value").filter(pl.col("metric") == _DEVICE_NAME).first().alias("name"),
-            pl.col("cc").drop_nulls().first().alias("compute_capability"),
+            pl.col("cc").drop_nulls().first().str.replace(",", ".", literal=True).alias("compute_capability"),
             *(
                 _metric(names).round().cast(pl.Int64, strict=False).alias(column)
                 for column, names in _DEVICE_METRICS.items()

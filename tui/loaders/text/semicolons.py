@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -21,8 +22,8 @@ _LEAST: Final = 3
 """Semicolons in a line of a table."""
 _MOST_HEADERS: Final = 50
 """So many lines of the beginning that may be a header are looked at."""
-_LONGEST_TITLE: Final = 60
-"""Characters of the title of a column."""
+_TITLE: Final = re.compile(r"[^,]{1,60}|[^,\s]{1,160}")
+"""The title of a column: a few words, or the name of a metric."""
 _NUMBER: Final = r"^[+-]?\d[\d.,]*(?:[eE][+-]?\d+)?$"
 _OF_COMMA: Final = r"^[+-]?(?:\d+|\d{1,3}(?:\.\d{3})+)(?:,\d*)?(?:[eE][+-]?\d+)?$"
 """A number with a decimal comma, maybe with points between thousands."""
@@ -94,7 +95,7 @@ def semicolons_in(head: bytes, cues: Cues) -> Semicolons | None:
     for place, line in enumerate(lines[:_MOST_HEADERS]):
         cells = split_cells(line.decode("utf-8", "replace"), ";")
         header = ",".join('"' + cell.replace('"', '""') + '"' for cell in cells).encode()
-        names = {cell for cell in cells if cell and len(cell) <= _LONGEST_TITLE and "," not in cell}
+        names = {cell for cell in cells if _TITLE.fullmatch(cell)}
         if not _LEAST < len(names) == len(cells) or line.startswith(b"==") or not cues.are_in(header):
             continue
         # The last line may be cut.
