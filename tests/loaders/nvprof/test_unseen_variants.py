@@ -326,16 +326,50 @@ def test_rows_of_a_trace_above_all_that_nvprof_says_are_told() -> None:
     ]
 
 
-def test_rows_are_not_read_by_the_units_of_the_table_above() -> None:
-    header = (
-        "Start,Duration,Grid X,Grid Y,Grid Z,Block X,Block Y,Block Z,Registers Per Thread,Static SMem,Dynamic SMem,"
-        "Size,Throughput,Device,Context,Stream,Name"
-    )
-    row = '{0}.000000,2.500000,,,,,,,,,,512.000000,9.250000,"Tesla K40c (0)","1","7","[CUDA memcpy HtoD]"'
-    units = "ms,us,,,,,,,,KB,B,{0},GB/s,,,,"
-    profile = read(lines(*RUN, header, units.format("KB"), row.format(1), units.format("MB"), row.format(2)))
+CSV_TRACE = (
+    "Start,Duration,Grid X,Grid Y,Grid Z,Block X,Block Y,Block Z,Registers Per Thread,Static SMem,Dynamic SMem,"
+    "Size,Throughput,Device,Context,Stream,Name"
+)
+CSV_UNITS = "ms,us,,,,,,,,KB,B,{0},GB/s,,,,"
+CSV_COPY = '{0}.000000,2.500000,,,,,,,,,,512.000000,9.250000,"Tesla K40c (0)","1","7","[CUDA memcpy HtoD]"'
+
+
+@pytest.mark.parametrize(("unit", "size"), [("KB", 524_288), ("MB", 536_870_912)])
+def test_rows_below_a_row_of_units_without_its_header_are_of_another_run(unit: str, size: int) -> None:
+    tables = (CSV_UNITS.format("KB"), CSV_COPY.format(1), CSV_UNITS.format(unit), CSV_COPY.format(2))
+    profile = read(lines(*RUN, CSV_TRACE, *tables))
+    assert profile["activities"].select("session", "size_bytes", "line").rows() == [(0, 524_288, 6), (1, size, 8)]
+    told = profile["issues"].filter(pl.col("line") == 7)["reason"].to_list()
+    assert told == [
+        "the header above this row of units is lost: the rows below are read by the columns of the trace above, as "
+        "those of another run"
+    ]
+
+
+def test_rows_are_not_read_by_the_columns_of_another_table() -> None:
+    other = CSV_UNITS.format("").replace("GB/s", "MB")
+    tables = (CSV_UNITS.format("KB"), CSV_COPY.format(1), other, CSV_COPY.format(2))
+    profile = read(lines(*RUN, CSV_TRACE, *tables))
     assert profile["activities"].select("size_bytes", "line").rows() == [(524_288, 6)]
     assert [line for line, _ in issues(profile)] == [8]
+
+
+def test_rows_of_another_text_trace_below_its_units_are_of_another_run() -> None:
+    units = f"{'ms':>8}{'us':>10}{'B':>57}{'B':>10}"
+    row = trace_row("100.1000", "k(int*) [7]", duration="2.10000").replace("  0B", "   0").replace("256B", " 256")
+    profile = read(lines(*RUN, TRACE, units, row, units.replace("us", "ms"), row))
+    columns = ("session", "duration_ns", "line")
+    assert profile["activities"].select(columns).rows() == [(0, 2_100, 6), (1, 2_100_000, 8)]
+
+
+@pytest.mark.parametrize("count", [3, 600])
+def test_rows_that_go_back_in_time_are_told(count: int) -> None:
+    copies = [CSV_COPY.format(at) for at in range(10, 10 + count)]
+    profile = read(lines(*RUN, CSV_TRACE, CSV_UNITS.format("KB"), *copies, *copies))
+    assert profile["activities"].height == 2 * count
+    back = profile["issues"].filter(pl.col("reason").str.starts_with("the row starts before the one above it,"))
+    assert back["line"].to_list() == [6 + count]
+    assert issues(read(lines(*RUN, CSV_TRACE, CSV_UNITS.format("KB"), *copies))) == []
 
 
 @pytest.mark.parametrize("rows", [2, 600])

@@ -52,6 +52,8 @@ CUE: Final = b"|".join(
         rb'\d,[\d.e+-]*(?:,\d*){7},[\d.,e+-]*"',
         rb'\d,\d[\d.e+-]*,\d+,\d[\d.e+-]*,\d[\d.e+-]*,\d[\d.e+-]*,"|^[ \t]*\d[\d.]*,(?:\d[\d.e+-]*,){1,2}"',
         rb'Start"?[ \t,]+"?Duration',
+        # A row of units.
+        rb'^[^\w"]*(?:\d+,)?(?:"?[num]?s"?,){2}|^\W*[num]?s[ \t]+[num]?s(?:[ \t]|$)',
         rb"Invocations[ \t]+(?:Metric|Event) Name",
         rb'"Device","(?:Kernel|Context|Count)|^[ \t]*Device[ \t]+Context[ \t]+Stream[ \t]',
         rb'Device "',

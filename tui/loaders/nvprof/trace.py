@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from tui.loaders.nvprof import damage
@@ -11,12 +12,14 @@ from tui.loaders.nvprof.state import is_message
 from tui.loaders.nvprof.trace_bulk import goes_on
 from tui.loaders.nvprof.trace_cells import RowError, cells_of, fits_by_kinds, is_api, split_correlation, text_values
 from tui.loaders.nvprof.trace_csv import CsvTrace
-from tui.loaders.nvprof.trace_layout import TextLayout, bare_row, csv_header, text_header
+from tui.loaders.nvprof.trace_layout import HEADLESS_AGAIN, TextLayout, bare_row, csv_header, text_header, units_again
 from tui.loaders.nvprof.trace_table import TraceTable
 from tui.loaders.nvprof.trace_text_bulk import TextBulk, bulk_reads
 from tui.loaders.text.section import Line
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tui.loaders.nvprof.state import NvprofState
     from tui.loaders.text.block import Block
     from tui.loaders.text.section import Section
@@ -45,8 +48,12 @@ def open_trace(line: Line, state: NvprofState) -> Section | None:
     if csv_layout is not None:
         return CsvTrace(csv_layout, state, _new_table(state, line, csv_layout.is_api))
     interrupted = state.interrupted_trace
-    if interrupted is not None and interrupted.resume(line):
-        return interrupted
+    if interrupted is not None:
+        if interrupted.resume(line):
+            return interrupted
+        again = interrupted.headless_again(line, partial(_new_table, state, line))
+        if again is not None:
+            return again
     layout = bare_row(line.text)
     if layout is None:
         return None
@@ -93,6 +100,8 @@ class TextTrace:
         if times is not None:
             self._read_row(line, times)
             return True
+        if units_again(self._layout, text) is not None:
+            return False
         if _ELISION.fullmatch(text) and text.strip():
             return True
         if self._is_cut(text):
@@ -123,6 +132,15 @@ class TextTrace:
     def close(self) -> None:
         """Rows may go on behind program output; the table is complete when the text ends or another begins."""
         self._state.interrupted_trace = self
+
+    def headless_again(self, line: Line, new_table: Callable[[bool], TraceTable]) -> TextTrace | None:
+        """The trace whose row of units is a line, and whose header, the same as this one's, is lost."""
+        layout = units_again(self._layout, line.text)
+        if layout is None:
+            return None
+        table = new_table(layout.is_api)
+        table.damaged(line.number, line.text, HEADLESS_AGAIN)
+        return TextTrace(layout, self._state, table)
 
     def resume(self, line: Line) -> bool:
         """Take a row behind other text, where it cannot be but a row of this table."""

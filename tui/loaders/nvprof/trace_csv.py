@@ -10,9 +10,11 @@ from tui.loaders.nvprof.numbers import time_ns, time_step_ns
 from tui.loaders.nvprof.trace_bulk import goes_on
 from tui.loaders.nvprof.trace_cells import cells_of, is_api, split_correlation
 from tui.loaders.nvprof.trace_csv_bulk import CsvBulk, bulk_reads
-from tui.loaders.nvprof.trace_layout import CsvLayout, csv_header
+from tui.loaders.nvprof.trace_layout import HEADLESS_AGAIN, CsvLayout, csv_header, units_again
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tui.loaders.nvprof.state import NvprofState
     from tui.loaders.nvprof.trace_table import TraceTable
     from tui.loaders.text.block import Block
@@ -51,8 +53,7 @@ class CsvTrace:
             again = csv_header(line.text)
             if again is not None and again.columns == self._layout.columns and not self._layout.units:
                 return True
-            other = self._layout.with_units(line.text)
-            if other is not None and other.units != self._layout.units:
+            if self._layout.with_units(line.text) is not None:
                 # Those of another table, whose header is lost: its rows are not to be read by the units of this one.
                 self._is_over = True
                 return False
@@ -72,6 +73,15 @@ class CsvTrace:
     def close(self) -> None:
         """Rows may go on behind program output; the table is complete when the text ends or another begins."""
         self._state.interrupted_trace = self
+
+    def headless_again(self, line: Line, new_table: Callable[[bool], TraceTable]) -> CsvTrace | None:
+        """The trace whose row of units is a line, and whose header, the same as this one's, is lost."""
+        layout = units_again(self._layout, line.text)
+        if layout is None:
+            return None
+        table = new_table(layout.is_api)
+        table.damaged(line.number, line.text, HEADLESS_AGAIN)
+        return CsvTrace(layout, self._state, table)
 
     def resume(self, line: Line) -> bool:
         """Take a row behind other text, where it cannot be but a row of this table."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final
+from typing import Final, TypeVar
 
 from tui.loaders.nvprof.csv_cells import csv_cells
 from tui.loaders.nvprof.numbers import NS_PER_UNIT
@@ -143,6 +143,21 @@ class CsvLayout:
         if units.get("start") not in NS_PER_UNIT or units.get("duration") not in NS_PER_UNIT:
             return None
         return CsvLayout(self.lead, self.columns, units)
+
+
+Layout = TypeVar("Layout", TextLayout, CsvLayout)
+
+
+def units_again(layout: Layout, text: str) -> Layout | None:
+    """The layout with other units, where a line is the row of units of the same columns; None elsewhere."""
+    again = layout.with_units(text)
+    return again if again is not None and again.units.keys() == layout.units.keys() else None
+
+
+HEADLESS_AGAIN: Final = (
+    "the header above this row of units is lost: the rows below are read by the columns of the trace above, as those "
+    "of another run"
+)
 
 
 def text_header(text: str) -> TextLayout | None:

@@ -196,7 +196,7 @@ class TraceTable:
             self._collector.resolution(max(1, int(self._step_ns)))
         marks = []
         if self.api.count:
-            rows, codes = self.api.take_all()
+            rows, codes = self._in_order(self.api)
             names = pl.Series("name", list(self._api_names), dtype=pl.String).cast(NAME)
             rows, codes, found = _without_marks(rows, codes, names)
             marks.append(found)
@@ -204,7 +204,7 @@ class TraceTable:
         if self.gpu.count:
             self._flush_cells()
             self._flush_columns()
-            rows, codes = self.gpu.take_all()
+            rows, codes = self._in_order(self.gpu)
             cells = pl.concat(self._cells)
             self._cells.clear()
             rows, codes, found = _without_marks(rows, codes, cells["name"])
@@ -213,6 +213,19 @@ class TraceTable:
                 self._collector.add_frame("activities", activities_of(rows, codes, cells, self._collector))
         if any(found.height for found in marks):
             add_ranges(pl.concat(marks), self._collector)
+
+    def _in_order(self, store: RowStore) -> tuple[pl.DataFrame, Codes]:
+        """All rows of a store and their codes; told where they are not in the order of their starts, as of one run."""
+        rows, codes = store.take_all()
+        falls = np.flatnonzero(np.diff(rows["start_ns"].to_numpy()) < 0) + 1
+        if len(falls):
+            others = f" ({len(falls) - 1:,} more rows below do)" if len(falls) > 1 else ""
+            reason = (
+                f"the row starts before the one above it{others}, as none of one trace does: its start is damaged, or "
+                "rows of another trace begin here without their header, and are read as rows of this one"
+            )
+            self._collector.issue("warning", int(rows["line"][int(falls[0])]), "", reason)
+        return rows, codes
 
     def _flush_cells(self) -> None:
         if self._new_cells:
