@@ -120,7 +120,7 @@ def test_the_steady_iterations_of_the_rules_are_those_that_the_view_of_them_prop
     times = iteration_times(made).row(0, named=True)
     assert (times["steady_first"], times["steady_last"]) == (1, 3)
     said = "--iterations 1:3, or p in Iterations (7)."
-    for rule in ("U1", "I2"):
+    for rule in ("U1", "I2", "I10"):
         verdict = ask(rule, made)
         assert isinstance(verdict, Found)
         assert said in verdict.advice

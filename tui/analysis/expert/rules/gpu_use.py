@@ -8,11 +8,12 @@ import numpy as np
 import polars as pl
 
 from tui.analysis.expert import links, needs
-from tui.analysis.expert.figures import real, total
+from tui.analysis.expert.figures import real, total, whole
 from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.rules.communication import less_communication
 from tui.analysis.expert.rules.input_data import LOAD_FASTER, loading_within
-from tui.analysis.expert.words import behind, called, counted, gpu_called, these_alone
+from tui.analysis.expert.start_up import first_warm, judge_what_repeats
+from tui.analysis.expert.words import behind, called, counted, gpu_called
 from tui.analysis.gpu_time.communication import COMMUNICATION
 from tui.analysis.gpu_time.low_use import CHUNKS, low_use, use_in_chunks
 from tui.fmt import duration, percent
@@ -48,13 +49,14 @@ def low_utilisation(case: Case) -> Verdict:
 def _idle_cause(case: Case, device: int | None) -> tuple[str, str]:
     """What the CPU did while a GPU was idle: the largest part in words, and what to do about it."""
     idle = next(holes.spans for line, holes in case.holes if line.device == device)
-    if (warm := _first_warm(case)) is not None:
+    warm = first_warm(case)
+    if warm is not None and warm[1] < whole(case.busy["last_ns"].max()):
         first, begins, last = warm
         before = int(idle.until(np.array([begins]))[0])
         if before > idle.length / 2:
             return (
                 f", {duration(before)} of them before iteration {first}, in start-up and warm-up",
-                _what_repeats(case, first, last),
+                judge_what_repeats(case, first, last),
             )
     loading = loading_within(case, idle)
     if 2 * loading > idle.length:
@@ -72,32 +74,6 @@ def _idle_cause(case: Case, device: int | None) -> tuple[str, str]:
         "The program itself is slow to launch: torch.compile or CUDA graphs take Python and the framework out of it; "
         "move input data and logging off the launching thread.",
     )
-
-
-def _first_warm(case: Case) -> tuple[int, int, int] | None:
-    """The first iteration that does not warm up (as I10 tells), when it begins, and the last one.
-
-    None where fewer than two are left, or no GPU work is; or where iterations were chosen already.
-    """
-    steps = case.iterations
-    if case.profile.aggregation.is_part or steps.height < 2:
-        return None
-    took = steps["duration_ns"]
-    warms_up = took[0] > case.limit("I10", "median") * real(took[1:].median())
-    first = steps.row(int(warms_up), named=True)
-    if steps.height - warms_up < 2 or first["start_ns"] >= case.busy["last_ns"].max():
-        return None
-    return first["iteration"], first["start_ns"], steps["iteration"][-1]
-
-
-def _what_repeats(case: Case, first: int, last: int) -> str:
-    """What to judge without start-up: the steady iterations that view Iterations proposes, else all that are warm."""
-    steady = case.steady
-    if steady is not None and steady["steady_first"] >= first:
-        which, how = "the steady iterations", these_alone(steady["steady_first"], steady["steady_last"], proposed=True)
-    else:
-        which, how = "what follows start-up", these_alone(first, last)
-    return f"Judge {which} alone: {how}. Start-up is paid once."
 
 
 def _too_short(case: Case, chunks: int) -> str:

@@ -10,6 +10,7 @@ import polars as pl
 from tui.analysis.expert import links, needs
 from tui.analysis.expert.figures import real, whole
 from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
+from tui.analysis.expert.start_up import first_warm, judge_what_repeats
 from tui.analysis.expert.words import counted, these_alone
 from tui.analysis.inputs import needs as held
 from tui.fmt import duration, percent
@@ -196,9 +197,10 @@ def long_start(case: Case) -> Verdict:
     told = f"The first iteration begins after {duration(lead)} ({percent(share)} of the recording)"
     if slow and ratio is not None:
         told = f"Iteration {label} takes {duration(float(values[0]))}, {ratio:.1f} times the median of the others"
+    warm = first_warm(case)
     return Found(
         f"{told}.",
-        "Leave start-up and warm-up out of what you judge: --iterations, or begin to record later.",
+        "Begin to record later." if warm is None else judge_what_repeats(case, warm[0], warm[2]),
         numbers,
         lead + int(values[0] - (others or values[0])),
         "all before the first iteration, and what that takes above the median; it is paid once",
