@@ -54,3 +54,18 @@ def line_cut(line: int, text: str, size: int, limit: int) -> Note:
     """
     reason = f"the line is {size_in_words(size)} long; only its first {size_in_words(limit)} was read"
     return Note("warning", line, text, reason)
+
+
+def others_left_out(tag: bytes, count: int) -> Note:
+    """Lines that are of another process than those read, as what is in front of them says.
+
+    Args:
+        tag: What is in front of the first.
+        count: How many there are.
+    """
+    name = tag.decode("utf-8", "replace").strip()
+    reason = (
+        f"{count:,} lines are of other processes, as what is in front of them says: they are left out, since tables of "
+        "several that alternate cannot be told apart; read each alone (grep its tag FILE | proftui -)"
+    )
+    return Note("warning", None, name, reason)

@@ -18,13 +18,13 @@ from tui.loaders.base import LoadProgress, Report, keep_going
 from tui.loaders.decompress import DamagedStreamError, compression_of, decompressed
 from tui.loaders.descriptors import has_changed, is_replaced, number_of, opened, unreadable
 from tui.loaders.file_kinds import why_empty
-from tui.loaders.notes import FILE_CHANGED, Note, ended_early, line_cut
+from tui.loaders.notes import FILE_CHANGED, Note, ended_early, line_cut, others_left_out
 from tui.loaders.preview import Preview
 from tui.loaders.scratch import Scratch
 from tui.loaders.text.block import Block as Block
 from tui.loaders.text.cleaning import clean_line
 from tui.loaders.text.encoding import Encoding, as_utf8, encoding_of, has_bare_returns, with_newlines
-from tui.loaders.text.line_tags import later_tag, tag_of
+from tui.loaders.text.line_tags import later_tag, lines_of_others, tag_of
 from tui.loaders.text.lines import whole_lines
 from tui.loaders.text.markup import has_markup, without_markup
 from tui.loaders.text.notebook import is_notebook, unquoted
@@ -280,6 +280,7 @@ class Source:
         chunks = with_newlines(chunks) if self._has_bare_returns else chunks
         quoted, tag = is_notebook(self.head), tag_of(self.head)
         marked_up = has_markup(self.head) and (self.size or 0) <= _LARGEST_PAGE
+        others: list[bytes] = []
         made = time.monotonic()
 
         def is_late() -> bool:
@@ -290,6 +291,7 @@ class Source:
             data = unquoted(piece.data) if quoted else piece.data
             data = without_markup(data) if marked_up else data
             tag = tag or later_tag(data)
+            others += lines_of_others(tag, data) if tag is not None else []
             block = Block.of(data if tag is None else tag.sub(b"", data), line)
             block.bytes_read = self.bytes_read
             self._text.add(piece.data, block.line_count, offset)
@@ -302,6 +304,8 @@ class Source:
                 text = clean_line(block.raw(last)[:_QUOTED])
                 self.notes.append(line_cut(block.first_line + last, text, piece.cut_line_size, line_limit))
             yield block
+        if others:
+            self.notes.append(others_left_out(others[0], len(others)))
         if self._text.not_kept:
             self.notes.append(Note("info", None, "", f"the text {self._text.not_kept}; the figures are complete"))
 

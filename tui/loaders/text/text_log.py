@@ -15,6 +15,7 @@ from tui.loaders.collector import Collector
 from tui.loaders.freed_memory import BLOCK_BYTES, kept_for_next
 from tui.loaders.sizes import size_in_words
 from tui.loaders.text.cues import Cues
+from tui.loaders.text.line_tags import tag_of
 from tui.loaders.text.section import BulkSection
 from tui.loaders.text.semicolons import semicolons_in
 from tui.model.errors import WHAT_OPENS, ProftuiError
@@ -61,6 +62,8 @@ class TextLogLoader:
         """Sure where a cue is in the head; hardly for other text, whose profile may come later; never for a binary."""
         if not is_text(head):
             return 0.0
+        if (tag := tag_of(head)) is not None:
+            head = tag.sub(b"", head)
         return 0.9 if self._cues.are_in(head) or semicolons_in(head, self._cues) is not None else 0.1
 
     def load(self, source: Source, report: Report = keep_going) -> Profile:
