@@ -51,3 +51,28 @@ def test_a_long_filter_is_cut_before_it_goes() -> None:
     status = TableStatus(shown=33, total=80, filter='name~"implicit gemm" | kind=memcpy')
     assert status.line(48).rstrip() == '33 of 80 rows · filter name~"implicit gemm" | k…'
     assert status.line(30).rstrip() == "33 of 80 rows"
+
+
+def test_marks_and_a_filter_stay_where_the_title_and_the_words_of_the_columns_can_go() -> None:
+    marked = TableStatus(
+        title="Launches in order of time",
+        shown=32,
+        total=32,
+        marks="3 marked: 365.22 ms, 48.46% of all",
+        marks_average="121.74 ms",
+        sorted_by="Duration ▼",
+        columns_after=15,
+    )
+    assert marked.line(78) == "Launches in order of time: 32 rows · 3 marked: 365.22 ms, 48.46% of all  +15 →"
+    assert marked.line(77) == "32 rows · 3 marked: 365.22 ms, 48.46% of all" + " " * 20 + "+15 columns →"
+    filtered = TableStatus(
+        title="Launches in order of time",
+        shown=2,
+        total=32,
+        weight_share=37.37,
+        weight_title="time",
+        filter="dur>1ms stream=22",
+        columns_after=15,
+    )
+    assert filtered.line(78).startswith("2 of 32 rows · 37.37% of time · filter dur>1ms stream=22 ")
+    assert filtered.line(78).endswith(" +15 columns →")

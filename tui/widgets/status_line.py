@@ -18,6 +18,8 @@ SEPARATOR: Final = " · "
 FILTER: Final = "filter "
 FILTER_LEAST: Final = len(FILTER) + 12
 """In fewer cells a filter tells nothing."""
+SEEN_ELSEWHERE: Final = 5
+"""The importance of what the table's head says as well, or what can be asked for: the other parts keep their room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ class TableStatus:
     columns_after: int = 0
 
     def parts(self) -> list[tuple[int, str]]:
-        """Importance (1 stays longest) and text of each part, in order of display."""
+        """Importance (1 stays longest) and text of each part below the title, in order of display."""
         is_filtered = self.shown != self.total or bool(self.filter)
         first = "first " if self.is_cut else ""
         rows = f"{first}{count(self.shown)} of {count(self.total)} rows" if is_filtered else f"{count(self.total)} rows"
@@ -71,7 +73,7 @@ class TableStatus:
             rows = "1 row"
         if self.is_coming:
             rows = "not known yet"
-        parts = [(1, f"{self.title}: {rows}" if self.title else rows)]
+        parts = [(1, rows)]
         if self.at:
             parts.append((2, f"at {self.at}"))
         if self.weight_share is not None and is_filtered:
@@ -89,37 +91,52 @@ class TableStatus:
         if self.marks:
             parts.append((2, self.marks))
         if self.marks_average:
-            parts.append((4, f"avg {self.marks_average}"))
+            parts.append((SEEN_ELSEWHERE, f"avg {self.marks_average}"))
         if self.shares_of:
             parts.append((2, f"% of {self.shares_of}"))
         if self.filter:
             parts.append((4, f"{FILTER}{self.filter}"))
         if self.sorted_by:
-            parts.append((5, f"sorted by {self.sorted_by}"))
+            parts.append((SEEN_ELSEWHERE, f"sorted by {self.sorted_by}"))
         return parts
 
-    def columns_out_of_sight(self, *, ascii_only: bool = False) -> str:
+    def columns_out_of_sight(self, *, ascii_only: bool = False, short: bool = False) -> str:
         """How many columns lack the room, and on which side."""
         left, right = ("<-", "->") if ascii_only else ("←", "→")
-        after = f"+{self.columns_after} column{'s' if self.columns_after != 1 else ''} {right}"
+        words = "" if short else " column" if self.columns_after == 1 else " columns"
+        after = f"+{self.columns_after}{words} {right}"
         sides = [f"{left} {self.columns_before}" if self.columns_before else "", after if self.columns_after else ""]
         return (" - " if ascii_only else SEPARATOR).join(side for side in sides if side)
 
     def line(self, width: int, *, ascii_only: bool = False) -> str:
-        """The whole line; the least important parts go first where it lacks the room."""
+        """The whole line.
+
+        Where it lacks the room, what can be seen elsewhere goes first; then columns are counted without the word, a
+        long filter is cut, the title goes, and then the least important of the other parts.
+        """
         separator = " - " if ascii_only else SEPARATOR
-        end = self.way or self.columns_out_of_sight(ascii_only=ascii_only)
-        room = width - (cell_width(end) + 2 if end else 0)
+        title = f"{self.title}: " if self.title else ""
+        long_end = self.way or self.columns_out_of_sight(ascii_only=ascii_only)
+        short_end = self.way or self.columns_out_of_sight(ascii_only=ascii_only, short=True)
         parts = self.parts()
-        while len(parts) > 1 and (lacking := cell_width(separator.join(text for _, text in parts)) - room) > 0:
+        while True:
             least = max(parts, key=lambda part: part[0])
-            cells = cell_width(least[1]) - lacking
-            if least[1].startswith(FILTER) and cells >= FILTER_LEAST:
-                parts[parts.index(least)] = (least[0], clip(least[1], cells, ascii_only=ascii_only))
-            else:
-                parts.remove(least)
-        start = clip(separator.join(text for _, text in parts), max(0, room), ascii_only=ascii_only)
-        return start + " " * max(0, width - cell_width(start) - cell_width(end)) + end
+            is_told_elsewhere = least[0] == SEEN_ELSEWHERE
+            heads = (title,) if is_told_elsewhere or len(parts) == 1 else (title, "")
+            ends = (long_end,) if is_told_elsewhere else (long_end, short_end)
+            for head in heads:
+                for end in ends:
+                    room = width - (cell_width(end) + 2 if end else 0)
+                    lacking = cell_width(head + separator.join(text for _, text in parts)) - room
+                    cells = cell_width(least[1]) - lacking
+                    if lacking > 0 and end == ends[-1] and least[1].startswith(FILTER) and cells >= FILTER_LEAST:
+                        parts[parts.index(least)] = (least[0], clip(least[1], cells, ascii_only=ascii_only))
+                        lacking = 0
+                    if lacking <= 0 or (len(parts) == 1 and end == ends[-1]):
+                        start = head + separator.join(text for _, text in parts)
+                        start = clip(start, max(0, room), ascii_only=ascii_only)
+                        return start + " " * max(0, width - cell_width(start) - cell_width(end)) + end
+            parts.remove(least)
 
 
 class StatusLine(Widget):
