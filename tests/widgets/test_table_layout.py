@@ -43,6 +43,14 @@ def test_the_least_important_columns_go_first_and_can_be_scrolled_to() -> None:
     assert (scrolled.before, scrolled.after) == (3, 0)
 
 
+def test_what_tells_only_above_0_and_is_nowhere_above_it_comes_last_and_is_not_counted() -> None:
+    silent = replace(columns("untimed_launches")[0], priority=SILENT)
+    widths = {**WIDTHS, "untimed_launches": 7}
+    layout = lay_out((silent, *COLUMNS), widths, 55, pinned="name")
+    assert layout.sequence[-1] == "untimed_launches"
+    assert layout.after == lay_out(COLUMNS, WIDTHS, 55, pinned="name").after == 3
+
+
 def test_a_dropped_column_does_not_make_way_for_a_less_important_one() -> None:
     widths = {**WIDTHS, "avg_ns": 40}
     layout = lay_out(COLUMNS, widths, GUTTER + PINNED_LEAST + 9 + 6 + 6 + 3 * GAP + 30, pinned="name")
@@ -166,3 +174,14 @@ def test_texts_that_are_compared_share_the_room() -> None:
     assert shown(80) == {"change": 6, "before": 30, "now": 38}
     assert shown(120, now=5)["before"] == 87
     assert shown(120, before=5)["now"] == 87
+
+
+def test_what_is_left_on_the_line_makes_cut_texts_whole() -> None:
+    listed = columns("name", "calls", "reason")
+    widths = {"name": 20, "calls": 6, "reason": 90}
+    assert [placed.width for placed in lay_out(listed, widths, 200, pinned="name").placed] == [20, 6, 90]
+    # 100 - gutter 2 - (20 + 6) - 2 gaps of 2
+    assert [placed.width for placed in lay_out(listed, widths, 100, pinned="name").placed] == [20, 6, 68]
+    # A name comes first: of 70 cells it needs 30, and the text keeps those that it has at least.
+    long = lay_out(listed, {**widths, "name": 60}, 70, pinned="name")
+    assert [placed.width for placed in long.placed] == [30, 6, 28]

@@ -21,9 +21,8 @@ from tui.text import plain
 if TYPE_CHECKING:
     from tui.model.view import TableSpec
 
-TEXT_WIDEST: Final = 28
-"""A text column that is not pinned never takes more cells: the whole text can be had on demand."""
-PINNED_WIDEST: Final = 240
+TEXT_MEASURED: Final = 240
+"""Cells of the longest text that asks for room: the whole text can be had on demand."""
 TIME_LEAST: Final = 7
 """Cells of ``<0.0001``, the longest way to write a value that is small for its column."""
 MEASURE_WIDEST: Final = 16
@@ -81,7 +80,6 @@ class CellWriter:
     ) -> None:
         self.column = column
         self._ascii_only = ascii_only
-        self._widest_text = PINNED_WIDEST if is_pinned or column.kind is ColumnKind.SYMBOL else TEXT_WIDEST
         self._shortens = column.kind is ColumnKind.SYMBOL and not state.full_names
         # Pieces of other texts, as of lines of the input or of shapes, would tell nothing by themselves.
         tells_apart = is_pinned or column.kind is ColumnKind.SYMBOL
@@ -114,7 +112,7 @@ class CellWriter:
     def _width_of_values(self, facts: ColumnFacts) -> int:
         kind = self.column.kind
         if self.is_text:
-            return min(self._widest_text, _text_width(facts, shorten=self._shortens))
+            return min(TEXT_MEASURED, _text_width(facts, shorten=self._shortens))
         if kind in _BYTES:
             sizes = facts.few(SIZES_SAMPLED)
             if sizes is None:

@@ -28,6 +28,8 @@ BAR_MIN: Final = 8
 BAR_LEAST: Final = 5
 """Cells of each of several bars where the numbers leave no more: in eighths of a cell they still tell shares apart."""
 BAR_MAX: Final = 20
+TEXT_WIDEST: Final = 28
+"""A text that is not the name takes no more cells until all columns, names and bars have theirs."""
 BAR_PRIORITY: Final = 6
 """Columns of this priority and less important ones only get the room that the share bar leaves."""
 
@@ -130,6 +132,24 @@ def _halved(
     return {**widths, **{name: min(widths[name], half) for name in partners}}
 
 
+def _cut(columns: Sequence[Column], head: Column | None, widths: Mapping[str, int]) -> Mapping[str, int]:
+    """The widths where texts beside the name ask for no more than theirs."""
+    own = (head.name, *head.compared_with) if head else ()
+    texts = {column.name for column in columns if column.kind is ColumnKind.TEXT and column.name not in own}
+    return {**widths, **{name: min(widths[name], TEXT_WIDEST) for name in texts}}
+
+
+def _grown(names: Sequence[str], widths: Mapping[str, int], whole: Mapping[str, int], spare: int) -> Mapping[str, int]:
+    """The widths where cut texts share what is left on the line, those that lack least first."""
+    grown = dict(widths)
+    missing = {name: whole[name] - widths[name] for name in names}
+    for place, name in enumerate(sorted(missing, key=missing.__getitem__)):
+        more = min(missing[name], max(0, spare) // (len(missing) - place))
+        grown[name] += more
+        spare -= more
+    return grown
+
+
 def _held(columns: Sequence[Column], widths: Mapping[str, int], room: int) -> list[Column]:
     """The columns pinned by the user that leave room for others; those after them scroll as before."""
     held: list[Column] = []
@@ -157,8 +177,8 @@ def lay_out(
 ) -> TableLayout:
     """Place columns on a line of ``width`` cells.
 
-    The pinned column takes what the others leave. Where there is not room for all, the least important ones (the
-    largest ``priority``) move behind the others, out of sight, until the table is scrolled.
+    The pinned column takes what the others leave, and cut texts what it leaves. Where there is not room for all, the
+    least important ones (the largest ``priority``) move behind the others, out of sight, until the table is scrolled.
 
     Args:
         columns: The columns to show, in order.
@@ -171,10 +191,14 @@ def lay_out(
         whole_name: With ``name_last``: all columns but one make way until the pinned one is whole.
         first: How many columns of the sequence, not counting the pinned ones, are scrolled out at the left.
         bar_columns: Columns that a share bar follows where there is room, the first of them before the others.
-        unknown: Columns without a single value: of those that lack the room they come last, and are not counted.
+        unknown: Columns without a single value: of those that lack the room they come last, and are not counted. So
+            are those that tell something only above 0 where they are nowhere above it.
     """
     by_name = {column.name: column for column in columns}
+    silent = {*unknown, *(one.name for one in columns if one.tells_above_zero and one.priority >= SILENT)}
     head = by_name.get(pinned)
+    whole = widths
+    widths = _cut(columns, head, widths)
     least = max(pinned_least, round(width * PINNED_SHARE))
     if name_last and whole_name:
         # A name without a figure beside it says little: the most important one stays.
@@ -192,7 +216,7 @@ def lay_out(
     name_more = widths[pinned] - head_least if head else 0
     fitting = _columns_that_fit(rest, widths, room, bar_columns, name_more)
     ordered = [column.name for column in rest if column.name in fitting]
-    ordered += sorted((column.name for column in rest if column.name not in fitting), key=lambda name: name in unknown)
+    ordered += sorted((column.name for column in rest if column.name not in fitting), key=lambda name: name in silent)
     first = max(0, min(first, len(ordered) - 1))
     shown: list[str] = []
     used = 0
@@ -217,6 +241,9 @@ def lay_out(
         spare -= (bar + 1) * len(barred)
     if head:
         head_width = min(widths[pinned], max(1, min(spare, width - GUTTER)))
+        spare -= head_width
+    texts = [name for name in names if by_name[name].kind is ColumnKind.TEXT]
+    widths = _grown(texts, widths, whole, spare)
 
     line = [(by_name[name], widths[name]) for name in names]
     if head:
@@ -237,6 +264,6 @@ def lay_out(
         tuple(placed),
         sequence,
         first,
-        sum(name not in unknown for name in left_out),
+        sum(name not in silent for name in left_out),
         len(still) if name_last else len(heads) + len(still),
     )
