@@ -13,7 +13,8 @@ from tests.analysis.frames import profile as made
 from tests.corpus import recording_file
 from tests.screens.opening import sample
 from tui.analysis.compare.findings import changed_findings
-from tui.analysis.compare.headline import Figure, headline, judged, tensor_cores_apart
+from tui.analysis.compare.headline import Figure, headline
+from tui.analysis.compare.judging import judged
 from tui.analysis.compare.matching import base_call, family, op_family
 from tui.analysis.compare.sides import sides
 from tui.analysis.compare.tables import CHANGED_KERNELS, changed_api, changed_kernels, changed_op_types, changed_ops
@@ -315,17 +316,6 @@ def test_families_match_what_another_tool_spells_otherwise(tools: Sides) -> None
     assert matched[1] > matched[0]
     assert set(tolerant.filter(pl.col("change") == "alike")["alike"]) == {True}
     assert tolerant["b_total_ns"].sum() == pytest.approx(exact["b_total_ns"].sum(), rel=1e-12)
-
-
-def test_why_the_time_on_tensor_cores_is_known_of_one_side_alone() -> None:
-    told, open_name = (made(activities=[kernel(name, 10)]) for name in ("volta_sgemm_128x32_nn", "mine"))
-    assert tensor_cores_apart(sides(told, told, ("a", "b"))) == ""
-    why = "is unknown: kernel names leave 100.00% of the kernel time open: record with "
-    assert tensor_cores_apart(sides(open_name, told, ("a", "b"))).startswith(f"Time on tensor cores before {why}")
-    assert tensor_cores_apart(sides(told, open_name, ("a", "b"))).startswith(f"Time on tensor cores now {why}")
-    no_work = made(api_calls=[call("cudaFree", 5)])
-    words = tensor_cores_apart(sides(told, no_work, ("a", "b")))
-    assert words.startswith("Time on tensor cores now is unknown: no kernel time: record with ")
 
 
 def test_half_precision_halves_gpu_time_and_not_the_step() -> None:

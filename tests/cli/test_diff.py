@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import json
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ import pytest
 from tests.screens.opening import sample
 from tui.cli.arguments import DIFF_FRAMES
 from tui.cli.main import main
+from tui.fmt import duration
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -78,6 +80,50 @@ def test_a_slower_step_fails_a_build(capfd: pytest.CaptureFixture[str]) -> None:
     assert "not more than 0%" in said
 
 
+def test_the_spread_of_the_iterations_is_named_and_whether_the_difference_may_be_noise(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    judge = (sample("resnet50_training.nvprof.log"), TRACE, "--fail-on-regression", "1%")
+    text, said = run(capfd, *judge, "--format", "json")
+    halves = "half of the iterations take 37.000 ms to 51.049 ms before, 36.969 ms to 50.999 ms now"
+    assert said.splitlines()[1].strip() == f"{halves}: the difference may be noise"
+    assert json.loads(text)["judged"]["middle_half_ns"] == [[37_000_000, 51_049_000], [36_969_324, 50_999_126]]
+    _, said = steps(capfd, 4, 5, "--fail-on-regression", "99%")
+    assert "iterations are too few to tell how far they lie apart (1 before, 1 now; it takes 4)" in said
+
+
+def test_a_part_of_a_run_is_not_taken_for_a_faster_one(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    cut = tmp_path / "cut.json"
+    with gzip.open(TRACE) as whole:
+        cut.write_bytes(whole.read(9_000_000))
+    text, said = run(capfd, TRACE, str(cut), "--fail-on-regression", "5%", "--format", "markdown", status=2)
+    assert text.splitlines()[4] == "Of a part of the input only: cut off after 24,124 events (now)."
+    assert said.splitlines()[0] == "proftui: times of whole runs tell nothing where a part of one is missing"
+    told = json.loads(run(capfd, TRACE, str(cut), "--format", "json")[0])
+    assert told["partial"] == ["", "cut off after 24,124 events"]
+
+
+def test_what_is_unknown_says_why_in_every_form(capfd: pytest.CaptureFixture[str]) -> None:
+    pair = (CAFFE, sample("gpt_summary.nvprof.log"))
+    why = "no API calls: record with nvprof --print-api-trace"
+    said = f"API time and API calls before are unknown: {why}.\n"
+    assert f"\n{said}" in run(capfd, *pair)[0]
+    assert f"\n- {said}" in run(capfd, *pair, "--format", "markdown")[0]
+    told = json.loads(run(capfd, *pair, "--frame", "figures", "--format", "json")[0])
+    assert {row["name"]: row["untold"] for row in told}["api_ns"] == f"before: {why}"
+
+
+def test_rows_that_are_not_shown_are_added_up(capfd: pytest.CaptureFixture[str]) -> None:
+    told = json.loads(steps(capfd, 4, 5, "--format", "json")[0])["kernels"]
+    rest, whole = ([sum(row[name] or 0 for row in some) for name in ("a_total_ns", "b_total_ns")]
+                   for some in (told[15:], told))  # fmt: skip
+    words = steps(capfd, 4, 5, "--format", "markdown")[0]
+    line = next(line for line in words.splitlines() if line.startswith("The other "))
+    other, every = line.split("; ")
+    assert other.startswith(f"The other {len(told) - 15}: {duration(rest[0])} before, {duration(rest[1])} now (")
+    assert every.startswith(f"all {len(told)}: {duration(whole[0])} before, {duration(whole[1])} now (")
+
+
 def test_a_file_that_cannot_be_read_is_named(capfd: pytest.CaptureFixture[str]) -> None:
     _, said = run(capfd, CAFFE, "nowhere.log", status=2)
     assert said == "proftui: nowhere.log: no such file\n"
@@ -140,6 +186,7 @@ def test_what_is_judged_stands_in_what_is_written(capfd: pytest.CaptureFixture[s
         "than_pct": 5.0,
         "fails": False,
         "longer_too": ["gpu_ns", "kernel_ns"],
+        "middle_half_ns": None,
     }
     assert "judged" not in json.loads(run(capfd, *files, "--format", "json")[0])
 
@@ -160,8 +207,8 @@ def test_a_table_is_written_as_export_writes_one(capfd: pytest.CaptureFixture[st
     path = tmp_path / "figures.csv"
     run(capfd, *files, "--frame", "figures", "-o", str(path))
     assert path.read_text().splitlines()[:2] == [
-        "name,before,now,delta,delta_pct",
-        "span_ns,2100000.0,2100000.0,0.0,0.0",
+        "name,before,now,delta,delta_pct,untold",
+        "span_ns,2100000.0,2100000.0,0.0,0.0,",
     ]
     _, said = run(capfd, *files, "--frame", "ops", "--format", "text", status=2)
     assert said.startswith("proftui: text is of the whole comparison\n")

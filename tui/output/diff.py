@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from tui.analysis.compare.findings import CHANGED_FINDINGS
-from tui.analysis.compare.headline import Figure, Judgement, headline, judged, tensor_cores_apart
+from tui.analysis.compare.headline import headline, untold_words
+from tui.analysis.compare.judging import OF_ITERATIONS, Judgement, judged, spread
 from tui.analysis.compare.matching import HOW_ALIKE
 from tui.analysis.compare.parts import PARTS, How
-from tui.analysis.compare.tables import ALIKE, CHANGED_API, CHANGED_KERNELS, CHANGED_OPS, GONE, NEW, ops_apart
-from tui.fitting import cell_width, pad, shorten_symbol
-from tui.fmt import count, duration, format_value, signed
+from tui.analysis.compare.tables import ALIKE, CHANGED_OPS, GONE, NEW, ops_apart
+from tui.fitting import cell_width, pad
+from tui.fmt import count, duration, signed
 from tui.labels import tell_symbols_apart
 from tui.model.columns import ColumnKind
-from tui.model.errors import ProftuiError
+from tui.output.diff_verdict import NAME_MOST, figure_cells, no_judgement, verdict
 from tui.output.export import json_line, markdown_cell, markdown_table
 from tui.output.report import json_rows, table_lines, table_markdown
 from tui.output.text_table import GAP
@@ -29,11 +30,15 @@ if TYPE_CHECKING:
 ROWS: Final = 15
 """Rows of each table in a text or Markdown; JSON has all."""
 HEADINGS: Final = ("Before", "Now", "Diff", "Diff%")
-NAME_MOST: Final = 60
-"""Cells of a name in a sentence, and in Markdown, which does not cut it."""
-_FIGURE: Final = pl.Schema({"name": pl.String, **dict.fromkeys(("before", "now", "delta", "delta_pct"), pl.Float64)})
-"""Of a figure that sums a profile up: nanoseconds, per cent or a number of things, as its name says."""
-_GROWING: Final = {CHANGED_KERNELS.name: "kernel", CHANGED_OPS.name: "op", CHANGED_API.name: "API call"}
+_FIGURE: Final = pl.Schema(
+    {
+        "name": pl.String,
+        **dict.fromkeys(("before", "now", "delta", "delta_pct"), pl.Float64),
+        "untold": pl.String,
+    }
+)
+"""Of a figure that sums a profile up: nanoseconds, per cent or a number of things, as its name says; and why a side
+of it is unknown, or what it leaves out."""
 
 
 class Diff:
@@ -52,7 +57,8 @@ class Diff:
         self.sides = sides
         self.tolerant = tolerant
         self.figures = headline(sides)
-        self.judgement: Judgement | None = None if than_pct is None else judged(self.figures, than_pct)
+        can_tell = sides.per_iteration or not sides.in_part
+        self.judgement: Judgement | None = judged(self.figures, than_pct) if than_pct is not None and can_tell else None
         """None where none was asked for, and where nothing that both profiles hold tells."""
         self._tables = [(part.spec, part.rows(sides, How(tolerant, gpu))) for part in PARTS]
 
@@ -67,66 +73,29 @@ class Diff:
         return next(rows for spec, rows in self._tables if _name(spec) == name)
 
     def verdict(self) -> tuple[str, ...]:
-        """Lines on what was judged and how; on other times that are longer; on what grew, however the figure is.
+        """Lines on what was judged, as `tui.output.diff_verdict.verdict` writes them.
 
         Raises:
             ProftuiError: Nothing that both profiles hold tells, or nothing was asked for.
         """
-        judgement = self.judgement
-        if judgement is None:
-            raise ProftuiError(
-                "nothing that both profiles hold tells which is slower",
-                "iterations, a span or GPU time of both would; inspect says what each holds",
-            )
-        than = f"than {judgement.than_pct:g}%"
-        before, now, _, share = _cells(judgement.figure)
-        change = f"judged by {judgement.figure.words} alone: {before} before, {now} now ({share})"
-        lines = [f"{change}, {'more' if judgement.fails else 'not more'} {than}"]
-        if judgement.others:
-            longer = ", ".join(f"{figure.words} ({_cells(figure)[3]})" for figure in judgement.others)
-            lines.append(f"not judged, and longer by more {than}: {longer}")
-        return (*lines, *filter(None, (self._grown, self._evened_out)))
-
-    @property
-    def _evened_out(self) -> str:
-        """How much longer and shorter GPU work took in all, where one hides the other."""
-        changed = next(
-            rows["delta_ns"].drop_nulls().to_list() for spec, rows in self._tables if spec is CHANGED_KERNELS
-        )
-        longer, shorter = [one for one in changed if one > 0], [one for one in changed if one < 0]
-        if not longer or not shorter:
-            return ""
-        what = "of kernels, copies and sets"
-        per = " per iteration" * self.sides.per_iteration
-        more, less = (f"{count(len(some))} took {duration(abs(sum(some)))}" for some in (longer, shorter))
-        return f"{what} {more} more{per}, {less} less"
-
-    @property
-    def _grown(self) -> str:
-        """What takes longest of what takes longer, of each kind; empty where nothing does."""
-        words = []
-        for spec, rows in self._tables:
-            if spec.name in _GROWING:
-                for row in rows.filter(pl.col("delta_ns") > 0).head(1).iter_rows(named=True):
-                    name = shorten_symbol(plain(row[spec.pinned]), NAME_MOST)
-                    of = row["change"] or f"{format_value(ColumnKind.PERCENT, row['delta_pct'])} more"
-                    what = row.get("kind") or _GROWING[spec.name]
-                    words.append(f"{what} {name} by {duration(row['delta_ns'])} ({of})")
-        return f"grew most{' per iteration' * self.sides.per_iteration}: {'; '.join(words)}" if words else ""
+        if self.judgement is None:
+            raise no_judgement(self.sides)
+        return verdict(self.judgement, self.sides, self._tables)
 
     def as_text(self, style: Style) -> str:
         """The figures, then each table with what changed most."""
         a, b = self.sides.a, self.sides.b
         safe = [plain(side.label, ascii_only=style.ascii_only) for side in (a, b)]
         lines = [style.heading(f"{safe[0]}  >  {safe[1]}"), "", *style.wrapped(f"Times {self.sides.why}."), ""]
-        lines += [*style.wrapped(self.sides.left_out), ""] if self.sides.left_out else []
+        for said in filter(None, (self.sides.in_part, self.sides.left_out)):
+            lines += [*style.wrapped(said), ""]
         lines += [*style.wrapped(HOW_ALIKE), ""] if self.tolerant else []
         if self.judgement is not None:
             lines += [*(line for said in self.verdict() for line in style.wrapped(_sentence(said))), ""]
-        figures = [(figure.label, *_cells(figure, ascii_only=style.ascii_only)) for figure in self.figures]
+        figures = [(figure.label, *figure_cells(figure, ascii_only=style.ascii_only)) for figure in self.figures]
         lines += _aligned([("", *HEADINGS), *figures]) if figures else []
-        untold = tensor_cores_apart(self.sides)
-        lines += ["", *style.wrapped(untold)] if untold else []
+        untold = untold_words(self.figures)
+        lines += ["", *(line for said in untold for line in style.wrapped(said))] if untold else []
         apart = ops_apart(self.sides)
         for spec, rows in self._tables:
             if rows.is_empty():
@@ -137,26 +106,30 @@ class Diff:
                 lines += _finding_lines(rows.head(ROWS), style)
             else:
                 lines += table_lines(spec, rows.head(ROWS), style, notes=False)
+                lines += style.wrapped(_rest(rows))
         return "\n".join(lines) + "\n"
 
     def as_markdown(self) -> str:
         """The same for a pull request."""
         a, b = (markdown_cell(side.label) for side in (self.sides.a, self.sides.b))
         text = f"## {a} → {b}\n\nTimes {markdown_cell(self.sides.why)}.\n\n"
-        text += f"{markdown_cell(self.sides.left_out)}\n\n" if self.sides.left_out else ""
+        for said in filter(None, (self.sides.in_part, self.sides.left_out)):
+            text += f"{markdown_cell(said)}\n\n"
         text += f"{HOW_ALIKE}\n\n" if self.tolerant else ""
         if self.judgement is not None:
             text += "".join(f"- {markdown_cell(_sentence(said))}\n" for said in self.verdict()) + "\n"
-        rows = [[figure.label, *_cells(figure)] for figure in self.figures]
+        rows = [[figure.label, *figure_cells(figure)] for figure in self.figures]
         text += markdown_table(["", *HEADINGS], rows, [False, True, True, True, True])
-        untold = tensor_cores_apart(self.sides)
-        text += f"\n{markdown_cell(untold)}\n" if untold else ""
+        untold = untold_words(self.figures)
+        text += "\n" * bool(untold) + "".join(f"- {markdown_cell(said)}\n" for said in untold)
         apart = ops_apart(self.sides)
         for spec, table in self._tables:
             if table.height:
                 text += f"\n### {_title(spec, table)}\n\n"
                 text += f"{apart}\n\n" if apart and spec is CHANGED_OPS else ""
                 text += table_markdown(spec, _short(spec, table.head(ROWS)))
+                rest = "" if spec is CHANGED_FINDINGS else _rest(table)
+                text += f"\n{rest}\n" if rest else ""
         return text
 
     def as_json(self) -> str:
@@ -168,6 +141,7 @@ class Diff:
             "tolerant": self.tolerant,
             "iterations": [dict(self.sides.a.iterations), dict(self.sides.b.iterations)],
             "left_out_ns": [self.sides.a.left_out_ns, self.sides.b.left_out_ns],
+            "partial": [self.sides.a.whole.partial, self.sides.b.whole.partial],
             "figures": [dict(zip(_FIGURE, row, strict=True)) for row in self._figure_rows()],
         }
         if self.judgement is not None:
@@ -176,12 +150,19 @@ class Diff:
                 "than_pct": self.judgement.than_pct,
                 "fails": self.judgement.fails,
                 "longer_too": [figure.name for figure in self.judgement.others],
+                "middle_half_ns": self._middle_halves(),
             }
         content |= {_name(spec): json_rows(rows) for spec, rows in self._tables}
         return json_line(content)
 
-    def _figure_rows(self) -> list[tuple[str, float | None, float | None, float | None, float | None]]:
-        return [(one.name, one.before, one.now, one.delta, one.delta_pct) for one in self.figures]
+    def _middle_halves(self) -> list[list[float | None]] | None:
+        """Of each side between which two durations the middle half of its iterations lies, where these are judged."""
+        if self.judgement is None or self.judgement.figure.name != OF_ITERATIONS:
+            return None
+        return [[one.low_ns, one.high_ns] for one in (spread(self.sides.a), spread(self.sides.b))]
+
+    def _figure_rows(self) -> list[tuple[str | float | None, ...]]:
+        return [(one.name, one.before, one.now, one.delta, one.delta_pct, one.untold) for one in self.figures]
 
 
 def _name(spec: TableSpec) -> str:
@@ -199,6 +180,18 @@ def _title(spec: TableSpec, rows: pl.DataFrame) -> str:
     return f"{spec.title} ({', '.join([shown, *of])})"
 
 
+def _rest(rows: pl.DataFrame) -> str:
+    """What the rows that are not shown add up to, and all of them: empty where all are shown, or a sum is unknown."""
+    rest = rows.slice(ROWS)
+    if rest.is_empty() or rows["delta_ns"].null_count():
+        return ""
+    words = []
+    for what, some in ((f"The other {count(rest.height)}", rest), (f"all {count(rows.height)}", rows)):
+        before, now, delta = (float(some[name].sum()) for name in ("a_total_ns", "b_total_ns", "delta_ns"))
+        words.append(f"{what}: {duration(before)} before, {duration(now)} now ({signed(duration(delta), delta)})")
+    return f"{'; '.join(words)}."
+
+
 def _short(spec: TableSpec, rows: pl.DataFrame) -> pl.DataFrame:
     """The rows with C++ names that leave a pull request room for the figures, and are told apart all the same."""
     if next(column for column in spec.columns if column.name == spec.pinned).kind is not ColumnKind.SYMBOL:
@@ -206,14 +199,6 @@ def _short(spec: TableSpec, rows: pl.DataFrame) -> pl.DataFrame:
     told = tell_symbols_apart([plain(name) for name in rows[spec.pinned].to_list()], NAME_MOST)
     names = [told.get(plain(name), name) for name in rows[spec.pinned].to_list()]
     return rows.with_columns(pl.Series(spec.pinned, names, pl.String))
-
-
-def _cells(figure: Figure, *, ascii_only: bool = False) -> tuple[str, str, str, str]:
-    pct = figure.delta_pct
-    share = "" if pct is None else signed(format_value(ColumnKind.PERCENT, pct), pct)
-    texts = (text.replace("µ", "u") if ascii_only else text for text in (*figure.texts, share))
-    before, now, delta, share = (plain(text, ascii_only=ascii_only) for text in texts)
-    return before, now, delta, share
 
 
 def _aligned(rows: list[tuple[str, ...]]) -> list[str]:

@@ -9,7 +9,7 @@ import polars as pl
 from textual import on, work
 
 from tui.analysis.compare.findings import CHANGED_FINDINGS
-from tui.analysis.compare.headline import HEADLINE, headline_rows, tensor_cores_apart
+from tui.analysis.compare.headline import HEADLINE, headline_rows
 from tui.analysis.compare.matching import HOW_ALIKE
 from tui.analysis.compare.parts import PARTS as TABLES
 from tui.analysis.compare.parts import How, Part
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 NOTHING: Final = "Nothing is compared yet: d chooses another file, other iterations or another session."
 NO_ROWS: Final = "Neither side has any."
 WORKING: Final = "comparing…"
+UNTOLD: Final = "i tells why a figure is unknown or not whole, and what records it."
 _TOLERANTLY: Final = " tolerantly"
 """What follows the name of a part where names are matched that differ."""
 
@@ -78,12 +79,13 @@ class CompareScreen(ViewScreen):
         assert self._of is not None
         a, b = self._of.a, self._of.b
         said = [(f"before: {a.label}   now: {b.label}", "bold"), (f"{self._of.why[:1].upper()}{self._of.why[1:]}.", "")]
+        if self._of.in_part:
+            said.append((self._of.in_part, "$warning"))
         if self._of.left_out:
             said.append((self._of.left_out, "$text-muted"))
-        is_made = (self._place, self._tolerant) in self._made
-        # A thread has worked out the verdicts by then.
-        if PARTS[self._place].spec is HEADLINE and is_made and (apart := tensor_cores_apart(self._of)):
-            said.append((apart, ""))
+        figures = self._made.get((self._place, self._tolerant)) if PARTS[self._place].spec is HEADLINE else None
+        if figures is not None and figures["untold"].count():
+            said.append((UNTOLD, "$text-muted"))
         if PARTS[self._place].spec is CHANGED_OPS and (apart := ops_apart(self._of)):
             said.append((apart, ""))
         if self._tolerant:

@@ -67,6 +67,13 @@ class Sides:
         return f"Outside iterations, and not compared: {', '.join(words)}." if words else ""
 
     @property
+    def in_part(self) -> str:
+        """A sentence where an input was not read to its end, so that totals lack the rest; empty where both were."""
+        both = ((self.a, "before"), (self.b, "now"))
+        words = [f"{side.whole.partial} ({when})" for side, when in both if side.whole.partial]
+        return f"Of a part of the input only: {', '.join(words)}." if words else ""
+
+    @property
     def swapped(self) -> Sides:
         """The same the other way round."""
         return sides(self.b.whole, self.a.whole, (self.b.label, self.a.label), whole_runs=not self.per_iteration)

@@ -1,0 +1,169 @@
+"""The figures that sum two profiles up: those that are unknown, or leave something out, say why and what records it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tests.analysis.frames import Row, copy, kernel, printed
+from tests.analysis.frames import profile as made
+from tui.analysis.compare.headline import Figure, headline, untold_words
+from tui.analysis.compare.judging import Spread, spread
+from tui.analysis.compare.sides import Sides, sides
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+
+def call(name: str, duration_ns: int) -> Row:
+    return {"name": name, "start_ns": 0, "duration_ns": duration_ns}
+
+
+NVPROF = {"session": 0, "format": "nvprof-text"}
+
+
+def compared(before: Profile, now: Profile) -> tuple[Sides, dict[str, Figure]]:
+    both = sides(before, now, ("a", "b"))
+    return both, {figure.name: figure for figure in headline(both)}
+
+
+def test_what_was_not_recorded_is_named_with_what_records_it() -> None:
+    work = made(activities=[kernel("volta_sgemm_nn", 10)], sessions=[NVPROF])
+    calls = made(api_calls=[call("cudaFree", 5)], sessions=[NVPROF])
+    _, figures = compared(work, calls)
+    reasons = {name: figure.reasons for name, figure in figures.items()}
+    no_work, no_calls = "no GPU activities: record with nvprof", "no API calls: record with nvprof --print-api-trace"
+    assert reasons == {
+        "span_ns": ("no start times: record with nvprof --print-gpu-trace", no_work),
+        "busy_pct": ("no start times: record with nvprof --print-gpu-trace", no_work),
+        "gpu_ns": ("", no_work),
+        "kernel_ns": ("", no_work),
+        "launches": ("", no_work),
+        "tc_share_pct": ("", no_work),
+        "api_ns": (no_calls, ""),
+        "api_calls": (no_calls, ""),
+    }
+    assert figures["span_ns"].untold == (
+        "before: no start times: record with nvprof --print-gpu-trace; now: no GPU activities: record with nvprof"
+    )
+    assert untold_words(figures.values()) == (
+        "Span and GPU busy before are unknown: no start times: record with nvprof --print-gpu-trace.",
+        "Span, GPU busy, GPU time, kernel time, kernel launches and time on tensor cores now are unknown: "
+        "no GPU activities: record with nvprof.",
+        "API time and API calls before are unknown: no API calls: record with nvprof --print-api-trace.",
+    )
+
+
+def test_every_unknown_figure_has_a_reason_and_every_known_one_that_is_whole_has_none() -> None:
+    sort = made(activities=[kernel("mine", 10, start_ns=5, device=0), copy("HtoD", 3, start_ns=20, device=0)])
+    for before, now in ((sort, made(ops=[{"op": 0, "name": "aten::mm", "start_ns": 0}])), (sort, sort)):
+        _, figures = compared(before, now)
+        assert len(figures) >= 8
+        for figure in figures.values():
+            for value, why in zip((figure.before, figure.now), figure.reasons, strict=True):
+                assert (value is None) == bool(why), figure.name
+
+
+def test_spans_of_several_sessions_do_not_add_up() -> None:
+    one = made(activities=[kernel("f", 10, start_ns=0, device=0)])
+    two = made(activities=[kernel("f", 10, start_ns=0, device=0), kernel("f", 10, start_ns=0, device=0, session=1)])
+    _, figures = compared(one, two)
+    assert (figures["span_ns"].before, figures["span_ns"].now) == (10, None)
+    assert figures["span_ns"].reasons == (
+        "",
+        "the spans of 2 sessions do not add up: compare one session with another",
+    )
+    assert figures["busy_pct"].reasons == ("", "")
+
+
+def test_copies_that_may_not_have_been_asked_for_are_missing_from_the_gpu_time_too() -> None:
+    rocprof = {"session": 0, "format": "rocprofv3-csv", "tool": "rocprofv3"}
+    kernels_alone = made(activities=[kernel("f", 10)], sessions=[rocprof])
+    _, figures = compared(kernels_alone, made(activities=[kernel("f", 10), copy("HtoD", 3)]))
+    assert (figures["memcpy_ns"].before, figures["memcpy_ns"].now) == (None, 3)
+    assert (
+        figures["memcpy_ns"]
+        .reasons[0]
+        .startswith("no copies, which may not have been recorded: record with rocprofv3 ")
+    )
+    assert figures["gpu_ns"].before == 10
+    assert figures["gpu_ns"].reasons == ("without copies and memsets, which may not have been recorded", "")
+
+
+def test_a_sum_without_the_time_of_some_calls_is_at_least_that() -> None:
+    before = made(activities=[kernel("f", 10), kernel("f", None), kernel("g", 5)])
+    lost = made(activities=[kernel("f", 10), kernel("g", None)], sessions=[NVPROF])
+    _, figures = compared(before, lost)
+    assert (figures["gpu_ns"].before, figures["gpu_ns"].now) == (15, None)
+    assert figures["gpu_ns"].reasons == (
+        "at least (calls without time: 1)",
+        "no time of 1 of 2 names: record with nvprof",
+    )
+    assert (figures["launches"].before, figures["launches"].now, figures["launches"].untold) == (3, 2, None)
+    words = untold_words(figures.values())
+    assert "GPU time and kernel time before: at least (calls without time: 1)." in words
+
+
+def test_where_a_printed_table_lacks_rows_a_kind_without_a_row_is_not_nothing() -> None:
+    whole = made(
+        summary=[printed("gpu", "f", 2, 90, time_pct=90.0), printed("gpu", "[CUDA memcpy HtoD]", 1, 10, time_pct=10.0)],
+        sessions=[NVPROF],
+    )
+    pasted = made(summary=[printed("gpu", "f", 2, 90, time_pct=90.0)], sessions=[NVPROF])
+    alone = made(summary=[printed("gpu", "f", 2, 90, time_pct=100.0)], sessions=[NVPROF])
+    _, figures = compared(whole, pasted)
+    assert (figures["memcpy_ns"].before, figures["memcpy_ns"].now) == (10, None)
+    assert figures["gpu_ns"].now == 90
+    assert figures["gpu_ns"].reasons[1] == (
+        "at least (rows of the printed table are missing); without copies and memsets, which may not have been recorded"
+    )
+    _, figures = compared(whole, alone)
+    assert (figures["memcpy_ns"].now, figures["gpu_ns"].untold) == (0, None)
+
+
+def test_time_on_tensor_cores_says_what_kernel_names_leave_open() -> None:
+    told, open_name = (made(activities=[kernel(name, 10)]) for name in ("volta_sgemm_128x32_nn", "mine"))
+    both = made(activities=[kernel("volta_sgemm_128x32_nn", 30), kernel("mine", 10)])
+    why = "kernel names leave 100.00% of the kernel time open: record with "
+    assert compared(open_name, told)[1]["tc_share_pct"].reasons[0].startswith(why)
+    figure = compared(told, both)[1]["tc_share_pct"]
+    assert figure.now == 0
+    assert figure.reasons == ("", "without 25.00% of the kernel time, which kernel names leave open")
+
+
+def test_of_a_part_of_an_input_only_what_is_there_is_told() -> None:
+    whole = made(activities=[kernel("f", 10), copy("HtoD", 3)], sessions=[NVPROF])
+    part = replace(made(activities=[kernel("f", 10)], sessions=[NVPROF]), partial="cut off after 1 event")
+    both, figures = compared(whole, part)
+    assert both.in_part == "Of a part of the input only: cut off after 1 event (now)."
+    assert figures["memcpy_ns"].now is None
+
+
+def steps(*milliseconds: int) -> Profile:
+    """Iterations of these lengths, with a kernel in each."""
+    ranges: list[Row] = []
+    work: list[Row] = []
+    start = 0
+    for number, length in enumerate(milliseconds):
+        ranges.append(
+            {
+                "name": f"ProfilerStep#{number}",
+                "start_ns": start,
+                "duration_ns": length * 1_000_000,
+                "iteration": number,
+                "depth": 0,
+            }
+        )
+        work.append(kernel("f", 1000, start_ns=start + 10, device=0, iteration=number))
+        start += length * 1_000_000
+    return made(ranges=ranges, activities=work)
+
+
+def test_how_far_iterations_lie_apart() -> None:
+    both = sides(steps(10, 11, 12, 13, 90), steps(12, 13, 14), ("a", "b"))
+    assert both.per_iteration
+    assert spread(both.a) == Spread(5, 11_000_000, 13_000_000)
+    assert spread(both.b) == Spread(3, None, None)
+    for other, overlaps in ((Spread(5, 13_000_000, 20_000_000), True), (Spread(5, 13_000_001, 20_000_000), False)):
+        assert spread(both.a).overlaps(other) is other.overlaps(spread(both.a)) is overlaps
+    assert not spread(both.a).overlaps(spread(both.b))
