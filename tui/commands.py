@@ -216,7 +216,8 @@ class ProftuiProvider(Provider):
         app = self.app
         assert isinstance(app, ProftuiApp)
         entries: list[tuple[str, Callable[[], None], str]] = [
-            (f"Go to {view.title}", partial(app.go, view.name), view.about) for view in VIEWS
+            (f"Go to {view.title}" + f"  ({view.key})" * bool(view.key), partial(app.go, view.name), view.about)
+            for view in VIEWS
         ]
         screen = app.view_screen
         for action in ACTIONS:

@@ -76,6 +76,9 @@ PLAIN: Final = tuple(
             "block-cursor-foreground": "ansi_default",
             "block-cursor-background": "ansi_default",
             "block-cursor-text-style": "bold underline",
+            "input-cursor-foreground": "ansi_default",
+            "input-cursor-background": "ansi_default",
+            "input-cursor-text-style": "reverse",
         },
     )
     for choice, theme in (("dark", SIXTEEN_DARK), ("light", BUILTIN_THEMES["ansi-light"]))

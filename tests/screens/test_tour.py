@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 from textual.command import CommandPalette
+from textual.widgets import Input, OptionList
 
 from tests.screens.opening import app_of, opened, press, settled, until
 from tests.snapshots import screen_text
@@ -151,8 +152,13 @@ async def test_the_palette_finds_views_and_actions() -> None:
     async with opened(LOG) as pilot:
         await press(pilot, "ctrl+p")
         await until(pilot, lambda: isinstance(pilot.app.screen, CommandPalette), "the palette")
+        found = pilot.app.screen.query_one(OptionList)
+        await until(pilot, lambda: found.option_count > len(VIEWS), "all commands")
+        assert "Go to Expert Systems  (9)" in screen_text(pilot.app)
+        # A blinking cursor sends bytes for ever.
+        assert not pilot.app.screen.query_one(Input).cursor_blink
         await pilot.press(*"timeline")
-        await until(pilot, lambda: bool(pilot.app.screen.query_one("OptionList").option_count), "what it finds")  # type: ignore[attr-defined]
+        await until(pilot, lambda: 0 < found.option_count < len(VIEWS), "what it finds")
         await settled(pilot)
         await press(pilot, "enter")
         await until(pilot, lambda: view(pilot) == "timeline", "the view")

@@ -9,9 +9,13 @@ from textual.widgets import Input
 from tests.idle import until
 from tests.snapshots import screen_text
 from tests.widgets.tables import DGRAD, KERNELS, SPEC, TableApp
+from tui.fitting import cell_width
+from tui.screens.compare_menu import CompareDialog
+from tui.screens.key_picker import KeyPicker
 from tui.widgets import export_dialog
 from tui.widgets.cell_dialog import CellDialog
 from tui.widgets.column_chooser import ColumnChooser
+from tui.widgets.dialog import Dialog
 from tui.widgets.export_dialog import ExportDialog
 
 
@@ -165,3 +169,12 @@ async def test_an_export_that_fails_says_why_and_stays() -> None:
         assert "no/such" in screen_text(app)
         await pilot.press("escape")
         assert not isinstance(app.screen, ExportDialog)
+
+
+@pytest.mark.parametrize(
+    # Of 80 columns, what the box leaves: it takes a part of them, and its border and corners two cells on each side.
+    ("dialog", "room"),
+    [(KeyPicker, 72), (CompareDialog, 68), (ExportDialog, 68), (ColumnChooser, 68), (CellDialog, 68)],
+)
+def test_no_key_of_a_dialog_is_cut_at_80_columns(dialog: type[Dialog[object]], room: int) -> None:
+    assert max(cell_width(dialog.KEYS), cell_width(dialog.KEYS_IN_ASCII)) <= room

@@ -100,12 +100,10 @@ class ProftuiApp(FaultsApp, ComparingApp):
 
     def action_command_palette(self) -> None:
         """Find any action by its name."""
-        from tui.screens.palette import PlainPalette
+        from tui.screens.palette import Palette
 
-        if self.options.color != "none":
-            super().action_command_palette()
-        elif not PlainPalette.is_open(self):
-            self.push_screen(PlainPalette(id="--command-palette"))
+        if not Palette.is_open(self):
+            self.push_screen(Palette(in_reverse=self.options.color == "none"))
 
     def action_views_menu(self) -> None:
         """Menu of all views."""

@@ -16,6 +16,7 @@ from tui.fmt import duration
 from tui.text import plain
 from tui.widgets.dialog import Dialog
 from tui.widgets.menu_lines import MenuLines
+from tui.widgets.plain_line import PlainLine
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -81,9 +82,7 @@ class CompareDialog(Dialog[str]):
 
     def compose_body(self) -> ComposeResult:
         """The line, what it can be, and the list."""
-        line = Input(placeholder="path of a profile, or iterations 3:5", compact=True, suggester=_Paths())
-        line.cursor_blink = False
-        yield line
+        yield PlainLine(placeholder="path of a profile, or iterations 3:5", compact=True, suggester=_Paths())
         yield Static(Content(EXPLAINED))
         options = []
         if self._latest is not None:

@@ -15,6 +15,7 @@ from tui.keys import ACTIONS, Action, Scope
 from tui.text import plain
 from tui.views import VIEWS, view
 from tui.widgets.ascii_text import in_ascii
+from tui.widgets.plain_line import PlainLine
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -107,7 +108,7 @@ class HelpScreen(ModalScreen[None]):
                     yield Static(id="here", classes="column")
                     yield Static(id="everywhere", classes="column")
                 yield Static(id="notes")
-            yield Input(placeholder="text to find", compact=True)
+            yield PlainLine(placeholder="text to find", compact=True)
 
     def on_mount(self) -> None:
         """Write everything."""

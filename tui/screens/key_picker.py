@@ -12,6 +12,7 @@ from tui.analysis.iterations.key_choices import KEY_CHOICES, holding, key_choice
 from tui.text import plain
 from tui.widgets.dialog import Dialog
 from tui.widgets.frame_table import FrameTable
+from tui.widgets.plain_line import PlainLine
 from tui.widgets.table_view import TableView
 
 if TYPE_CHECKING:
@@ -33,8 +34,8 @@ class KeyPicker(Dialog[str]):
     """
 
     TITLE_TEXT = "Iterations end with"
-    KEYS = "type to narrow  ↑ ↓ choose  enter take  ctrl+r as recorded or found  esc leave"
-    KEYS_IN_ASCII = "type to narrow  up, down choose  enter take  ctrl+r as recorded or found  esc leave"
+    KEYS = "type to narrow  ↑ ↓ choose  enter take  ctrl+r no key  esc leave"
+    KEYS_IN_ASCII = "type to narrow  up, down choose  enter take  ctrl+r no key  esc leave"
     BINDINGS: ClassVar[list[BindingType]] = [
         ("escape", "leave", "Leave"),
         ("down", "step(1)", "Down"),
@@ -62,7 +63,7 @@ class KeyPicker(Dialog[str]):
         """What is the key now, the line to type in, and the candidates."""
         now = plain(self._present) if self._present else "none: iterations are as recorded, else as found"
         yield Static(f"Now: {now}", id="present", markup=False)
-        yield Input(placeholder="part of a name", id="typed", compact=True)
+        yield PlainLine(placeholder="part of a name", id="typed", compact=True)
         yield TableView(KEY_CHOICES, id="keys", title="Keys")
 
     def on_mount(self) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rich.style import Style
-from textual.command import CommandList, CommandPalette
+from textual.command import CommandList, CommandPalette, SearchIcon
+from textual.widgets import Input
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -23,10 +24,23 @@ class ReversedLines(CommandList):
         return strip.apply_style(Style(reverse=True)) if is_cursor else strip
 
 
-class PlainPalette(CommandPalette):
-    """The command palette without colours."""
+class Palette(CommandPalette):
+    """Textual's own, without the picture of a lens, which few terminals have in black or in ASCII.
+
+    Args:
+        in_reverse: The line under the cursor is told by reverse, not by a colour.
+    """
+
+    def __init__(self, *, in_reverse: bool) -> None:
+        super().__init__(id="--command-palette")
+        self._in_reverse = in_reverse
 
     def compose(self) -> ComposeResult:
-        """As ever, with other lines."""
+        """As ever, with other lines, and a cursor that does not send bytes for ever by blinking."""
         for widget in super().compose():
-            yield ReversedLines() if isinstance(widget, CommandList) else widget
+            if isinstance(widget, Input):
+                widget.cursor_blink = False
+            if isinstance(widget, CommandList) and self._in_reverse:
+                yield ReversedLines()
+            elif not isinstance(widget, SearchIcon):
+                yield widget

@@ -18,6 +18,7 @@ from tui.output.packages import missing
 from tui.text import plain
 from tui.widgets.copying import copy_text
 from tui.widgets.dialog import ChoiceLine, Dialog
+from tui.widgets.plain_line import PlainLine
 
 if TYPE_CHECKING:
     import polars as pl
@@ -93,8 +94,7 @@ class ExportDialog(Dialog[str]):
         self._heights = {scope: height for scope, _, height in scopes}
         self._rows = ChoiceLine("Rows", [(scope, words) for scope, words, _ in scopes], scopes[0][0], id="export-rows")
         self._columns = ChoiceLine("Columns", [("shown", "shown"), ("all", "all")], "all", id="export-columns")
-        self._path = Input(f"{name}.csv", compact=True, select_on_focus=False, id="export-path")
-        self._path.cursor_blink = False
+        self._path = PlainLine(f"{name}.csv", compact=True, select_on_focus=False, id="export-path")
         self._named_for = self._format.value
         """The format that the path's ending was made for."""
         self._answer = Static(id="export-answer")

@@ -123,8 +123,6 @@ class QueryBar(Horizontal):
         self._input = _QueryInput(
             compact=True, select_on_focus=False, highlighter=self._highlighter, suggester=_Completion(complete)
         )
-        # A blinking cursor sends bytes for ever: not over a slow line.
-        self._input.cursor_blink = False
         self._label = Static(id="query-mode")
         self._answer = Static(id="query-answer")
         self._said = ""

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import events
 from textual.geometry import Size
 from textual.reactive import Reactive
-from textual.widgets import Input
+
+from tui.widgets.plain_line import PlainLine
 
 if TYPE_CHECKING:
     from textual.widget import Widget
@@ -60,7 +61,7 @@ class TypedAhead(Widget):
             self.app.post_message(events.Key(event.key, event.character))
 
 
-class EnteredLine(TypedAhead, Input):
+class EnteredLine(TypedAhead, PlainLine):
     """A line that enter hands on; where that leads, `pass_on` is to be called, or `begin` where it is typed on."""
 
     virtual_size = Reactive(Size(0, 0))
