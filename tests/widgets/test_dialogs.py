@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
@@ -15,8 +16,10 @@ from tui.screens.key_picker import KeyPicker
 from tui.widgets import export_dialog
 from tui.widgets.cell_dialog import CellDialog
 from tui.widgets.column_chooser import ColumnChooser
-from tui.widgets.dialog import Dialog
 from tui.widgets.export_dialog import ExportDialog
+
+if TYPE_CHECKING:
+    from tui.widgets.dialog import Dialog
 
 
 @pytest.fixture(autouse=True)
