@@ -382,3 +382,18 @@ async def test_digits_and_the_colon_are_typed_where_something_is_typed_and_no_ke
         assert isinstance(pilot.app.screen, MenuScreen)
         await press(pilot, "escape")
         assert view(pilot) == "ops-and-kernels"
+
+
+async def test_a_key_that_does_nothing_here_says_where_it_does() -> None:
+    async with opened(CAFFE) as pilot:
+        assert view(pilot) == "dashboard"
+        with patch.object(app_of(pilot), "say") as said:
+            await press(pilot, "f")
+            await until(pilot, lambda: said.called)
+            assert said.call_args.args == ("f does nothing here (in a table: filter); ? lists the keys that do",)
+            said.reset_mock()
+            # What moves the cursor is not spoken of, and what a dialog does not know is its own affair.
+            await press(pilot, "l", "m", "f")
+            assert isinstance(pilot.app.screen, MenuScreen)
+            await press(pilot, "escape", "4", "f", "escape")
+            assert not said.called

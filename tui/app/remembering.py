@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from textual import events, work
 
-from tui.app.navigation import NavigatingApp
+from tui.app.other_keys import OtherKeysApp
 from tui.commands import CommandError
 from tui.model.aggregation import Aggregation
 from tui.model.history import Place
@@ -27,7 +27,7 @@ NO_FILE: Final = "standard input cannot be opened again: nothing is remembered o
 CHANGED: Final = "the file has changed"
 
 
-class RememberingApp(NavigatingApp):
+class RememberingApp(OtherKeysApp):
     """Remembers where the user was in a file, and goes back there when asked to."""
 
     def __init__(self, options: OpenOptions) -> None:

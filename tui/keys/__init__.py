@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tui.keys.action import Action, Scope
+from tui.keys.action import MOVE, Action, Scope
 from tui.keys.everywhere import EVERYWHERE
 from tui.keys.iterations import ITERATIONS
 from tui.keys.log import LOG
@@ -15,7 +15,7 @@ from tui.keys.tables import TABLES
 from tui.keys.timeline import TIMELINE
 from tui.keys.views import VIEWS
 
-__all__ = ["ACTIONS", "Action", "Scope", "actions_of", "bindings_for", "footer_keys"]
+__all__ = ["ACTIONS", "Action", "Scope", "actions_of", "bindings_for", "footer_keys", "keys_of_some_places", "told_of"]
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,6 +54,40 @@ def footer_keys(methods: Sequence[str]) -> list[str]:
 def actions_of(scope: Scope) -> tuple[Action, ...]:
     """The actions that work in a scope."""
     return tuple(action for action in ACTIONS if action.scope is scope)
+
+
+def keys_of_some_places() -> list[str]:
+    """The keys that do something in some views or panes alone, less those that move: these may lead nowhere unasked.
+
+    >>> {"f", "space", "t", "full_stop"} <= set(keys_of_some_places())
+    True
+    >>> {"q", "m", "j", "home", "tab"} & set(keys_of_some_places())
+    set()
+    """
+    apart = (Scope.APP, Scope.BAR)
+    moving = [action for action in ACTIONS if action.group == MOVE and action.scope is Scope.TABLE]
+    known = {key for action in (*actions_of(Scope.APP), *moving) for key in action.keys.split(",")}
+    found = [key for action in ACTIONS if action.scope not in apart for key in action.keys.split(",")]
+    return [key for key in dict.fromkeys(found) if key not in known]
+
+
+def told_of(key: str) -> str:
+    """That a key does nothing where it was pressed, and what it does where.
+
+    >>> told_of("f")
+    'f does nothing here (in a table: filter); ? lists the keys that do'
+    >>> told_of("L")
+    'L does nothing here (in a table, in the timeline: source line); ? lists the keys that do'
+    """
+    actions = [action for action in ACTIONS if key in action.keys.split(",") and action.scope is not Scope.BAR]
+    names = actions[0].keys.split(",")
+    shown = actions[0].shown_keys.split()
+    written = shown[names.index(key)] if len(shown) == len(names) else key
+    places: dict[str, str] = {}
+    for action in actions:
+        places[action.label] = f"{places[action.label]}, {action.scope}" if action.label in places else action.scope
+    doing = "; ".join(f"{where}: {label}" for label, where in places.items())
+    return f"{written} does nothing here ({doing}); ? lists the keys that do"
 
 
 def bindings_for(scope: Scope) -> list[BindingType]:
