@@ -61,7 +61,7 @@ def test_ops_within_ops_count_what_they_spend_themselves() -> None:
 def test_what_an_input_cannot_tell_is_not_known() -> None:
     (totals,) = op_type_summary(profile(summary=[printed("gpu", "sgemm", 4, 100)])).to_dicts()
     assert (totals["gpu_ns"], totals["launches"], totals["time_pct"]) == (100, 4, 100.0)
-    known = {"op_type", "gpu_ns", "time_pct", "launches", "op_source", "session"}
+    known = {"op_type", "gpu_ns", "time_pct", "launches", "untimed_launches", "op_source", "session"}
     assert {name for name, value in totals.items() if value is not None} == known
     (trace,) = op_type_summary(profile(activities=[kernel("sgemm", 9, start_ns=0, stream=7)])).to_dicts()
     assert (trace["ops"], trace["calls"], trace["gpu_avg_ns"], trace["gpu_idle_ns"]) == (1, 1, 9, 0)

@@ -29,6 +29,18 @@ def test_what_is_unknown_in_every_row_or_the_same_context_says_nothing() -> None
     }
 
 
+def test_what_matters_above_zero_says_nothing_where_it_is_0_and_is_not_unknown() -> None:
+    spec = TableSpec("t", "T", columns("op", "launches", "untimed_launches"), key=("op",))
+
+    def told(untimed: list[int | None]) -> tuple[list[str], list[str]]:
+        frame = pl.DataFrame({"op": ["a", "b"], "launches": [1, 2], "untimed_launches": untimed})
+        shown, unknown = worth_showing(spec, frame)
+        return [column.name for column in shown], [column.name for column in unknown]
+
+    assert told([0, 0]) == told([None, 0]) == (["op", "launches"], [])
+    assert told([1, None]) == (["op", "launches", "untimed_launches"], [])
+
+
 def test_a_session_stays_with_the_names_that_it_tells_apart() -> None:
     told = priorities(rows(session=[0, 1], kind=["kernel", "memset"]))
     assert told["session"] == WHERE_DIFFERENT

@@ -48,7 +48,7 @@ def test_what_tells_only_above_0_and_is_nowhere_above_it_comes_last_and_is_not_c
     widths = {**WIDTHS, "untimed_launches": 7}
     layout = lay_out((silent, *COLUMNS), widths, 55, pinned="name")
     assert layout.sequence[-1] == "untimed_launches"
-    assert layout.after == lay_out(COLUMNS, WIDTHS, 55, pinned="name").after == 3
+    assert layout.after == lay_out(COLUMNS, WIDTHS, 55, pinned="name").after == 2
 
 
 def test_a_dropped_column_does_not_make_way_for_a_less_important_one() -> None:

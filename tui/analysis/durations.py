@@ -111,6 +111,16 @@ def timed_calls(calls: str = "calls") -> pl.Expr:
     return pl.when(timed.null_count() == 0).then(timed.sum())
 
 
+def untimed_calls(calls: str = "calls") -> pl.Expr:
+    """How many calls of aggregated rows have no known duration; null where one of these does not tell its calls.
+
+    >>> pl.DataFrame({"calls": [3, 5], "timed_calls": [3, 1]}).select(untimed_calls()).item()
+    4
+    """
+    untimed = pl.col(calls) - pl.col("timed_calls")
+    return pl.when(untimed.null_count() == 0).then(untimed.sum())
+
+
 def average(total_ns: pl.Expr, calls: pl.Expr) -> pl.Expr:
     """Total divided by calls, in whole nanoseconds; null where there were no calls."""
     return (total_ns / calls).round().cast(pl.Int64, strict=False)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from tui.model.columns import Column
     from tui.model.view import TableSpec
+    from tui.query.facts import ColumnFacts
 
 CONTEXT: Final = frozenset({"session", "kind"})
 """Columns that tell rows apart where they differ, and say nothing where they are the same in all rows."""
@@ -28,15 +29,23 @@ SILENT: Final = 99
 def worth_showing(spec: TableSpec, rows: pl.DataFrame) -> tuple[list[Column], list[Column]]:
     """The columns of a table that say something, and those that are unknown in every row.
 
-    Session and kind are left out where they are the same in all rows.
+    Session and kind are left out where they are the same in all rows, and what tells something only where it is more
+    than 0 where it is so in none.
     """
     shown, unknown = [], []
     for column in spec.columns:
         if column.name != spec.pinned and rows[column.name].null_count() == rows.height:
             unknown.append(column)
-        elif column.name not in CONTEXT or facts_of(rows)[column.name].distinct_count > 1:
+        elif _tells(column, facts_of(rows)[column.name]):
             shown.append(column)
     return shown, unknown
+
+
+def _tells(column: Column, facts: ColumnFacts) -> bool:
+    """Whether a column of which something is known says anything about the rows."""
+    if column.tells_above_zero:
+        return (facts.extent[1] or 0) > 0
+    return column.name not in CONTEXT or facts.distinct_count > 1
 
 
 def weighed(spec: TableSpec, rows: pl.DataFrame) -> tuple[Column, ...]:

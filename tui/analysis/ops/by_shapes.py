@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.analysis.durations import share, total, whole
+from tui.analysis.durations import share, total, untimed_calls, whole
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.instances import op_instances
-from tui.analysis.ops.recorded import NO_OP, by_name, recorded_ops, untimed_if_any
+from tui.analysis.ops.recorded import NO_OP, by_name, recorded_ops
 from tui.analysis.ops.tables import inferred_ops
 from tui.analysis.ops.tree import rows_of_ops
 from tui.analysis.ops.work import op_row_of_activities, recorded_sessions, why_without_op
@@ -100,14 +100,14 @@ def by_shapes(profile: Profile) -> pl.DataFrame:
             pl.lit(NOT_RECORDED).cast(NAME).alias("op"),
             total("total_ns").alias("gpu_self_ns"),
             whole("calls").alias("launches"),
-            (pl.col("calls") - pl.col("timed_calls")).sum().alias("untimed_launches"),
+            untimed_calls().alias("untimed_launches"),
             pl.col("line").min(),
         )
     )
     rows = by_name(profile, "input_shapes", "dtype").join(types, on=["session", "op"], how="left")
     return (
         pl.concat([rows, rest, others], how="diagonal_relaxed")
-        .with_columns(share("gpu_self_ns"), untimed_if_any())
+        .with_columns(share("gpu_self_ns"))
         .sort(
             *("gpu_self_ns", "gpu_total_ns", "cpu_total_ns"),
             *(pl.col(name).cast(pl.String) for name in ("op", "input_shapes", "dtype")),

@@ -9,7 +9,6 @@ import numpy as np
 import polars as pl
 
 from tui.analysis.durations import total_of_parts
-from tui.analysis.ops.recorded import untimed_if_any
 from tui.model.columns import COLUMNS, columns
 from tui.model.forest import NONE, Forest, forest_of
 from tui.model.view import TableSpec
@@ -63,9 +62,8 @@ def op_forest(profile: Profile, leaves: pl.DataFrame) -> pl.DataFrame:
     """Ops with the groups that they lie in: one row a node, each followed by what lies in it, the largest first.
 
     Columns: session, node (its name), path (names from the outermost on, ``/`` between), what (group or op), level
-    (1: all of a session), parent (the row that it lies in, -1: none), `SUMMED` (of all that lies in it;
-    untimed_launches is null in sessions without any), time_pct (its share of the session's GPU time), gpu_self_ns (what
-    no row below it has), op, op_type and op_source (of ops).
+    (1: all of a session), parent (the row that it lies in, -1: none), `SUMMED` (of all that lies in it), time_pct
+    (its share of the session's GPU time), gpu_self_ns (what no row below it has), op, op_type and op_source (of ops).
 
     Args:
         profile: Where the sessions are from.
@@ -95,7 +93,6 @@ def op_forest(profile: Profile, leaves: pl.DataFrame) -> pl.DataFrame:
     self_ns = rows["gpu_ns"].fill_null(0).to_numpy().astype(np.int64)
     sums = [_sum(forest, rows[name], not_told if name == "gpu_ns" else None) for name in SUMMED]
     rows = rows.with_columns(*sums).with_columns(
-        untimed_if_any(),
         pl.when(pl.col("gpu_ns").is_not_null() & ~pl.lit(not_told))
         .then(pl.Series("gpu_self_ns", self_ns))
         .alias("gpu_self_ns"),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from tui.analysis.durations import total, total_of_parts, whole
+from tui.analysis.durations import total, total_of_parts, untimed_calls, whole
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.instances import op_instances
 from tui.analysis.ops.work import classified_work, op_classes
@@ -67,9 +67,9 @@ def by_name(profile: Profile, *also: str) -> pl.DataFrame:
 
     Columns: session, op (the name), what was asked for, calls, gpu_self_ns, gpu_total_ns, gpu_avg_ns, gpu_min_ns,
     gpu_max_ns (of the calls' own GPU work), timed_calls (those of whose GPU work that is known), cpu_total_ns,
-    cpu_self_ns, cpu_avg_ns, api_ns, launches, untimed_launches (those whose duration is not known; null where it is of
-    all of the session), tc_eligible, direction and dtype (of its calls; `MIXED` where they differ), stack (of its
-    calls; how many there are, where they differ), op_source, line.
+    cpu_self_ns, cpu_avg_ns, api_ns, launches, untimed_launches (those whose duration is not known), tc_eligible,
+    direction and dtype (of its calls; `MIXED` where they differ), stack (of its calls; how many there are, where they
+    differ), op_source, line.
 
     As in PyTorch's `key_averages`, an op that only calls one of the same name counts once with it (see
     `op_instances`), and a name that calls itself in other ways has the time of the inner call in both.
@@ -110,21 +110,14 @@ def by_name(profile: Profile, *also: str) -> pl.DataFrame:
             pl.col("cpu_total_ns").mean().round().cast(pl.Int64).alias("cpu_avg_ns"),
             total("api_ns").alias("api_ns"),
             total("launches").alias("launches"),
-            pl.col("untimed_launches").sum(),
+            total("untimed_launches").alias("untimed_launches"),
             pl.col("tc_eligible").any(ignore_nulls=False),
             *of_calls,
             pl.col("op_source").first(),
             pl.col("line").min(),
         )
-        .with_columns(untimed_if_any())
         .collect()
     )
-
-
-def untimed_if_any() -> pl.Expr:
-    """The column ``untimed_launches``; null in sessions in which it tells of none, where there is nothing to say."""
-    untimed = pl.col("untimed_launches")
-    return pl.when(untimed.sum().over("session") > 0).then(untimed)
 
 
 def _one_or(column: str, several: pl.Expr) -> pl.Expr:
@@ -162,7 +155,7 @@ def recorded_ops(profile: Profile) -> pl.DataFrame:
         pl.col("uses_tensor_core").any(ignore_nulls=False),
         pl.when(pl.col("kernel_type").n_unique() == 1).then(pl.col("kernel_type").first()).alias("kernel_type"),
         whole("launches").alias("work_launches"),
-        (pl.col("launches") - pl.col("timed_calls")).sum().alias("work_untimed"),
+        untimed_calls("launches").alias("work_untimed"),
         total("total_ns").alias("work_ns"),
         pl.col("line").min().alias("work_line"),
     )
@@ -186,7 +179,7 @@ def recorded_ops(profile: Profile) -> pl.DataFrame:
         pl.col("groups").cast(NAME).alias("group"),
         pl.col("work_ns").alias("gpu_self_ns"),
         pl.col("work_launches").alias("launches"),
-        pl.when(pl.col("work_untimed") > 0).then("work_untimed").alias("untimed_launches"),
+        pl.col("work_untimed").alias("untimed_launches"),
         "kernels",
         "uses_tensor_core",
         pl.col("work_line").alias("line"),

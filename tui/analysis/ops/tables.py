@@ -153,6 +153,7 @@ def by_name(profile: Profile) -> pl.DataFrame:
         pl.col("total_ns").alias("gpu_self_ns"),
         "time_pct",
         pl.col("calls").alias("launches"),
+        (pl.col("calls") - pl.col("timed_calls")).alias("untimed_launches"),
         "kernels",
         "uses_tensor_core",
         "op_source",

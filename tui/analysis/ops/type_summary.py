@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.durations import share, total, total_of_parts, whole
+from tui.analysis.durations import share, total, total_of_parts, untimed_calls, whole
 from tui.analysis.memo import once_per_profile
 from tui.analysis.ops.call_times import TIMES, call_times
 from tui.analysis.ops.inferred_instances import inferred_instances
-from tui.analysis.ops.recorded import recorded_ops, untimed_if_any
+from tui.analysis.ops.recorded import recorded_ops
 from tui.analysis.ops.rules import UNKNOWN
 from tui.analysis.ops.tables import has_recorded_ops, inferred_ops
 from tui.model.columns import columns
@@ -81,8 +81,8 @@ def op_type_summary(profile: Profile) -> pl.DataFrame:
     """What ops of each type cost: one row per session and op type, largest GPU time first.
 
     Columns: session, op_type, direction (`MIXED` where they differ), op_source, ops (distinct ones: by name, or by the
-    id that DLProf gave them, or as inferred), calls, launches, untimed_launches (those whose duration is not known;
-    null in sessions without any), time_pct, and of each of `TIMES` the total (its own name) and what one call has:
+    id that DLProf gave them, or as inferred), calls, launches, untimed_launches (those whose duration is not known),
+    time_pct, and of each of `TIMES` the total (its own name) and what one call has:
     ``..._avg_ns``, ``..._min_ns``, ``..._max_ns``.
 
     Of recorded ops every time is what the ops of the type spent themselves (`call_times.own_times`), so that types add
@@ -99,7 +99,7 @@ def op_type_summary(profile: Profile) -> pl.DataFrame:
     missing = [pl.lit(None, pl.Int64).alias(name) for name in wanted if name not in (*rows.columns, "time_pct")]
     return (
         rows.with_columns(*missing)
-        .with_columns(share("gpu_ns"), untimed_if_any())
+        .with_columns(share("gpu_ns"))
         .select("session", *(name for name in wanted if name != "session"))
         .with_columns(pl.col("op_type", "direction", "op_source").cast(NAME))
         .sort(
@@ -167,7 +167,7 @@ def _inferred(profile: Profile) -> pl.DataFrame:
         .agg(
             _direction(),
             whole("calls").alias("launches"),
-            (pl.col("calls") - pl.col("timed_calls")).sum().alias("untimed_launches"),
+            untimed_calls().alias("untimed_launches"),
             total("total_ns").alias("gpu_ns"),
             pl.col("op_source").first(),
         )

@@ -55,6 +55,8 @@ class Column:
     """Its texts are figures of several kinds: they end below each other, as numbers do."""
     is_signed: bool = False
     """A difference: more is written with a plus sign."""
+    tells_above_zero: bool = False
+    """It says something only where a row has more than 0 of it."""
     compared_with: tuple[str, ...] = ()
     """Columns of the same kind that it is read against: where a frame has them, one unit is for all of them, and those
     as important are shown together or not at all."""

@@ -83,6 +83,7 @@ ITERATIONS: Final = (
         K.DURATION,
         "Time in which only kernels ran of which nothing says whether they use tensor cores.",
         8,
+        tells_above_zero=True,
     ),
     Column("memory_ns", "Memory", K.DURATION, "Time in which a copy or a memset ran, and no kernel.", 6),
     Column(
@@ -95,7 +96,14 @@ ITERATIONS: Final = (
         "aggregated", "Chosen", K.FLAG, "Whether it is one of the chosen iterations, which all other views show.", 3
     ),
     Column("tc_kernels", "TC kernels", K.COUNT, "Launches of kernels that use tensor cores, as far as is known.", 4),
-    Column("tc_unknown", "TC?", K.COUNT, "Kernels of which nothing says whether they use tensor cores.", 7),
+    Column(
+        "tc_unknown",
+        "TC?",
+        K.COUNT,
+        "Kernels of which nothing says whether they use tensor cores.",
+        7,
+        tells_above_zero=True,
+    ),
     Column(
         "kernel_pct",
         "GPU%",

@@ -21,7 +21,9 @@ def _of_calls(stem: str, title: str, what: str) -> tuple[Column, ...]:
 OPS: Final = (
     Column("op", "Op", K.TEXT, "Op by its recorded name; where none is recorded, op type and direction.", 1),
     Column("op_type", "Type", K.TEXT, "What the op does: convolution, gemm, pooling, ...", 5),
-    Column("direction", "Dir", K.TEXT, "fprop, bprop, or mixed where its calls differ; ? where it cannot be told.", 7),
+    Column(
+        "direction", "Dir", K.TEXT, "fprop, bprop, or mixed where its calls differ; unknown where that is not told.", 7
+    ),
     Column(
         "group",
         "Group",
@@ -75,6 +77,7 @@ OPS: Final = (
         K.COUNT,
         "Launches among them whose duration the input does not tell: they are not in its GPU times.",
         6,
+        tells_above_zero=True,
     ),
     Column("ops", "Ops", K.COUNT, "Distinct ops by name.", 5),
     Column("tc_eligible", "TC ok", K.FLAG, "Whether the op could use tensor cores, as far as is known.", 8),
