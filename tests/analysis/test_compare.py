@@ -279,10 +279,30 @@ def test_a_row_of_alike_names_of_which_one_is_unknown_is_unknown() -> None:
 def test_one_call_takes_the_time_of_those_whose_time_is_known() -> None:
     before = made(activities=[kernel("f", 10), kernel("f", None)])
     compared = sides(before, made(activities=[kernel("f", 12)]), ("a", "b"))
-    for rows in (changed_kernels(compared), changed_ops(compared)):
+    for rows in (changed_kernels(compared), changed_ops(compared), changed_op_types(compared)):
         assert rows.select("a_total_ns", "a_calls", "a_avg_ns", "b_avg_ns", "avg_delta_pct", "untold").rows() == [
             (10, 2, 10, 12, 20, "before: at least (calls without time: 1)")
         ]
+
+
+def test_one_launch_of_recorded_ops_takes_the_time_of_those_whose_time_is_known() -> None:
+    op = {"op": 0, "name": "aten::mm", "start_ns": 0, "duration_ns": 9, "tid": 1, "op_type": "gemm"}
+    work = [kernel("f", 10, op=0), kernel("f", None, op=0), kernel("g", None, op=0), kernel("f", 8), kernel("f", None)]
+    before = made(ops=[op], activities=[*work, kernel("h", 6, session=1), kernel("h", None, session=1)])
+    compared = sides(before, before, ("a", "b"))
+    shown = ("op", "a_total_ns", "a_calls", "a_avg_ns", "untold")
+    lacking = "before: at least (calls without time: 1); now: at least (calls without time: 1)"
+    types = changed_op_types(compared).select(shown).rows()
+    assert [row[:4] for row in types] == [
+        ("gemm", 10, 3, 10),
+        ("(no op: the input does not say why)", 8, 2, 8),
+        ("unknown", 6, 2, 6),
+    ]
+    assert [row[4] for row in types] == [lacking.replace("1", "2"), lacking, lacking]
+    assert changed_ops(compared).select(shown).rows()[1:] == [
+        ("(no op: the input does not say why)", 8, 2, 8, lacking),
+        ("unknown", 6, 2, 6, lacking),
+    ]
 
 
 def test_what_changed_as_much_comes_by_its_time() -> None:

@@ -38,6 +38,10 @@ _SHOWN: Final = (
 )
 
 
+_TIMED_LAUNCHES: Final = pl.col("launches") - pl.col("untimed_launches").fill_null(0)
+"""Of tables of ops: the launches whose duration is known."""
+
+
 def _spec(name: str, title: str, *by: str, key: tuple[str, ...] = (), pinned: str = "name") -> TableSpec:
     return TableSpec(
         f"changed_{name}",
@@ -73,8 +77,9 @@ def changed_ops(sides: Sides, *, tolerant: bool = False) -> pl.DataFrame:
     def of(profile: Profile) -> pl.DataFrame:
         if not has_recorded_ops(profile):
             return inferred_ops(profile).rename({"total_ns": "gpu_self_ns"})
-        told = (("calls", "launches"), ("timed_calls", "launches"))
-        return by_name(profile).with_columns(pl.coalesce(names).alias(names[0]) for names in told)
+        return by_name(profile).with_columns(
+            pl.coalesce("calls", "launches"), pl.coalesce("timed_calls", _TIMED_LAUNCHES).alias("timed_calls")
+        )
 
     rule = op_family if tolerant and not ops_apart(sides) else None
     return changes(sides, of, ("op",), "gpu_self_ns", "calls", rule=rule)
@@ -93,8 +98,12 @@ def ops_apart(sides: Sides) -> str:
 
 
 def changed_op_types(sides: Sides) -> pl.DataFrame:
-    """Ops by type and direction: op, then the columns of `changes`."""
-    return changes(sides, op_types, ("op",), "total_ns", "launches")
+    """Ops by type and direction: op, then the columns of `changes`; a_calls and b_calls count launches."""
+
+    def of(profile: Profile) -> pl.DataFrame:
+        return op_types(profile).with_columns(_TIMED_LAUNCHES.alias("timed_calls"))
+
+    return changes(sides, of, ("op",), "total_ns", "launches")
 
 
 def changed_api(sides: Sides, *, tolerant: bool = False) -> pl.DataFrame:

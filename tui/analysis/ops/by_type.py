@@ -36,6 +36,7 @@ OP_TYPES: Final = {
     "launches": pl.Int64,
     "cpu_self_ns": pl.Int64,
     "cpu_total_ns": pl.Int64,
+    "untimed_launches": pl.Int64,
 }
 """The columns of `op_types`."""
 
@@ -73,12 +74,15 @@ def kinds_of_work(profile: Profile) -> pl.DataFrame:
 def op_types(profile: Profile) -> pl.DataFrame:
     """Ops by op type: one row per session, op type, direction and source, largest GPU time first.
 
-    Columns: those of `inferred_ops`, ops (distinct names), launches, cpu_self_ns, cpu_total_ns. Of recorded ops
+    Columns: those of `inferred_ops`, ops (distinct names), launches, cpu_self_ns, cpu_total_ns, untimed_launches (those
+    whose duration is not known). Of recorded ops
     ``total_ns`` is the GPU time that ops of the type launched themselves, ``avg_ns``, ``min_ns`` and ``max_ns`` the
     same of one call, and ``kernels`` is null, since ops can share kernels. ``cpu_self_ns`` adds up; ``cpu_total_ns``
     has the time of an op within another of its type in both. Work without an op keeps a row for each reason.
     """
-    inferred = inferred_ops(profile).with_columns(pl.col("calls").alias("launches"))
+    inferred = inferred_ops(profile).with_columns(
+        pl.col("calls").alias("launches"), (pl.col("calls") - pl.col("timed_calls")).alias("untimed_launches")
+    )
     if not has_recorded_ops(profile):
         return with_columns_of(inferred, OP_TYPES)
     rules = op_rules()
@@ -112,6 +116,7 @@ def op_types(profile: Profile) -> pl.DataFrame:
             pl.col("gpu_max_ns").max().alias("max_ns"),
             pl.when(pl.col("time_pct").count() > 0).then(pl.col("time_pct").sum()).alias("time_pct"),
             total("launches").alias("launches"),
+            total("untimed_launches").alias("untimed_launches"),
             pl.when((pl.col("launches") > 0).any())
             .then(pl.col("uses_tensor_core").filter(pl.col("launches") > 0).any(ignore_nulls=False))
             .alias("uses_tensor_core"),
