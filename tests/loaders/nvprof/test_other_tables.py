@@ -76,7 +76,7 @@ def test_a_csv_cell_that_holds_no_time_costs_its_row_only() -> None:
         50.0,1.0,1,1000.0,1000.0,1000.0,"g"
         """)
     assert summary(profile, "name") == [("g",)]
-    assert issues(profile) == [(3, "warning")]
+    assert issues(profile) == [(3, "warning"), (4, "warning")]
     assert "in column Min" in profile["issues"]["reason"][0]
 
 
@@ -250,4 +250,4 @@ def test_sections_of_openacc_in_the_old_layout() -> None:
         """)
     assert summary(profile, "section", "calls") == [("api", 62), ("openacc", 20), ("openacc", 18)]
     assert profile["sessions"].height == 1
-    assert issues(profile) == []
+    assert issues(profile) == [(3, "warning")]

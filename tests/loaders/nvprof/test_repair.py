@@ -107,7 +107,7 @@ def test_what_figures_do_not_prove_is_left_out_and_told() -> None:
         50.00% 3.0000ms         1 3.0000ms 3.0000ms 3.0000ms cudaFree
         """)
     assert summary(profile, "name") == [("cudaFree",)]
-    assert issues(profile) == [(3, "warning")]
+    assert issues(profile) == [(3, "warning"), (5, "warning")]
     assert profile["issues"]["reason"][0].startswith("lines 3 to 4 seem to be parts of rows")
 
 
@@ -172,7 +172,7 @@ def test_blanks_within_numbers() -> None:
          3.78% 142 0.36ms 1 142 0.36ms 142 0.36ms 142 0.36ms cuDevicePrimaryCtxRetain
         """)
     assert summary(profile, "calls", "total_ns", "max_ns") == [(1, 142_360_000, 142_360_000)]
-    assert issues(profile) == [(3, "info")]
+    assert issues(profile) == [(3, "info"), (3, "warning")]
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,28 @@ def test_rows_without_a_header_are_known_by_their_figures() -> None:
         ("gpu", "[CUDA memcpy HtoD]", 141, 2),
         ("api", "cuStreamSynchronize", 62, 4),
     ]
-    assert issues(profile) == []
+    assert issues(profile) == [(2, "warning"), (4, "warning")]
+
+
+def test_rows_that_a_table_has_lost_are_told_by_the_shares_of_the_others() -> None:
+    text = """\
+==1== Profiling result:
+            Type  Time(%)      Time     Calls       Avg       Min       Max  Name
+ GPU activities:   66.67%  2.0000ms         1  2.0000ms  2.0000ms  2.0000ms  f(int)
+                   33.33%  1.0000ms         1  1.0000ms  1.0000ms  1.0000ms  g(int)
+      API calls:  100.00%  3.0000ms         1  3.0000ms  3.0000ms  3.0000ms  cudaFree
+"""
+    assert issues(read(text.encode())) == []
+    lines = text.splitlines(keepends=True)
+    profile = read("".join([*lines[:3], *lines[4:]]).encode())
+    assert profile["issues"].select("severity", "line", "reason").rows() == [
+        (
+            "warning",
+            3,
+            "the shares of the gpu rows here add up to 66.67%: rows of the table are missing, and totals and shares "
+            "are those of the rest",
+        )
+    ]
 
 
 def test_a_row_without_header_that_nothing_proves_is_told() -> None:
@@ -187,10 +208,14 @@ def test_a_last_row_in_csv_that_is_cut_is_told() -> None:
         '"GPU activities",75.000000,30.000000,1,30.000000,30.000000,30.000000,"f(int)"\n'
         '"GPU activities",25.000000,10.000000,2,5.000000,5.000000,5.000000,"g(int, float)"\n'
     )
-    for end, names in (("5.0000", ["f(int)"]), ('"g(int', ["f(int)", "g(int"])):
+    cut_off = (5, "warning")
+    for end, names, told in (
+        ("5.0000", ["f(int)"], [(4, "warning"), cut_off]),
+        ('"g(int', ["f(int)", "g(int"], [cut_off]),
+    ):
         profile = read(text[: text.rindex(end) + len(end)].encode())
         assert [name for (name,) in summary(profile, "name")] == names
-        assert issues(profile) == [(5, "warning")]
+        assert issues(profile) == told
 
 
 def test_a_second_pasted_table_is_another_session() -> None:

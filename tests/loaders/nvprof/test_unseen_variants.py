@@ -362,6 +362,17 @@ def test_rows_of_another_text_trace_below_its_units_are_of_another_run() -> None
     assert profile["activities"].select(columns).rows() == [(0, 2_100, 6), (1, 2_100_000, 8)]
 
 
+@pytest.mark.parametrize("text", [False, True])
+def test_a_blank_line_stands_between_any_two_lines_of_a_trace(*, text: bool) -> None:
+    units = f"{'ms':>8}{'us':>10}{'B':>57}{'B':>10}"
+    row = trace_row("100.1000", "k(int*) [7]", duration="2.10000").replace("  0B", "   0").replace("256B", " 256")
+    table = (TRACE, units, row, row) if text else (CSV_TRACE, CSV_UNITS.format("KB"), CSV_COPY.format(1))
+    spaced = [part for line in (*RUN, *table) for part in (line, "")]
+    columns = ("start_ns", "duration_ns", "size_bytes", "name")
+    plain = read(lines(*RUN, *table))["activities"].select(columns)
+    assert read(lines(*spaced))["activities"].select(columns).equals(plain)
+
+
 @pytest.mark.parametrize("count", [3, 600])
 def test_rows_that_go_back_in_time_are_told(count: int) -> None:
     copies = [CSV_COPY.format(at) for at in range(10, 10 + count)]
@@ -460,7 +471,7 @@ def test_spaces_of_a_web_page() -> None:
 
 def test_labels_of_a_table_made_by_hand_have_no_colon() -> None:
     header = "| Type | Time(%) | Time | Calls | Avg | Min | Max | Name |"
-    cells = ["GPU activities | 90.00% | 125.70us | 5 | 25.139us | 25.088us | 25.281us | kern(int)"]
+    cells = ["GPU activities | 100.00% | 125.70us | 5 | 25.139us | 25.088us | 25.281us | kern(int)"]
     cells += ["API calls | 100.00% | 30.000us | 3 | 10.000us | 5.0000us | 15.000us | cudaMalloc"]
     profile = read(lines(*RUN, header, "|---|---|---|---|---|---|---|---|", *(f"| {row} |" for row in cells)))
     assert summary(profile, "section", "name", "calls") == [("gpu", "kern(int)", 5), ("api", "cudaMalloc", 3)]

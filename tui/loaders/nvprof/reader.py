@@ -14,6 +14,7 @@ from tui.loaders.nvprof.shares import open_shares
 from tui.loaders.nvprof.state import MESSAGE, NvprofState
 from tui.loaders.nvprof.summary import SummarySection, open_summary
 from tui.loaders.nvprof.summary_csv import go_on_summary_csv, open_summary_csv
+from tui.loaders.nvprof.summary_rows import tell_of_missing_rows
 from tui.loaders.nvprof.trace import open_trace
 from tui.loaders.nvprof.trace_layout import bare_row
 from tui.loaders.nvprof.unified_memory import open_unified_memory
@@ -173,6 +174,7 @@ class NvprofReader:
             reason = f"{what} here, above any header that says what their columns are: left out"
             self.state.collector.issue("warning", self._first_orphan.number, self._first_orphan.text.strip(), reason)
         self._processes.finish()
+        tell_of_missing_rows(self.state)
 
     def _read_message(self, line: Line, text: str, pid: int | None) -> bool:
         text = text.rstrip()

@@ -54,6 +54,8 @@ class NvprofState:
     """Sections of which the current result already has a table."""
     rows_seen: dict[tuple[object, ...], int] = field(default_factory=dict)
     """The lines of the rows of summaries read so far, by session, figures and name."""
+    shares: dict[tuple[int, str], list[tuple[int, float]]] = field(default_factory=dict)
+    """Line and share of the rows of summaries, by session and section."""
     identifiers: set[str] = field(default_factory=set)
     """Identifiers with underscores in the names read so far."""
 

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from tui.loaders.nvprof.state import NvprofState
     from tui.loaders.text.section import Line
 
+_SHARED: Final = ("gpu", "api")
+"""Sections whose rows are 100% together."""
 _STEP: Final = 0.01
 """The last digit of a share, in percent."""
 
@@ -89,6 +91,8 @@ def add_rows(state: NvprofState, rows: Sequence[Row], units: Units, *, first_lin
             continue
         state.collector.add("summary", values)
         shares[row.section] = shares.get(row.section, 0) + percent(row.time_pct)
+        if not in_range and row.section in _SHARED:
+            state.shares.setdefault((session.number, row.section), []).append((row.line, percent(row.time_pct)))
         state.identifiers |= identifiers(row.name)
         if row.repairs:
             state.collector.issue("info", row.line, row.name, f"row {'; '.join(row.repairs)}")
@@ -107,3 +111,17 @@ def add_rows(state: NvprofState, rows: Sequence[Row], units: Units, *, first_lin
                 "or of several tables, are mixed here, and may stand in the wrong session"
             )
             state.collector.issue("warning", first_line, "", reason)
+
+
+def tell_of_missing_rows(state: NvprofState) -> None:
+    """Tell of tables whose rows are not all of the time that they are shares of, when the text has ended."""
+    for (session, section), shares in state.shares.items():
+        total = sum(share for _, share in shares)
+        if total >= 100 - _STEP * len(shares):
+            continue
+        reason = (
+            f"the shares of the {section} rows here add up to {total:.2f}%: rows of the table are missing, and totals "
+            "and shares are those of the rest"
+        )
+        state.collector.resume_session(state.collector.sessions[session])
+        state.collector.issue("warning", shares[0][0], "", reason)

@@ -91,6 +91,8 @@ class TextTrace:
         """Read a row; the layout's units, if it is the line below the header."""
         text = line.text
         if self._at_header:
+            if not text.strip():
+                return True
             self._at_header = False
             with_units = self._layout.with_units(text)
             if with_units is not None:

@@ -40,6 +40,8 @@ class CsvTrace:
     def take(self, line: Line) -> bool:
         """Read a row; the layout's units, if it is the line below the header."""
         if self._at_header:
+            if not line.text.strip():
+                return True
             self._at_header = False
             with_units = self._layout.with_units(line.text)
             if with_units is not None:
