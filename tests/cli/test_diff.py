@@ -138,6 +138,13 @@ def test_a_share_is_a_number(share: str, capfd: pytest.CaptureFixture[str]) -> N
     assert said.splitlines() == [first, "         proftui diff --help"]
 
 
+def test_a_share_below_one_takes_its_sign(capfd: pytest.CaptureFixture[str]) -> None:
+    _, said = run(capfd, CAFFE, CAFFE, "--fail-on-regression", "0.05", status=2)
+    first = "proftui: argument --fail-on-regression: 0.05: is that 0.05%, or 5%? It takes the sign"
+    assert said.splitlines() == [first, "         proftui diff --help"]
+    assert "not more than 0.05%\n" in run(capfd, CAFFE, CAFFE, "--fail-on-regression", "0.05%")[1]
+
+
 def test_the_same_log_twice_differs_in_nothing(capfd: pytest.CaptureFixture[str]) -> None:
     text, said = run(capfd, CAFFE, CAFFE, "--fail-on-regression", "0")
     assert "Times of the whole runs: no iterations in" in text

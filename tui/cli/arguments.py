@@ -183,8 +183,9 @@ def _diff(parser: argparse.ArgumentParser) -> None:
         "--fail-on-regression",
         type=_per_cent,
         metavar="PERCENT",
-        help="exit with 1 where the median iteration of B is longer by more; without iterations its span, and without "
-        "start times its GPU time. Other times that are longer by more, and what grew most, are named and not judged",
+        help="exit with 1 where the median iteration of B is longer by more than so many per cent (5%% or 5); without "
+        "iterations its span, and without start times its GPU time; with 2 where nothing tells. How far iterations lie "
+        "apart anyway, other times that are longer by more, and what grew most, are named and not judged",
     )
     parser.add_argument("--session-b", type=int, metavar="N", help="of B this session; default: as --session")
     parser.add_argument("--iterations-b", metavar="A:B", help="of B these iterations; default: as --iterations")
@@ -192,17 +193,20 @@ def _diff(parser: argparse.ArgumentParser) -> None:
 
 
 def _per_cent(text: str) -> float:
-    """A share as people write it.
+    """A share as people write it; below 1 with its sign, since 0.05 is 5% to many.
 
-    >>> _per_cent("5%"), _per_cent("2.5")
-    (5.0, 2.5)
+    >>> _per_cent("5%"), _per_cent("2.5"), _per_cent("0.5%")
+    (5.0, 2.5, 0.5)
     """
+    number = text.strip().removesuffix("%")
     try:
-        value = float(text.strip().removesuffix("%"))
+        value = float(number)
     except ValueError:
         value = -1.0
     if not 0 <= value < float("inf"):
         raise argparse.ArgumentTypeError(f"{text}: not a share of 0% or more, as 5%")
+    if 0 < value < 1 and number == text.strip():
+        raise argparse.ArgumentTypeError(f"{text}: is that {number}%, or {100 * value:g}%? It takes the sign")
     return value
 
 
