@@ -20,6 +20,7 @@ from tui.cli.main import main
 from tui.commands import CommandError
 from tui.screens.compare import PARTS, CompareScreen
 from tui.screens.compare_menu import CompareDialog
+from tui.screens.help import HelpScreen
 from tui.widgets.table_pane import TablePane
 
 if TYPE_CHECKING:
@@ -125,6 +126,9 @@ async def test_sides_are_swapped_and_families_matched() -> None:
         assert compared is not None
         assert compared.b.label == LOG
         assert rows(screen).frame["delta_ns"].sum() == pytest.approx(-by_name["delta_ns"].sum(), abs=1e-3)
+        await press(pilot, "question_mark")
+        assert isinstance(pilot.app.screen, HelpScreen)
+        assert {"a", "o"} <= {action.keys for action in pilot.app.screen._here}
 
 
 async def test_two_marked_iterations_are_compared() -> None:

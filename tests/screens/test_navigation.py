@@ -200,6 +200,14 @@ async def test_help_lists_the_keys_of_here_and_everywhere_and_finds_in_them() ->
         assert "Sort by this column" not in narrowed
         await press(pilot, "escape", "escape")
         assert view(pilot) == "ops-and-kernels"
+        await press(pilot, "7", "question_mark")
+        assert isinstance(pilot.app.screen, HelpScreen)
+        here = [action.id for action in pilot.app.screen._here]
+        assert {"iterations.zoom-in", "iterations.zoom-out", "table.open"} <= set(here)
+        assert "chart.open" not in here, "the table has the focus"
+        assert here.index("table.filter") < here.index("table.down"), "what only moves comes last"
+        assert "table.write-note" in here
+        assert "app.write-note" not in [action.id for action in pilot.app.screen._everywhere]
 
 
 async def test_command_line_goes_filters_sorts_and_says_what_it_does_not_know() -> None:

@@ -12,6 +12,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from tui.keys import ACTIONS, Action, Scope
+from tui.keys.action import MOVE
 from tui.text import plain
 from tui.views import VIEWS, view
 from tui.widgets.ascii_text import in_ascii
@@ -42,7 +43,16 @@ KEPT_NOTES = (
 SPELLED = str.maketrans({"←": "left", "→": "right", "↑": "up", "↓": "down", "⌫": "backspace"})
 """Keys whose signs a terminal without Unicode does not show."""
 
-OF_SOME_VIEWS = (Scope.PARTS, Scope.ITERATIONS, Scope.CHART, Scope.OPS, Scope.TYPES, Scope.TREE, Scope.EXPERT)
+OF_SOME_VIEWS = (
+    Scope.PARTS,
+    Scope.COMPARE,
+    Scope.ITERATIONS,
+    Scope.CHART,
+    Scope.OPS,
+    Scope.TYPES,
+    Scope.TREE,
+    Scope.EXPERT,
+)
 """Where keys work that only some views have."""
 
 
@@ -86,18 +96,16 @@ class HelpScreen(ModalScreen[None]):
         super().__init__()
         self._below = below
         self._availability = availability
-        scope = {"log": Scope.LOG, "timeline": Scope.TIMELINE}.get(below.VIEW, Scope.TABLE)
-        self._here = [
-            action
-            for action in ACTIONS
-            if action.scope in (scope, *OF_SOME_VIEWS)
-            and (action.scope in (Scope.LOG, Scope.TIMELINE) or below.action_target(action.method) is not None)
+        self._here = _keys_here(below)
+        taken = {key for action in self._here for key in action.keys.split(",")}
+        self._everywhere = [
+            action for action in ACTIONS if action.scope is Scope.APP and not taken.issuperset(action.keys.split(","))
         ]
-        # What only this view has comes before what every table has.
-        self._here.sort(key=lambda action: action.scope is Scope.TABLE)
 
     def compose(self) -> ComposeResult:
         """A title, two columns of keys, what the view means, and a line to search in."""
+        # Textual would look at the width once all is laid out, and lay it out again.
+        self.set_class(self._below.has_class("-narrow"), "-narrow")
         with Vertical(id="help"):
             yield Static(Content(f"{view(self._below.VIEW).title}: help    / find   esc close"), id="help-title")
             with VerticalScroll(id="help-body"):
@@ -116,7 +124,6 @@ class HelpScreen(ModalScreen[None]):
         self.query_one("#help-body").focus()
 
     def _write(self, needle: str) -> None:
-        everywhere = [action for action in ACTIONS if action.scope is Scope.APP]
         about = [line for line in self._below.HELP.splitlines() if _holds(needle, line)]
         table = self._below.table
         under_cursor = [entry for entry in (table.column_help() if table else []) if _holds(needle, *entry)]
@@ -128,7 +135,7 @@ class HelpScreen(ModalScreen[None]):
         self.query_one("#under-cursor").display = bool(meant or signs)
         self.query_one("#here", Static).update(self._table({"Here": _keys(self._here, needle)}))
         self.query_one("#everywhere", Static).update(
-            self._table({"Everywhere": _keys(everywhere, needle), "Views": self._views(needle)})
+            self._table({"Everywhere": _keys(self._everywhere, needle), "Views": self._views(needle)})
         )
         columns = table.help_lines() if table is not None else []
         meanings = [entry for entry in columns if _holds(needle, *entry)]
@@ -198,6 +205,27 @@ class HelpScreen(ModalScreen[None]):
         """To the top or the bottom."""
         body = self.query_one("#help-body")
         body.scroll_home(animate=False) if top else body.scroll_end(animate=False)
+
+
+def _keys_here(below: ViewScreen) -> list[Action]:
+    """What can be done in a view where its focus is: each key once, as it acts there; what only moves comes last."""
+    scope = {"log": Scope.LOG, "timeline": Scope.TIMELINE}.get(below.VIEW, Scope.TABLE)
+    here = [
+        action
+        for action in ACTIONS
+        if action.scope in (scope, *OF_SOME_VIEWS)
+        and (
+            action.scope in (Scope.LOG, Scope.TIMELINE) or below.action_target(action.method.split("(")[0]) is not None
+        )
+    ]
+    # What only this view has comes before what every table has.
+    here.sort(key=lambda action: (action.scope is Scope.TABLE, action.group == MOVE))
+    active = {bound.binding.id for bound in below.active_bindings.values()}
+    acts: dict[str, Action] = {}
+    for action in sorted(here, key=lambda action: action.id not in active):
+        for key in action.keys.split(","):
+            acts.setdefault(key, action)
+    return [action for action in here if action in acts.values()]
 
 
 def _holds(needle: str, *texts: str) -> bool:
