@@ -1,13 +1,18 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.analysis.frames import kernel, profile
+from tui.analysis.ops.type_summary import OP_TYPE_SUMMARY, op_type_summary
 from tui.fitting import cell_width
 from tui.model.columns import columns
 from tui.model.view import TableState
+from tui.output.report import Style, table_lines
 from tui.output.text_table import laid_out, written
 from tui.query.facts import ColumnFacts
 from tui.widgets.cells import CellWriter
@@ -71,6 +76,31 @@ def test_a_table_without_rows_is_its_heading(width: int) -> None:
     assert laid_out(written(COLUMNS, ROWS.clear()), name="name", width=width).lines == (
         "Total ns  Time%  Calls  Avg ns  Max ns  Kind  Name",
     )
+
+
+def test_texts_have_the_room_that_the_name_does_not_need() -> None:
+    why = "no op or range is known by its name to load data"
+    rows = pl.DataFrame({"op": ["Dataloader"], "why_no_op": [why]})
+    table = {width: laid_out(written(columns("op", "why_no_op"), rows), name="op", width=width) for width in (60, 50)}
+    assert table[60].lines[1] == f"Dataloader  {why}"
+    assert table[50].lines[1] == "Dataloader  no op or range is known by its name t…"
+
+
+def test_what_the_lack_of_a_value_means_is_said() -> None:
+    rows = pl.DataFrame({"name": ["gemm", "copy"], "iteration": [3, None], "duration_ns": [None, 7]})
+    texts = written(
+        (columns("name")[0], replace(columns("iteration")[0], absent="outside"), *columns("duration_ns")), rows
+    )
+    assert [text.cells for text in texts] == [["gemm", "copy"], ["3", "outside"], ["–", "7"]]
+
+
+def test_a_report_of_several_sessions_says_of_which_a_row_is_before_any_figure() -> None:
+    two = profile(activities=[kernel("sgemm", 10, session=0), kernel("sgemm", 20, session=1)])
+    assert table_lines(OP_TYPE_SUMMARY, op_type_summary(two), Style(40))[:3] == [
+        "Type  GPU time ns   Time%  Session",
+        "gemm           20  100.00        1",
+        "gemm           10  100.00        0",
+    ]
 
 
 COMPARED = pl.DataFrame(

@@ -22,7 +22,7 @@ from tui.model.columns import ColumnKind
 from tui.output.export import json_line, markdown_cell, markdown_table
 from tui.output.report_views import VIEWS, Table, TableView
 from tui.output.text_table import WrittenColumn, laid_out, written
-from tui.query.telling import worth_showing
+from tui.query.telling import weighed, worth_showing
 from tui.text import plain
 
 if TYPE_CHECKING:
@@ -183,7 +183,9 @@ def _written(spec: TableSpec, rows: pl.DataFrame, *, ascii_only: bool = False) -
     if set(rows.columns) >= TREE:
         before = pl.lit("  ").repeat_by(pl.col("level") - 1).list.join("")
         rows = rows.with_columns(pl.concat_str(before, spec.pinned).alias(spec.pinned))
-    texts = written(worth_showing(spec, rows)[0], rows, ascii_only=ascii_only)
+    telling = {column.name for column in worth_showing(spec, rows)[0]}
+    columns = [column for column in weighed(spec, rows) if column.name in telling]
+    texts = written(columns, rows, ascii_only=ascii_only)
     measures = [text for text in texts if text.column.kind is ColumnKind.MEASURE]
     if not measures:
         return texts

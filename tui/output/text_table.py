@@ -21,7 +21,7 @@ NAME_LEAST: Final = 24
 NAME_SHARE: Final = 0.4
 """The name keeps so many cells, or this share of the line, whatever other columns would take."""
 TEXT_WIDEST: Final = 32
-"""Cells of a text column that is not the name."""
+"""Cells of a text column that is not the name, unless there is room to spare."""
 _TEXTS: Final = (ColumnKind.TEXT, ColumnKind.SYMBOL)
 
 
@@ -62,6 +62,8 @@ def written(columns: Sequence[Column], frame: pl.DataFrame, *, ascii_only: bool 
         unit, cells = format_column(column.kind, values, largest=largest, ascii_only=ascii_only)
         if column.is_signed:
             cells = [signed(cell, value or 0) for cell, value in zip(cells, values, strict=True)]
+        if column.absent:
+            cells = [column.absent if value is None else cell for cell, value in zip(cells, values, strict=True)]
         result.append(WrittenColumn(column, heading(column.title, unit), cells))
     return result
 
@@ -70,7 +72,7 @@ def laid_out(columns: Sequence[WrittenColumn], *, name: str, width: int, ascii_o
     """Lay a table out for a width.
 
     The columns with the lowest priority are left out until the rest fits. A C++ name comes last and is shortened to the
-    room that is left; any other name comes first.
+    room that is left; any other name comes first. What it does not need, texts of other columns have.
 
     Args:
         columns: In order of display, the name among them.
@@ -97,6 +99,12 @@ def laid_out(columns: Sequence[WrittenColumn], *, name: str, width: int, ascii_o
     at = len(in_order) if name_column.column.kind is ColumnKind.SYMBOL else 0
     in_order.insert(at, name_column)
     widths[id(name_column)] = name_width
+    spare = room + kept - name_width
+    for column in in_order:
+        if column.is_text and column is not name_column:
+            more = min(spare, _widest(column) - widths[id(column)])
+            widths[id(column)] += more
+            spare -= more
 
     cutters = [_cutter(column, is_name=column is name_column, ascii_only=ascii_only) for column in in_order]
 
@@ -120,5 +128,9 @@ def _cutter(column: WrittenColumn, *, is_name: bool, ascii_only: bool) -> Cutter
 
 
 def _width(column: WrittenColumn) -> int:
-    widest = max((cell_width(cell) for cell in (column.heading, *column.cells)), default=0)
+    widest = _widest(column)
     return min(widest, TEXT_WIDEST) if column.is_text else widest
+
+
+def _widest(column: WrittenColumn) -> int:
+    return max((cell_width(cell) for cell in (column.heading, *column.cells)), default=0)
