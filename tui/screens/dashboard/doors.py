@@ -76,21 +76,24 @@ class Door:
             pane.state = replace(pane.state, cursor_key=self.cursor)
 
 
-def door_of_fact(fact: Fact, facts: Sequence[Fact], *, left_out: Sequence[int] = ()) -> Door:
+def door_of_fact(
+    fact: Fact, facts: Sequence[Fact], *, left_out: Sequence[int] = (), iterated: int | None = None
+) -> Door:
     """To the rows that a figure is worked out from, and no others.
 
     Args:
         fact: The figure.
         facts: All figures of the profile: they tell what there is.
         left_out: Sessions that the figures leave out.
+        iterated: The session whose iterations the figures are of.
     """
     known = {other.name: other.value for other in facts if other.value is not None}
-    door = _all_behind(fact, known)
+    door = _all_behind(fact, known, iterated)
     sessions = [f"!session={session}" for session in left_out] if door.view != "timeline" else []
     return replace(door, filter=" ".join(filter(None, (door.filter, *sessions))))
 
 
-def _all_behind(fact: Fact, known: Mapping[str, Value]) -> Door:
+def _all_behind(fact: Fact, known: Mapping[str, Value], iterated: int | None) -> Door:
     match fact.name:
         case "wall_ns" if "busy_ns" in known:
             return Door("timeline", whole=True)
@@ -104,7 +107,7 @@ def _all_behind(fact: Fact, known: Mapping[str, Value]) -> Door:
             return Door("kernels", "kind=kernel")
         case "busy_pct":
             return Door("gpus", equals_filter("gpu_activity", RECORDED, ColumnKind.TEXT))
-    counted = f"iteration>={known.get('iteration_first')} iteration<={known.get('iteration_last')}"
+    counted = iteration_filter(known.get("iteration_first"), known.get("iteration_last"), iterated)
     match fact.name:
         case "iteration_p95_ns":
             return Door("iterations", f"{counted} duration_ns>={fact.value}ns")
@@ -185,8 +188,8 @@ def door_of_name(view: str, row: Row) -> Door:
 
 
 def door_of_copies(row: Row) -> Door:
-    """To the copies of a direction."""
-    return Door("kernels", " ".join(part for part in (f"kind={row['kind']}", row["copy_kind"]) if part))
+    """To the copies of a direction, by GPU and kinds of memory: names of copies need not tell the direction."""
+    return Door("memory", f"kind={row['kind']} {equals_filter('copy_kind', row['copy_kind'], ColumnKind.TEXT)}")
 
 
 def door_of_gpu(row: Row) -> Door:
@@ -204,6 +207,11 @@ def door_of_gpu_name(row: Row) -> Door:
 def door_of_gap(row: Row) -> Door:
     """To an idle gap in the timeline, with what ran before and after it."""
     return Door("timeline", gap=Gap(row["session"], row["device"], row["start_ns"], row["duration_ns"]))
+
+
+def iteration_filter(first: object, last: object, session: int | None) -> str:
+    """The iterations from one number to another, of a session where it is told."""
+    return f"iteration>={first} iteration<={last}{'' if session is None else f' session={session}'}"
 
 
 def door_of_iteration(row: Row) -> Door:

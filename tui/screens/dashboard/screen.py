@@ -9,8 +9,9 @@ from textual import on
 from textual.binding import Binding
 
 from tui.analysis.dashboard import ORDERS
+from tui.analysis.dashboard.times import iteration_spreads
 from tui.analysis.definitions import definition
-from tui.analysis.inputs.replayed import replayed_sessions
+from tui.analysis.inputs.replayed import replayed_sessions, without_sessions
 from tui.keys import Scope, bindings_for
 from tui.screens.dashboard.doors import Door, door_of_fact
 from tui.screens.dashboard.fact_panel import FactPanel
@@ -80,7 +81,10 @@ class DashboardScreen(FilledDashboard):
 
     def _door_of(self, fact: Fact) -> Door:
         facts = self._board.performance if self._board is not None else ()
-        return door_of_fact(fact, facts, left_out=replayed_sessions(self.profile))
+        left_out = replayed_sessions(self.profile)
+        # More than one session has them only where each has its own, and the figures are of none.
+        iterated = iteration_spreads(without_sessions(self.profile, left_out))["session"]
+        return door_of_fact(fact, facts, left_out=left_out, iterated=iterated[0] if len(iterated) == 1 else None)
 
     @on(ChartPanel.SortRequested)
     def _sort(self, event: ChartPanel.SortRequested) -> None:

@@ -15,6 +15,7 @@ from tui.screens.dashboard.doors import (
     door_of_gap,
     door_of_gpu,
     door_of_iteration,
+    iteration_filter,
 )
 from tui.screens.dashboard.panels import Entry, aligned, fraction
 from tui.widgets.bars import BarRow
@@ -192,7 +193,7 @@ def iteration_entries(courses: Sequence[IterationCourse], *, ascii_only: bool) -
                     fraction(mean, most),
                     duration(mean, ascii_only=ascii_only),
                 ),
-                Door("iterations", f"iteration>={first} iteration<={last}"),
+                Door("iterations", iteration_filter(first, last, courses[0].session)),
                 {"iterations": spread["steady_iterations"], "avg_ns": mean},
             )
         )
