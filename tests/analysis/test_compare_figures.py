@@ -10,6 +10,7 @@ from tests.analysis.frames import profile as made
 from tui.analysis.compare.headline import Figure, headline, untold_words
 from tui.analysis.compare.judging import Spread, spread
 from tui.analysis.compare.sides import Sides, sides
+from tui.analysis.compare.tables import changed_kernels
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
@@ -167,3 +168,27 @@ def test_how_far_iterations_lie_apart() -> None:
     for other, overlaps in ((Spread(5, 13_000_000, 20_000_000), True), (Spread(5, 13_000_001, 20_000_000), False)):
         assert spread(both.a).overlaps(other) is other.overlaps(spread(both.a)) is overlaps
     assert not spread(both.a).overlaps(spread(both.b))
+
+
+def test_what_a_side_may_have_had_all_the_same_is_neither_new_nor_gone() -> None:
+    def rows(before: Profile, now: Profile) -> list[tuple[object, ...]]:
+        changed = changed_kernels(sides(before, now, ("a", "b"), whole_runs=True))
+        return changed.select("name", "change", "delta_ns", "untold").rows()
+
+    whole = made(
+        summary=[printed("gpu", "f", 2, 70, time_pct=70.0), printed("gpu", "g", 1, 30, time_pct=30.0)],
+        sessions=[NVPROF],
+    )
+    pasted = made(summary=[printed("gpu", "f", 2, 60, time_pct=60.0)], sessions=[NVPROF])
+    reason = "may be in the rows that the printed table lacks"
+    assert rows(whole, pasted) == [("f", "", -10, None), ("g", "", None, f"now: {reason}")]
+    assert rows(pasted, whole) == [("f", "", 10, None), ("g", "", None, f"before: {reason}")]
+    cut = replace(made(activities=[kernel("f", 60)], sessions=[NVPROF]), partial="cut off after 1 event")
+    assert rows(whole, cut)[1] == ("g", "", None, "now: may be in the part that was not read")
+    rocprof = {"session": 0, "format": "rocprofv3-csv", "tool": "rocprofv3"}
+    kernels_alone = made(activities=[kernel("f", 10), kernel("h", 4)], sessions=[rocprof])
+    assert rows(kernels_alone, made(activities=[kernel("f", 10), copy("HtoD", 3)])) == [
+        ("h", "gone", -4, None),
+        ("f", "", 0, None),
+        ("[CUDA memcpy HtoD]", "", None, "before: may not have been recorded"),
+    ]

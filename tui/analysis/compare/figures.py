@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from tui.analysis.api import api
+from tui.analysis.compare.absence import KINDS, lost_rows, perhaps_unrecorded
 from tui.analysis.dashboard.performance import LEAST_TOLD_PCT
 from tui.analysis.gpu_time.intervals import busy_time
 from tui.analysis.inputs.capabilities import how_to_record, why_none
 from tui.analysis.inputs.needs import API_WORK, COPIES, GPU_WORK, ITERATIONS, METRICS, START_TIMES
-from tui.analysis.inputs.recording import records_copies
 from tui.analysis.iterations.tables import iterations
 from tui.analysis.kernels import kernels
 from tui.analysis.tensor_cores.efficiency import tensor_core_time, tensor_core_use
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from tui.analysis.compare.sides import Side
     from tui.analysis.inputs.recording import Need
     from tui.model.profile import Profile
-
-KINDS: Final = {"kernel": "kernels", "memcpy": "copies", "memset": "memsets"}
-"""Kinds of GPU work whose time is a figure, and what several are called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +93,10 @@ def _work(side: Side) -> dict[str, Told]:
         return dict.fromkeys(("gpu_ns", "launches", *(f"{kind}_ns" for kind in KINDS)), nothing)
     of_kinds = {kind: work.filter(pl.col("kind") == kind) for kind in KINDS}
     told = {f"{kind}_ns": _of_kind(side, kind, rows, "total_ns") for kind, rows in of_kinds.items()}
-    unasked = [words for kind, words in KINDS.items() if of_kinds[kind].is_empty() and told[f"{kind}_ns"].value is None]
+    unasked = perhaps_unrecorded(side)
     gpu = _sum(side, work, "total_ns", GPU_WORK, "gpu")
     if gpu.value is not None and unasked:
-        without = f"without {' and '.join(unasked)}, which may not have been recorded"
+        without = f"without {' and '.join(KINDS[kind] for kind in unasked)}, which may not have been recorded"
         gpu = Told(gpu.value, "; ".join(filter(None, (gpu.untold, without))))
     return {**told, "gpu_ns": gpu, "launches": _of_kind(side, "kernel", of_kinds["kernel"], "calls")}
 
@@ -108,7 +105,7 @@ def _of_kind(side: Side, kind: str, rows: pl.DataFrame, column: str) -> Told:
     """A sum over the work of a kind: 0 where there is other work alone, and this would have been recorded with it."""
     if rows.height:
         return _sum(side, rows, column, GPU_WORK, "gpu")
-    if records_copies(side.profile) and not side.profile.partial and not _lost_rows(side.profile, "gpu"):
+    if kind not in perhaps_unrecorded(side):
         return Told(0.0)
     how = how_to_record(side.profile, GPU_WORK if kind == "kernel" else COPIES)
     return Told(None, f"no {KINDS[kind]}, which may not have been recorded: {how}")
@@ -137,22 +134,10 @@ def _sum(side: Side, rows: pl.DataFrame, column: str, need: Need, section: str) 
         if parts.null_count():
             return Told(None, f"no iterations in some sessions: {how_to_record(side.profile, ITERATIONS)}")
     untimed = int((rows["calls"] - rows["timed_calls"].fill_null(rows["calls"])).sum()) if is_time else 0
-    lost = _lost_rows(side.profile, section)
+    lost = lost_rows(side.profile, section)
     lacking = (f"calls without time: {count(untimed)}" * bool(untimed), "rows of the printed table are missing" * lost)
     least = "; ".join(filter(None, lacking))
     return Told(float(parts.sum()), f"at least ({least})" if least else "")
-
-
-def _lost_rows(profile: Profile, section: str) -> bool:
-    """Whether the percentages of a table that the input prints add up to less than all, so that rows are missing.
-
-    As in `tui.analysis.kernels.aggregated`, which then takes shares as they are printed.
-    """
-    frame = "activities" if section == "gpu" else "api_calls"
-    single = profile[frame]["session"].unique()
-    printed = profile["summary"].filter(pl.col("section") == section, ~pl.col("session").is_in(single.implode()))
-    sums = printed.group_by("session").agg(pl.col("time_pct").sum())
-    return not sums.filter(pl.col("time_pct").is_between(1, 99, closed="left")).is_empty()
 
 
 def _tensor_cores(profile: Profile) -> Told:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.analysis.compare.figures import KINDS, figures_of
+from tui.analysis.compare.absence import KINDS
+from tui.analysis.compare.figures import figures_of
 from tui.fmt import NULL, column_unit, format_value, signed
 from tui.model.columns import COLUMNS, Column, ColumnKind
 from tui.model.view import TableSpec

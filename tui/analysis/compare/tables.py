@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.api import api
+from tui.analysis.compare.absence import why_absent
 from tui.analysis.compare.matching import alike, base_call, family, op_family
 from tui.analysis.durations import whole
 from tui.analysis.kernels import kernels
@@ -108,7 +109,7 @@ def changed_op_types(sides: Sides) -> pl.DataFrame:
 
 def changed_api(sides: Sides, *, tolerant: bool = False) -> pl.DataFrame:
     """API calls by name: name, then the columns of `changes`."""
-    return changes(sides, api, ("name",), "total_ns", "calls", rule=base_call if tolerant else None)
+    return changes(sides, api, ("name",), "total_ns", "calls", section="api", rule=base_call if tolerant else None)
 
 
 def changes(
@@ -118,18 +119,20 @@ def changes(
     time: str,
     count: str,
     *,
+    section: str = "gpu",
     rule: Callable[[str], str] | None = None,
 ) -> pl.DataFrame:
     """A table of both sides, what changed most first, and of what changed as much the longest.
 
     Columns: those of ``by``; change (`NEW`, `GONE`, `ALIKE` or `BOTH`), a_total_ns, b_total_ns, delta_ns (b - a; what
-    is new or gone counts as 0 on the other side, but where a side has no rows at all nothing is new or gone), delta_pct
-    (of a; null for what is new), a_calls, b_calls, a_avg_ns, b_avg_ns (of the calls whose time is known),
-    avg_delta_pct, untold (which sessions do not say the time or calls of the row, so that their sum is unknown, or how
-    many of its calls have no time, so that the sum is that of the others), alike (whether the names are not the same),
+    is new or gone counts as 0 on the other side, but nothing is new or gone where the side without it has no rows at
+    all, or may have had it all the same: `tui.analysis.compare.absence.why_absent`), delta_pct (of a; null for what is
+    new), a_calls, b_calls, a_avg_ns, b_avg_ns (of the calls whose time is known), avg_delta_pct, untold (which sessions
+    do not say the time or calls of the row, so that their sum is unknown, or how many of its calls have no time, so
+    that the sum is that of the others; or why a side may have had it), alike (whether the names are not the same),
     a_name and b_name (of rows that are: the name with the most time on that side, and how many more). Totals and calls
-    are sums over sessions, each divided by its iterations where the sides are compared per
-    iteration: a_total_ns adds up to the time of a, delta_ns to the difference.
+    are sums over sessions, each divided by its iterations where the sides are compared per iteration: a_total_ns adds
+    up to the time of a, delta_ns to the difference.
 
     Args:
         sides: What is compared.
@@ -137,6 +140,7 @@ def changes(
         by: What names a row.
         time: The column of times.
         count: The column of counts.
+        section: What the rows are of: gpu or api.
         rule: Of names that only one side has, the last of ``by``, those are one row of which it leaves the same.
     """
     one, other = (_summed(side, table(side.profile), by, time, count) for side in (sides.a, sides.b))
@@ -151,8 +155,14 @@ def changes(
     a_there, b_there = pl.col("a_there").fill_null(False), pl.col("b_there").fill_null(False)
     delta = pl.col("b_total_ns").fill_null(0) - pl.col("a_total_ns").fill_null(0)
     # What holds no row at all need not have none: API calls may not have been recorded.
-    tell = pl.lit(one.height > 0 and other.height > 0)
-    known = tell & (pl.col("a_total_ns").is_not_null() | ~a_there) & (pl.col("b_total_ns").is_not_null() | ~b_there)
+    a_absent, b_absent = (
+        why_absent(side, by, section) if has_rows else pl.lit("")
+        for side, has_rows in ((sides.a, one.height > 0), (sides.b, other.height > 0))
+    )
+    none_in_a, none_in_b = ~a_there & a_absent.is_null(), ~b_there & b_absent.is_null()
+    known = (pl.col("a_total_ns").is_not_null() | none_in_a) & (pl.col("b_total_ns").is_not_null() | none_in_b)
+    a_untold = pl.when(a_there).then("a_untold").otherwise(a_absent).replace("", None)
+    b_untold = pl.when(b_there).then("b_untold").otherwise(b_absent).replace("", None)
     per_call = [
         pl.when(pl.col(f"{side}_timed") > 0)
         .then(pl.col(f"{side}_total_ns") / pl.col(f"{side}_timed"))
@@ -164,11 +174,16 @@ def changes(
         rows.with_columns(
             pl.when(a_there & b_there)
             .then(pl.when("alike").then(pl.lit(ALIKE)).otherwise(pl.lit(BOTH)))
-            .otherwise(pl.when(~tell).then(pl.lit(BOTH)).when(b_there).then(pl.lit(NEW)).otherwise(pl.lit(GONE)))
+            .when(none_in_a)
+            .then(pl.lit(NEW))
+            .when(none_in_b)
+            .then(pl.lit(GONE))
+            .otherwise(pl.lit(BOTH))
             .alias("change"),
             pl.when(known).then(delta).alias("delta_ns"),
             pl.concat_str(
-                *(pl.format(f"{when}: {{}}", f"{side}_untold") for side, when in (("a", "before"), ("b", "now"))),
+                pl.format("before: {}", a_untold),
+                pl.format("now: {}", b_untold),
                 separator="; ",
                 ignore_nulls=True,
             )

@@ -23,7 +23,7 @@ TABLES: Final = (
         "Change",
         K.TEXT,
         "new, gone, or alike: of names that differ, matched as asked; empty where both sides have the name, and "
-        "where one side holds no row at all, which need not mean that there was nothing.",
+        "where the side without it may have had it: it holds no row at all, lacks some, or may not have recorded it.",
         4,
     ),
     Column("a_name", "Name before", K.SYMBOL, "Of what is alike: its name in the first profile.", 8),
@@ -85,7 +85,7 @@ TABLES: Final = (
         "Not told",
         K.TEXT,
         "Which sessions do not say the time or the calls: a sum that lacks their part is unknown. Where calls have no "
-        "time the sum is that of the others, and the true one at least as much.",
+        "time the sum is that of the others, and the true one at least as much. Or why a side may have had it.",
         3,
     ),
 )
