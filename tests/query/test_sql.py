@@ -206,6 +206,8 @@ def test_any_text_is_understood_or_refused_in_words(text: str) -> None:
         ("select name from ker", "nels"),
         ("select name from ", "kernels"),
         ("SEL", "ECT"),
+        ("s", "elect"),
+        ("SH", "OW TABLES"),
         ("select name from kernels wh", "ere"),
         ("select name from kernels order by cal", "ls"),
         ("select name from kernels ", ""),

@@ -11,6 +11,7 @@ from tui.model.view import TableState
 from tui.query.apply import Applied, apply
 from tui.widgets import table_view
 from tui.widgets.query_bar import QueryMode
+from tui.widgets.status_line import TableStatus
 from tui.widgets.table_pane import TablePane
 
 if TYPE_CHECKING:
@@ -345,3 +346,9 @@ async def test_rows_of_an_export_are_those_shown_in_the_order_shown() -> None:
             column.name for column in SPEC.columns if column.name != "line"
         ]
         assert isinstance(app.pane.shown_frame(), pl.DataFrame)
+
+
+def test_before_any_rows_are_shown_their_number_is_not_known() -> None:
+    pane = TablePane(SPEC)
+    assert pane.is_coming
+    assert TableStatus(is_coming=pane.is_coming and pane.frame.is_empty()).line(20).strip() == "not known yet"

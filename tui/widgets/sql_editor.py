@@ -29,6 +29,8 @@ class SqlEditor(TypedAhead, PlainEditor):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "run", "run", key_display="enter"),
+        Binding("right", "cursor_right", "complete", key_display="→"),
+        Binding("up", "cursor_up", "before", key_display="↑"),
         Binding("escape", "leave", "to the rows", key_display="esc"),
         Binding("tab", "leave", "to the rows", show=False),
     ]

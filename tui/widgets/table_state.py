@@ -65,8 +65,8 @@ class ArrangedTable(Vertical):
         """The key of a row to return to, until there is a frame that has it."""
         self._wanted_marks: frozenset[Key] = frozenset()
         self._empty = ""
-        self.is_coming = False
-        """Its rows are being worked out."""
+        self.is_coming = True
+        """Its rows are being worked out: before any are shown how many there are is not known."""
 
     def compose(self) -> ComposeResult:
         """Table above status line."""

@@ -24,6 +24,8 @@ _KEY_WORDS: Final = tuple(
         "MEDIAN STDDEV QUANTILE_CONT ROUND COALESCE UPPER LOWER REGEXP_LIKE STARTS_WITH CAST",
     )
 )
+_BEGINNINGS: Final = ("SELECT", "WITH", "SHOW TABLES")
+"""What a query begins with."""
 
 
 def completions(text: str, tables: Tables) -> Iterator[str]:
@@ -39,6 +41,9 @@ def completions(text: str, tables: Tables) -> Iterator[str]:
     lower = typed.lower()
     wants_table = _wants_table(before)
     if not typed and not wants_table:
+        return
+    if not before.strip():
+        yield from (one if typed.isupper() else one.lower() for one in _BEGINNINGS if one.lower().startswith(lower))
         return
     named = names_in(text)
     # A query names its columns before its tables.
