@@ -103,12 +103,17 @@ def color_tier(env: Mapping[str, str], color: str = "auto") -> str:
 
 
 def multiplexer(env: Mapping[str, str]) -> str:
-    """The program between us and the terminal: tmux, screen, or empty.
+    """The program between us and the terminal: tmux, screen, or empty; of one in the other, the inner one.
 
     >>> multiplexer({"TMUX": "/tmp/tmux-0/default,1,0", "TERM": "screen-256color"}), multiplexer({"STY": "7.pts"})
     ('tmux', 'screen')
+    >>> multiplexer({"TMUX": "/tmp/tmux-0/default,1,0", "STY": "7.pts", "TERM": "screen.xterm-256color"})
+    'screen'
     """
     term = env.get("TERM", "")
+    if term.startswith("screen."):
+        # GNU screen names the terminal that it is in; tmux does not.
+        return "screen"
     if env.get("TMUX") or term.startswith("tmux"):
         return "tmux"
     return "screen" if env.get("STY") or term.startswith("screen") else ""
