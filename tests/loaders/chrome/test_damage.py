@@ -138,6 +138,22 @@ def test_numbers_beyond_64_bits_are_kept_as_text_or_not_at_all() -> None:
     assert read(around(event(args=f'{{"correlation": {digits}}}'))).complete["correlation"].to_list() == [3, None, 3]
 
 
+def test_of_two_documents_in_one_file_the_first_is_read_and_the_other_told() -> None:
+    first, second = ('{"a": 1, "traceEvents": [' + json.dumps(kernel(name=name)) + '], "b": 2\n}' for name in "xy")
+    for between in ("", "\n"):
+        trace = read(first + between + second)
+        assert names(trace) == ["x"]
+        assert (trace.metadata["a"], trace.metadata["b"]) == (1, 2)
+        ((severity, line, reason),) = told(trace)
+        assert (severity, line) == ("error", 2 + len(between))
+        assert reason.startswith("a second trace begins in this line: only the first is read")
+
+
+def test_a_document_that_ends_before_its_events_is_said_to_be_cut_off() -> None:
+    with pytest.raises(ProftuiError, match=r"is cut off or damaged before its list of events \(traceEvents\) begins"):
+        read('{"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "Tesl')
+
+
 def test_of_duplicate_keys_the_last_counts() -> None:
     trace = read(around(event(args='{"correlation": 1, "correlation": 2}', rest=', "dur": 2, "dur": 3')))
     assert (trace.complete["correlation"][1], trace.complete["duration_ns"][1]) == (2, 3000)
@@ -327,7 +343,7 @@ class TestTimeIsLinear:
         assert self.seconds(b'[{"ph": "X", "name": "' + b"x" * 50_000_000 + b'", "ts": 1, "dur": 1}]') < 20
 
     def test_of_a_long_preamble(self) -> None:
-        begin, part, end = b'{"a": "', b'"traceEvents"  :', b'"}'
+        begin, part, end = b'{"a": "', b'"traceEvents"  :', b'", "traceEvents": []}'
         self.is_linear(begin + part * 100_000 + end, begin + part * 400_000 + end)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future
@@ -46,6 +47,8 @@ _LARGE_PACKED: Final = 4 << 20
 """Bytes of a file on the disk which is worth a crew for sure."""
 _SHOWN: Final = 200
 _LOOK_UP_EVERY_S: Final = 0.1
+_NEXT_DOCUMENT: Final = re.compile(rb"\}\s*+(\{)")
+"""Behind a list: without a comma between, one document has ended and another begins."""
 
 CrewMaker = Callable[[Sequence[Arg], int], Crew]
 
@@ -132,6 +135,10 @@ class _Reading:
                     f"{self._source.called}: is no JSON document of trace events",
                     "export one with torch.profiler's export_chrome_trace",
                 )
+            if lists and (second := _NEXT_DOCUMENT.search(before)) is not None:
+                metadata |= members(before[: second.start() + 1])[0]
+                self._notes.append(_second_document(self._line + 1 + before.count(b"\n", 0, second.start(1))))
+                break
             key = before.rfind(b'"traceEvents"') if opens else len(before)
             is_bare = key < 0
             found, has_all = members(before[:key]) if not is_bare else ({}, True)
@@ -143,6 +150,11 @@ class _Reading:
             lists += 1
             if not self._list(stream, may_be_open=is_bare):
                 break
+        if not is_whole and not lists and not self._source.stopped:
+            raise ProftuiError(
+                f"{self._source.called}: is cut off or damaged before its list of events (traceEvents) begins",
+                "copy it again, or record it again and let the program end",
+            )
         if not is_whole and not self._source.stopped:
             self._notes.append(
                 Note(
@@ -266,6 +278,14 @@ class _Reading:
         self._partial = f"cut off after {events}"
         shown = f"{events} {'is' if count == 1 else 'are'} shown"
         self._notes.append(Note("error", None, "", f"the file ends before its list of events does: {shown}{left}"))
+
+
+def _second_document(line: int) -> Note:
+    reason = (
+        "a second trace begins in this line: only the first is read, since their times and threads are not of one run; "
+        "keep each in a file of its own (jq -c . FILE | split -l 1)"
+    )
+    return Note("error", line, "", reason)
 
 
 def _decoding(block: Block, crew: Crew) -> Future[Piece | None] | None:
