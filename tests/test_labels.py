@@ -71,3 +71,20 @@ def test_a_label_never_takes_more_cells_than_there_are(names: list[str], width: 
         labels = tell([f"common_beginning_{name}_and_end" for name in names] + names, width, ascii_only=ascii_only)
         assert set(names) <= set(labels)
         assert all(cell_width(label) <= width for label in labels.values())
+
+
+def test_kernels_that_differ_in_two_places_are_told_apart_in_26_cells() -> None:
+    nvjet = [
+        f"nvjet_sm90_tst_256x{tile}_bz_coopA_{way}"
+        for tile in ("128_64x4_1x2_h", "96_64x4_2x1_v")
+        for way in ("NNT", "TNT")
+    ]
+    assert list(tell_symbols_apart(nvjet, 26).values()) == [
+        "nvjet_sm90_tst_256x128…NNT",
+        "nvjet_sm90_tst_256x128…TNT",
+        "nvjet_sm90_tst_256x96_…NNT",
+        "nvjet_sm90_tst_256x96_…TNT",
+    ]
+    ways, tiles = ("fprop", "dgrad"), ("256x128x64_warpgroup", "256x64x64_warpgroup")
+    kernels = [f"sm90_xmma_{way}_implicit_gemm_bf16_tilesize{tile}_kernel" for way in ways for tile in tiles]
+    assert len(set(tell_symbols_apart(kernels, 26).values())) == 4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from typing import Final
 
@@ -11,6 +12,10 @@ _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 
 _ARGUMENTS_LEAST: Final = 6
 """Template arguments are shown where there are so many cells for them."""
+
+_QUOTED: Final = re.compile("`([^`]+)`")
+_QUOTED_LEAST: Final = 20
+"""Cells that a name in a sentence keeps, quotes and all."""
 
 
 def ellipsis(*, ascii_only: bool) -> str:
@@ -121,6 +126,19 @@ def shorten_symbol(name: str, width: int, *, ascii_only: bool = False) -> str:
             return clip_middle(inner, width, ascii_only=ascii_only)
         inner = rest
     return inner
+
+
+def clip_sentence(text: str, width: int, *, ascii_only: bool = False) -> str:
+    """A sentence cut at its end to a width in cells; the C++ names that it quotes give way first, each to a quarter.
+
+    >>> clip_sentence("`at::native::batch_norm_collect_statistics_kernel` launches 16 blocks on 132 SMs.", 44)
+    '`batch_nor…s_kernel` launches 16 blocks on …'
+    """
+    if cell_width(text) <= width:
+        return text
+    room = max(_QUOTED_LEAST, width // 4) - 2
+    short = _QUOTED.sub(lambda quoted: f"`{shorten_symbol(quoted[1], room, ascii_only=ascii_only)}`", text)
+    return clip(short, width, ascii_only=ascii_only)
 
 
 def template_arguments(name: str, short: str) -> str:

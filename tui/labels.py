@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import compress, takewhile
 from typing import Final
 
-from tui.fitting import cell_width, clip, ellipsis, shorten_symbol, template_arguments
+from tui.fitting import cell_width, clip, clip_sentence, ellipsis, shorten_symbol, template_arguments
 from tui.model.names import short_name
 
 _WORD: Final = re.compile(r"[A-Za-z_]\w*|\d+")
@@ -19,7 +19,7 @@ HEAD_LEAST: Final = 6
 """Cells of the common beginning that are kept before what tells two names apart."""
 WORD_HEAD: Final = 5
 """Cells of the beginning before a word that also tells them apart."""
-WORDS_FROM: Final = 28
+WORDS_FROM: Final = 25
 """In fewer cells there is no room for two words."""
 ROUNDS: Final = 2
 """Texts that differ in so many places more are told apart."""
@@ -36,14 +36,21 @@ class Cutter:
         names: All distinct texts of the column, harmless to a terminal, where they are to be told apart; made when the
             first one is too long. Of more than `NAMES_COMPARED` each is cut by itself.
         are_symbols: They are C++ names, to be shortened as such.
+        are_sentences: They quote names, which are shortened before what is said of them.
         ascii_only: Write ASCII characters alone.
     """
 
     def __init__(
-        self, names: Callable[[], Sequence[str]] = tuple, *, are_symbols: bool = False, ascii_only: bool = False
+        self,
+        names: Callable[[], Sequence[str]] = tuple,
+        *,
+        are_symbols: bool = False,
+        are_sentences: bool = False,
+        ascii_only: bool = False,
     ) -> None:
         self._names = names
         self._are_symbols = are_symbols
+        self._shorten = shorten_symbol if are_symbols else clip_sentence if are_sentences else clip
         self._ascii_only = ascii_only
         self._told_apart: dict[int, Mapping[str, str]] = {}
 
@@ -58,7 +65,7 @@ class Cutter:
         told = self._told_apart[width].get(text)
         if told is not None:
             return told
-        return (shorten_symbol if self._are_symbols else clip)(text, width, ascii_only=self._ascii_only)
+        return self._shorten(text, width, ascii_only=self._ascii_only)
 
 
 def tell_apart(texts: Sequence[str], width: int, *, ascii_only: bool = False) -> Mapping[str, str]:
@@ -152,16 +159,18 @@ def _by_one_word_more(
     tail = label.partition(mark)[2]
     inner = {text: bare(text).rpartition("::")[2] or bare(text) for text in group}
     begin = _word_start(inner[group[0]], _common_start(list(inner.values())))
+    if not tail:
+        # The earlier word is all that is told so far.
+        return {text: _cut_to(name, begin, width, ascii_only=ascii_only) for text, name in inner.items()}
     words = {text: re.split(f"[{_BREAKS}]", name[begin:], maxsplit=1)[0] for text, name in inner.items()}
-    if not tail or width < WORDS_FROM or len(set(words.values())) == 1:
+    if width < WORDS_FROM or len(set(words.values())) == 1:
         return {}
     head = clip(inner[group[0]][:begin], WORD_HEAD, ascii_only=ascii_only).removesuffix(mark)
-    return {
-        text: clip(
-            f"{head}{mark}{clip(word, width // 3, ascii_only=ascii_only)}{mark}{tail}", width, ascii_only=ascii_only
-        )
+    labels = {
+        text: f"{head}{mark}{clip(word, width // 3, ascii_only=ascii_only)}{mark}{tail}".replace(mark * 2, mark)
         for text, word in words.items()
     }
+    return {text: clip(label, width, ascii_only=ascii_only) for text, label in labels.items()}
 
 
 def _common_start(texts: Sequence[str]) -> int:

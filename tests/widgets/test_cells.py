@@ -77,6 +77,15 @@ def test_names_that_differ_in_what_would_be_cut_are_told_apart() -> None:
     assert shown.fitted("aten::add", 30) == "aten::add"
 
 
+def test_sentences_are_cut_at_their_end_and_names_in_them_before() -> None:
+    said = ["`batch_norm_collect_statistics` launches 16 blocks", "`batch_norm_collect_statistics` takes 2.02 waves"]
+    shown = CellWriter(COLUMNS["reason"], ColumnFacts(pl.Series(said)), TableState(), is_pinned=True)
+    assert [shown.fitted(each, 34) for each in said] == [
+        "`batch_nor…atistics` launches 16 …",
+        "`batch_nor…atistics` takes 2.02 w…",
+    ]
+
+
 def test_a_number_is_never_cut() -> None:
     assert writer("total_ns").fitted(353_980_000, 4) == "####"
 

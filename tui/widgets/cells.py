@@ -82,10 +82,11 @@ class CellWriter:
         self._ascii_only = ascii_only
         self._shortens = column.kind is ColumnKind.SYMBOL and not state.full_names
         # Pieces of other texts, as of lines of the input or of shapes, would tell nothing by themselves.
-        tells_apart = is_pinned or column.kind is ColumnKind.SYMBOL
+        tells_apart = (is_pinned and not column.is_prose) or column.kind is ColumnKind.SYMBOL
         self._cutter = Cutter(
             (lambda: _few_names(facts, ascii_only=ascii_only)) if tells_apart else tuple,
             are_symbols=self._shortens,
+            are_sentences=column.is_prose,
             ascii_only=ascii_only,
         )
         self._fitted: dict[tuple[str, int], str] = {}

@@ -33,7 +33,7 @@ EXPERT: Final = TableSpec(
     (
         Column("verdict", "Verdict", ColumnKind.TEXT, "error, warning, info; cannot tell; clean.", 1),
         Column("rules", "Rule", ColumnKind.TEXT, "The rule, or all that could not be told for this reason.", 2),
-        Column("message", "What", ColumnKind.TEXT, "What was found, or why nothing can be said.", 1),
+        Column("message", "What", ColumnKind.TEXT, "What was found, or why nothing can be said.", 1, is_prose=True),
         Column(
             "cost_ns", "Cost", ColumnKind.DURATION, "What it costs at most; its basis is in the details.", 2, ("cost",)
         ),

@@ -55,6 +55,8 @@ class Column:
     """Its texts are figures of several kinds: they end below each other, as numbers do."""
     is_signed: bool = False
     """A difference: more is written with a plus sign."""
+    is_prose: bool = False
+    """Its texts are sentences: of one that lacks the room the end goes, and before it the length of quoted names."""
     tells_above_zero: bool = False
     """It says something only where a row has more than 0 of it."""
     compared_with: tuple[str, ...] = ()

@@ -84,7 +84,9 @@ WORK: Final = (
     Column("use", "Use", K.TEXT, "What GPU time was used for.", 1),
     Column("members", "Op types", K.NUMBER, "Distinct op types that are summed.", 4),
     Column("after_kind", "Kind after", K.TEXT, "What kind of work came after a gap.", 6),
-    Column("reason", "What and why", K.TEXT, "What could not be used as it stood, and what became of it.", 1),
+    Column(
+        "reason", "What and why", K.TEXT, "What could not be used as it stood, and what became of it.", 1, is_prose=True
+    ),
     Column("text", "Text", K.TEXT, "The line in question, cut at 200 characters.", 6),
     Column("column", "Column", K.NUMBER, "Where in the line, from 1.", 8),
     Column("grid", "Grid", K.TEXT, "Blocks of the launch, as (x y z).", 4),
