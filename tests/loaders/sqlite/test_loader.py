@@ -69,3 +69,15 @@ def test_a_database_of_nothing_known_names_its_tables(tmp_path: Path) -> None:
     ) as told:
         load_one(str(tmp_path / "a.db"))
     assert told.value.hint == "proftui formats lists what opens"
+
+
+def test_of_a_damaged_database_that_holds_nothing_else_the_damage_is_told(tmp_path: Path) -> None:
+    """Nobody shall record again what was only copied badly."""
+    tables = {"StringIds": twin.tables("2023.4")["StringIds"], "CUPTI_ACTIVITY_KIND_KERNEL": []}
+    path = twin.write(tmp_path / "run.sqlite", "2023.4", tables)
+    with pytest.raises(ProftuiError, match="a failed export"):
+        load_one(str(path))
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-4096])
+    with pytest.raises(ProftuiError, match=r"run\.sqlite: nothing can be read: the file is 4,096 bytes shorter than"):
+        load_one(str(path))

@@ -85,7 +85,19 @@ class DatabaseLoader:
                     WHAT_OPENS,
                 )
             collector = Collector(source.name, source.preview)
-            chosen.read(database, collector, source)
+            try:
+                chosen.read(database, collector, source)
+            except ProftuiError as error:
+                raise _in_full(error, source, database) from error
         for note in (*source.notes, *database.notes):
             collector.issue(note.severity, note.line, note.text, note.reason)
         return collector.profile(partial="stopped before its end" if source.stopped else source.cut_short)
+
+
+def _in_full(error: ProftuiError, source: Source, database: Database) -> ProftuiError:
+    """Why nothing of a database could be used: of a damaged one, that it is."""
+    damage = next((note for note in (*source.notes, *database.notes) if note.severity == "error"), None)
+    if damage is None:
+        return error
+    why = damage.reason.partition("; what ")[0]
+    return ProftuiError(f"{source.called}: nothing can be read: {why}", "copy it again, whole, or export it again")
