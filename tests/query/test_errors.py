@@ -42,7 +42,7 @@ def fault(text: str) -> QueryError:
         ("a /usr", 'the regex has no closing /; text that starts with / goes into "quotes"', 2, 6),
         ("<float>", "< needs a column before it", 0, 1),
         ("nme:x", "no column nme; did you mean name?", 0, 3),
-        ("a Duratoin>1", 'no column Duratoin; text with : = < > ~ goes into "quotes"', 2, 10),
+        ("a Duratoin>1", "no column Duratoin; numbers here: count, total, pct, device, stream, ...", 2, 10),
         ("vector<float>", 'no column vector; text with : = < > ~ goes into "quotes"', 0, 6),
         ("stream=abc", "abc is not a number; Stream takes numbers, with k or M", 7, 10),
         ("total>1..2", "1..2 is not a number; Total takes numbers, with ns, us, ms or s", 6, 10),

@@ -40,6 +40,8 @@ _TOTALLED: Final = (ColumnKind.DURATION, ColumnKind.SIZE, ColumnKind.COUNT)
 
 _SHOWN_NAME: Final = 40
 """Characters of a mistaken column name that an error repeats."""
+_NAMED: Final = 5
+"""Columns that an error names where none is like the mistaken one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +172,8 @@ class _Compiler:
         return (lambda rows: rows.texts(column.name, test)), f"{column.title} matches /{node.pattern}/"
 
     def _compare(self, node: Compare) -> tuple[Predicate, str]:
-        column = self._column(node.column, node.column_span)
+        of_number = node.operator in _ORDERS and node.value.strip()[:1].isdigit()
+        column = self._column(node.column, node.column_span, of_number=of_number)
         text = self._is_text(column)
         typed = node.value.strip().lower()
         of_unknown = typed in UNKNOWN if not text else typed == "?" and node.operator is not Operator.CONTAINS
@@ -268,10 +271,10 @@ class _Compiler:
         total = total_of(self._frame, whole.name, self._apart)
         return Share(total, BASE_UNIT.get(column.kind, "")) if total else None
 
-    def _column(self, name: str, span: Span) -> Column:
+    def _column(self, name: str, span: Span, *, of_number: bool = False) -> Column:
         found = find_column(name, self._columns, weight=self._weight)
         if found is None:
-            raise _no_column(name, span, self._columns)
+            raise _no_column(name, span, self._columns, of_number=of_number)
         self.used.add(found.name)
         return found
 
@@ -294,10 +297,16 @@ def find_column(name: str, columns: Sequence[Column], *, weight: Column | None =
     return found
 
 
-def _no_column(name: str, span: Span, columns: Sequence[Column]) -> QueryError:
+def _no_column(name: str, span: Span, columns: Sequence[Column], *, of_number: bool) -> QueryError:
     names = {spelling.lower(): spelling for column in columns for spelling in reversed(spellings(column))}
     nearest = difflib.get_close_matches(name[:_SHOWN_NAME].lower(), names, n=1, cutoff=0.6)
-    hint = f"did you mean {names[nearest[0]]}?" if nearest else 'text with : = < > ~ goes into "quotes"'
+    numbers = [spellings(column)[0] for column in columns if _number_kind(column) is column.kind]
+    if nearest:
+        hint = f"did you mean {names[nearest[0]]}?"
+    elif of_number and numbers:
+        hint = f"numbers here: {', '.join(numbers[:_NAMED])}{', ...' if len(numbers) > _NAMED else ''}"
+    else:
+        hint = 'text with : = < > ~ goes into "quotes"'
     return QueryError(f"no column {clip(name, _SHOWN_NAME)}", *span, hint=hint)
 
 
