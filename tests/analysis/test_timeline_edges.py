@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.analysis.frames import copy, kernel, profile
+from tui.analysis.gpu_time.gaps import gaps
 from tui.analysis.gpu_time.streams import streams
 from tui.analysis.timeline.bins import bins
 from tui.analysis.timeline.drawing import lane_cells
@@ -13,6 +14,7 @@ from tui.analysis.timeline.lanes import lanes
 from tui.analysis.timeline.looks import Look
 from tui.analysis.timeline.shown import shown_lanes
 from tui.analysis.timeline.tables import timeline_lanes
+from tui.analysis.timeline.under import longest_gaps, names_around
 from tui.analysis.timeline.window import whole_window
 
 
@@ -53,3 +55,16 @@ def test_a_bar_is_of_the_work_that_its_cells_are_drawn_as() -> None:
     drawn = lane_cells(lanes(made)[0], np.arange(0, 121, 10), lambda item: ["relu", "nccl"][item])
     assert "".join(drawn.texts) == "▓relu     ● "
     assert drawn.looks.tolist() == [Look.KERNEL] * 10 + [Look.COMMUNICATION, -1]
+
+
+def test_of_two_that_end_where_a_gap_begins_every_view_names_the_same() -> None:
+    made = profile(
+        activities=[
+            kernel("long", 100, start_ns=0, device=0, stream=7),
+            kernel("short", 20, start_ns=80, device=0, stream=20),
+            kernel("next", 5, start_ns=200, device=0, stream=7),
+        ]
+    )
+    gpu = lanes(made)[0]
+    assert [names_around(made, gpu, gap) for gap in longest_gaps(gpu, 9)] == [("short", "next")]
+    assert gaps(made).select("before", "after").rows() == [("short", "next")]

@@ -128,9 +128,10 @@ def gap_at(lane: Lane, at_ns: int) -> Stretch | None:
 
 
 def names_around(profile: Profile, lane: Lane, gap: Stretch) -> tuple[str, str]:
-    """What ended where a gap of a lane begins, and what began where it ends."""
-    before = int(np.searchsorted(lane.reached, gap.start_ns, side="left"))
+    """What ended where a gap of a lane begins, of several the last that began, and what began where it ends."""
+    first = int(np.searchsorted(lane.reached, gap.start_ns, side="left"))
     after = int(np.searchsorted(lane.starts, gap.end_ns, side="left"))
+    before = first + int(np.flatnonzero(lane.ends[first:after] == gap.start_ns)[-1])
     return name_of(profile, lane, before), name_of(profile, lane, after)
 
 
