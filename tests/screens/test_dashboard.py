@@ -361,6 +361,7 @@ async def test_a_use_of_time_looks_the_same_in_every_panel() -> None:
 async def test_what_the_time_of_each_of_few_sessions_was_used_for() -> None:
     async with opened("ddp_ranks") as pilot:
         await press(pilot, "g")
+        assert "Sessions  GPU time" in screen_text(pilot.app)
         lines = panel(pilot, "wall").entries
         for session, wall_ns in ((0, 113_696_424), (1, 111_981_596)):
             own = [entry for entry in lines if entry.values["session"] == session]

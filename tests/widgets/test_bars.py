@@ -49,6 +49,15 @@ def test_a_narrow_line_keeps_label_and_figures() -> None:
     assert all(line.isascii() for line in lines(80, ascii_only=True)[:2])
 
 
+def test_a_bar_gives_up_cells_that_make_a_label_whole() -> None:
+    rows = [BarRow("a", "DLProf efficiency", 1.0, "8 of 9 ms", 88.9)]
+    drawn = {width: bar_lines(rows, bar_columns(rows, width))[0].plain for width in (43, 42, 41, 40)}
+    assert drawn[43] == "DLProf efficiency ███████ 8 of 9 ms  88.90%"
+    assert drawn[42] == "DLProf efficiency ██████ 8 of 9 ms  88.90%"
+    # Where that is not enough, the bar keeps what can be read at a glance.
+    assert drawn[41] == "DLProf effici… ████████ 8 of 9 ms  88.90%"
+
+
 @given(st.lists(st.floats(0, 1e12), max_size=12), st.integers(12, 200))
 def test_the_parts_fill_the_line(values: list[float], width: int) -> None:
     cells = shared_cells(values, width)

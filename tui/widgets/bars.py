@@ -18,7 +18,7 @@ from tui.widgets.part_looks import look_of
 BAR_LEAST: Final = 6
 """A bar of fewer cells says nothing: the label takes the room."""
 BAR_WISH: Final = 8
-"""Cells that a bar keeps beside a label that is too long."""
+"""Cells that a bar keeps beside a label that would be cut all the same."""
 BAR_MOST: Final = 60
 LABEL_LEAST: Final = 12
 SHARE_WIDTH: Final = 7
@@ -72,7 +72,8 @@ def bar_columns(rows: Sequence[BarRow], width: int) -> BarColumns:
     if all(row.share is None for row in rows):
         return BarColumns(min(label, max(0, room)) if value or share else max(0, room), 0, value, share)
     # The label comes first: the bar has what is left, and one too short to read leaves it all.
-    label = min(label, max(LABEL_LEAST, room - BAR_WISH - 1))
+    least = BAR_LEAST if label < room - BAR_LEAST else BAR_WISH
+    label = min(label, max(LABEL_LEAST, room - least - 1))
     cells = min(BAR_MOST, room - label - 1)
     if cells < BAR_LEAST:
         return BarColumns(max(0, room), 0, value, share)

@@ -136,7 +136,7 @@ class FilledDashboard(ViewScreen):
         self._board = board
         ascii_only, whole = self._ascii, self.program.whole_profile
         if whole is not None and whole["sessions"].height > 1 and self.program.session is None:
-            self._panel("sessions").fill(of_input.session_entries(whole, ascii_only=ascii_only))
+            self._panel("sessions").fill(of_input.session_entries(whole, ascii_only=ascii_only), note="GPU time")
         self.query_one(FactPanel).show(board.performance)
         self._show_top("ops", board, ORDERS[0])
         self._show_top("kernels", board, ORDERS[0])
