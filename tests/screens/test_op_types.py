@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -102,6 +103,8 @@ async def test_figures_that_are_not_known_say_why_and_what_records_them() -> Non
     async with opened(LOG, size=(200, 50)) as pilot:
         await press(pilot, "2", "i")
         assert "the launches do not say which CPU time is the op's" in screen_text(pilot.app)
+        # The table's signs of folded columns are not those of lines.
+        assert re.search(r"GPU time {2,}32\.568 ms", screen_text(pilot.app))
     async with opened("gpt_summary.nvprof.log", size=(200, 50)) as pilot:
         await press(pilot, "2", "i")
         assert "totals do not tell one call from another" in screen_text(pilot.app)

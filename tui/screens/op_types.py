@@ -20,6 +20,7 @@ from tui.screens.detailed import WORKING
 from tui.screens.kernels import no_kernels
 from tui.screens.single import TableScreen
 from tui.screens.worked_out import WorkedOutScreen
+from tui.widgets.details import row_details
 from tui.widgets.kernel_details import below
 from tui.widgets.note_line import NoteLine
 from tui.widgets.table_pane import TablePane
@@ -148,7 +149,8 @@ class OpTypesScreen(TableScreen, WorkedOutScreen):
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
         """Every figure, and why some are not known."""
-        told = super().details(pane, row)
+        # The signs of folded columns mean nothing where each figure has a line.
+        told = row_details(OP_TYPE_SUMMARY, row, frame_columns=pane.frame.columns)
         why = []
         if row["op_source"] != "recorded" and row["cpu_own_ns"] is None:
             why.append(
