@@ -11,7 +11,7 @@ import pytest
 
 from tests.corpus import recording_file
 from tests.screens.opening import SAMPLES
-from tui.loaders import preview, registry
+from tui.loaders import preview, raw_input, registry
 from tui.loaders import source as sources
 from tui.loaders.chrome import frames
 from tui.loaders.sqlite import bulk
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def every_look(monkeypatch: pytest.MonkeyPatch) -> None:
     """No look is put off."""
     monkeypatch.setattr(preview, "_EVERY_S", 0.0)
-    monkeypatch.setattr(sources, "_REPORT_EVERY", 0.0)
+    monkeypatch.setattr(raw_input, "_REPORT_EVERY", 0.0)
 
 
 def read(path: Path) -> tuple[Profile, list[SoFar]]:

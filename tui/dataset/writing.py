@@ -34,8 +34,8 @@ from tui.loaders.dataset.manifest import (
     path_of,
 )
 from tui.loaders.dataset.store import UNDECODABLE
+from tui.loaders.raw_input import STANDARD_INPUT
 from tui.loaders.registry import load_one
-from tui.loaders.source import STANDARD_INPUT
 from tui.model.errors import ProftuiError
 from tui.model.readable import readable
 

@@ -22,10 +22,11 @@ from tui.loaders.nsys_stats import NSYS_STATS
 from tui.loaders.nvprof import NVPROF
 from tui.loaders.nvprof_db import NVPROF_DATABASE
 from tui.loaders.paleo import PALEO
+from tui.loaders.raw_input import STANDARD_INPUT
 from tui.loaders.rocpd import ROCPD, ROCPROF_DATABASE
 from tui.loaders.rocprof import ROCPROF_CSV, ROCPROFV3_CSV
 from tui.loaders.scratch import clear_all_abandoned
-from tui.loaders.source import STANDARD_INPUT, Source
+from tui.loaders.source import Source
 from tui.loaders.sqlite.loader import DatabaseLoader
 from tui.loaders.text.text_log import TextLogLoader
 from tui.loaders.tf_timeline import TfTimelineLoader

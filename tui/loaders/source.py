@@ -1,25 +1,22 @@
-"""Opening an input: a file or a pipe, plain or compressed, in UTF-8 or UTF-16, as blocks of whole lines."""
+"""What an input holds, plain or compressed, in UTF-8 or UTF-16, as blocks of whole lines."""
 
 from __future__ import annotations
 
 import os
-import select
-import stat
 import sys
 import tempfile
 import time
-import weakref
 from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
-from tui.loaders.base import LoadProgress, Report, keep_going
+from tui.loaders.base import Report, keep_going
 from tui.loaders.decompress import DamagedStreamError, compression_of, decompressed
 from tui.loaders.descriptors import has_changed, is_replaced, number_of, opened, unreadable
 from tui.loaders.file_kinds import why_empty
 from tui.loaders.notes import FILE_CHANGED, Note, ended_early, line_cut, others_left_out
-from tui.loaders.preview import Preview
+from tui.loaders.raw_input import STANDARD_INPUT, RawInput
 from tui.loaders.scratch import Scratch
 from tui.loaders.text.block import Block as Block
 from tui.loaders.text.cleaning import clean_line
@@ -41,10 +38,6 @@ BLOCK_SIZE: Final = 16 << 20
 LINE_LIMIT: Final = 1 << 20
 """Of a longer line only so many bytes are read, whatever its length."""
 
-STANDARD_INPUT: Final = "-"
-
-_REPORT_EVERY: Final = 0.1
-"""Seconds: a progress bar that moves ten times a second looks smooth."""
 _BLOCK_EVERY: Final = 0.5
 """Seconds: a slow pipe shall not be silent until a whole block has come."""
 _READ_SIZE: Final = 1 << 20
@@ -62,15 +55,9 @@ _SNIFF_SIZE: Final = 512
 """Bytes that tell how an input is compressed; a pipe may give fewer at a time."""
 
 
-class Source:
+class Source(RawInput):
     """One input, opened. Its content can be read once, from the beginning, as `blocks` or as `chunks`."""
 
-    name: str
-    """The path as given."""
-    size: int | None
-    """Bytes of the file as it lies on the disk; None for a pipe."""
-    bytes_read: int
-    """How many of them have been read."""
     compression: str | None
     """gzip, bzip2, xz, zstd or None."""
     encoding: str
@@ -83,8 +70,6 @@ class Source:
     """Why the input could not be read to its end, or empty."""
     open_line: Line | None
     """The last line of its text, where that ends without a line end: it may be cut. Known when it has been read."""
-    stopped: bool
-    """Whether a report has asked to stop."""
 
     def __init__(
         self, name: str, read: Callable[[int], bytes], *, fd: int | None = None, report: Report = keep_going
@@ -97,28 +82,12 @@ class Source:
             fd: The file or pipe that ``read`` reads; this object closes it.
             report: As for `open`.
         """
-        self.name = name
-        self.size = None
-        self.bytes_read = 0
+        super().__init__(name, read, fd=fd, report=report)
         self.notes = []
         self.cut_short = ""
         self.open_line = None
-        self.stopped = False
-        self.preview = Preview()
-        self.report_to(report)
-        self._reported = time.monotonic()
-        self._rows = 0
         self._scratch: Scratch | None = None
-        self._read = read
-        self._fd = fd
-        self._pipe: select.poll | None = None
-        self._begin_at = 0
-        self._status: os.stat_result | None = None
-        if fd is not None:
-            weakref.finalize(self, os.close, fd)
-            self._see_what_it_is(fd)
         self._block_size = 0
-        self._pushed_back = b""
         self._pushed_back = self._sniff()
         self.compression = compression_of(self._pushed_back)
         self._chunks = self._content()
@@ -160,60 +129,6 @@ class Source:
         return cls(path, lambda size: os.read(fd, size), fd=fd, report=report)
 
     @property
-    def called(self) -> str:
-        """What messages call it."""
-        return "standard input" if self.name == STANDARD_INPUT else self.name
-
-    def report_to(self, report: Report) -> None:
-        """Tell another of progress from now on."""
-        self._report = report
-        self.preview.is_wanted = report is not keep_going
-
-    def keep_going(self, rows: int = 0) -> bool:
-        """Report progress, at most ten times a second; False once a report has asked to stop.
-
-        It is called by who makes rows of the input, and looks at them (`Preview`).
-        """
-        self._rows = rows
-        if self._is_to_report():
-            self.preview.look()
-            self._tell()
-        return not self.stopped
-
-    def _is_to_report(self) -> bool:
-        return not self.stopped and time.monotonic() - self._reported >= _REPORT_EVERY
-
-    def _tell(self) -> None:
-        self._reported = time.monotonic()
-        progress = LoadProgress(self.name, self.bytes_read, self.size, self._rows, self.preview.latest)
-        self.stopped = not self._report(progress)
-
-    def give_up(self) -> None:
-        """Wait for no more input: nobody wants it."""
-        self.stopped = True
-
-    def read(self, size: int = -1, /) -> bytes:
-        """Read the input as it lies on the disk: at most ``size`` bytes; none at its end, or when stopped."""
-        size = HEAD_SIZE if size < 0 else size
-        if self._pushed_back:
-            data, self._pushed_back = self._pushed_back[:size], self._pushed_back[size:]
-            return data
-        while self._pipe is not None and not self._pipe.poll(1000 * _REPORT_EVERY):
-            # Another thread may be making rows meanwhile: they are not looked at.
-            if self._is_to_report():
-                self._tell()
-            if self.stopped:
-                return b""
-        data = self._read(size)
-        self.bytes_read += len(data)
-        return data
-
-    @property
-    def status(self) -> os.stat_result | None:
-        """What the file was when it was opened; None of what is no file."""
-        return self._status
-
-    @property
     def position(self) -> int | None:
         """Where in the file the next bytes are read from.
 
@@ -224,17 +139,6 @@ class Source:
         if self._status is None or not is_text or self.name == STANDARD_INPUT or is_replaced(self.name, self._status):
             return None
         return self._begin_at + self.bytes_read
-
-    def read_at(self, begin: int, end: int) -> bytes:
-        """The bytes between two places of a file that has a `position`, which stays as it is; fewer at its end."""
-        assert self._fd is not None
-        return os.pread(self._fd, end - begin, begin)
-
-    def go_to(self, position: int) -> None:
-        """Read on from another place of a file that has a `position`."""
-        assert self._fd is not None
-        os.lseek(self._fd, position, os.SEEK_SET)
-        self.bytes_read = position - self._begin_at
 
     def text(self) -> StoredText:
         """The lines of the input, as far as `blocks` has come."""
@@ -308,23 +212,6 @@ class Source:
             self.notes.append(others_left_out(others[0], len(others)))
         if self._text.not_kept:
             self.notes.append(Note("info", None, "", f"the text {self._text.not_kept}; the figures are complete"))
-
-    def _see_what_it_is(self, fd: int) -> None:
-        status = os.fstat(fd)
-        if stat.S_ISDIR(status.st_mode):
-            raise ProftuiError(f"{self.called}: is a directory", "name the files in it")
-        if self.name != STANDARD_INPUT and (stat.S_ISCHR(status.st_mode) or stat.S_ISBLK(status.st_mode)):
-            # Some, such as /dev/zero, never end.
-            raise ProftuiError(
-                f"{self.called}: is a device, which holds no profile", "name a file, or - to read a pipe"
-            )
-        if stat.S_ISREG(status.st_mode):
-            self._status = status
-            self._begin_at = os.lseek(fd, 0, os.SEEK_CUR)
-            self.size = status.st_size - self._begin_at
-        else:
-            self._pipe = select.poll()
-            self._pipe.register(fd, select.POLLIN)
 
     def _sniff(self) -> bytes:
         sniffed = b""

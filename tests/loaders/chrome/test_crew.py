@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import tui.loaders.chrome.reader
-import tui.loaders.source
+import tui.loaders.raw_input
 from tests.loaders.chrome.documents import ARGS, kernel, read
 from tests.loaders.chrome.test_round_trip import assert_same
 from tui.loaders.chrome.crew import COMMAND, Crew, Worker, WorkerLostError
@@ -114,7 +114,7 @@ class TestCrews:
 def test_a_report_that_stops_keeps_what_was_read(
     crew: type[Crew] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tui.loaders.source, "_REPORT_EVERY", 0.0)
+    monkeypatch.setattr(tui.loaders.raw_input, "_REPORT_EVERY", 0.0)
     path = tmp_path / "trace.json"
     path.write_text(json.dumps({"traceEvents": EVENTS * 20}))
     seen: list[LoadProgress] = []

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.loaders.nsys import twin
-from tui.loaders import source
+from tui.loaders import raw_input, source
 from tui.loaders.registry import load_one
 from tui.loaders.sqlite import bulk, database
 from tui.model.errors import ProftuiError
@@ -24,7 +24,7 @@ def export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An export with 3,000 kernels, read some at a time, with a report each time."""
     monkeypatch.setattr(database, "_MANY_ROWS", 100)
     monkeypatch.setattr(bulk, "RANGE_ROWS", 500)
-    monkeypatch.setattr(source, "_REPORT_EVERY", 0)
+    monkeypatch.setattr(raw_input, "_REPORT_EVERY", 0)
     monkeypatch.setattr(source, "_READ_SIZE", 4096)
     kernels = [twin.kernel(100, 10 * row, 10 * row + 5, row) for row in range(3_000)]
     tables = {"StringIds": twin.tables("2023.4")["StringIds"], "CUPTI_ACTIVITY_KIND_KERNEL": kernels}

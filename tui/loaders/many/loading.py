@@ -11,7 +11,7 @@ from tui.loaders.dataset.store import is_address
 from tui.loaders.folder import LEFT_OUT, assembled, profile_files, with_issues
 from tui.loaders.many.ranks import rank_issues, with_ranks
 from tui.loaders.many.reading import Outcome, Wanted, read_all
-from tui.loaders.source import STANDARD_INPUT
+from tui.loaders.raw_input import STANDARD_INPUT
 from tui.model.errors import ProftuiError
 from tui.model.profile import joined
 

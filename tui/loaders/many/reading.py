@@ -17,7 +17,7 @@ from tui.loaders.many.costs import cores, costs, room
 from tui.loaders.many.parcel import unpack
 from tui.loaders.many.process import Worker, WorkerLostError
 from tui.loaders.many.worker import Done, Failed
-from tui.loaders.source import STANDARD_INPUT
+from tui.loaders.raw_input import STANDARD_INPUT
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:

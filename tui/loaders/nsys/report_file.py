@@ -14,8 +14,8 @@ from tui.loaders.nsys.database import FEEDS, NSYS_DATABASE, export_command
 from tui.loaders.nsys.exporting import exported
 from tui.loaders.nsys.reader import read_export
 from tui.loaders.nsys.tables import CALLS, COPIES, GRAPHS, KERNELS, RANGES, STRINGS
+from tui.loaders.raw_input import STANDARD_INPUT
 from tui.loaders.scratch import Scratch
-from tui.loaders.source import STANDARD_INPUT
 from tui.loaders.sqlite.database import Database
 from tui.model.errors import ProftuiError
 

@@ -1,0 +1,147 @@
+"""The bytes of one input as they lie on the disk or come through a pipe, with progress while they are read."""
+
+from __future__ import annotations
+
+import os
+import select
+import stat
+import time
+import weakref
+from collections.abc import Callable
+from typing import Final
+
+from tui.loaders.base import LoadProgress, Report, keep_going
+from tui.loaders.preview import Preview
+from tui.model.errors import ProftuiError
+
+STANDARD_INPUT: Final = "-"
+
+_PIECE_SIZE: Final = 1 << 16
+"""Bytes that are read where nobody says how many."""
+_REPORT_EVERY: Final = 0.1
+"""Seconds: a progress bar that moves ten times a second looks smooth."""
+
+
+class RawInput:
+    """A file or a pipe, opened; its bytes can be read once, from the beginning."""
+
+    name: str
+    """The path as given."""
+    size: int | None
+    """Bytes of the file as it lies on the disk; None for a pipe."""
+    bytes_read: int
+    """How many of them have been read."""
+    stopped: bool
+    """Whether a report has asked to stop."""
+
+    def __init__(self, name: str, read: Callable[[int], bytes], *, fd: int | None, report: Report) -> None:
+        """Begin to read.
+
+        Args:
+            name: What it is called.
+            read: Gives up to so many bytes, none at the end.
+            fd: The file or pipe that ``read`` reads; this object closes it.
+            report: Told of progress, also while a pipe has nothing to say; its False stops the reading.
+
+        Raises:
+            ProftuiError: It is a directory or a device.
+        """
+        self.name = name
+        self.size = None
+        self.bytes_read = 0
+        self.stopped = False
+        self.preview = Preview()
+        self.report_to(report)
+        self._reported = time.monotonic()
+        self._rows = 0
+        self._read = read
+        self._fd = fd
+        self._pipe: select.poll | None = None
+        self._begin_at = 0
+        self._status: os.stat_result | None = None
+        self._pushed_back = b""
+        if fd is not None:
+            weakref.finalize(self, os.close, fd)
+            self._see_what_it_is(fd)
+
+    @property
+    def called(self) -> str:
+        """What messages call it."""
+        return "standard input" if self.name == STANDARD_INPUT else self.name
+
+    def report_to(self, report: Report) -> None:
+        """Tell another of progress from now on."""
+        self._report = report
+        self.preview.is_wanted = report is not keep_going
+
+    def keep_going(self, rows: int = 0) -> bool:
+        """Report progress, at most ten times a second; False once a report has asked to stop.
+
+        It is called by who makes rows of the input, and looks at them (`Preview`).
+        """
+        self._rows = rows
+        if self._is_to_report():
+            self.preview.look()
+            self._tell()
+        return not self.stopped
+
+    def _is_to_report(self) -> bool:
+        return not self.stopped and time.monotonic() - self._reported >= _REPORT_EVERY
+
+    def _tell(self) -> None:
+        self._reported = time.monotonic()
+        progress = LoadProgress(self.name, self.bytes_read, self.size, self._rows, self.preview.latest)
+        self.stopped = not self._report(progress)
+
+    def give_up(self) -> None:
+        """Wait for no more input: nobody wants it."""
+        self.stopped = True
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Read the input as it lies on the disk: at most ``size`` bytes; none at its end, or when stopped."""
+        size = _PIECE_SIZE if size < 0 else size
+        if self._pushed_back:
+            data, self._pushed_back = self._pushed_back[:size], self._pushed_back[size:]
+            return data
+        while self._pipe is not None and not self._pipe.poll(1000 * _REPORT_EVERY):
+            # Another thread may be making rows meanwhile: they are not looked at.
+            if self._is_to_report():
+                self._tell()
+            if self.stopped:
+                return b""
+        data = self._read(size)
+        self.bytes_read += len(data)
+        return data
+
+    @property
+    def status(self) -> os.stat_result | None:
+        """What the file was when it was opened; None of what is no file."""
+        return self._status
+
+    def read_at(self, begin: int, end: int) -> bytes:
+        """The bytes between two places of a file that has a `position`, which stays as it is; fewer at its end."""
+        assert self._fd is not None
+        return os.pread(self._fd, end - begin, begin)
+
+    def go_to(self, position: int) -> None:
+        """Read on from another place of a file that has a `position`."""
+        assert self._fd is not None
+        os.lseek(self._fd, position, os.SEEK_SET)
+        self.bytes_read = position - self._begin_at
+
+    def _see_what_it_is(self, fd: int) -> None:
+        status = os.fstat(fd)
+        if stat.S_ISDIR(status.st_mode):
+            raise ProftuiError(f"{self.called}: is a directory", "name the files in it")
+        if self.name != STANDARD_INPUT and (stat.S_ISCHR(status.st_mode) or stat.S_ISBLK(status.st_mode)):
+            # Some, such as /dev/zero, never end.
+            raise ProftuiError(
+                f"{self.called}: is a device, which holds no profile", "name a file, or - to read a pipe"
+            )
+        if stat.S_ISREG(status.st_mode):
+            self._status = status
+            self._begin_at = os.lseek(fd, 0, os.SEEK_CUR)
+            self.size = status.st_size - self._begin_at
+        else:
+            self._pipe = select.poll()
+            self._pipe.register(fd, select.POLLIN)
