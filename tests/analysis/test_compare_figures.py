@@ -91,6 +91,16 @@ def test_copies_that_may_not_have_been_asked_for_are_missing_from_the_gpu_time_t
     assert figures["gpu_ns"].reasons == ("without copies and memsets, which may not have been recorded", "")
 
 
+def test_times_of_replayed_kernels_are_of_no_run() -> None:
+    ncu = made(activities=[kernel("f", 10)], sessions=[{"session": 0, "format": "ncu-csv"}])
+    figure = compared(ncu, made(activities=[kernel("f", 10)], sessions=[NVPROF]))[1]["gpu_ns"]
+    assert figure.reasons == (
+        "without copies and memsets, which may not have been recorded; "
+        "of kernels that Nsight Compute replayed, which is of no run",
+        "",
+    )
+
+
 def test_a_sum_without_the_time_of_some_calls_is_at_least_that() -> None:
     before = made(activities=[kernel("f", 10), kernel("f", None), kernel("g", 5)])
     lost = made(activities=[kernel("f", 10), kernel("g", None)], sessions=[NVPROF])
@@ -127,6 +137,8 @@ def test_time_on_tensor_cores_says_what_kernel_names_leave_open() -> None:
     both = made(activities=[kernel("volta_sgemm_128x32_nn", 30), kernel("mine", 10)])
     why = "kernel names leave 100.00% of the kernel time open: record with "
     assert compared(open_name, told)[1]["tc_share_pct"].reasons[0].startswith(why)
+    of_both = untold_words(compared(open_name, open_name)[1].values())
+    assert any(said.startswith(f"Time on tensor cores before and now is unknown: {why}") for said in of_both)
     figure = compared(told, both)[1]["tc_share_pct"]
     assert figure.now == 0
     assert figure.reasons == ("", "without 25.00% of the kernel time, which kernel names leave open")

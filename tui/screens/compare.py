@@ -14,6 +14,7 @@ from tui.analysis.compare.matching import HOW_ALIKE
 from tui.analysis.compare.parts import PARTS as TABLES
 from tui.analysis.compare.parts import How, Part
 from tui.analysis.compare.tables import CHANGED_OPS, ops_apart
+from tui.fmt import NULL
 from tui.keys import Scope, bindings_for
 from tui.screens.base import ViewScreen
 from tui.widgets.head_lines import HeadLines, said_lines
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 NOTHING: Final = "Nothing is compared yet: d chooses another file, other iterations or another session."
 NO_ROWS: Final = "Neither side has any."
 WORKING: Final = "comparing…"
-UNTOLD: Final = "i tells why a figure is unknown or not whole, and what records it."
+UNTOLD: Final = "i tells why a figure is unknown, and what records it."
 _TOLERANTLY: Final = " tolerantly"
 """What follows the name of a part where names are matched that differ."""
 
@@ -84,7 +85,10 @@ class CompareScreen(ViewScreen):
         if self._of.left_out:
             said.append((self._of.left_out, "$text-muted"))
         figures = self._made.get((self._place, self._tolerant)) if PARTS[self._place].spec is HEADLINE else None
-        if figures is not None and figures["untold"].count():
+        if (
+            figures is not None
+            and (figures.select("before", "now") == NULL).select(pl.any_horizontal("*").any()).item()
+        ):
             said.append((UNTOLD, "$text-muted"))
         if PARTS[self._place].spec is CHANGED_OPS and (apart := ops_apart(self._of)):
             said.append((apart, ""))

@@ -13,6 +13,7 @@ from tui.analysis.dashboard.performance import LEAST_TOLD_PCT
 from tui.analysis.gpu_time.intervals import busy_time
 from tui.analysis.inputs.capabilities import how_to_record, why_none
 from tui.analysis.inputs.needs import API_WORK, COPIES, GPU_WORK, ITERATIONS, METRICS, START_TIMES
+from tui.analysis.inputs.replayed import sessions_of_kernels_alone
 from tui.analysis.iterations.tables import iterations
 from tui.analysis.kernels import kernels
 from tui.analysis.tensor_cores.efficiency import tensor_core_time, tensor_core_use
@@ -95,9 +96,11 @@ def _work(side: Side) -> dict[str, Told]:
     told = {f"{kind}_ns": _of_kind(side, kind, rows, "total_ns") for kind, rows in of_kinds.items()}
     unasked = perhaps_unrecorded(side)
     gpu = _sum(side, work, "total_ns", GPU_WORK, "gpu")
-    if gpu.value is not None and unasked:
+    if gpu.value is not None:
         without = f"without {' and '.join(KINDS[kind] for kind in unasked)}, which may not have been recorded"
-        gpu = Told(gpu.value, "; ".join(filter(None, (gpu.untold, without))))
+        replayed = "of kernels that Nsight Compute replayed, which is of no run"
+        is_replayed = bool(sessions_of_kernels_alone(side.profile))
+        gpu = Told(gpu.value, "; ".join(filter(None, (gpu.untold, without * bool(unasked), replayed * is_replayed))))
     return {**told, "gpu_ns": gpu, "launches": _of_kind(side, "kernel", of_kinds["kernel"], "calls")}
 
 

@@ -106,13 +106,14 @@ class Figure:
 
 
 def headline_rows(sides: Sides) -> pl.DataFrame:
-    """`headline` as the rows of `HEADLINE`."""
+    """`headline` as the rows of `HEADLINE`, without the column ``untold`` where it would be empty."""
     texts = dict.fromkeys(("figure", "before", "now", "diff"), pl.String)
-    return pl.DataFrame(
+    rows = pl.DataFrame(
         [(figure.label, *figure.texts, figure.delta_pct, figure.untold) for figure in headline(sides)],
         schema={**texts, "diff_pct": pl.Float64, "untold": pl.String},
         orient="row",
     )
+    return rows if rows["untold"].count() else rows.drop("untold")
 
 
 def headline(sides: Sides) -> tuple[Figure, ...]:
@@ -149,8 +150,7 @@ def untold_words(figures: Iterable[Figure]) -> tuple[str, ...]:
         same = [("before and now", before)] if before == now else [("before", before), ("now", now)]
         for when, some in same:
             if some:
-                several = is_unknown and (len(some) > 1 or before == now)
-                is_what = " are unknown" if several else " is unknown" if is_unknown else ""
+                is_what = "" if not is_unknown else " are unknown" if len(some) > 1 else " is unknown"
                 sentences.append(f"{_listed(some)} {when}{is_what}: {why}.")
     return tuple(sentences)
 
