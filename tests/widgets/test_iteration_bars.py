@@ -42,6 +42,16 @@ def test_a_top_ends_within_a_cell_where_colours_tell_its_part() -> None:
     assert drawn(bar(52, parts=of.parts_ns), Look(10, 100, smooth=False)) == "▓▓▓▓▓     "
 
 
+def test_a_cell_is_of_the_part_that_has_most_of_it() -> None:
+    look = Look(5, 100)
+    # The thin part lies in the middle of the third cell, and in the middle of what there is of the fourth.
+    whole = bar(100, parts=(49.5, 0.0, 0.0, 1.0, 0.0, 0.0, 49.5, 0.0))
+    assert "memory" not in [part for _, part in column(whole, look)]
+    top = bar(75, parts=(66.0, 0.0, 0.0, 2.0, 0.0, 0.0, 7.0, 0.0))
+    assert [part for _, part in column(top, look)] == ["tensor", "tensor", "tensor", "cpu", ""]
+    assert drawn(top, look) == "███▆ "
+
+
 def test_a_top_within_a_cell_has_the_tone_of_its_pattern() -> None:
     look = Look(10, 100)
     for part, shares in (("tensor", 100), ("other", 75), ("cpu", 50), ("idle", 25)):

@@ -61,17 +61,11 @@ def column(bar: Bar, look: Look) -> list[Cell]:
     whole = look.lines * STEPS
     height = _height(bar.mean_ns, look)
     longest = _height(bar.max_ns, look)
-    edges = _edges(bar, look)
     filled = height // STEPS if look.smooth else _rounded(height)
-    part, cells = "whole", list[Cell]()
-    for edge, part in edges:
-        # A cell is of the part that its middle lies in.
-        upto = min(filled, int(edge / STEPS + 1 / 2))
-        cells += [(LOOKS[part].sign(ascii_only=look.ascii_only), part)] * (upto - len(cells))
-    # What rounding leaves at the top is of the last part.
-    cells += [(LOOKS[part].sign(ascii_only=look.ascii_only), part)] * (filled - len(cells))
+    parts = _parts_of_cells(_edges(bar, look), filled + 1)
+    cells: list[Cell] = [(LOOKS[part].sign(ascii_only=look.ascii_only), part) for part in parts[:filled]]
     if look.smooth and height % STEPS:
-        cells.append((LEVELS[height % STEPS - 1], _part_at(edges, (filled * STEPS + height) / 2)))
+        cells.append((LEVELS[height % STEPS - 1], parts[filled]))
     if bar.last > bar.first:
         cells += [(ASCII_WHISKER if look.ascii_only else WHISKER, "sign")] * (-(-longest // STEPS) - len(cells))
     cells += [(" ", "")] * (look.lines - len(cells))
@@ -115,8 +109,22 @@ def _edges(bar: Bar, look: Look) -> list[tuple[float, str]]:
     return edges
 
 
-def _part_at(edges: Sequence[tuple[float, str]], step: float) -> str:
+def _parts_of_cells(edges: Sequence[tuple[float, str]], cells: int) -> list[str]:
+    """The part that has most of each cell, from below; above the last edge the last one seen.
+
+    >>> _parts_of_cells([(9, "tensor"), (13.4, "memory"), (20, "cpu")], 3)
+    ['tensor', 'memory', 'cpu']
+    >>> _parts_of_cells([(11.9, "tensor"), (12.1, "memory"), (16, "cpu")], 3)
+    ['tensor', 'tensor', 'cpu']
+    """
+    found: list[str] = []
+    below, most, chosen = 0.0, 0.0, "whole"
     for edge, part in edges:
-        if step <= edge:
-            return part
-    return edges[-1][1] if edges else "whole"
+        while len(found) < cells and edge >= (top := (len(found) + 1) * STEPS):
+            found.append(part if top - below > most else chosen)
+            below, most = top, 0.0
+        if edge - below > most:
+            most, chosen = edge - below, part
+        below = edge
+    last = chosen if most else edges[-1][1] if edges else "whole"
+    return [*found, *[last] * (cells - len(found))]
