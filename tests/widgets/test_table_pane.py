@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import polars as pl
 
@@ -352,3 +353,20 @@ def test_before_any_rows_are_shown_their_number_is_not_known() -> None:
     pane = TablePane(SPEC)
     assert pane.is_coming
     assert TableStatus(is_coming=pane.is_coming and pane.frame.is_empty()).line(20).strip() == "not known yet"
+
+
+async def test_a_key_that_needs_a_row_says_why_there_is_none() -> None:
+    app = TableApp()
+    async with app.run_test() as pilot:
+        with patch.object(app.pane, "notify") as said:
+            app.pane.set_filter("nosuchkernel")
+            await pilot.pause()
+            for key in ("enter", "i", "v", "L", "T", "M", "space", "y", "Y"):
+                said.reset_mock()
+                await pilot.press(key)
+                assert [call.args for call in said.call_args_list] == [
+                    ("no row matches the filter; esc takes it away",)
+                ], key
+            app.pane.show(app.pane.frame.clear(), empty="no launches: record them")
+            await pilot.press("enter")
+            assert said.call_args.args == ("no launches: record them",)

@@ -108,34 +108,45 @@ class TablePane(TableArranging):
         event.stop()
         self.action_open_row()
 
+    def _asked_row(self) -> Row | None:
+        """The row under the cursor for a key that needs one; where there is none, it is said why."""
+        row = self.current_row
+        if row is None:
+            missing = (
+                "its rows are still being worked out" if self.is_coming else self._empty or "this table has no rows"
+            )
+            filtered = "no row matches the filter; esc takes it away"
+            self.notify(missing if self.frame.is_empty() else filtered, severity="warning", markup=False)
+        return row
+
     def action_open_row(self) -> None:
         """Go into the row under the cursor."""
-        row = self.current_row
+        row = self._asked_row()
         if row is not None:
             self.post_message(self.RowOpened(self, row))
 
     def action_toggle_detail(self) -> None:
         """Ask for the details of the row under the cursor."""
-        row = self.current_row
+        row = self._asked_row()
         if row is not None:
             self.post_message(self.DetailRequested(self, row))
 
     def action_source_line(self) -> None:
         """Ask for the line of the input that the row comes from."""
-        row = self.current_row
+        row = self._asked_row()
         if row is not None:
             line = row.get("line")
             self.post_message(self.SourceLineRequested(self, line if isinstance(line, int) else None, row))
 
     def action_show_in_timeline(self) -> None:
         """Ask for the place of the row in the timeline."""
-        row = self.current_row
+        row = self._asked_row()
         if row is not None:
             self.post_message(self.TimelineRequested(self, row))
 
     def action_write_note(self) -> None:
         """Ask for a note on the row under the cursor."""
-        row = self.current_row
+        row = self._asked_row()
         if row is not None:
             self.post_message(self.NoteRequested(self, row))
 
@@ -150,7 +161,7 @@ class TablePane(TableArranging):
 
     def action_view_cell(self) -> None:
         """Show the whole text of the cell under the cursor."""
-        column, row = self.table.current_column(), self.current_row
+        column, row = self.table.current_column(), self._asked_row()
         if column is not None and row is not None:
             value = row[column.name]
             shown = self.table.writer(column.name)
@@ -165,7 +176,7 @@ class TablePane(TableArranging):
     def action_toggle_mark(self) -> None:
         """Mark the row, or take its mark away, and go to the next."""
         table = self.table
-        if not len(table.rows):
+        if self._asked_row() is None:
             return
         table.toggle_mark()
         table.action_cursor_down()
@@ -174,13 +185,13 @@ class TablePane(TableArranging):
 
     def action_copy_cell(self) -> None:
         """Copy the cell under the cursor, in full precision and base units."""
-        column, row = self.table.current_column(), self.current_row
+        column, row = self.table.current_column(), self._asked_row()
         if column is not None and row is not None:
             self.notify(copy_text(self.app, self._copied(row[column.name])), markup=False)
 
     def action_copy_rows(self) -> None:
         """Copy the marked rows, or the one under the cursor, as tab-separated values with a heading."""
-        if not len(self.table.rows):
+        if self._asked_row() is None:
             return
         marked = self.marked_rows(all_columns=False)
         rows = (
