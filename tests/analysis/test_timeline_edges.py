@@ -7,11 +7,13 @@ import numpy as np
 from tests.analysis.frames import copy, kernel, profile
 from tui.analysis.gpu_time.gaps import gaps
 from tui.analysis.gpu_time.streams import streams
+from tui.analysis.iterations.tables import with_iterations
 from tui.analysis.timeline.bins import bins
 from tui.analysis.timeline.drawing import lane_cells
 from tui.analysis.timeline.find import find_name
 from tui.analysis.timeline.lanes import lanes
 from tui.analysis.timeline.looks import Look
+from tui.analysis.timeline.marks import iteration_marks
 from tui.analysis.timeline.shown import shown_lanes
 from tui.analysis.timeline.tables import timeline_lanes
 from tui.analysis.timeline.under import longest_gaps, names_around
@@ -68,3 +70,24 @@ def test_of_two_that_end_where_a_gap_begins_every_view_names_the_same() -> None:
     gpu = lanes(made)[0]
     assert [names_around(made, gpu, gap) for gap in longest_gaps(gpu, 9)] == [("short", "next")]
     assert gaps(made).select("before", "after").rows() == [("short", "next")]
+
+
+def test_an_iteration_is_over_where_it_ends_and_none_follows() -> None:
+    steps = [(0, 50), (50, 30), (200, 100), (220, 10), (400, None), (500, 7)]
+    made = profile(
+        ranges=[
+            {"name": f"step {number}", "start_ns": start, "duration_ns": length, "iteration": number}
+            for number, (start, length) in enumerate(steps)
+        ]
+    )
+    assert iteration_marks(with_iterations(made), 0, 1000) == (
+        (1000, "0"),
+        (1050, "1"),
+        (1080, ""),
+        (1200, "2"),
+        (1220, "3"),
+        (1300, ""),
+        (1400, "4"),
+        (1500, "5"),
+        (1507, ""),
+    )

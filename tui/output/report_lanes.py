@@ -52,7 +52,8 @@ def _drawn(profile: Profile, shown: Shown, style: Style) -> list[str]:
     lines = [*style.wrapped(shown.note)] if shown.note else []
     lines.append(_line("", "", labelled(ruler(window, ascii_only=style.ascii_only).ticks, cells, tick=tick), room))
     session = shown.lanes[places[0]].session
-    marks = [(window.cell_of(at), text) for at, text in iteration_marks(profile, session, shown.shifts[session])]
+    found = iteration_marks(profile, session, shown.shifts[session])
+    marks = [(window.cell_of(at), text) for at, text in found if text]
     if marks:
         lines.append(_line("iterations", "", labelled(marks, cells, tick=tick), room))
     for place, words in zip(places, labels, strict=True):

@@ -220,15 +220,20 @@ class TimelineCanvas(TimelineLanes):
         place = first
         while place < last:
             at, text = marks[place]
+            if not text:
+                place += 1
+                continue
             cell = window.cell_of(at)
             placed.append((cell, text))
             # Of those that begin in one cell only the first has room.
             place = bisect_left(marks, window.first_ns + (cell + 1) * window.cell_ns, place + 1, key=itemgetter(0))
         begun = marks[first - 1][1] if first else ""
+        signs = {}
         if begun and (not placed or placed[0][0] > len(begun) + 2):
-            # The iteration that the screen begins in.
+            # The iteration that the screen begins in: without a tick, since it does not begin there.
             placed.insert(0, (0, begun))
-        line = labelled(placed, window.cells, tick="|" if self.ascii_only else "╷")
+            signs[0] = " "
+        line = labelled(placed, window.cells, tick="|" if self.ascii_only else "╷", signs=signs)
         return self._head_line("iterations" if marks else "", line)
 
     def _head_line(self, head: str, line: Sequence[str]) -> Strip:

@@ -43,7 +43,7 @@ class TimelineLanes(OwnLines, Widget, can_focus=True):
         self.shown: Shown | None = None
         self.window: Window | None = None
         self.iterations: Mapping[int, Marks] = {}
-        """For each session where its iterations begin, and their numbers."""
+        """For each session where its iterations begin, with their numbers, and where none is on any more."""
         self.message = ""
         """What stands in place of the lanes."""
         self.lane = 0

@@ -1,7 +1,8 @@
-"""Where iterations begin, for the line above the lanes."""
+"""Where iterations begin and end, for the line above the lanes."""
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def iteration_marks(profile: Profile, session: int, shift_ns: int = 0) -> tuple[tuple[int, str], ...]:
-    """The begin of each iteration of a session with its number, in order of time.
+    """The begin of each iteration of a session with its number, and where none is on any more an empty text, by time.
 
     Args:
         profile: Whose iterations are known (`iterations.tables.with_iterations`); others have none.
@@ -24,5 +25,12 @@ def iteration_marks(profile: Profile, session: int, shift_ns: int = 0) -> tuple[
         profile.steps.filter(pl.col("session") == session, pl.col("source") != "whole run")
         .drop_nulls(["iteration", "start_ns"])
         .sort("start_ns")
+        .select("start_ns", "iteration", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
     )
-    return tuple((start + shift_ns, str(number)) for start, number in found.select("start_ns", "iteration").iter_rows())
+    # Of an iteration whose end is not known nothing says that it is over.
+    latest = found.with_columns(latest=pl.col("end_ns").cum_max(), after=pl.col("start_ns").shift(-1))
+    is_over = pl.col("after").is_null() | (pl.col("latest") < pl.col("after"))
+    ended = latest.filter(pl.col("end_ns").is_not_null() & is_over)["latest"]
+    begun = ((start, str(number)) for start, number, _ in found.iter_rows())
+    marks = sorted((*begun, *((end, "") for end in ended)), key=itemgetter(0))
+    return tuple((at + shift_ns, text) for at, text in marks)
