@@ -7,6 +7,7 @@ is a session: several of one run tell the same times, each in its way.
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -61,6 +62,8 @@ _CUE: Final = "|".join(
 
 _MOST_BETWEEN: Final = 2
 """Lines from one line of a summary to the next: a blank one can stand between."""
+_MOST_LINES: Final = 64
+"""Lines that a summary has, at most."""
 
 
 class _Sink:
@@ -92,7 +95,7 @@ class _Reader:
 
     def __init__(self, collector: Collector) -> None:
         self._collector = collector
-        self._headless: list[Line] = []
+        self._headless: deque[Line] = deque(maxlen=_MOST_LINES)
         """Lines of a summary whose first title has not been seen, until one comes that is DLProf's alone."""
 
     def begin(self, line: Line) -> Section | bool:
@@ -118,7 +121,8 @@ class _Reader:
         self._headless.append(line)
         if not OURS.match(line.text):
             return False
-        lines, self._headless = self._headless, []
+        lines = list(self._headless)
+        self._headless.clear()
         summary = Summary(self._collector, FORMAT.name, lines[0], ends=_ENDS, has_title=False)
         for one in lines:
             summary.take(one)
