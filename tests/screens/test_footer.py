@@ -30,7 +30,7 @@ def foot(pilot: Pilot[None]) -> list[str]:
         (("5",), ["enter open", "/ find", "f filter", "s sort", "? help", "q back"]),
         (("7",), ["enter open", "/ find", "f filter", "t slowest", "? help", "q back"]),
         (("colon", *"timeline", "enter"), ["enter open", "+ zoom in", "/ find", "I longest gaps", "? help", "q back"]),
-        (("colon", *"sql", "enter"), ["enter run", "esc to the rows"]),
+        (("colon", *"sql", "enter"), ["↑ before", "→ complete", "enter run", "esc to the rows"]),
         (("4", "f"), ["enter keep", "esc undo", "tab find/filter"]),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, tuple) else None,
