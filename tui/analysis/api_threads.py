@@ -15,6 +15,9 @@ from tui.model.view import TableSpec
 if TYPE_CHECKING:
     from tui.model.profile import Profile
 
+THREAD_LEAST: Final = len("process 4194304, thread 4294967295")
+"""Cells of the longest usual name of a thread: one that lacks its last digits is that of another."""
+
 API_THREADS: Final = TableSpec(
     "api_threads",
     "API calls by thread",
@@ -25,7 +28,7 @@ API_THREADS: Final = TableSpec(
     sort=(("total_ns", True),),
     weight="total_ns",
     pinned="thread",
-    pinned_least=8,
+    pinned_least=THREAD_LEAST,
 )
 
 THREAD_FUNCTIONS: Final = TableSpec(
