@@ -1,12 +1,21 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import polars as pl
 import pytest
 
 from tests.idle import until
 from tests.snapshots import screen_text
 from tests.widgets.tables import DGRAD, KERNELS, TableApp
+from tui.widgets.frame_view import AHEAD_ROWS, STRIPS_KEPT
+from tui.widgets.table_painter import TablePainter
 from tui.widgets.table_pane import TablePane
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from textual.strip import Strip
 
 
 def many(rows: int) -> pl.DataFrame:
@@ -56,6 +65,46 @@ async def test_pages_of_a_million_rows_make_only_the_rows_that_are_seen() -> Non
         made = sum(len(page) for page in table.rows._pages.values())
         assert made <= 3 * 128
         assert "1,000,000 rows" in screen_text(app)
+
+
+async def test_the_pages_beside_the_one_on_the_screen_are_drawn_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[object] = []
+    original = TablePainter.row
+
+    def noted(painter: TablePainter, values: Sequence[object], *how: Any) -> Strip:
+        drawn.append(values[-1])
+        return original(painter, values, *how)
+
+    monkeypatch.setattr(TablePainter, "row", noted)
+    app = TableApp(many(1_000))
+    async with app.run_test(size=(100, 24)) as pilot:
+        table = app.pane.table
+        await pilot.press("pagedown", "pagedown")
+        drawn.clear()
+        assert table.draw_ahead()
+        assert 0 < len(drawn) <= AHEAD_ROWS
+        for key in ("pagedown", "pagedown", "pageup", "pageup", "pageup"):
+            while table.draw_ahead():
+                pass
+            drawn.clear()
+            await pilot.press(key)
+            # The row under the cursor, and the one that it was on.
+            assert len(drawn) <= 2
+            seen = screen_text(app)
+            table._redraw()
+            await pilot.pause()
+            assert screen_text(app) == seen
+
+
+async def test_a_page_taller_than_what_is_kept_is_not_drawn_ahead_for_ever() -> None:
+    app = TableApp(many(2_000))
+    async with app.run_test(size=(100, 300)) as pilot:
+        table = app.pane.table
+        await pilot.press("pagedown", "pagedown")
+        turns = 0
+        while table.draw_ahead():
+            turns += 1
+        assert 0 < turns <= 2 * STRIPS_KEPT // AHEAD_ROWS
 
 
 async def test_columns_out_of_sight_are_counted_and_reached() -> None:

@@ -27,11 +27,11 @@ def looks(widget: Widget, crop: Region, *, as_textual: bool) -> list[list[Segmen
 
 def compare(widget: Widget) -> None:
     """The whole widget and a part of it are the same in both ways."""
-    width, height = widget.size
-    assert width > 20
+    width, height = widget.size.width + widget.styles.gutter.width, widget.outer_size.height
     assert height > 4
     widget._styles_cache.clear()
-    for crop in (Region(0, 0, width, height), Region(3, 1, width - 9, height - 2)):
+    part = Region(width // 30, 1, width - width // 10, height - 2)
+    for crop in (Region(0, 0, width, height), part, Region(0, height - 1, width, 1)):
         assert looks(widget, crop, as_textual=False) == looks(widget, crop, as_textual=True)
 
 
@@ -85,6 +85,7 @@ async def test_a_page_of_many_does_not_draw_the_scrollbar_again() -> None:
         table = pilot.app.query_one(FrameTable)
         await pilot.press("pagedown")
         before = table.vertical_scrollbar.position
+        compare(table.vertical_scrollbar)
         await pilot.press("pagedown")
         assert table.scroll_y > 0
         assert table.vertical_scrollbar.position == before

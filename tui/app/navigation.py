@@ -98,9 +98,14 @@ class NavigatingApp(QuietApp):
         return screen
 
     def make_ahead(self) -> bool:
-        """Make the next view that can be gone to, without its rows: most of a first look is making its widgets."""
+        """Draw what the next key may show, or make the next view that can be gone to."""
         if not self.MAKES_AHEAD or self._profile is None or not self._screens:
             return False
+        screen = self.view_screen
+        return (screen is not None and screen.draw_ahead()) or self._make_view()
+
+    def _make_view(self) -> bool:
+        """Make a view without its rows: most of a first look is making its widgets."""
         if self._ahead is None:
             if any(worker.is_running for worker in self.workers):
                 return True

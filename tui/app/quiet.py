@@ -69,8 +69,7 @@ class QuietApp(TablesApp):
         """Somebody waits for a picture."""
         self._disturbed_at = time.monotonic()
         self._is_young_collected = False
-        if self._round is None:
-            self._look_in(QUIET_AFTER)
+        self._look_in(QUIET_AFTER)
 
     def widgets_made(self) -> None:
         """Widgets have been made that stay: once all is quiet, the garbage collector is to look at them no more."""

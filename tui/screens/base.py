@@ -22,6 +22,7 @@ from tui.widgets.crumbs import Crumbs
 from tui.widgets.detail_pane import DetailPane
 from tui.widgets.key_footer import KeyFooter
 from tui.widgets.lack_line import LackLine
+from tui.widgets.own_lines import OwnLines
 from tui.widgets.table_pane import TablePane
 
 if TYPE_CHECKING:
@@ -120,6 +121,11 @@ class ViewScreen(DetailedScreen):
             self.query_one(LackLine).show("")
             self.populate()
             self.show_crumbs()
+
+    def draw_ahead(self) -> bool:
+        """Draw a little of what the next key may show; whether there is more."""
+        focused = self.focused
+        return isinstance(focused, OwnLines) and focused.draw_ahead()
 
     def has_to_wait(self, key: str) -> bool:
         """Whether what a key acts on is still being worked out: it is typed again when the view says so.

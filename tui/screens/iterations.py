@@ -165,6 +165,10 @@ class IterationsScreen(ViewScreen):
 
     # --- keys --------------------------------------------------------------------------------------------------------
 
+    def draw_ahead(self) -> bool:
+        """Draw what a key may show next in the table and in the chart, whichever has the focus."""
+        return super().draw_ahead() or self.chart.draw_ahead()
+
     def action_zoom(self, step: int) -> None:
         """Fewer iterations in the chart (1), or more (-1)."""
         self.chart.zoom(step)

@@ -9,7 +9,7 @@ from textual.content import Content
 
 from tui.analysis.timeline.ruler import exactly
 from tui.analysis.timeline.shown import title
-from tui.analysis.timeline.under import Stretch, gap_at, lane_of_gpu, longest_gaps, names_around, next_gap
+from tui.analysis.timeline.under import Stretch, lane_of_gpu, longest_gaps, names_around
 from tui.fitting import cell_width
 from tui.fmt import duration
 from tui.labels import Cutter
@@ -74,14 +74,11 @@ class TimelineGaps(TimelineBase):
         view = self.lanes
         if view.shown is None or view.window is None or not view.shown.lanes:
             return
-        lane, shift = view.shown.lanes[view.lane], view.shift(view.lane)
-        at = view.cursor_ns - shift
-        here = gap_at(lane, at)
-        gap = next_gap(lane, here.start_ns if here is not None else at, step, least_ns=view.window.cell_ns)
-        if gap is None:
+        at_ns = view.in_gap_beside(step)
+        if at_ns is None:
             self._say_below("no more gaps of a cell or longer this way: + shows shorter ones, I lists the longest")
-            return
-        view.put_cursor(min(gap.start_ns + view.window.cell_ns, (gap.start_ns + gap.end_ns) // 2) + shift)
+        else:
+            view.put_cursor(at_ns)
 
     def action_list_gaps(self) -> None:
         """The longest gaps of the lane, as soon as the lanes are there."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import islice
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import polars as pl
@@ -30,6 +31,8 @@ HEADER: Final = 1
 """Lines that do not scroll."""
 STRIPS_KEPT: Final = 400
 """Each is a dozen objects that the collector looks through: a few screens of them are enough."""
+AHEAD_ROWS: Final = 8
+"""So many rows are drawn ahead at a time: a key that comes meanwhile hardly waits."""
 
 
 class FrameView(OwnLines, RowScroll, can_focus=True):
@@ -341,13 +344,29 @@ class FrameView(OwnLines, RowScroll, can_focus=True):
         row = self.scroll_offset.y + y - HEADER
         if row >= len(self.rows):
             return painter.message(self.empty_text if not len(self.rows) else "", y - HEADER)
+        return self._row_strip(painter, row)
+
+    def _row_strip(self, painter: TablePainter, row: int) -> Strip:
         look = self._look_of(row)
         strip = self._strips.get((row, look))
         if strip is None:
             if len(self._strips) >= STRIPS_KEPT:
-                self._strips.clear()
+                for old in list(islice(self._strips, STRIPS_KEPT // 8)):
+                    del self._strips[old]
             strip = self._strips[row, look] = painter.row(self.rows.row(row), look, self._hits)
         return strip
+
+    def draw_ahead(self) -> bool:
+        """Draw some rows of the page below and of the page above; whether more are to be drawn."""
+        if self._painter is None:
+            return False
+        top, page = self.scroll_offset.y, self.page_rows
+        most = min(page, STRIPS_KEPT // 4)
+        near = (*range(top + page, min(top + page + most, len(self.rows))), *range(max(0, top - most), top))
+        missing = [row for row in near if (row, self._look_of(row)) not in self._strips]
+        for row in missing[:AHEAD_ROWS]:
+            self._row_strip(self._painter, row)
+        return len(missing) > AHEAD_ROWS
 
     def _look_of(self, row: int) -> RowLook:
         on_cursor = row == self.cursor_row

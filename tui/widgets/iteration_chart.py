@@ -26,6 +26,8 @@ KEYS_HERE: Final = "b span  a show only these  p steady  K key  A earlier  + _ z
 """The keys that change what all views show."""
 LEAST_SHOWN: Final = 4
 """The chart zooms in to so many iterations at most."""
+WINDOWS_KEPT: Final = 12
+"""Stretches of iterations whose bars are drawn, or were."""
 
 
 class IterationChart(OwnLines, Widget, can_focus=True):
@@ -97,8 +99,9 @@ class IterationChart(OwnLines, Widget, can_focus=True):
         """The span ends where the cursor is."""
         self.around = Around()
         self._bar_rows = BarRows(self.rows)
-        self._bars: list[Bar] = []
-        self._drawn_bars: DrawnBars | None = None
+        self._bars: dict[tuple[int, int], list[Bar]] = {}
+        """For each window that was shown, or may be next, its bars; and how they are drawn."""
+        self._drawn_bars: dict[tuple[int, int], DrawnBars] = {}
         self._lines: list[Strip] = []
         self._styles: dict[str, Style] = {}
 
@@ -151,16 +154,23 @@ class IterationChart(OwnLines, Widget, can_focus=True):
 
     def zoom(self, step: int) -> None:
         """Half as many rows (1) or twice as many (-1), around the cursor."""
+        self.show_window(*self._zoomed(step))
+
+    def _zoomed(self, step: int) -> tuple[int, int]:
         first, count = self.window
         wanted = max(min(LEAST_SHOWN, self.rows.height), count // 2) if step > 0 else min(self.rows.height, 2 * count)
         share = (self.cursor - first) / count if count else 0
-        self.show_window(round(self.cursor - share * wanted), wanted)
+        return self._within(round(self.cursor - share * wanted), wanted)
 
     def show_window(self, first: int, count: int) -> None:
         """Show these rows."""
+        self.window = self._within(first, count)
+        self._redraw_cursor()
+
+    def _within(self, first: int, count: int) -> tuple[int, int]:
+        """A window that lies within the rows."""
         count = min(count, self.rows.height)
-        self.window = (max(0, min(first, self.rows.height - count)), count)
-        self._redraw()
+        return max(0, min(first, self.rows.height - count)), count
 
     # --- keys --------------------------------------------------------------------------------------------------------
 
@@ -220,24 +230,32 @@ class IterationChart(OwnLines, Widget, can_focus=True):
 
     def _redraw(self) -> None:
         """Draw everything anew."""
-        self._bars, self._drawn_bars = [], None
+        self._bars, self._drawn_bars = {}, {}
         self._redraw_cursor()
 
     def _redraw_cursor(self) -> None:
-        """Draw anew what tells of the cursor and the span."""
+        """Draw anew what tells of the cursor and the span, or the bars of another window."""
         self._lines = []
         self.refresh()
 
     def _shown(self) -> list[Bar]:
-        if not self._bars:
-            self._bars = self._bar_rows.bars(*self.window, max(1, self.content_size.width - LABEL))
-        return self._bars
+        return self._bars_in(self.window)
+
+    def _bars_in(self, window: tuple[int, int]) -> list[Bar]:
+        if window not in self._bars:
+            if len(self._bars) >= WINDOWS_KEPT:
+                self._bars, self._drawn_bars = {}, {}
+            self._bars[window] = self._bar_rows.bars(*window, max(1, self.content_size.width - LABEL))
+        return self._bars[window]
 
     def _bar_of(self, row: int) -> int | None:
         return next((at for at, bar in enumerate(self._shown()) if bar.first <= row <= bar.last), None)
 
     def _bar_cells(self) -> int:
-        return bar_width(len(self._shown()), self.content_size.width - LABEL)
+        return self._cells_of(self._shown())
+
+    def _cells_of(self, bars: list[Bar]) -> int:
+        return bar_width(len(bars), self.content_size.width - LABEL)
 
     def _looked_up(self) -> dict[str, Style]:
         """The style of each part; Textual takes long to work them out."""
@@ -251,25 +269,43 @@ class IterationChart(OwnLines, Widget, can_focus=True):
     def render_line(self, y: int) -> Strip:
         """Draw one line."""
         if not self._lines:
-            ascii_only = bool(getattr(self.app, "ascii_only", False))
-            colors = getattr(getattr(self.app, "options", None), "color", "truecolor")
-            if not self._styles:
-                self._styles = self._looked_up()
             here = chart_words(self.rows, self.window, self.marked)
-            of = Drawing(
-                rows=self.rows,
-                bars=self._shown(),
-                cells=self._bar_cells(),
+            of = replace(
+                self._drawing(self.window),
                 pointer=self._bar_of(self.cursor),
-                marked=self.marked,
                 around=replace(self.around, summary="  ".join(word for word in (here, self.around.summary) if word)),
-                width=self.content_size.width,
-                height=self.content_size.height,
-                styles=self._styles,
-                ascii_only=ascii_only,
-                smooth=not ascii_only and colors in SMOOTH,
             )
-            if self._drawn_bars is None:
-                self._drawn_bars = drawn_bars(of)
-            self._lines = drawn(of, self._drawn_bars)
+            if self.window not in self._drawn_bars:
+                self._drawn_bars[self.window] = drawn_bars(of)
+            self._lines = drawn(of, self._drawn_bars[self.window])
         return self._lines[y] if y < len(self._lines) else Strip.blank(self.content_size.width, self.rich_style)
+
+    def draw_ahead(self) -> bool:
+        """Draw the bars of a closer window, or of one further away; whether the other is missing still."""
+        if self.rows.is_empty() or not self._lines:
+            return False
+        missing = [near for near in (self._zoomed(1), self._zoomed(-1)) if near not in self._drawn_bars]
+        for window in missing[:1]:
+            self._drawn_bars[window] = drawn_bars(self._drawing(window))
+        return len(missing) > 1
+
+    def _drawing(self, window: tuple[int, int]) -> Drawing:
+        """How the bars of a window are drawn, without the cursor."""
+        ascii_only = bool(getattr(self.app, "ascii_only", False))
+        colors = getattr(getattr(self.app, "options", None), "color", "truecolor")
+        if not self._styles:
+            self._styles = self._looked_up()
+        bars = self._bars_in(window)
+        return Drawing(
+            rows=self.rows,
+            bars=bars,
+            cells=self._cells_of(bars),
+            pointer=None,
+            marked=self.marked,
+            around=self.around,
+            width=self.content_size.width,
+            height=self.content_size.height,
+            styles=self._styles,
+            ascii_only=ascii_only,
+            smooth=not ascii_only and colors in SMOOTH,
+        )

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from rich.style import Style
 from textual.geometry import Size
 from textual.reactive import Reactive
 from textual.scroll_view import ScrollView
+from textual.scrollbar import ScrollBar, ScrollBarRender
+from textual.strip import Strip
+
+from tui.widgets.own_lines import OwnLines
+
+if TYPE_CHECKING:
+    from textual.geometry import Region
 
 STEPS: Final = 8
 """Places of a thumb within a cell."""
@@ -30,11 +38,50 @@ def thumb_position(top: float, last: float, lines: int, height: int) -> float:
     return top if step < 1 or top <= 0 or top >= last else (top // step + 0.5) * step
 
 
+class LineScrollBar(OwnLines, ScrollBar):
+    """A vertical scrollbar of a cell that hands its lines to the screen as they are."""
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """The lines of a part of it."""
+        self._lines = self._drawn()
+        return super().render_lines(crop)
+
+    def render_line(self, y: int) -> Strip:
+        """Draw one line."""
+        return self._lines[y]
+
+    def _drawn(self) -> list[Strip]:
+        bar = self.render()
+        assert isinstance(bar, ScrollBarRender)
+        style = bar.style
+        assert isinstance(style, Style)
+        assert style.color is not None
+        assert style.bgcolor is not None
+        drawn = bar.render_bar(
+            self.size.height,
+            bar.virtual_size,
+            bar.window_size,
+            bar.position,
+            back_color=style.bgcolor,
+            bar_color=style.color,
+        )
+        return [Strip([segment], 1) for segment in drawn.segments]
+
+
 class RowScroll(ScrollView):
     """A view of rows, each a line high."""
 
     virtual_size = Reactive(Size(0, 0))
     """As Textual's, but that the screen is not laid out anew for other rows."""
+
+    @property
+    def vertical_scrollbar(self) -> ScrollBar:
+        """The scrollbar, made when it is first asked for."""
+        if self._vertical_scrollbar is None:
+            bar = self._vertical_scrollbar = LineScrollBar(name="vertical", thickness=self.scrollbar_size_vertical)
+            bar.display = False
+            self.app._start_widget(self, bar)
+        return self._vertical_scrollbar
 
     def set_height(self, lines: int) -> None:
         """Tell how many lines there are; only where the scrollbar comes or goes the screen is laid out anew."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from textual.geometry import Region
@@ -9,14 +10,14 @@ from textual.widget import Widget
 
 from tui.analysis.timeline.drawing import LaneCells, lane_cells
 from tui.analysis.timeline.shown import Shown, fitting_lanes, label
-from tui.analysis.timeline.under import items_at, name_of
+from tui.analysis.timeline.under import gap_at, items_at, name_of, next_gap
 from tui.analysis.timeline.window import Window, whole_window
 from tui.fitting import cell_width
 from tui.text import plain
 from tui.widgets.own_lines import OwnLines
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from tui.analysis.timeline.find import Hits
     from tui.model.profile import Profile
@@ -29,6 +30,11 @@ SHARE_CELLS: Final = 5
 """Cells of ``<1%`` and ``100%``, with a blank."""
 LEGEND_FROM: Final = 12
 """With so many lines the last one tells what the glyphs mean."""
+
+AHEAD_LANES: Final = 4
+"""So many lanes are worked out ahead at a time: a key that comes meanwhile hardly waits."""
+WINDOWS_KEPT: Final = 20
+"""Parts of the time whose lanes are worked out, or were."""
 
 Marks = tuple[tuple[int, str], ...]
 """Moments by the ruler, and what stands there."""
@@ -58,7 +64,7 @@ class TimelineLanes(OwnLines, Widget, can_focus=True):
         self.all_depths = False
         """Ranges and ops of every depth have a lane, if there is room or not."""
         self._top = 0
-        self._drawn: dict[int, tuple[LaneCells, int]] = {}
+        self._drawn: dict[Window, dict[int, tuple[LaneCells, int]]] = {}
         self._reachable: list[int] | None = None
         self._label_cells: int | None = None
 
@@ -118,18 +124,26 @@ class TimelineLanes(OwnLines, Widget, can_focus=True):
         assert self.shown is not None, "there are lanes"
         return not len(items_at(self.shown.lanes[self.lane], *self.cell))
 
+    def in_gap_beside(self, step: int) -> int | None:
+        """A moment in the next gap of the cursor's lane (1) or the one before (-1) that takes a cell or more."""
+        assert self.window is not None, "there are lanes"
+        assert self.shown is not None
+        lane, shift = self.shown.lanes[self.lane], self.shift(self.lane)
+        at = self.cursor_ns - shift
+        here = gap_at(lane, at)
+        gap = next_gap(lane, here.start_ns if here is not None else at, step, least_ns=self.window.cell_ns)
+        if gap is None:
+            return None
+        return min(gap.start_ns + self.window.cell_ns, (gap.start_ns + gap.end_ns) // 2) + shift
+
     # --- changing ----------------------------------------------------------------------------------------------------
 
     def redraw(self) -> None:
         """Everything is worked out anew."""
         self._reachable = None
-        self.redraw_time()
-        self.refresh()
-
-    def redraw_time(self) -> None:
-        """Another part of the time is worked out for the lanes that there are."""
         self._drawn.clear()
         self.redraw_looks()
+        self.refresh()
 
     def redraw_looks(self) -> None:
         """What is known of the lanes is drawn anew; below them nothing changes."""
@@ -185,16 +199,51 @@ class TimelineLanes(OwnLines, Widget, can_focus=True):
 
     def drawn(self, place: int) -> tuple[LaneCells, int]:
         """A lane's cells, and how long it was busy on the screen."""
-        found = self._drawn.get(place)
+        assert self.window is not None
+        return self._drawn_in(self.window, place)
+
+    def draw_ahead(self) -> bool:
+        """Work out some lanes of what lies closer, further away, at the gaps beside and to both sides."""
+        if self.window is None or self.shown is None or not self.shown.lanes:
+            return False
+        places = self.reachable()[self._top : self._top + self.room]
+        missing = (
+            (window, place)
+            for window in self._windows_near(self.window)
+            for place in places
+            if place not in self._drawn.get(window, ())
+        )
+        found = list(islice(missing, AHEAD_LANES + 1))
+        for window, place in found[:AHEAD_LANES]:
+            self._drawn_in(window, place)
+        return len(found) > AHEAD_LANES
+
+    def _windows_near(self, window: Window) -> Iterator[Window]:
+        """What the keys that move the window would show."""
+        yield window.zoomed_in(self.cursor_ns)
+        yield window.zoomed_out(self.cursor_ns)
+        width = window.cells * window.cell_ns
+        for step in (1, -1):
+            gap_ns = self.in_gap_beside(step)
+            if gap_ns is not None:
+                yield window.showing(gap_ns)
+            yield window.showing(window.last_ns if step > 0 else window.first_ns - 1)
+            yield window.moved_to(window.first_ns + step * width)
+
+    def _drawn_in(self, window: Window, place: int) -> tuple[LaneCells, int]:
+        # The latest asked for comes last, and the first goes where they are too many.
+        lanes = self._drawn[window] = self._drawn.pop(window, {})
+        if len(self._drawn) > WINDOWS_KEPT:
+            del self._drawn[next(iter(self._drawn))]
+        found = lanes.get(place)
         if found is None:
             assert self.shown is not None
-            assert self.window is not None
             assert self.profile is not None
             lane, profile = self.shown.lanes[place], self.profile
-            edges = self.window.edges() - self.shift(place)
+            edges = window.edges() - self.shift(place)
             cells = lane_cells(lane, edges, lambda item: name_of(profile, lane, item), ascii_only=self.ascii_only)
             busy = lane.segments.until(edges[[0, -1]]).sum(axis=1)
-            found = self._drawn[place] = cells, int(busy[1] - busy[0])
+            found = lanes[place] = cells, int(busy[1] - busy[0])
         return found
 
     def label_of(self, place: int, above: int | None) -> str:

@@ -64,7 +64,7 @@ class TimelineView(TimelineCanvas):
         """Show another part of the time."""
         if window != self.window:
             self.window = window
-            self.redraw_time()
+            self.redraw_looks()
 
     def put_cursor(self, at_ns: int, *, lane: int | None = None, item: int | None = None) -> None:
         """Put the cursor on a moment by the ruler, in a lane, on an item of it."""

@@ -1,0 +1,90 @@
+"""What the next key may show is drawn while nobody presses one, and looks as it would have looked."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from tests.idle import until
+from tests.screens.opening import PATIENCE_S, app_of, opened, press, settled
+from tests.snapshots import screen_text
+from tui.analysis.timeline.drawing import lane_cells
+from tui.app import ProftuiApp, quiet
+from tui.widgets import iteration_chart, timeline_lanes
+from tui.widgets.iteration_chart import IterationChart
+from tui.widgets.iteration_drawing import drawn_bars
+from tui.widgets.timeline_view import TimelineView
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import pytest
+    from textual.pilot import Pilot
+
+    from tui.screens.base import ViewScreen
+
+TRACE = "resnet50_training.nvprof.log"
+SIZE = (80, 24)
+KEYS = {
+    "timeline": ("plus", "plus", "right_curly_bracket", "left_curly_bracket", "pagedown", "underscore", "pageup"),
+    "iterations": ("plus", "underscore"),
+}
+"""For each view keys that show something else."""
+
+
+async def at(pilot: Pilot[None], view: str) -> ViewScreen:
+    """Go to a view."""
+    app_of(pilot).go(view)
+    await settled(pilot)
+    screen = app_of(pilot).view_screen
+    assert screen is not None
+    return screen
+
+
+async def drawn_anew(pilot: Pilot[None], screen: ViewScreen) -> str:
+    """The screen after everything that was kept of it is forgotten."""
+    for lanes in screen.query(TimelineView):
+        lanes.redraw()
+    for chart in screen.query(IterationChart):
+        chart._redraw()
+    await settled(pilot)
+    return screen_text(pilot.app)
+
+
+async def test_no_lane_or_bar_is_left_for_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[str] = []
+
+    def noted(original: Callable[..., object]) -> Callable[..., object]:
+        def note(*values: object, **more: object) -> object:
+            drawn.append(original.__name__)
+            return original(*values, **more)
+
+        return note
+
+    monkeypatch.setattr(timeline_lanes, "lane_cells", noted(lane_cells))
+    monkeypatch.setattr(iteration_chart, "drawn_bars", noted(drawn_bars))
+    async with opened(TRACE, size=SIZE) as pilot:
+        for view, keys in KEYS.items():
+            screen = await at(pilot, view)
+            for key in keys:
+                before = screen_text(pilot.app)
+                while screen.draw_ahead():
+                    pass
+                drawn.clear()
+                await press(pilot, key)
+                assert drawn == []
+                seen = screen_text(pilot.app)
+                assert seen != before
+                assert await drawn_anew(pilot, screen) == seen
+
+
+async def test_it_follows_a_key_however_late_the_next_look_was_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ProftuiApp, "MAKES_AHEAD", True)
+    monkeypatch.setattr(quiet, "ALL_AFTER", 10 * PATIENCE_S)
+    async with opened(TRACE, size=SIZE) as pilot:
+        screen, app, loop = await at(pilot, "timeline"), app_of(pilot), asyncio.get_running_loop()
+        await until(pilot, lambda: app._round is not None and app._round.when() > loop.time() + PATIENCE_S, "rest")
+        assert not screen.draw_ahead()
+        await press(pilot, "plus")
+        assert app._round is not None
+        assert app._round.when() < loop.time() + 1
