@@ -15,6 +15,8 @@ SMALL_PCT: Final = 1.0
 """The smallest rows of a session are small as long as they hold no more than this share of its weight together."""
 SAMPLED: Final = 1 << 14
 """So many weights tell where about the small ones end."""
+NEAR: Final = 0.9
+"""Of the place in the sample where they end: what is smaller than the weight there is added up without being sorted."""
 
 
 def total_of(frame: pl.DataFrame, weight: str, apart: Collection[int] = ()) -> int | float | None:
@@ -124,8 +126,15 @@ def _least_that_matters(weights: pl.Series) -> int | float | None:
     while len(smallest) < len(known) and (sum_of(smallest) or 0) * 100 <= SMALL_PCT * total:
         bound = 2 * bound if bound > 0 else float("inf")
         smallest = known.filter(known <= bound)
+    # Those that the sample says are far from where the small ones end are added up and not sorted, if it was right.
+    least_near = sample[int(NEAR * min(place, len(sample) - 1))].item()
+    far = sum_of(smallest.filter(smallest < least_near)) or 0
+    if far * 100 <= SMALL_PCT * total:
+        smallest = smallest.filter(smallest >= least_near)
+    else:
+        far = 0
     ascending = np.sort(smallest.to_numpy())
-    enough = np.cumsum(ascending) * 100 > SMALL_PCT * total
+    enough = (far + np.cumsum(ascending)) * 100 > SMALL_PCT * total
     if not enough.any():
         return None
     least: int | float = ascending[np.argmax(enough)].item()

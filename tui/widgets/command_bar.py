@@ -45,7 +45,7 @@ class CommandBar(Horizontal):
     ]
     DEFAULT_CSS = """
     CommandBar {
-        height: 1; display: none; background: $panel;
+        dock: bottom; layer: offer; height: 1; margin: 0 0 1 0; display: none; background: $panel;
         &.-open { display: block; }
         #prompt { width: 1; color: $accent; text-style: bold; }
         Input { border: none; height: 1; padding: 0; background: $panel; width: 1fr; }
