@@ -80,7 +80,7 @@ async def test_nothing_is_drawn_below_a_table_that_hides_it(monkeypatch: pytest.
             monkeypatch.setattr(drawer, "render_lines", noted(drawer.render_lines))
         row = Region(table.region.x, table.region.y + 2, table.region.width, 1)
         list(painter(pilot)._get_renders(row))
-        assert drawn == ["ScrollBar 1", "FrameTable 1"]
+        assert drawn == ["LineScrollBar 1", "FrameTable 1"]
 
 
 async def test_styles_are_looked_up_again_only_where_they_can_be_others(monkeypatch: pytest.MonkeyPatch) -> None:
