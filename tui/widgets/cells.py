@@ -90,6 +90,8 @@ class CellWriter:
             ascii_only=ascii_only,
         )
         self._fitted: dict[tuple[str, int], str] = {}
+        self.filled: dict[tuple[int, bool], dict[object, str]] = {}
+        """For each width, and whether texts end at the right: texts of values that fill it, as they have been drawn."""
         self._share_of = total_ns if state.as_share and column.kind is ColumnKind.DURATION else None
         self.is_text = column.kind in _TEXTS
         if largest is None and not self.is_text:

@@ -195,7 +195,8 @@ class _Cell:
         self._unit_position = positions.get(UNIT_COLUMN) if writer.column.kind is ColumnKind.MEASURE else None
         self._ascii_only = ascii_only
         self._ends_right = not placed.is_left_aligned
-        self._kept: dict[object, str] = {}
+        # The writer outlives the painter: most columns have the same width where others come into view.
+        self._kept = writer.filled.setdefault((placed.width, self._ends_right), {})
 
     def fitted(self, value: object, values: Sequence[object]) -> str:
         """A value of a row, in as many cells as there are at most."""
