@@ -90,6 +90,22 @@ async def test_nothing_is_drawn_below_a_table_that_hides_it(monkeypatch: pytest.
         assert drawn == ["LineScrollBar 1", "FrameTable 1"] * 2
 
 
+async def test_what_lines_leave_free_is_drawn_below_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    render_lines = OwnLines.render_lines
+
+    def narrow(widget: OwnLines, crop: Region) -> list[Strip]:
+        """As of a widget that has become wider and longer since."""
+        return [strip.crop(0, strip.cell_length - 3) for strip in render_lines(widget, crop)[:-2]]
+
+    async with opened(LOG) as pilot:
+        await press(pilot, "4")
+        monkeypatch.setattr(OwnLines, "render_lines", narrow)
+        ours, textuals = both_ways(pilot, None)
+        assert ours == textuals
+        chops = painter(pilot)._render_chops(painter(pilot).size.region, lambda _line: True)
+        assert all(strip is not None for line in chops for strip in line.values())
+
+
 async def test_styles_are_looked_up_again_only_where_they_can_be_others(monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(LOG) as pilot:
         await press(pilot, "4", "7")

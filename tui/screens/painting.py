@@ -34,16 +34,17 @@ class SparingCompositor(Compositor):
 
     def _get_renders(self, crop: Region | None = None) -> Iterable[tuple[Region, Region, list[Strip]]]:
         for band in self._bands(self.size.region if crop is None else crop):
-            covered: list[Region] = []
+            covered = _Covered()
             for widget, (region, clip) in self.visible_widgets.items():
                 shown = region.intersection(clip)
                 top, bottom = max(shown.y, band.y), min(shown.bottom, band.bottom)
                 lines = Region(shown.x, top, shown.width, max(bottom - top, 0))
                 seen = lines.intersection(band)
-                if not seen or any(one.contains_region(seen) for one in covered):
+                if not seen or covered.hides(seen):
                     continue
-                covered.append(lines)
-                yield lines, lines, widget.render_lines(lines.translate((-region.x, -region.y)))
+                strips = widget.render_lines(lines.translate((-region.x, -region.y)))
+                covered.add(lines, strips)
+                yield lines, lines, strips
 
     def _bands(self, crop: Region) -> Iterator[Region]:
         """The parts of a rectangle that are drawn: neighbouring lines together."""
@@ -54,3 +55,30 @@ class SparingCompositor(Compositor):
             if is_drawn:
                 first, *others = lines
                 yield Region(crop.x, first, crop.width, 1 + len(others))
+
+
+class _Covered:
+    """The cells that are drawn already: of each line of the screen the stretches, apart from each other."""
+
+    def __init__(self) -> None:
+        self._stretches: dict[int, list[tuple[int, int]]] = {}
+
+    def hides(self, region: Region) -> bool:
+        """Whether all cells of a region are drawn already."""
+        left, right = region.column_span
+        return all(
+            any(begin <= left and right <= end for begin, end in self._stretches.get(line, ()))
+            for line in region.line_range
+        )
+
+    def add(self, region: Region, strips: Iterable[Strip]) -> None:
+        """The lines of a region are drawn, as far as strips reach: those of a widget that grows may not fill it yet."""
+        for line, strip in zip(region.line_range, strips, strict=False):
+            left, right = region.x, region.x + min(region.width, strip.cell_length)
+            apart = []
+            for begin, end in self._stretches.get(line, ()):
+                if end < left or begin > right:
+                    apart.append((begin, end))
+                else:
+                    left, right = min(begin, left), max(end, right)
+            self._stretches[line] = [*apart, (left, right)]
