@@ -15,8 +15,9 @@ import polars as pl
 from tui.query.carry import applied_here
 from tui.query.compile import Query, compile_query
 from tui.query.errors import QueryError
+from tui.query.facts import sum_of
 from tui.query.order import in_order, rows_of
-from tui.query.shares import shared_out, small_rows, sum_of, weight_pct
+from tui.query.shares import shared_out, small_rows, weight_pct
 
 if TYPE_CHECKING:
     from tui.model.view import Sort, TableSpec, TableState

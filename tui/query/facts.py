@@ -43,6 +43,11 @@ class ColumnFacts:
         return None, None
 
     @cached_property
+    def total(self) -> int | float | None:
+        """The sum of all numbers; None of what is no number."""
+        return sum_of(self.values) if self.values.dtype.is_numeric() else None
+
+    @cached_property
     def distinct_count(self) -> int:
         """How many different values there are, unknown ones counted as one."""
         return self.values.n_unique()
@@ -169,3 +174,9 @@ def magnitude(frame: pl.DataFrame, column: Column) -> float | None:
     facts = facts_of(frame)
     extents = (facts[name].extent for name in {column.name, *column.compared_with} if name in frame.columns)
     return max((abs(value) for extent in extents for value in extent if value is not None), default=None)
+
+
+def sum_of(values: pl.Series) -> int | float | None:
+    """The sum of numbers; None where there are none."""
+    total = values.sum()
+    return total if isinstance(total, (int, float)) else None

@@ -11,6 +11,8 @@ from typing import Final
 import numpy as np
 import polars as pl
 
+from tui.query.facts import facts_of, sum_of
+
 SMALL_PCT: Final = 1.0
 """The smallest rows of a session are small as long as they hold no more than this share of its weight together."""
 SAMPLED: Final = 1 << 14
@@ -54,7 +56,7 @@ def weight_pct(frame: pl.DataFrame, weight: str, mask: pl.Series | None, apart: 
     if counted is not None:
         mask = None if mask is None else mask.filter(counted)
         frame = frame.filter(counted)
-    total = sum_of(frame[weight])
+    total = facts_of(frame)[weight].total if counted is None else sum_of(frame[weight])
     shown = total if mask is None else sum_of(frame[weight].filter(mask))
     return 100.0 * shown / total if total and shown is not None else None
 
@@ -149,9 +151,3 @@ def _counted(frame: pl.DataFrame, mask: pl.Series | None, apart: Collection[int]
     if len(shown) and shown.is_in(list(apart)).all():
         return False if len(shown) > 1 else frame["session"].is_in(shown.implode())
     return ~frame["session"].is_in(list(apart))
-
-
-def sum_of(values: pl.Series) -> int | float | None:
-    """The sum of numbers; None where there are none."""
-    total = values.sum()
-    return total if isinstance(total, (int, float)) else None

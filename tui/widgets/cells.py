@@ -267,3 +267,6 @@ def measure(spec: TableSpec, frame: pl.DataFrame) -> None:
         frame: Its rows.
     """
     writers(weighed(spec, frame), frame, TableState(), pinned=spec.pinned)
+    if spec.weight in frame.columns:
+        # The first mark is told with its share of all.
+        _ = facts_of(frame)[spec.weight].total

@@ -10,7 +10,7 @@ from textual.worker import Worker, WorkerState, get_current_worker
 
 from tui.fmt import count
 from tui.query.apply import Applied, apply
-from tui.query.shares import sum_of
+from tui.query.facts import facts_of
 from tui.text import plain
 from tui.widgets.cells import units_of
 from tui.widgets.frame_table import FrameTable
@@ -65,7 +65,6 @@ class TableView(ArrangedTable):
         self._taken_state = self._state
         """The state whose rows are on the screen."""
         self._marks_said: tuple[set[int], pl.DataFrame, tuple[str, str]] | None = None
-        self._weighed: tuple[pl.DataFrame, int | float | None] | None = None
         self._good_filter = ""
         """The latest filter that could be understood."""
         self._request = 0
@@ -219,10 +218,7 @@ class TableView(ArrangedTable):
         )
 
     def _weight_of_all(self) -> int | float | None:
-        """The sum over all rows, once for a frame: a key that marks must not wait for millions of them."""
-        if self._weighed is None or self._weighed[0] is not self.frame:
-            self._weighed = self.frame, sum_of(self.frame[self.spec.weight])
-        return self._weighed[1]
+        return facts_of(self.frame)[self.spec.weight].total
 
     @property
     def _shows_first_only(self) -> bool:
