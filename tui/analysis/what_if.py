@@ -15,6 +15,7 @@ import polars as pl
 
 from tui.analysis.gpu_time.interval_sets import union_of
 from tui.analysis.gpu_time.timelines import timelines
+from tui.analysis.memo import once_per_profile
 
 if TYPE_CHECKING:
     from tui.analysis.gpu_time.timelines import Flags, Timeline
@@ -68,27 +69,44 @@ def what_if(profile: Profile, activities: pl.Series) -> tuple[Gain, ...]:
     """
     work = profile["activities"].select("activity", "duration_ns", "stream", "iteration")
     wanted = work["activity"].is_in(activities.implode()).to_numpy()
-    gains = (_gain(line, work, line.of(wanted)) for line in timelines(profile) if line.of(wanted).any())
+    gains = (
+        _gain(line, work, mask, busy_ns)
+        for line, busy_ns in zip(timelines(profile), _busy_ns(profile), strict=True)
+        if (mask := line.of(wanted)).any()
+    )
     return tuple(sorted(gains, key=lambda gain: -gain.alone_ns))
 
 
-def _gain(line: Timeline, work: pl.DataFrame, mask: Flags) -> Gain:
-    durations = line.ends - line.starts
-    halved = np.where(mask, line.ends - durations // 2, line.ends)
-    busy = union_of(line.starts, line.ends).length
-    others = union_of(line.starts[~mask], line.ends[~mask]).length
+@once_per_profile("activities", "sessions")
+def _busy_ns(profile: Profile) -> tuple[int, ...]:
+    """How long each GPU had any work, in the order of `timelines`."""
+    return tuple(union_of(line.starts, line.ends).length for line in timelines(profile))
+
+
+def _gain(line: Timeline, work: pl.DataFrame, mask: Flags, busy_ns: int) -> Gain:
     own = work[line.rows_at(np.flatnonzero(mask))]
     streams = own.group_by("stream").agg(pl.col("duration_ns").sum()).sort("duration_ns", "stream", descending=True)
     iterations = own["iteration"].drop_nulls().n_unique()
+    alone_ns, half_ns = _gained_ns(line, mask)
     return Gain(
         session=line.session,
         device=line.device,
         launches=own.height,
         time_ns=int(own["duration_ns"].sum()),
-        alone_ns=busy - others,
-        half_ns=busy - union_of(line.starts, halved).length,
-        busy_ns=busy,
+        alone_ns=alone_ns,
+        half_ns=half_ns,
+        busy_ns=busy_ns,
         span_ns=int(line.ends.max() - line.starts.min()),
         stream=streams["stream"][0],
         iterations=iterations or None,
     )
+
+
+def _gained_ns(line: Timeline, mask: Flags) -> tuple[int, int]:
+    """What is gained without some work, and with half of it: only what overlaps its time decides that."""
+    first_ns, last_ns = line.starts[mask].min(), line.ends[mask].max()
+    near = mask | ((line.starts < last_ns) & (line.ends > first_ns))
+    starts, ends, chosen = line.starts[near], line.ends[near], mask[near]
+    halved = np.where(chosen, ends - (ends - starts) // 2, ends)
+    with_all, with_half = (union_of(starts, until).length for until in (ends, halved))
+    return with_all - union_of(starts[~chosen], ends[~chosen]).length, with_all - with_half

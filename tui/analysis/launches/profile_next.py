@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -27,6 +28,9 @@ COMMAND_LIMIT: Final = 400
 """A longer command line is more than a person wants to paste."""
 NAME_LIMIT: Final = 120
 """Of a longer name only the begin is looked for."""
+
+NAMES_KEPT: Final = 4_096
+"""Names whose function is told once: each launch that is asked about is compared with all of them."""
 
 NCU_SINCE: Final = 7
 """Major compute capability that Nsight Compute begins with; nvprof measures what is older."""
@@ -122,6 +126,7 @@ def _launches_before(profile: Profile, row: Mapping[str, Any]) -> tuple[int, str
     return int(earlier.sum()), "by their start on the GPU"
 
 
+@lru_cache(maxsize=NAMES_KEPT)
 def _function(name: str) -> str:
     """A regular expression that ends with the name of the function, as Nsight Compute has it without arguments.
 
