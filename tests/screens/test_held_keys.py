@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
+from textual import events
 from textual.widgets import Input, TextArea
 
-from tests.screens.opening import app_of, opened, settled
+from tests.idle import until
+from tests.screens.opening import PATIENCE_S, app_of, opened, press, settled
 from tests.screens.test_typed_at_once import typed
+from tui.app import held_keys
 from tui.screens.compare_menu import CompareDialog
+from tui.widgets.command_bar import CommandBar
 from tui.widgets.export_dialog import ExportDialog
 from tui.widgets.frame_table import FrameTable
 from tui.widgets.note_dialog import NoteDialog
+from tui.widgets.typed_ahead import TypedAhead
 
 if TYPE_CHECKING:
+    import pytest
     from textual.pilot import Pilot
 
 Kind = TypeVar("Kind")
@@ -61,3 +67,28 @@ async def test_what_follows_a_key_that_leads_on_acts_where_that_leads() -> None:
         await typed(pilot, "mkk\r")
         assert at(pilot)[0] == "ops-and-kernels"
         assert at(pilot)[1:] == ("ops", 1)
+
+
+async def test_a_line_begun_while_the_one_before_leads_on_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The colon reached the line that was entered, the letters a view that had come since."""
+    passing: list[CommandBar] = []
+    pass_on = CommandBar.pass_on
+    monkeypatch.setattr(CommandBar, "pass_on", lambda bar: passing.append(bar))
+    monkeypatch.setattr(held_keys, "LONGEST_S", PATIENCE_S)
+    async with opened(LOG) as pilot:
+        await press(pilot, "colon", *"kernels")
+        line = pilot.app.focused
+        assert isinstance(line, TypedAhead)
+        pilot.app.post_message(events.Key("enter", "\r"))
+        pilot.app.post_message(events.Key("colon", ":"))
+        await until(pilot, lambda: bool(passing) and line.keeps_any, "the colon")
+        assert app_of(pilot).view_screen is not None
+        assert app_of(pilot).view_screen.VIEW == "kernels"
+        for letter in "log":
+            pilot.app.post_message(events.Key(letter, letter))
+        await pilot.pause()
+        monkeypatch.setattr(CommandBar, "pass_on", pass_on)
+        passing[0].pass_on()
+        pilot.app.post_message(events.Key("enter", "\r"))
+        await settled(pilot)
+        assert app_of(pilot).view_screen.VIEW == "log"

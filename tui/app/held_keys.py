@@ -13,7 +13,7 @@ from tui.app.typed_early import TypedEarlyApp
 from tui.widgets.typed_ahead import TypedAhead
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Sequence
 
     from textual.dom import DOMNode
     from textual.events import Event
@@ -51,6 +51,8 @@ class HeldKeysApp(TypedEarlyApp):
         """The key that is under way, by its number, and since when."""
         self._keys = 0
         self._held: list[Key] = []
+        self._line: tuple[TypedAhead, float] | None = None
+        """The line that a key was last typed into, and when."""
 
     def on_mount(self) -> None:
         """From now on every screen is heard of."""
@@ -70,7 +72,21 @@ class HeldKeysApp(TypedEarlyApp):
     def _holds(self) -> bool:
         if self._followed is not None and time.monotonic() - self._followed[1] > LONGEST_S:
             self._followed = None
-        return self._followed is not None or (self._opening is not None and self._opening is self.screen)
+        return self._followed is not None or self._opens() or self._is_behind_a_line()
+
+    def _opens(self) -> bool:
+        return self._opening is not None and self._opening is self.screen
+
+    def _is_behind_a_line(self) -> bool:
+        """Whether a line that was left keeps what was typed before."""
+        if self._line is None or self.focused is self._line[0] or not self._line[0].keeps_any:
+            return False
+        return time.monotonic() - self._line[1] <= LONGEST_S
+
+    async def type_first(self, keys: Sequence[Key]) -> None:
+        """Let keys act that were typed before all that are held: those that a line kept."""
+        self._held[:0] = keys
+        await self._let_go()
 
     async def on_event(self, event: Event) -> None:
         """Hold a key, or let it act."""
@@ -93,6 +109,8 @@ class HeldKeysApp(TypedEarlyApp):
         await super().on_event(key)
         # Lines that keep what is typed after enter themselves know what to do with it.
         keeps = isinstance(focused, TypedAhead)
+        if isinstance(focused, TypedAhead):
+            self._line = focused, time.monotonic()
         is_typed = keeps or (isinstance(focused, Input | TextArea) and key.key not in LEAVE_A_LINE)
         if key.is_forwarded and not is_typed and key.key not in LEAD_NOWHERE:
             self._keys += 1

@@ -29,6 +29,11 @@ class TypedAhead(Widget):
     _ahead: list[events.Key] | None = None
     """What was typed since enter; None where nobody waits any more."""
 
+    @property
+    def keeps_any(self) -> bool:
+        """Whether it holds keys that were typed since enter."""
+        return bool(self._ahead) and self.is_attached
+
     def begin(self) -> None:
         """Type into it; what was typed since enter is for nobody."""
         self._is_entered, self._ahead = False, None
@@ -42,10 +47,15 @@ class TypedAhead(Widget):
         # By the application: what a widget sends comes up from what lies in it no further than to itself.
         self.app.call_later(self._type_again)
 
-    def _type_again(self) -> None:
-        keys, self._ahead = self._ahead or [], None
+    async def _type_again(self) -> None:
+        kept, self._ahead = self._ahead or [], None
+        keys = [events.Key(key.key, key.character) for key in kept]
+        type_first = getattr(self.app, "type_first", None)
+        if type_first is not None:
+            await type_first(keys)
+            return
         for key in keys:
-            self.app.post_message(events.Key(key.key, key.character))
+            self.app.post_message(key)
 
     async def _on_key(self, event: events.Key) -> None:
         if not self._is_entered:
