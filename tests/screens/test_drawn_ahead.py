@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 from tests.idle import until
@@ -10,6 +9,7 @@ from tests.screens.opening import PATIENCE_S, app_of, opened, press, settled
 from tests.snapshots import screen_text
 from tui.analysis.timeline.drawing import lane_cells
 from tui.app import ProftuiApp, quiet
+from tui.app.quiet import QuietApp
 from tui.widgets import iteration_chart, timeline_lanes
 from tui.widgets.iteration_chart import IterationChart
 from tui.widgets.iteration_drawing import drawn_bars
@@ -81,10 +81,18 @@ async def test_no_lane_or_bar_is_left_for_the_key(monkeypatch: pytest.MonkeyPatc
 async def test_it_follows_a_key_however_late_the_next_look_was_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ProftuiApp, "MAKES_AHEAD", True)
     monkeypatch.setattr(quiet, "ALL_AFTER", 10 * PATIENCE_S)
+    looks: list[float] = []
+    look_in = QuietApp._look_in
+
+    def noted(app: QuietApp, seconds: float) -> None:
+        looks.append(seconds)
+        look_in(app, seconds)
+
+    monkeypatch.setattr(QuietApp, "_look_in", noted)
     async with opened(TRACE, size=SIZE) as pilot:
-        screen, app, loop = await at(pilot, "timeline"), app_of(pilot), asyncio.get_running_loop()
-        await until(pilot, lambda: app._round is not None and app._round.when() > loop.time() + PATIENCE_S, "rest")
+        screen = await at(pilot, "timeline")
+        await until(pilot, lambda: looks[-1] > PATIENCE_S, "rest")
         assert not screen.draw_ahead()
+        looks.clear()
         await press(pilot, "plus")
-        assert app._round is not None
-        assert app._round.when() < loop.time() + 1
+        assert looks[0] == quiet.QUIET_AFTER
