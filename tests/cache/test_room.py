@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import polars as pl
@@ -21,6 +22,7 @@ from tui.cache import place, room, writing
 from tui.cache.cache import Cache
 from tui.cli.crash import STATUS
 from tui.cli.main import main
+from tui.loaders import raw_input
 from tui.loaders.registry import load_one
 from tui.model.errors import ProftuiError
 
@@ -60,21 +62,15 @@ def test_a_file_that_changed_just_now_is_not_kept(log: str, monkeypatch: pytest.
     assert not entries()
 
 
-def test_what_was_read_in_part_is_not_kept(log: str) -> None:
+def test_what_was_read_in_part_is_not_kept(log: str, monkeypatch: pytest.MonkeyPatch) -> None:
     stopped = a_cache()
 
     def stop(_: object) -> bool:
         return False
 
-    from tui.loaders import source
-
-    before, source._REPORT_EVERY = source._REPORT_EVERY, 0.0  # type: ignore[misc]
-    try:
+    monkeypatch.setattr(raw_input, "_REPORT_EVERY", 0.0)
+    with suppress(ProftuiError):
         assert load_one(log, kept=stopped, report=stop).partial
-    except ProftuiError:
-        pass
-    finally:
-        source._REPORT_EVERY = before  # type: ignore[misc]
     stopped.write()
     assert not entries()
 
@@ -199,6 +195,7 @@ def test_many_write_and_read_at_once(log: str) -> None:
 _WITH_LITTLE_ROOM = """
 import resource, sys
 from tui.cache import cache, writing
+from tui.loaders import raw_input
 from tui.loaders.registry import load_one
 cache._SETTLED_NS = -(10**12)
 writing.MAPPED_ROWS = 1
@@ -221,6 +218,7 @@ def test_files_that_cannot_grow_are_a_quiet_no(log: str, most: int) -> None:
 _WRITE_FOR_EVER = """
 import sys
 from tui.cache import cache, writing
+from tui.loaders import raw_input
 from tui.loaders.registry import load_one
 cache._SETTLED_NS = -(10**12)
 writing.MAPPED_ROWS, writing.PIECE_BYTES = 1, 10_000
