@@ -48,6 +48,7 @@ async def test_figures_fold_and_unfold_under_the_cursor() -> None:
         await press(pilot, "2")
         assert not FIGURES & shown(pilot)
         assert "GPU time ▸" in screen_text(pilot.app)
+        assert "sorted by GPU time ▼" in screen_text(pilot.app)
         await press(pilot, "l", "z")
         assert shown(pilot) >= FIGURES
         assert "cpu_own_avg_ns" not in shown(pilot)

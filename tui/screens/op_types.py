@@ -52,7 +52,7 @@ def titled(folded: Collection[str], *, ascii_only: bool) -> TableSpec:
 
     def shown(column: Column) -> Column:
         if column.name in closed:
-            return replace(column, title=f"{column.title} {sign}")
+            return replace(column, sign=sign)
         return replace(column, priority=2) if column.name in FIGURES else column
 
     return replace(OP_TYPE_SUMMARY, columns=tuple(shown(column) for column in OP_TYPE_SUMMARY.columns))

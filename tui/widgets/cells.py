@@ -102,8 +102,8 @@ class CellWriter:
         symbol = ""
         if self._unit is not None and (largest is not None or column.kind not in _TIMES):
             symbol = self._unit.ascii().symbol if ascii_only else self._unit.symbol
-        self.title = heading(column.title, symbol)
-        """The heading with the unit that all values of the column share."""
+        self.title = heading(f"{column.title} {column.sign}".rstrip(), symbol)
+        """The heading with its sign and the unit that all values of the column share."""
         values = self._width_of_values(facts) if units is None else self._width_of_measures(facts.values, units)
         self.width = max(cell_width(self.title), values)
         """Cells that the values and the heading need."""

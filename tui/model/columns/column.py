@@ -57,6 +57,8 @@ class Column:
     """A difference: more is written with a plus sign."""
     is_prose: bool = False
     """Its texts are sentences: of one that lacks the room the end goes, and before it the length of quoted names."""
+    sign: str = ""
+    """What its heading on a screen has behind the title, besides the unit."""
     tells_above_zero: bool = False
     """It says something only where a row has more than 0 of it."""
     compared_with: tuple[str, ...] = ()
