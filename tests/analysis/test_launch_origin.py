@@ -6,6 +6,7 @@ from tests.analysis.frames import kernel, profile
 from tui.analysis.kernels import launches
 from tui.analysis.launches.measured_metrics import Measured, measured_metrics
 from tui.analysis.launches.origin import launch_origin
+from tui.analysis.launches.row import activity_row
 
 SHAPE = {"grid_x": 8, "grid_y": 1, "grid_z": 1, "block_x": 256, "block_y": 1, "block_z": 1}
 CALL = {"name": "cudaLaunchKernel", "start_ns": 100, "duration_ns": 7, "pid": 5, "tid": 6, "correlation": 3}
@@ -124,3 +125,16 @@ def test_another_kernel_or_another_shape_was_not_measured() -> None:
     assert joined_with(metric("Achieved Occupancy", 50.0), name="other") is None
     assert joined_with(metric("Achieved Occupancy", 50.0, block_x=128)) is None
     assert joined_with(metric("Achieved Occupancy", 50.0, block_x=None)) is None
+
+
+def test_the_row_of_an_activity_is_found_wherever_it_stands() -> None:
+    rows = [kernel("a", 1), kernel("b", 1, session=1), kernel("c", 1, session=1), kernel("d", 1)]
+    whole = profile(activities=rows)
+    assert [activity_row(whole, number)["name"] for number in range(4)] == ["a", "b", "c", "d"]
+    # Numbers of the first session are 0 and 3, those of the second 1 and 2.
+    first, second = whole.only_session(0), whole.only_session(1)
+    assert [activity_row(first, number)["name"] for number in (0, 3)] == ["a", "d"]
+    assert [activity_row(second, number)["name"] for number in (1, 2)] == ["b", "c"]
+    for found, number in ((first, 1), (second, 0), (second, 3), (whole, 4), (whole, -1), (profile(), 0)):
+        with pytest.raises(KeyError, match=f"there is no activity {number}"):
+            activity_row(found, number)

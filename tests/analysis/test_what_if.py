@@ -144,6 +144,15 @@ def test_the_order_of_the_calls_counts_where_it_is_known() -> None:
     )
 
 
+def test_another_function_whose_kernels_share_a_call_does_not_matter() -> None:
+    graph = [at(2, 1, "of_a_graph", correlation=5), at(3, 1, "of_a_graph", correlation=5)]
+    found = profile(activities=[at(0, 1, correlation=9), *graph, at(5, 1, correlation=4)], devices=[A100])
+    assert "--launch-skip 1 " in (profile_next(found, 0).command or "")
+    assert profile_next(found, 0).note.startswith("launches are counted in the order of their calls")
+    assert "--launch-skip 1 " in (profile_next(found, 2).command or "")
+    assert profile_next(found, 2).note.startswith("launches are counted by their start on the GPU")
+
+
 def test_gpus_that_nsight_compute_does_not_know() -> None:
     kepler = profile(activities=[at(0, 1), at(1, 1)], devices=[{"device": 0, "name": "Tesla K40c"}])
     assert profile_next(kepler, 1).command == "nvprof --kernels '::k$:2' --metrics all ./app"

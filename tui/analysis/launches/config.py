@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.inputs.devices import device_facts
+from tui.analysis.launches.row import activity_rows
 from tui.analysis.occupancy.theoretical import LIMITS, occupancies
 
 if TYPE_CHECKING:
@@ -126,9 +127,7 @@ def launch_config(profile: Profile, activity: int, *, gpu: str | None = None) ->
     Raises:
         KeyError: There is no such activity.
     """
-    rows = profile["activities"].filter(pl.col("activity") == activity)
-    if rows.is_empty():
-        raise KeyError(f"there is no activity {activity}")
+    rows = activity_rows(profile, activity)
     facts = device_facts(profile, gpu=gpu)
     row = occupancies(rows, facts).row(0, named=True)
     device = facts.filter(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
+from tui.analysis.launches.row import activity_row
 from tui.model.names import short_name
 
 if TYPE_CHECKING:
@@ -67,10 +68,7 @@ def measured_metrics(profile: Profile, activity: int) -> Measured | None:
     Raises:
         KeyError: There is no such activity.
     """
-    rows = profile["activities"].filter(pl.col("activity") == activity)
-    if rows.is_empty():
-        raise KeyError(f"there is no activity {activity}")
-    launch = rows.row(0, named=True)
+    launch = activity_row(profile, activity)
     shape = [f"{shape}_{axis}" for shape in ("grid", "block") for axis in "xyz"]
     if launch["kind"] != "kernel" or any(launch[axis] is None for axis in shape):
         return None

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from tui.analysis.launches.row import activity_row
+
 if TYPE_CHECKING:
     from tui.model.profile import Profile
 
@@ -31,10 +33,7 @@ def neighbours(profile: Profile, activity: int) -> tuple[Neighbour | None, Neigh
         KeyError: There is no such activity.
     """
     activities = profile["activities"]
-    rows = activities.filter(pl.col("activity") == activity)
-    if rows.is_empty():
-        raise KeyError(f"there is no activity {activity}")
-    row = rows.row(0, named=True)
+    row = activity_row(profile, activity)
     if row["stream"] is None or row["start_ns"] is None or row["duration_ns"] is None:
         return None, None
     same = activities.lazy().filter(

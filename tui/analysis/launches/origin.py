@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from tui.analysis.launches.row import activity_rows
 from tui.analysis.tensor_cores.verdicts import with_verdicts
 from tui.loaders.linking.launches import with_launch
 from tui.model.schema import NAME
@@ -53,9 +54,7 @@ def launch_origin(profile: Profile, activity: int) -> LaunchOrigin:
     Raises:
         KeyError: There is no such activity.
     """
-    rows = profile["activities"].filter(pl.col("activity") == activity)
-    if rows.is_empty():
-        raise KeyError(f"there is no activity {activity}")
+    rows = activity_rows(profile, activity)
     row = with_verdicts(profile, with_launched_by(profile, rows)).row(0, named=True)
     calls = profile["api_calls"].filter(
         pl.col("session") == row["session"],

@@ -12,6 +12,9 @@ import polars as pl
 
 from tui.analysis.inputs.devices import device_facts
 from tui.analysis.inputs.recording import Tool, tool_of
+from tui.analysis.launches.row import activity_row
+from tui.analysis.memo import once_per_profile
+from tui.model.compact import looked_at
 from tui.model.names import short_name
 from tui.model.profile import rows_of_session
 
@@ -59,10 +62,7 @@ def profile_next(profile: Profile, activity: int) -> ProfileNext:
     Raises:
         KeyError: There is no such activity.
     """
-    rows = profile["activities"].filter(pl.col("activity") == activity)
-    if rows.is_empty():
-        raise KeyError(f"there is no activity {activity}")
-    row = rows.row(0, named=True)
+    row = activity_row(profile, activity)
     if row["kind"] != "kernel":
         return ProfileNext(None, "Nsight Compute profiles kernels alone")
     facts = device_facts(profile).filter(
@@ -76,7 +76,7 @@ def profile_next(profile: Profile, activity: int) -> ProfileNext:
     function = _function(str(row["name"]))
     if not function:
         return ProfileNext(None, "the launch has no name to look for")
-    several = rows_of_session(profile["activities"], row["session"])["device"].n_unique() > 1
+    several = _devices(profile).filter(pl.col("session") == row["session"]).height > 1
     program = _program(session["command"])
     capability = str(facts_row.get("compute_capability") or "")
     major = capability.partition(".")[0]
@@ -104,26 +104,35 @@ def _note(session: Mapping[str, Any], ordered: str) -> str:
 
 def _launches_before(profile: Profile, row: Mapping[str, Any]) -> tuple[int, str]:
     """How many launches of the same function came before on the same device, and by which order."""
-    work = (
-        rows_of_session(profile["activities"], row["session"])
-        .lazy()
-        .filter(pl.col("kind") == "kernel", pl.col("device").eq_missing(pl.lit(row["device"], pl.Int32)))
-        .select("name", "correlation", "start_ns", "activity")
-        .collect()
-    )
-    names = work["name"].drop_nulls().unique()
+    on_device = pl.col("device").eq_missing(pl.lit(row["device"], pl.Int32))
+    work = rows_of_session(profile["activities"], row["session"])
     function = _function(str(row["name"]))
+    names = looked_at(work, "name").unique().drop_nulls()
     same = [name for name in names.cast(pl.String).to_list() if _function(name) == function]
-    alike = work.filter(pl.col("name").is_in(pl.Series(same, dtype=pl.String).cast(names.dtype).implode()))
-    by_call = alike["correlation"].null_count() == 0 and alike["correlation"].n_unique() == alike.height
-    if by_call:
-        return int((alike["correlation"] < row["correlation"]).sum()), "in the order of their calls"
-    if alike["start_ns"].null_count():
-        return int((alike["activity"] < row["activity"]).sum()), "in the order of the input"
-    earlier = (alike["start_ns"] < row["start_ns"]) | (
-        (alike["start_ns"] == row["start_ns"]) & (alike["activity"] < row["activity"])
+    alike = work.lazy().filter(
+        pl.col("kind") == "kernel",
+        on_device,
+        pl.col("name").is_in(pl.Series(same, dtype=pl.String).cast(names.dtype).implode()),
     )
-    return int(earlier.sum()), "by their start on the GPU"
+    if _devices(profile).filter(pl.col("session") == row["session"], on_device)["is_told_by_call"].item():
+        earlier = alike.filter(pl.col("correlation") < row["correlation"]).select(pl.len()).collect()
+        return int(earlier.item()), "in the order of their calls"
+    found = alike.select("correlation", "start_ns", "activity").collect()
+    if found["correlation"].null_count() == 0 and found["correlation"].n_unique() == found.height:
+        return int((found["correlation"] < row["correlation"]).sum()), "in the order of their calls"
+    above = found["activity"] < row["activity"]
+    if found["start_ns"].null_count():
+        return int(above.sum()), "in the order of the input"
+    before = (found["start_ns"] < row["start_ns"]) | ((found["start_ns"] == row["start_ns"]) & above)
+    return int(before.sum()), "by their start on the GPU"
+
+
+@once_per_profile("activities")
+def _devices(profile: Profile) -> pl.DataFrame:
+    """The devices of each session: ``session``, ``device``, ``is_told_by_call``: no two kernels of it share a call."""
+    call = pl.col("correlation").filter(pl.col("kind") == "kernel")
+    is_told = (call.null_count() == 0) & (call.n_unique() == call.len())
+    return profile["activities"].lazy().group_by("session", "device").agg(is_told.alias("is_told_by_call")).collect()
 
 
 @lru_cache(maxsize=NAMES_KEPT)
