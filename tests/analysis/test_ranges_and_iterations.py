@@ -11,7 +11,7 @@ from tui.analysis.gpus import gpus
 from tui.analysis.iterations.tables import OUTSIDE, iterations
 from tui.analysis.kernels import kernels
 from tui.analysis.range_depths import ranges_by_depth, work_in_range
-from tui.analysis.ranges import instances_of, range_instances, ranges_by_name
+from tui.analysis.ranges import RANGES_MEANWHILE, instances_of, range_instances, ranges_by_name
 
 
 def call(at_ns: int, correlation: int, tid: int = 1, **more: Any) -> dict[str, Any]:
@@ -51,6 +51,11 @@ FRAMES: dict[str, list[dict[str, Any]]] = {
     ],
 }
 TWO_THREADS = profile(**FRAMES)
+
+
+def test_where_few_columns_fit_those_of_other_threads_work_stay_first() -> None:
+    shown = sorted(RANGES_MEANWHILE.columns[1:], key=lambda column: column.priority)
+    assert shown[0].name == "meanwhile_gpu_ns"
 
 
 def test_gpu_work_belongs_to_the_ranges_that_its_own_thread_had_open_at_the_launch() -> None:

@@ -57,7 +57,9 @@ RANGES_MEANWHILE: Final = TableSpec(
     "Ranges by work of other threads",
     (
         _NAME,
-        *columns("session", "meanwhile_gpu_ns", "meanwhile_kernels", "total_ns", "calls", "avg_ns", "domain", "line"),
+        *columns("session"),
+        replace(columns("meanwhile_gpu_ns")[0], priority=1),
+        *columns("meanwhile_kernels", "total_ns", "calls", "avg_ns", "domain", "line"),
     ),
     key=RANGES.key,
     sort=(("meanwhile_gpu_ns", True),),
