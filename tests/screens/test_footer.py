@@ -31,6 +31,7 @@ def foot(pilot: Pilot[None]) -> list[str]:
         (("7",), ["enter open", "/ find", "f filter", "t slowest", "? help", "q back"]),
         (("colon", *"timeline", "enter"), ["enter open", "+ zoom in", "/ find", "I longest gaps", "? help", "q back"]),
         (("colon", *"sql", "enter"), ["↑ before", "→ complete", "enter run", "esc to the rows"]),
+        (("colon",), ["↑ before", "→ complete", "enter run", "esc leave"]),
         (("4", "f"), ["enter keep", "esc undo", "tab find/filter"]),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, tuple) else None,

@@ -22,6 +22,15 @@ if TYPE_CHECKING:
 
 
 class _Line(EnteredLine):
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "submit", "run", key_display="enter"),
+        Binding("right", "cursor_right", "complete", key_display="→"),
+        Binding("up", "recall(-1)", "before", key_display="↑"),
+        Binding("down", "recall(1)", "after", key_display="↓", show=False),
+        # As in a shell; from here it leads to no other pane.
+        Binding("tab", "cursor_right", "complete", show=False),
+    ]
+
     def __init__(self, words: Sequence[str]) -> None:
         super().__init__(
             placeholder="a view and a filter (kernels gemm total>1ms), or what a key does (export)",
@@ -29,6 +38,25 @@ class _Line(EnteredLine):
             compact=True,
             select_on_focus=False,
         )
+        self._lines: list[str] = []
+        self._recalled = 0
+
+    def begin(self) -> None:
+        """Type into it, from its beginning."""
+        super().begin()
+        self._recalled = len(self._lines)
+        self.value = ""
+
+    def keep(self, line: str) -> None:
+        """A line that can be recalled."""
+        self._lines.append(line)
+
+    def action_recall(self, by: int) -> None:
+        """A command typed earlier."""
+        if self._lines:
+            self._recalled = max(0, min(len(self._lines) - 1, self._recalled + by))
+            self.value = self._lines[self._recalled]
+            self.cursor_position = len(self.value)
 
 
 class CommandBar(Horizontal):
@@ -40,8 +68,6 @@ class CommandBar(Horizontal):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "close", "leave", key_display="esc"),
-        Binding("up", "recall(-1)", "earlier", key_display="up"),
-        Binding("down", "recall(1)", "later", key_display="down", show=False),
     ]
     DEFAULT_CSS = """
     CommandBar {
@@ -66,8 +92,6 @@ class CommandBar(Horizontal):
     def __init__(self, words: Sequence[str], *, id: str | None = None) -> None:  # noqa: A002
         super().__init__(id=id)
         self._words = words
-        self._lines: list[str] = []
-        self._recalled = 0
 
     def compose(self) -> ComposeResult:
         """A colon and an input."""
@@ -76,11 +100,9 @@ class CommandBar(Horizontal):
 
     def open(self) -> None:
         """Show the bar, empty, and type into it."""
-        self._recalled = len(self._lines)
         self.add_class("-open")
         line = self.query_one(_Line)
         line.begin()
-        line.value = ""
         # At once, not after the messages that wait: what is typed ahead belongs here.
         self.screen.set_focus(line)
 
@@ -93,21 +115,13 @@ class CommandBar(Horizontal):
         """What was typed after the line goes to where it has led."""
         self.query_one(_Line).pass_on()
 
-    def action_recall(self, by: int) -> None:
-        """A command typed earlier."""
-        if self._lines:
-            self._recalled = max(0, min(len(self._lines) - 1, self._recalled + by))
-            line = self.query_one(Input)
-            line.value = self._lines[self._recalled]
-            line.cursor_position = len(line.value)
-
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Hand the command on."""
         event.stop()
         line = event.value.strip()
         self.action_close()
         if line:
-            self._lines.append(line)
+            self.query_one(_Line).keep(line)
         self.post_message(self.Entered(line))
 
     def on_descendant_blur(self, _event: events.DescendantBlur) -> None:
