@@ -7,10 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analysis.frames import kernel, profile
+from tui.analysis.gpu_time.breakdown import breakdown
 from tui.analysis.gpu_time.busy_over_time import busy_over_time
+from tui.analysis.gpu_time.interval_sets import union_of
 from tui.analysis.gpu_time.intervals import busy_time
+from tui.analysis.gpu_time.placed import placed_timelines
+from tui.analysis.gpu_time.timelines import timelines
+from tui.analysis.iterations.uses import iterations_with_uses
+from tui.analysis.iterations.work import iteration_work
 from tui.analysis.launches.neighbours import neighbours
 from tui.analysis.sessions import session_times
+from tui.analysis.what_if import what_if
 
 
 def activity(number: int, start: int, duration: int | None, **more: object) -> dict[str, object]:
@@ -118,3 +125,44 @@ def test_commands_are_told_apart_without_the_folders_of_their_paths() -> None:
         "./a --out b/c",
     ]
     assert session_times(made)["label"].to_list() == commands
+
+
+ROUNDED = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 25), st.sampled_from([7, 8])), min_size=1, max_size=25)
+
+
+@given(ROUNDED)
+def test_work_of_rounded_starts_is_placed_so_that_it_takes_as_long_as_is_told(work: list[tuple[int, int, int]]) -> None:
+    rows = [activity(n, 10 * at, length, stream=on) for n, (at, length, on) in enumerate(sorted(work))]
+    made = profile(sessions=[{"session": 0, "start_resolution_ns": 10}], activities=rows)
+    (line,), (placed,) = timelines(made), placed_timelines(made)
+    starts, lengths = (np.array([row[name] for row in rows]) for name in ("start_ns", "duration_ns"))
+    ends = starts + lengths
+    before = np.maximum.accumulate(np.concatenate((starts[:1], ends[:-1])))
+    begun = np.where(before - starts < 10, starts, before)
+    told = min(int((np.maximum(ends, begun) - begun).sum()), int(ends.max() - starts[0]))
+    assert union_of(placed.starts, placed.ends).length == busy_time(made)["busy_ns"][0] == told
+    assert placed.starts.min() >= line.starts[0]
+    assert placed.ends.max() <= line.ends.max()
+    assert (np.diff(placed.starts) >= 0).all()
+    assert sorted(placed.rows.tolist()) == line.rows.tolist()
+
+
+def test_iterations_and_wall_time_count_what_only_rounding_lets_overlap() -> None:
+    work = [(start, name) for start in (0, 2_000, 4_000) for name in ("relu", "volta_h884gemm_128x128", "relu")]
+    rows = [
+        {**activity(number, start, 300), "name": name, "iteration": start // 2_000}
+        for number, (start, name) in enumerate([*work, (5_000, "relu")])
+    ]
+    made = profile(
+        sessions=[{"session": 0, "format": "nvprof-text", "start_resolution_ns": 1_000}],
+        devices=[{"device": 0, "name": "Tesla V100", "compute_capability": "7.0"}],
+        activities=rows,
+        ranges=[{"name": f"step {n}", "start_ns": 2_000 * n, "duration_ns": 2_000, "iteration": n} for n in range(3)],
+    )
+    uses = iterations_with_uses(made).select("busy_ns", "tensor_core_ns", "other_kernel_ns", "idle_ns")
+    assert uses.rows() == [(900, 300, 600, 1_100), (900, 300, 600, 1_100), (1_200, 300, 900, 800)]
+    assert iteration_work(made)["kernel_pct"].to_list() == [45, 45, 60]
+    assert breakdown(made)["time_ns"].drop_nulls().to_list() == [900, 2_100, 0, 3_000]
+    assert busy_time(made)["busy_ns"].to_list() == [3_000]
+    (gain,) = what_if(made, pl.Series([1, 4, 7], dtype=pl.UInt32))
+    assert (gain.time_ns, gain.alone_ns, gain.half_ns, gain.busy_ns) == (900, 900, 450, 3_000)

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from tui.analysis.gpu_time.interval_sets import union_of
-from tui.analysis.gpu_time.timelines import timelines
+from tui.analysis.gpu_time.placed import placed_timelines
 from tui.analysis.memo import once_per_profile
 
 if TYPE_CHECKING:
@@ -61,7 +61,8 @@ def what_if(profile: Profile, activities: pl.Series) -> tuple[Gain, ...]:
 
     Empty where no start times are known. ``alone_ns`` is the union of the intervals of all work on the GPU less the
     union of those of all other work. It is never more than the time of the work, nor than the GPU was busy; of several
-    pieces of work the gains do not add up where they overlap.
+    pieces of work the gains do not add up where they overlap. What only rounded starts let overlap does not
+    (`tui.analysis.gpu_time.placed`).
 
     Args:
         profile: Where they are.
@@ -71,7 +72,7 @@ def what_if(profile: Profile, activities: pl.Series) -> tuple[Gain, ...]:
     wanted = work["activity"].is_in(activities.implode()).to_numpy()
     gains = (
         _gain(line, work, mask, busy_ns)
-        for line, busy_ns in zip(timelines(profile), _busy_ns(profile), strict=True)
+        for line, busy_ns in zip(placed_timelines(profile), _busy_ns(profile), strict=True)
         if (mask := line.of(wanted)).any()
     )
     return tuple(sorted(gains, key=lambda gain: -gain.alone_ns))
@@ -79,8 +80,8 @@ def what_if(profile: Profile, activities: pl.Series) -> tuple[Gain, ...]:
 
 @once_per_profile("activities", "sessions")
 def _busy_ns(profile: Profile) -> tuple[int, ...]:
-    """How long each GPU had any work, in the order of `timelines`."""
-    return tuple(union_of(line.starts, line.ends).length for line in timelines(profile))
+    """How long each GPU had any work, in the order of `placed_timelines`."""
+    return tuple(union_of(line.starts, line.ends).length for line in placed_timelines(profile))
 
 
 def _gain(line: Timeline, work: pl.DataFrame, mask: Flags, busy_ns: int) -> Gain:

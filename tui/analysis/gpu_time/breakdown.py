@@ -15,6 +15,7 @@ from tui.analysis.gpu_time.holes import busy_sets
 from tui.analysis.gpu_time.host_calls import call_spans
 from tui.analysis.gpu_time.host_phases import HostPhase, phases_in
 from tui.analysis.gpu_time.interval_sets import EMPTY, IntervalSet, joint_length, spans_of
+from tui.analysis.gpu_time.placed import placed_timelines
 from tui.analysis.gpu_time.sweeps import lengths_by_class
 from tui.analysis.gpu_time.timelines import Timeline, timelines
 from tui.analysis.grouping import distinct
@@ -100,7 +101,7 @@ def breakdown_by_device(profile: Profile) -> pl.DataFrame:
     use = gpu_uses(profile)
     memory_told = _tells_memory(profile)
     of_session: dict[int, list[tuple[Timeline, IntervalSet]]] = {}
-    for line, busy in zip(timelines(profile), busy_sets(profile), strict=True):
+    for line, busy in zip(placed_timelines(profile), busy_sets(profile), strict=True):
         of_session.setdefault(line.session, []).append((line, busy))
     bounds = wall_bounds(profile)
     in_calls = call_spans(profile)

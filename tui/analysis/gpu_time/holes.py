@@ -9,6 +9,7 @@ import numpy as np
 
 from tui.analysis.gpu_time.blocks import apart_by
 from tui.analysis.gpu_time.interval_sets import IntervalSet, apart, union_of
+from tui.analysis.gpu_time.placed import placed_timelines
 from tui.analysis.gpu_time.timelines import timelines
 from tui.analysis.memo import once_per_profile
 
@@ -80,8 +81,8 @@ def holes(profile: Profile) -> tuple[Holes, ...]:
 
 @once_per_profile("activities", "sessions")
 def busy_sets(profile: Profile) -> tuple[IntervalSet, ...]:
-    """For each of `timelines` when the device had work."""
-    return tuple(_busy(line, edges) for line, edges in zip(timelines(profile), _edges(profile), strict=True))
+    """For each of `timelines` when the device had work, of rounded starts as `placed_timelines` has it."""
+    return tuple(_busy(line, edges) for line, edges in zip(placed_timelines(profile), _edges(profile), strict=True))
 
 
 def _busy(line: Timeline, edges: _Edges) -> IntervalSet:

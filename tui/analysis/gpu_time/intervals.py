@@ -8,14 +8,12 @@ import numpy as np
 import polars as pl
 
 from tui.analysis.gpu_time.holes import busy_sets
-from tui.analysis.gpu_time.sweeps import time_on
 from tui.analysis.gpu_time.timelines import timelines
 from tui.analysis.memo import once_per_profile
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from tui.analysis.gpu_time.interval_sets import IntervalSet
     from tui.analysis.gpu_time.timelines import Timeline
     from tui.model.profile import Profile
 
@@ -51,7 +49,7 @@ def busy_time(profile: Profile) -> pl.DataFrame:
             len(line.starts),
             int(line.starts[0]),
             int(line.ends.max()),
-            busy_length(line, busy),
+            busy.length,
         )
         for line, busy in zip(timelines(profile), busy_sets(profile), strict=True)
     ]
@@ -81,15 +79,3 @@ def busy_parts(line: Timeline) -> tuple[Ints, Ints]:
     apart = before - line.starts < line.resolution_ns
     starts = np.where(apart, line.starts, np.maximum(line.starts, before))
     return starts, np.maximum(line.ends, starts)
-
-
-def busy_length(line: Timeline, busy: IntervalSet) -> int:
-    """How long a device had work, as `busy_time` counts it.
-
-    Args:
-        line: The work of the device.
-        busy: When it had work, of `busy_sets`.
-    """
-    if line.resolution_ns == 1:
-        return busy.length
-    return min(time_on(line.starts, line.ends, line.resolution_ns), int(line.ends.max() - line.starts[0]))

@@ -11,7 +11,6 @@ import polars as pl
 from tui.analysis.gpu_time.blocks import FEW_STREAMS, values_of
 from tui.analysis.gpu_time.communication import WorkKind, work_kinds
 from tui.analysis.gpu_time.holes import busy_sets
-from tui.analysis.gpu_time.intervals import busy_length
 from tui.analysis.gpu_time.sweeps import lengths_by_class, together
 from tui.analysis.gpu_time.timelines import Timeline, classes_of, timelines
 from tui.analysis.memo import once_per_profile
@@ -75,7 +74,7 @@ def overlap(profile: Profile) -> pl.DataFrame:
     directions = classes_of(profile["activities"]["copy_kind"], _direction)
     streams = profile["activities"]["stream"]
     rows = [
-        _row(line, busy_length(line, busy), line.of(kinds), line.of(directions), streams)
+        _row(line, busy.length, line.of(kinds), line.of(directions), streams)
         for line, busy in zip(timelines(profile), busy_sets(profile), strict=True)
     ]
     return pl.DataFrame(rows, schema=_SCHEMA, orient="row").with_columns(

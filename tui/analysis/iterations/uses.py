@@ -11,7 +11,7 @@ import polars as pl
 from tui.analysis.gpu_time.breakdown import HOST_CATEGORIES, host_times
 from tui.analysis.gpu_time.gpu_uses import GpuUse, gpu_uses
 from tui.analysis.gpu_time.interval_sets import union_of
-from tui.analysis.gpu_time.timelines import timelines
+from tui.analysis.gpu_time.placed import placed_timelines
 from tui.analysis.iterations.tables import ITERATIONS, iterations
 from tui.analysis.memo import once_per_profile
 from tui.model.columns import columns
@@ -88,7 +88,7 @@ def _uses(profile: Profile) -> pl.DataFrame:
     rows = iterations(profile).select("session", "start_ns", "duration_ns", "busy_ns")
     use = gpu_uses(profile)
     lines: dict[int, list[Timeline]] = {}
-    for line in timelines(profile):
+    for line in placed_timelines(profile):
         lines.setdefault(line.session, []).append(line)
     host = host_times(profile)
     # Rows of a session stand one after the other.

@@ -10,7 +10,7 @@ import polars as pl
 from tui.analysis.durations import total
 from tui.analysis.gpu_time.gpu_uses import GpuUse, gpu_uses
 from tui.analysis.gpu_time.interval_sets import union_of
-from tui.analysis.gpu_time.timelines import timelines
+from tui.analysis.gpu_time.placed import placed_timelines
 from tui.analysis.iterations.tables import iterations, sources
 from tui.analysis.kernels import LAUNCHES
 from tui.analysis.launches.origin import with_launched_by
@@ -163,7 +163,7 @@ def iteration_work(profile: Profile) -> pl.DataFrame:
 def _shares(profile: Profile, use: pl.Series) -> pl.DataFrame:
     """Shares of each numbered iteration's time in which a kernel, and one that uses tensor cores, ran on a GPU."""
     lines: dict[int, list[Timeline]] = {}
-    for line in timelines(profile):
+    for line in placed_timelines(profile):
         lines.setdefault(line.session, []).append(line)
     uses = use.to_numpy()
     rows = iterations(profile).select("session", "iteration", "start_ns", "duration_ns").drop_nulls()
