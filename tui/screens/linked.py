@@ -217,10 +217,16 @@ class LinkedTablesScreen(ViewScreen):
             pane.is_unfed = unfed
             pane.refresh(layout=True)
         pane.apart = replayed_sessions(self.profile)
-        pane.show(rows, empty=level.empty(self.profile) if rows.is_empty() else "", spec=spec)
+        pane.show(rows, empty=self._why_empty(index) if rows.is_empty() else "", spec=spec)
         if rows.is_empty() and index + 1 < len(self.levels):
             # No row of it will be selected: what stands below is of another row above.
             self._fill(index + 1)
+
+    def _why_empty(self, index: int) -> str:
+        """Why a table has no rows; what a table above says of itself is not said again."""
+        why = self.levels[index].empty(self.profile)
+        above = (level for level in self.levels[:index] if self._rows_of[level.name].is_empty())
+        return NOTHING_ABOVE if any(level.empty(self.profile) == why for level in above) else why
 
     @on(TablePane.RowHighlighted)
     def _follow_selection(self, event: TablePane.RowHighlighted) -> None:

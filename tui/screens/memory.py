@@ -26,6 +26,7 @@ from tui.analysis.transfers.tables import TRANSFER_SIZES, TRANSFERS, transfer_sh
 from tui.analysis.transfers.unified import UNIFIED, unified_memory
 from tui.fmt import count, duration, percent
 from tui.query.facts import facts_of
+from tui.screens.detailed import NOTHING_ABOVE
 from tui.screens.linked import Level, Row
 from tui.screens.parts import Part, PartsScreen
 from tui.widgets.head_lines import said_lines
@@ -112,7 +113,7 @@ def no_single_copies(profile: Profile) -> str:
     """Why there are no single copies."""
     if profile["activities"].is_empty():
         return f"this input holds totals, not single copies: {how_to_record(profile, START_TIMES)}"
-    return "nothing is selected"
+    return NOTHING_ABOVE
 
 
 def no_runs(profile: Profile) -> str:
