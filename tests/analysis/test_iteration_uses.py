@@ -10,9 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.analysis.frames import copy, kernel, profile
+from tui.analysis.iterations.aggregation import aggregated
 from tui.analysis.iterations.chart import BarRows, chart_rows, scale_ns
 from tui.analysis.iterations.tables import iterations, with_iterations
 from tui.analysis.iterations.uses import GPU_USES, USES, iterations_with_uses
+from tui.analysis.iterations.work import iteration_work
 from tui.analysis.kernels import kernels
 from tui.model.aggregation import Aggregation
 
@@ -44,6 +46,19 @@ def test_each_instant_counts_once_and_all_adds_up_to_the_duration() -> None:
     assert rows.select(USES).rows() == [(35, 10, 5, 15, None, None, None, 35), (25, 0, 0, 0, None, None, None, 75)]
     assert rows["busy_ns"].to_list() == [65, 25]
     assert rows["aggregated"].to_list() == [None, None]
+
+
+def test_a_chosen_iteration_has_what_ran_in_its_time_whichever_launched_it() -> None:
+    made = with_iterations(two_steps())
+    chosen = aggregated(made, Aggregation(6, 6))
+    for function in (iterations_with_uses, iteration_work):
+        shares = [name for name in function(made).columns if name not in ("time_pct", "aggregated")]
+        of_all = function(made).filter(pl.col("iteration") == 6).select(shares)
+        assert of_all.equals(function(chosen).select(shares))
+        assert of_all.equals(function(aggregated(chosen, Aggregation(6, 6))).select(shares))
+    # The last kernel of the first step runs on in the second one.
+    assert iterations_with_uses(chosen).select("busy_ns", "tensor_core_ns").rows() == [(25, 25)]
+    assert iteration_work(chosen)["kernel_pct"].to_list() == [12.5]
 
 
 def test_what_the_host_did_while_no_gpu_had_work() -> None:

@@ -52,6 +52,9 @@ class Profile:
     aggregation: Aggregation = field(default_factory=Aggregation)
     """The iterations that the frames are of, as the user chose them."""
 
+    all_iterations: Profile | None = field(default=None, repr=False, compare=False)
+    """Where these are some of the iterations, the profile of all: what runs in the time of one can be of any."""
+
     other_sessions: int = 0
     """How many more sessions were read, of which the frames hold nothing."""
 

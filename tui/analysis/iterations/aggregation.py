@@ -60,7 +60,8 @@ def aggregated(profile: Profile, wanted: Aggregation) -> Profile:
     frames["summary"] = whole["summary"].filter(pl.col("session").is_in(uncut.implode()))
     frames["issues"] = pl.concat([whole["issues"], _left_out(whole, steps, frames["summary"], wanted)])
     chosen = replace(wanted, key=whole.aggregation.key)
-    return replace(whole, frames=frames, steps=steps, aggregation=chosen)
+    of_all = whole.all_iterations or whole
+    return replace(whole, frames=frames, steps=steps, aggregation=chosen, all_iterations=of_all)
 
 
 def words(profile: Profile) -> str:

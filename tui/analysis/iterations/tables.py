@@ -204,7 +204,7 @@ def with_iterations(profile: Profile, key: str | None = None) -> Profile:
             pl.coalesce(words, "iteration_source").alias("iteration_source")
         )
     chosen = profile.aggregation if key is None else replace(profile.aggregation, key=key)
-    return replace(profile, frames=frames, steps=known.table, aggregation=chosen)
+    return replace(profile, frames=frames, steps=known.table, aggregation=chosen, all_iterations=None)
 
 
 @once_per_profile("sessions", "ranges", "activities", "ops", "api_calls")

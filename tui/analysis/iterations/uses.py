@@ -35,6 +35,7 @@ HOST_USES: Final = ("dataloader_ns", "io_ns", "cpu_ns")
 USES: Final = (*GPU_USES, *HOST_USES, "other_ns")
 """The parts of the time of an iteration in the order in which an instant counts as one of them; last the rest."""
 
+_KEYS: Final = ("session", "iteration", "piece")
 _NONE: Final = np.zeros(0, np.int64)
 _OF_USE: Final = dict(zip(GpuUse, GPU_USES, strict=True))
 _OF_HOST: Final = dict(zip(HOST_CATEGORIES, HOST_USES, strict=True))
@@ -68,10 +69,15 @@ def iterations_with_uses(profile: Profile, chosen: Aggregation | None = None) ->
     does not tell it, and its time is in other_ns.
 
     Args:
-        profile: With all iterations that are to be told.
+        profile: With the iterations that are to be told.
         chosen: Those that the other views show.
     """
-    rows = iterations(profile).hstack(_uses(profile))
+    rows, whole = iterations(profile), profile.all_iterations or profile
+    if whole is profile:
+        rows = rows.hstack(_uses(profile))
+    else:
+        of_all = iterations(whole).select(_KEYS).hstack(_uses(whole))
+        rows = rows.join(of_all, on=_KEYS, how="left", nulls_equal=True, maintain_order="left")
     if chosen is None or not chosen.is_part:
         inside = pl.lit(None, pl.Boolean)
     else:

@@ -141,7 +141,7 @@ def iteration_work(profile: Profile) -> pl.DataFrame:
     return (
         pl.concat([numbered.select(*keys, "start_ns", "duration_ns"), outside], how="diagonal")
         .join(sums, on=keys, how="left", nulls_equal=True)
-        .join(_shares(profile, use), on=keys, how="left", maintain_order="left")
+        .join(_shares(profile.all_iterations or profile), on=keys, how="left", maintain_order="left")
         .join(ranks, on="session", how="left")
         .with_columns(
             pl.when(pl.col("session").is_in(with_work) & pl.col("kernels_launched").is_null())
@@ -160,12 +160,12 @@ def iteration_work(profile: Profile) -> pl.DataFrame:
     )
 
 
-def _shares(profile: Profile, use: pl.Series) -> pl.DataFrame:
+def _shares(profile: Profile) -> pl.DataFrame:
     """Shares of each numbered iteration's time in which a kernel, and one that uses tensor cores, ran on a GPU."""
     lines: dict[int, list[Timeline]] = {}
     for line in placed_timelines(profile):
         lines.setdefault(line.session, []).append(line)
-    uses = use.to_numpy()
+    uses = gpu_uses(profile)
     rows = iterations(profile).select("session", "iteration", "start_ns", "duration_ns").drop_nulls()
     parts = [pl.DataFrame(schema={**rows.select("session", "iteration").schema, **_SHARES})]
     for (session,), part in rows.filter(pl.col("duration_ns") > 0).group_by("session", maintain_order=True):
