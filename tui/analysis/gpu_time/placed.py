@@ -28,6 +28,8 @@ def placed_timelines(profile: Profile) -> tuple[Timeline, ...]:
 
 
 def _placed(line: Timeline) -> Timeline:
+    if line.resolution_ns == 1:
+        return line
     starts, ends = line.starts, line.ends
     before = np.concatenate((starts[:1], line.reached()[:-1]))
     overlap = before - starts
