@@ -89,10 +89,14 @@ def test_headings_show_order_and_unit() -> None:
 
 
 def test_words_in_place_of_rows_wrap() -> None:
+    words = "no kernels: record with nvprof --print-gpu-trace"
     drawn = painter(KERNELS, 24)
-    assert [drawn.message("no kernels in this log: press 0", line).text.strip() for line in range(4)] == [
-        "",
-        "no kernels in this",
-        "log: press 0",
-        "",
-    ]
+
+    def lines(room: int) -> list[str]:
+        return [drawn.message(words, line, room).text.strip() for line in range(room)]
+
+    # A command can be copied: it is not broken at its hyphens.
+    assert lines(5) == ["", "no kernels: record", "with nvprof", "--print-gpu-trace", ""]
+    # In little room they begin at once.
+    assert lines(3) == ["no kernels: record", "with nvprof", "--print-gpu-trace"]
+    assert lines(1) == ["no kernels: record"]

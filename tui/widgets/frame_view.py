@@ -343,7 +343,8 @@ class FrameView(OwnLines, RowScroll, can_focus=True):
             return painter.header(self.sort, self.cursor_column)
         row = self.scroll_offset.y + y - HEADER
         if row >= len(self.rows):
-            return painter.message(self.empty_text if not len(self.rows) else "", y - HEADER)
+            empty = self.empty_text if not len(self.rows) else ""
+            return painter.message(empty, y - HEADER, self.size.height - HEADER)
         return self._row_strip(painter, row)
 
     def _row_strip(self, painter: TablePainter, row: int) -> Strip:

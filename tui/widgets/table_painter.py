@@ -174,9 +174,14 @@ class TablePainter:
             return runs.strip(self.width).apply_style(UNDERLINE)
         return runs.strip(self.width)
 
-    def message(self, text: str, line: int) -> Strip:
-        """A line of the words that stand where there are no rows, wrapped; line 0 stays blank."""
-        lines = ["", *wrap(text, max(8, self.width - 2 * GUTTER))]
+    def message(self, text: str, line: int, room: int) -> Strip:
+        """A line of the words that stand where there are no rows, wrapped; line 0 stays blank where there is room.
+
+        Commands stay whole: they are not wrapped at the hyphens of their options.
+        """
+        lines = wrap(text, max(8, self.width - 2 * GUTTER), break_on_hyphens=False)
+        if len(lines) < room:
+            lines.insert(0, "")
         runs = _Runs(self.styles.row)
         if line < len(lines):
             runs.add(" " * GUTTER + lines[line], self.styles.unknown)
