@@ -60,6 +60,20 @@ async def test_from_a_function_to_a_call_to_what_it_launched() -> None:
         assert "after the call" in screen_text(pilot.app)
 
 
+@pytest.mark.parametrize(
+    ("keys", "record"),
+    [(("colon", *"kernels", "enter"), "nvprof --print-gpu-trace"), (("0",), "nvprof --print-api-trace")],
+    ids=["kernels", "calls"],
+)
+async def test_of_totals_it_is_said_why_their_spread_is_not_known(keys: tuple[str, ...], record: str) -> None:
+    async with opened("gpt_summary.nvprof.log", size=(200, 50)) as pilot:
+        await press(pilot, *keys, "i")
+        lines = screen_text(pilot.app).splitlines()
+        told = next(line for line in lines if "p50, p90, p99, Std" in line)
+        assert "totals do not tell one from another" in told
+        assert any(f"record with {record}" in line for line in lines[lines.index(told) :])
+
+
 async def test_threads_share_out_all_calls() -> None:
     async with opened(TORCH) as pilot:
         await press(pilot, "0", NEXT)

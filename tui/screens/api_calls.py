@@ -14,7 +14,7 @@ from tui.analysis.inputs.capabilities import how_to_record, why_none
 from tui.analysis.inputs.needs import API_RESULTS, API_TRACE, API_WORK
 from tui.fmt import count, duration
 from tui.model.names import short_name
-from tui.screens.kernels import launch_crumb, short
+from tui.screens.kernels import launch_crumb, short, spread_not_known
 from tui.screens.linked import Level, Row
 from tui.screens.parts import Part, PartsScreen
 from tui.widgets.details import row_details
@@ -174,9 +174,13 @@ class ApiCallsScreen(PartsScreen):
     )
 
     def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
-        """Of a call what it launched."""
+        """Of a call what it launched; of totals why nothing more is known."""
         if pane.spec is not API_INSTANCES:
-            return super().details(pane, row)
+            told = super().details(pane, row)
+            is_unknown = pane.spec is API and row["median_ns"] is None
+            if is_unknown and calls_of_function(self.profile, {"functions": row}).is_empty():
+                return below(told, spread_not_known(self.profile, API_TRACE))
+            return told
         first = row_details(pane.spec, row, frame_columns=pane.frame.columns)
         if row["correlation"] is None:
             return first

@@ -23,6 +23,7 @@ from tui.widgets.spark import histogram_line
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from tui.analysis.inputs.recording import Need
     from tui.model.profile import Profile
     from tui.widgets.details import Details, Line
     from tui.widgets.table_pane import TablePane
@@ -64,6 +65,17 @@ def launch_crumb(row: Row) -> str:
     return f"launch {row['activity']}"
 
 
+def spread_not_known(profile: Profile, need: Need) -> list[tuple[str, list[Line]]]:
+    """Why it is not known how the durations of a row of totals are spread, and what records it.
+
+    Args:
+        profile: What was read.
+        need: What tells single launches or calls.
+    """
+    line = ("p50, p90, p99, Std", "totals do not tell one from another", how_to_record(profile, need))
+    return [("Not known", [line])]
+
+
 LAUNCH_LEVEL = Level("launches", LAUNCHES, launches_of_kernel, launch_crumb, no_launches, 2)
 
 
@@ -92,7 +104,7 @@ class LaunchScreen(LinkedTablesScreen):
         rows = self.launches_behind(row)
         first = row_details(pane.spec, row, frame_columns=pane.frame.columns, more=self._spread(rows))
         if rows.is_empty():
-            return first
+            return below(first, spread_not_known(self.profile, START_TIMES))
         told = spread(rows)
         blocks = [
             ("Slow launches", slow_lines(told)),
