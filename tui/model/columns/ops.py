@@ -90,7 +90,7 @@ OPS: Final = (
         "Time in which its own GPU work ran, work at once counted once (what DLProf calls GPU time).",
         5,
     ),
-    *_of_calls("gpu_busy", "busy", "GPU busy time"),
+    *_of_calls("gpu_busy", "Busy", "GPU busy time"),
     Column(
         "cpu_own_ns",
         "CPU time",
@@ -99,8 +99,8 @@ OPS: Final = (
         3,
     ),
     *_of_calls("cpu_own", "CPU", "CPU time"),
-    *_of_calls("cpu_overhead", "overhead", "CPU overhead"),
-    *_of_calls("gpu_idle", "idle", "GPU idle time"),
+    *_of_calls("cpu_overhead", "Overhead", "CPU overhead"),
+    *_of_calls("gpu_idle", "Idle", "GPU idle time"),
     Column("op_id", "Op ID", K.TEXT, "As DLProf gives it, else type or name with its place in the iteration.", 2),
     Column(
         "same_kernels",
