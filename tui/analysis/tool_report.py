@@ -19,6 +19,8 @@ FINDING: Final = "finding"
 _SECTION: Final = replace(columns("section")[0], help="Part of the tool's report; finding: its advisor's words.")
 _SEVERITY: Final = replace(columns("severity")[0], priority=5, help="As the tool's advisor gives it.")
 _TEXT: Final = replace(columns("text")[0], title="In words", help="What it says, or advises.", priority=2)
+# Values are written with a unit that suits each of them.
+_BASE_UNIT: Final = replace(columns("unit")[0], title="Base unit")
 
 HEADLINE_SECTIONS: Final = ("Performance Summary", "Resource Usage Breakdown")
 """The parts of a report that are told first, and on the dashboard."""
@@ -36,7 +38,9 @@ TOOL_REPORT: Final = TableSpec(
         _TEXT,
         _SECTION,
         _SEVERITY,
-        *columns("tool", "unit", "session", "line"),
+        *columns("tool"),
+        _BASE_UNIT,
+        *columns("session", "line"),
     ),
     key=("session", "number"),
     pinned="tool_name",

@@ -61,8 +61,8 @@ class KeyPicker(Dialog[str]):
 
     def compose_body(self) -> ComposeResult:
         """What is the key now, the line to type in, and the candidates."""
-        now = plain(self._present) if self._present else "none: iterations are as recorded, else as found"
-        yield Static(f"Now: {now}", id="present", markup=False)
+        now = f"Now {plain(self._present)}" if self._present else "No key: iterations are as recorded, else as found"
+        yield Static(now, id="present", markup=False)
         yield PlainLine(placeholder="part of a name", id="typed", compact=True)
         yield TableView(KEY_CHOICES, id="keys", title="Keys")
 
