@@ -187,7 +187,7 @@ async def test_kernels_around_a_gap_have_all_the_room_of_their_line_and_are_told
         await press(pilot, "I")
         menu = app_of(pilot).screen.query_one(OptionList)
         listed = [str(option.prompt) for option in menu.options]
-        assert listed[0] == " 5.2918 ms  at 169.55832 ms   batch_norm_transfo… → vecto…<launch_cla…>"
+        assert listed[0] == " 5.2918 ms  at 169.558320 ms  batch_norm_transfo… → vecto…<launch_cla…>"
         assert max(map(cell_width, listed)) <= menu.content_size.width - menu.scrollbar_size_vertical
         names: dict[str, set[str]] = {}
         for text, both in zip(listed, around, strict=True):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from textual.content import Content
 
-from tui.analysis.timeline.ruler import exactly
+from tui.analysis.timeline.ruler import exactly_alike
 from tui.analysis.timeline.shown import title
 from tui.analysis.timeline.under import Stretch, lane_of_gpu, longest_gaps, names_around
 from tui.fitting import cell_width
@@ -37,7 +37,8 @@ def gaps_menu(profile: Profile, view: TimelineView, gaps: Sequence[Stretch]) -> 
     lane, ascii_only = view.shown.lanes[view.lane], view.ascii_only
     arrow = " -> " if ascii_only else " → "
     lengths = [duration(gap.length_ns, ascii_only=ascii_only) for gap in gaps]
-    begins = [plain(exactly(gap.start_ns + view.shift(view.lane)), ascii_only=ascii_only) for gap in gaps]
+    moments = exactly_alike([gap.start_ns + view.shift(view.lane) for gap in gaps])
+    begins = [plain(moment, ascii_only=ascii_only) for moment in moments]
     around = [[plain(name, ascii_only=ascii_only) for name in names_around(profile, lane, gap)] for gap in gaps]
     length_cells, begin_cells = (max(map(cell_width, texts), default=0) for texts in (lengths, begins))
     before = len(f"  {'':{length_cells}}  at {'':{begin_cells}}  ")
@@ -50,7 +51,7 @@ def gaps_menu(profile: Profile, view: TimelineView, gaps: Sequence[Stretch]) -> 
             str(place),
             Content.assemble(
                 (f" {length:>{length_cells}} ", "bold $accent"),
-                f" at {begin:<{begin_cells}}  ",
+                f" at {begin:>{begin_cells}}  ",
                 (arrow.join(_both(names, room, cutter)), "$text-muted"),
             ),
         )

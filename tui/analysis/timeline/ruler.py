@@ -10,7 +10,7 @@ from tui.analysis.timeline.window import step_above
 from tui.fmt import MICROSECONDS, MILLISECONDS, NANOSECONDS, SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from tui.analysis.timeline.window import Window
     from tui.fmt import Unit
@@ -67,11 +67,24 @@ def exactly(value_ns: int) -> str:
     >>> exactly(8_355_600_000), exactly(120)
     ('8.3556 s', '120 ns')
     """
-    unit = next((unit for unit in _UNITS if abs(value_ns) >= unit.scale), NANOSECONDS)
-    whole, rest = divmod(abs(value_ns), int(unit.scale))
-    digits = len(str(int(unit.scale))) - 1
-    decimals = f"{rest:0{digits}d}".rstrip("0") if digits else ""
-    return f"{'-' if value_ns < 0 else ''}{whole:,}{'.' if decimals else ''}{decimals} {unit.symbol}"
+    return exactly_alike([value_ns])[0]
+
+
+def exactly_alike(values_ns: Sequence[int]) -> list[str]:
+    """Moments with all their digits, in one unit and with as many decimals each: for lines below each other.
+
+    >>> exactly_alike([157_456_833, 69_471_840]), exactly_alike([8_000_000_000, 120_000])
+    (['157.456833 ms', '69.471840 ms'], ['8.00000 s', '0.00012 s'])
+    """
+    largest = max(map(abs, values_ns), default=0)
+    unit = next((unit for unit in _UNITS if largest >= unit.scale), NANOSECONDS)
+    scale = int(unit.scale)
+    digits = len(str(scale)) - 1
+    wholes = [f"{'-' if value < 0 else ''}{abs(value) // scale:,}" for value in values_ns]
+    rests = [f"{abs(value) % scale:0{digits}d}" if digits else "" for value in values_ns]
+    decimals = max((len(rest.rstrip("0")) for rest in rests), default=0)
+    point = "." if decimals else ""
+    return [f"{whole}{point}{rest[:decimals]} {unit.symbol}" for whole, rest in zip(wholes, rests, strict=True)]
 
 
 def to_cells(value_ns: int, cell_ns: int) -> str:

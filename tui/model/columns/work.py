@@ -54,9 +54,9 @@ WORK: Final = (
         "uses_tensor_core", "TC", K.FLAG, "Whether the kernel uses tensor cores; ? where it cannot be told.", 6, ("tc",)
     ),
     Column("tensor_core_reason", "TC because", K.TEXT, "What tells whether the kernel uses tensor cores.", 9),
-    Column("start_ns", "Start", K.TIME, "When it began, since the clock zero of the log.", 2, ("start",)),
+    Column("start_ns", "Start", K.TIME, "When it began, since the clock zero of the input.", 2, ("start",)),
     Column("duration_ns", "Duration", K.DURATION, "How long it ran.", 1, ("dur", "duration")),
-    Column("device", "Dev", K.NUMBER, "GPU, by the number the log gives it.", 7),
+    Column("device", "Dev", K.NUMBER, "GPU, by the number the input gives it.", 7),
     Column("context", "Ctx", K.NUMBER, "Context of CUDA.", 9),
     Column("stream", "Stream", K.NUMBER, "Stream, or queue, of the GPU.", 5),
     Column("registers", "Regs", K.NUMBER, "Registers per thread.", 5, ("regs",)),
