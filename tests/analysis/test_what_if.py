@@ -71,6 +71,15 @@ def test_gains_are_told_per_gpu_and_per_iteration() -> None:
     assert [(gain.alone_per_iteration_ns, gain.half_per_iteration_ns) for gain in gains] == [(None, None), (20.0, 10.0)]
 
 
+def test_an_iteration_gains_only_what_was_launched_in_one() -> None:
+    found = profile(
+        activities=[at(0, 1000), at(2000, 10, iteration=3), at(2005, 20, "other"), at(3000, 30, iteration=4)]
+    )
+    (gain,) = what_if(found, of(found, "k"))
+    assert (gain.alone_ns, gain.half_ns, gain.iterations) == (1035, 515, 2)
+    assert (gain.alone_per_iteration_ns, gain.half_per_iteration_ns) == (17.5, 7.5)
+
+
 def test_without_start_times_nothing_is_told() -> None:
     found = profile(activities=[kernel("k", 5), kernel("k", None, start_ns=4)])
     assert what_if(found, of(found, "k")) == ()

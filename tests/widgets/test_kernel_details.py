@@ -15,7 +15,8 @@ from tui.widgets.kernel_details import advice_lines, below, gain_lines, next_lin
 
 def gain(device: int = 0, iterations: int | None = None) -> Gain:
     return Gain(0, device, 2, time_ns=5000, alone_ns=4000, half_ns=1000, busy_ns=10_000, span_ns=20_000, stream=7,
-                iterations=iterations)  # fmt: skip
+                iterations=iterations, alone_per_iteration_ns=1000 if iterations else None,
+                half_per_iteration_ns=250 if iterations else None)  # fmt: skip
 
 
 def test_gains_say_what_they_rest_on() -> None:

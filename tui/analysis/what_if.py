@@ -44,16 +44,10 @@ class Gain:
     """The stream that most of the work ran on."""
     iterations: int | None
     """How many iterations the work was launched in; None where none is known."""
-
-    @property
-    def alone_per_iteration_ns(self) -> float | None:
-        """What an iteration would gain, on average over those that the work was launched in."""
-        return self.alone_ns / self.iterations if self.iterations else None
-
-    @property
-    def half_per_iteration_ns(self) -> float | None:
-        """The same for work of half the duration."""
-        return self.half_ns / self.iterations if self.iterations else None
+    alone_per_iteration_ns: float | None
+    """What an iteration would gain, on average over those that the work was launched in, without the work of them."""
+    half_per_iteration_ns: float | None
+    """The same for work of half the duration."""
 
 
 def what_if(profile: Profile, activities: pl.Series) -> tuple[Gain, ...]:
@@ -88,7 +82,10 @@ def _gain(line: Timeline, work: pl.DataFrame, mask: Flags, busy_ns: int) -> Gain
     own = work[line.rows_at(np.flatnonzero(mask))]
     streams = own.group_by("stream").agg(pl.col("duration_ns").sum()).sort("duration_ns", "stream", descending=True)
     iterations = own["iteration"].drop_nulls().n_unique()
-    alone_ns, half_ns = _gained_ns(line, mask)
+    alone_ns, half_ns = inside = _gained_ns(line, mask)
+    if iterations and own["iteration"].null_count():
+        in_iterations = line.of(work["iteration"].is_not_null().to_numpy())
+        inside = _gained_ns(line, mask & in_iterations)
     return Gain(
         session=line.session,
         device=line.device,
@@ -100,6 +97,8 @@ def _gain(line: Timeline, work: pl.DataFrame, mask: Flags, busy_ns: int) -> Gain
         span_ns=int(line.ends.max() - line.starts.min()),
         stream=streams["stream"][0],
         iterations=iterations or None,
+        alone_per_iteration_ns=inside[0] / iterations if iterations else None,
+        half_per_iteration_ns=inside[1] / iterations if iterations else None,
     )
 
 
