@@ -106,9 +106,13 @@ async def test_figures_that_are_not_known_say_why_and_what_records_them() -> Non
         assert "the launches do not say which CPU time is the op's" in screen_text(pilot.app)
         # The table's signs of folded columns are not those of lines.
         assert re.search(r"GPU time {2,}32\.568 ms", screen_text(pilot.app))
-    async with opened("gpt_summary.nvprof.log", size=(200, 50)) as pilot:
+    async with opened("gpt_summary.nvprof.log", size=(200, 50), notifications=True) as pilot:
         await press(pilot, "2", "i")
         assert "totals do not tell one call from another" in screen_text(pilot.app)
+        # No sign says that figures are folded where there are none.
+        assert "GPU time ms▼" in screen_text(pilot.app)
+        await press(pilot, "z")
+        assert "no time of a call is known to unfold" in screen_text(pilot.app)
 
 
 @pytest.mark.parametrize("given", [TRACE, LOG, "gpt_summary.nvprof.log"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from textual import on
 
@@ -37,18 +37,26 @@ if TYPE_CHECKING:
     from tui.model.view import TableSpec
     from tui.widgets.details import Details
 
+NO_CALLS: Final = "totals do not tell one call from another"
+
 FIGURES = frozenset(name for fold in FOLDS for name in fold.others)
 
 
-def titled(folded: Collection[str], *, ascii_only: bool) -> TableSpec:
+def figures_known(types: pl.DataFrame) -> frozenset[str]:
+    """The figures that some type has; all where no types are there yet."""
+    return frozenset(name for name in FIGURES if types.is_empty() or types[name].null_count() < types.height)
+
+
+def titled(folded: Collection[str], known: Collection[str], *, ascii_only: bool) -> TableSpec:
     """The table with a sign at the totals whose figures are folded; figures that are not are shown before all else.
 
     Args:
         folded: Names of the columns that are not shown.
+        known: Names of the figures that there are: of others nothing can be unfolded.
         ascii_only: The sign is to be of ASCII.
     """
     sign = "+" if ascii_only else "▸"
-    closed = {fold.total for fold in FOLDS if set(fold.others) <= set(folded)}
+    closed = {fold.total for fold in FOLDS if set(fold.others) <= set(folded) and set(fold.others) & set(known)}
 
     def shown(column: Column) -> Column:
         if column.name in closed:
@@ -131,13 +139,17 @@ class OpTypesScreen(TableScreen, WorkedOutScreen):
     @on(TablePane.StateChanged)
     def _show_titles(self) -> None:
         pane = self._pane
-        spec = titled(pane.state.hidden, ascii_only=self.program.ascii_only)
+        spec = titled(pane.state.hidden, figures_known(pane.frame), ascii_only=self.program.ascii_only)
         if spec != pane.spec:
             pane.show(pane.frame, empty=self.empty() if pane.frame.is_empty() else "", spec=spec)
 
     def action_fold_figures(self) -> None:
         """Fold or unfold the figures of the time under the cursor; on another column those of all times."""
         pane = self._pane
+        if not figures_known(pane.frame):
+            why = f": {NO_CALLS}: {how_to_record(self.profile, START_TIMES)}" if self._holds_totals() else ""
+            self.notify(f"no time of a call is known to unfold{why}", markup=False)
+            return
         here = pane.table.cursor_column
         folds: tuple[ColumnFold, ...] = tuple(fold for fold in FOLDS if fold.holds(here)) or FOLDS
         others = frozenset(name for fold in folds for name in fold.others)
@@ -156,15 +168,12 @@ class OpTypesScreen(TableScreen, WorkedOutScreen):
             why.append(
                 ("CPU times", "the launches do not say which CPU time is the op's", how_to_record(self.profile, OPS))
             )
-        if row["gpu_avg_ns"] is None and any(need.name == START_TIMES.name for need in missing(self.profile)):
-            why.append(
-                (
-                    "Times of a call",
-                    "totals do not tell one call from another",
-                    how_to_record(self.profile, START_TIMES),
-                )
-            )
+        if row["gpu_avg_ns"] is None and self._holds_totals():
+            why.append(("Times of a call", NO_CALLS, how_to_record(self.profile, START_TIMES)))
         return below(told, [("Not known", why)])
+
+    def _holds_totals(self) -> bool:
+        return any(need.name == START_TIMES.name for need in missing(self.profile))
 
     @on(TablePane.RowOpened)
     def _go_to_ops(self, event: TablePane.RowOpened) -> None:
