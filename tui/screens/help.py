@@ -15,7 +15,7 @@ from tui.keys import ACTIONS, Action, Scope
 from tui.keys.action import MOVE
 from tui.text import plain
 from tui.views import VIEWS, view
-from tui.widgets.ascii_text import in_ascii
+from tui.widgets.ascii_text import SPELLED, in_ascii
 from tui.widgets.plain_line import PlainLine
 
 if TYPE_CHECKING:
@@ -39,9 +39,6 @@ KEPT_NOTES = (
     "$XDG_STATE_HOME), readable by you alone and never beside your files; :forget deletes what is kept of this file.",
 )
 
-
-SPELLED = str.maketrans({"←": "left", "→": "right", "↑": "up", "↓": "down", "⌫": "backspace"})
-"""Keys whose signs a terminal without Unicode does not show."""
 
 OF_SOME_VIEWS = (
     Scope.PARTS,

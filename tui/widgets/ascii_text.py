@@ -8,6 +8,9 @@ from textual.content import Content
 
 from tui.text import plain
 
+SPELLED: Final = str.maketrans({"←": "left", "→": "right", "↑": "up", "↓": "down", "⌫": "backspace"})
+"""Keys whose signs a terminal without Unicode does not show."""
+
 _LOOKS_LIKE: Final = str.maketrans("…µ·×–▸•", "~u.x->*")
 
 

@@ -9,6 +9,8 @@ from rich.style import Style
 from textual.strip import Strip
 from textual.widgets import OptionList
 
+from tui.fitting import ellipsis
+
 
 class MenuLines(OptionList):
     """Lines of several colours; the one under the cursor is of one alone: the others cannot be read on its ground.
@@ -26,6 +28,9 @@ class MenuLines(OptionList):
     def render_line(self, y: int) -> Strip:
         """Draw one line of the screen."""
         strip = super().render_line(y)
+        if getattr(self.app, "ascii_only", False):
+            cut = ((segment, segment.text.replace("…", ellipsis(ascii_only=True))) for segment in strip)
+            strip = Strip([Segment(text, segment.style) for segment, text in cut], strip.cell_length)
         metas = [segment.style.meta for segment in strip if segment.style is not None]
         option = metas[0].get("option") if metas else None
         if option is None or option != self.highlighted or not self.has_focus or self.options[option].disabled:
