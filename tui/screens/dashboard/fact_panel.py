@@ -77,6 +77,11 @@ class FactPanel(Panel):
         """The figure under the cursor."""
         return self._strip.current
 
+    @property
+    def details(self) -> Details | None:
+        """What the figure under the cursor is."""
+        return fact_details(self.current) if self.current is not None else None
+
     def wait(self) -> None:
         """Say that the figures are being worked out."""
         self._strip.show([])

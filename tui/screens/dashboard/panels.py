@@ -137,6 +137,11 @@ class ChartPanel(Panel):
         """The line under the cursor."""
         return self.entries[self.bars.cursor] if self.entries else None
 
+    @property
+    def details(self) -> Details | None:
+        """Everything that is known of the line under the cursor."""
+        return entry_details(self.current, self.metric) if self.current is not None else None
+
     def _entry(self, key: str) -> Entry:
         return next(entry for entry in self.entries if entry.row.key == key)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 from textual.binding import Binding
+from textual.events import DescendantFocus
 
 from tui.analysis.dashboard import ORDERS
 from tui.analysis.dashboard.times import iteration_spreads
@@ -109,8 +110,16 @@ class DashboardScreen(FilledDashboard):
         if detail.is_open:
             detail.show(event.details)
 
+    @on(DescendantFocus)
+    def _follow_to_panel(self) -> None:
+        detail = self.query_one(DetailPane)
+        panel = next((one for one in self.query("ChartPanel, FactPanel") if one.has_focus_within), None)
+        if detail.is_open and isinstance(panel, ChartPanel | FactPanel) and panel.details is not None:
+            self._detailed = self.focused
+            detail.show(panel.details)
+
     _detailed: Widget | None = None
-    """What had the focus when the details were opened."""
+    """What has the line that the details are of."""
 
     def leave_level(self) -> bool:
         """Close the details, and go back to the line that they are of."""
