@@ -49,6 +49,15 @@ def test_a_narrow_line_keeps_label_and_figures() -> None:
     assert all(line.isascii() for line in lines(80, ascii_only=True)[:2])
 
 
+def test_a_sentence_without_a_figure_has_all_of_the_line() -> None:
+    rows = [
+        BarRow("a", "two holes of 1 ms or more", None, "265.02 ms", sentence=True),
+        BarRow("b", "one memset moves 24 MiB in 768 ns", None, "", sentence=True),
+    ]
+    drawn = [line.plain for line in bar_lines(rows, bar_columns(rows, 30))]
+    assert drawn == ["two holes of 1 ms o… 265.02 ms", "one memset moves 24 MiB in 76…"]
+
+
 def test_a_bar_gives_up_cells_that_make_a_label_whole() -> None:
     rows = [BarRow("a", "DLProf efficiency", 1.0, "8 of 9 ms", 88.9)]
     drawn = {width: bar_lines(rows, bar_columns(rows, width))[0].plain for width in (43, 42, 41, 40)}

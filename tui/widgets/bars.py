@@ -44,7 +44,8 @@ class BarRow:
     """Which part of a `stacked_bar` it is, as `tui.widgets.part_looks.look_of` takes it, to be told by the same look
     before the label."""
     sentence: bool = False
-    """The label is a sentence: it is cut at its end, however alike others begin."""
+    """The label is a sentence: it is cut at its end, however alike others begin; without a figure it has all the line.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,11 @@ class BarColumns:
     bar: int
     value: int
     percent: int
+
+    @property
+    def line(self) -> int:
+        """All cells of a line behind the look of its part."""
+        return self.label + sum(cells + 1 for cells in (self.bar, self.value, self.percent) if cells)
 
 
 def bar_columns(rows: Sequence[BarRow], width: int) -> BarColumns:
@@ -98,7 +104,9 @@ def bar_lines(
         **tell_symbols_apart(symbols, columns.label, ascii_only=ascii_only),
     }
     return [
-        _bar_line(labels[name], row, columns, ascii_only=ascii_only, bar_style=bar_style)
+        Content(pad(clip(name, columns.line, ascii_only=ascii_only), columns.line))
+        if row.sentence and not row.value
+        else _bar_line(labels[name], row, columns, ascii_only=ascii_only, bar_style=bar_style)
         for name, row in zip(names, rows, strict=True)
     ]
 
