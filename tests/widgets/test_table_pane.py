@@ -162,6 +162,20 @@ async def test_tab_turns_a_search_into_a_filter_with_the_same_text() -> None:
         assert (app.pane.state.find, app.pane.state.filter) == ("sgemm", "")
 
 
+async def test_esc_puts_back_what_stood_before_a_filter_from_elsewhere_that_cannot_be_read() -> None:
+    app = TableApp()
+    async with app.run_test(size=(120, 24)) as pilot:
+        app.pane.set_filter("sgemm")
+        app.pane.set_filter("nosuch=1")
+        await until(pilot, lambda: app.pane.query_bar.is_open)
+        assert "no column nosuch" in screen_text(app)
+        await pilot.press("escape")
+        await until(pilot, lambda: not app.pane.query_bar.is_open)
+        assert (app.pane.state.filter, app.names) == ("sgemm", SGEMMS)
+        await pilot.press("f")
+        assert (app.pane.query_bar.is_open, app.pane.query_bar.text) == (True, "sgemm")
+
+
 async def test_the_history_and_the_completion_of_the_bar() -> None:
     app = TableApp()
     async with app.run_test(size=(120, 24)) as pilot:

@@ -180,6 +180,11 @@ class TableSearch(TableView):
         if not bar.is_open and (applied.error or applied.find_error):
             self._open(QueryMode.FILTER if applied.error else QueryMode.FIND)
             bar.open(bar.mode, self._state.filter if applied.error else self._state.find)
+            # Nobody typed the text into the bar: what esc gives back is what could be understood before it.
+            self._before = {
+                QueryMode.FIND: "" if applied.find_error else self._state.find,
+                QueryMode.FILTER: self._good_filter,
+            }
         error = applied.error if bar.mode is QueryMode.FILTER else applied.find_error
         if error is not None:
             bar.answer(plain(str(error)), fault=(error.start, error.end), wrong=True)
