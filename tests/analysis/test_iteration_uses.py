@@ -61,6 +61,18 @@ def test_a_chosen_iteration_has_what_ran_in_its_time_whichever_launched_it() -> 
     assert iteration_work(chosen)["kernel_pct"].to_list() == [12.5]
 
 
+def test_what_is_not_told_of_kernels_and_copies_is_unknown() -> None:
+    rows = [{"iteration": 5, **kernel("odd", 30, start_ns=at, device=0)} for at in (10, 60)]
+    made = profile(ranges=[step(0, 5)], activities=rows, sessions=[{"session": 0, "format": "rocprof-csv"}])
+    assert iterations_with_uses(made).select("busy_ns", *GPU_USES).rows() == [(60, None, None, 60, None)]
+    (bar,) = BarRows(chart_rows(iterations_with_uses(made), 0)).bars(0, 1, 1)
+    assert bar.parts_ns == (0, 0, 60, 0, 0, 0, 0, 40)
+    # Of one of them it is known.
+    rows[0]["uses_tensor_core"] = False
+    told = profile(ranges=[step(0, 5)], activities=rows, sessions=[{"session": 0, "format": "nsys-sqlite"}])
+    assert iterations_with_uses(told).select(GPU_USES).rows() == [(0, 30, 30, 0)]
+
+
 def test_what_the_host_did_while_no_gpu_had_work() -> None:
     made = two_steps()
     busy = made["activities"]
@@ -108,7 +120,7 @@ def test_parts_add_up_to_busy_and_pieces_to_the_run(work: list[tuple[int, int, b
     assert rows.select(iterations(made).columns).equals(iterations(made))
     for row in rows.iter_rows(named=True):
         if row["busy_ns"] is not None:
-            assert sum(row[use] for use in GPU_USES) == row["busy_ns"]
+            assert sum(row[use] or 0 for use in GPU_USES) == row["busy_ns"]
             assert sum(row[use] or 0 for use in USES) == row["duration_ns"]
     assert rows["gpu_ns"].sum() == kernels(made)["total_ns"].sum()
 

@@ -97,7 +97,7 @@ def readout(rows: pl.DataFrame, bar: Bar, times: Mapping[str, Any] | None, *, as
     if bar.last > bar.first and len(numbers):
         mean = duration(bar.mean_ns, ascii_only=ascii_only)
         parts.append(f"longest of {numbers[0]} to {numbers[-1]}, mean {mean}")
-    if row["duration_ns"] and row[USES[0]] is not None:
+    if row["duration_ns"] and row[USES[-1]] is not None:
         shares = [(words, 100 * (row[use] or 0) / row["duration_ns"]) for use, words in _SHORT.items()]
         # Where there is little room, the last pieces are left out.
         shares.sort(key=lambda share: -share[1])

@@ -99,7 +99,7 @@ def breakdown_by_device(profile: Profile) -> pl.DataFrame:
     What the input does not tell is null, ``why`` says so, and its time is in Other.
     """
     use = gpu_uses(profile)
-    memory_told = _tells_memory(profile)
+    memory_told = tells_memory(profile)
     of_session: dict[int, list[tuple[Timeline, IntervalSet]]] = {}
     for line, busy in zip(placed_timelines(profile), busy_sets(profile), strict=True):
         of_session.setdefault(line.session, []).append((line, busy))
@@ -280,7 +280,7 @@ def _host(ops: pl.DataFrame, in_calls: IntervalSet, ranges: pl.DataFrame, bounds
     return _Host(first, last, {category: spans.clipped(first, last) for category, spans in sets.items()})
 
 
-def _tells_memory(profile: Profile) -> frozenset[int]:
+def tells_memory(profile: Profile) -> frozenset[int]:
     """The sessions in which a copy would be recorded if there were one: rocprof can leave them out."""
     kinds = distinct(profile["activities"], ("session", "kind"))
     copying = kinds.filter(pl.col("kind").cast(pl.String).is_in(["memcpy", "memset", "um"]))["session"].to_list()

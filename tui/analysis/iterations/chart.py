@@ -65,7 +65,7 @@ class BarRows:
         self._times = rows["duration_ns"].fill_null(0).to_numpy()
         # A row without a time is never the slowest of several.
         self._ordered = np.where(self._known, self._times, -1)
-        self._told = rows[USES[0]].is_not_null().to_numpy().astype(np.int64)
+        self._told = rows[USES[-1]].is_not_null().to_numpy().astype(np.int64)
         self._parts = np.stack([rows[use].fill_null(0).to_numpy() for use in USES], axis=1)
         self._numbered = rows["iteration"].is_not_null().to_numpy().astype(np.int64)
         self._chosen = rows["aggregated"].fill_null(True).to_numpy().astype(np.int64)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.analysis.gpu_time.breakdown import HOST_CATEGORIES, host_times
+from tui.analysis.gpu_time.breakdown import HOST_CATEGORIES, host_times, tells_memory
 from tui.analysis.gpu_time.gpu_uses import GpuUse, gpu_uses
 from tui.analysis.gpu_time.interval_sets import union_of
 from tui.analysis.gpu_time.placed import placed_timelines
@@ -65,8 +65,9 @@ def iterations_with_uses(profile: Profile, chosen: Aggregation | None = None) ->
     where no range is chosen).
 
     Each instant from the start of an iteration to its end belongs to the first of these that is on then, on any GPU of
-    the session and of whatever iteration; they are null where busy_ns is. What the host did is null where the input
-    does not tell it, and its time is in other_ns.
+    the session and of whatever iteration; they are null where busy_ns is. What the input does not tell is null, too:
+    what the host did, whose time is in other_ns; copies, where kernels alone are recorded; whether kernels use tensor
+    cores, where that is known of none.
 
     Args:
         profile: With the iterations that are to be told.
@@ -96,10 +97,10 @@ def _uses(profile: Profile) -> pl.DataFrame:
     lines: dict[int, list[Timeline]] = {}
     for line in placed_timelines(profile):
         lines.setdefault(line.session, []).append(line)
-    host = host_times(profile)
+    host, memory_told = host_times(profile), tells_memory(profile)
     # Rows of a session stand one after the other.
     parts = [
-        _of_session(part, lines.get(session, []), use, host.get(session, {}))
+        _of_session(part, lines.get(session, []), use, host.get(session, {}), told_memory=session in memory_told)
         for (session,), part in rows.group_by("session", maintain_order=True)
     ]
     schema = dict.fromkeys(USES, pl.Int64)
@@ -107,16 +108,28 @@ def _uses(profile: Profile) -> pl.DataFrame:
 
 
 def _of_session(
-    rows: pl.DataFrame, lines: Sequence[Timeline], use: np.ndarray, host: Mapping[Category, IntervalSet]
+    rows: pl.DataFrame,
+    lines: Sequence[Timeline],
+    use: npt.NDArray[np.int8],
+    host: Mapping[Category, IntervalSet],
+    *,
+    told_memory: bool,
 ) -> pl.DataFrame:
     starts = rows["start_ns"].fill_null(0).to_numpy()
     ends = starts + rows["duration_ns"].fill_null(0).to_numpy()
     known = rows["busy_ns"].is_not_null()
     found: dict[str, pl.Series] = {}
     so_far = np.zeros(rows.height, np.int64)
+    present = {kind: any((line.of(use) == kind).any() for line in lines) for kind in GpuUse}
+    untold = set() if told_memory else {GpuUse.MEMORY}
+    if present[GpuUse.UNKNOWN] and not present[GpuUse.YES] and not present[GpuUse.NO]:
+        untold |= {GpuUse.YES, GpuUse.NO}
     for kind, name in _OF_USE.items():
+        if kind in untold:
+            found[name] = _untold(name, rows.height)
+            continue
         now = so_far
-        if any((line.of(use) == kind).any() for line in lines):
+        if present[kind]:
             on = [line.of(use) <= kind for line in lines]
             union = union_of(
                 np.concatenate([line.starts[rows_on] for line, rows_on in zip(lines, on, strict=True)]),
@@ -130,7 +143,7 @@ def _of_session(
     )
     for category, name in _OF_HOST.items():
         if category not in host:
-            found[name] = pl.Series(name, [None] * rows.height, dtype=pl.Int64)
+            found[name] = _untold(name, rows.height)
             continue
         covered = covered | host[category]
         now = covered.within(starts, ends)
@@ -138,6 +151,10 @@ def _of_session(
         so_far = now
     found[USES[-1]] = _where(known, USES[-1], ends - starts - so_far)
     return pl.DataFrame(found)
+
+
+def _untold(name: str, height: int) -> pl.Series:
+    return pl.Series(name, [None], dtype=pl.Int64).new_from_index(0, height)
 
 
 def _where(known: pl.Series, name: str, values: npt.NDArray[np.int64]) -> pl.Series:
