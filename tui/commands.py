@@ -161,7 +161,7 @@ def run_command(app: ProftuiApp, line: str) -> None:
     what the key of that name does.
 
     Raises:
-        CommandError: It is not known, or cannot be done here.
+        CommandError: It is not known, takes no words, or cannot be done here.
     """
     word, _, rest = line.strip().removeprefix(":").partition(" ")
     rest = rest.strip()
@@ -179,6 +179,8 @@ def run_command(app: ProftuiApp, line: str) -> None:
         return
     action = next((action for action in ACTIONS if action.id.partition(".")[2] == word), None)
     if action is not None:
+        if rest:
+            raise CommandError(f"nothing goes behind :{word}: it does what its key does")
         _run_action(app, action.scope, action.method)
         return
     raise CommandError(f"no command or view is called {word}; ? lists the keys, m the views")

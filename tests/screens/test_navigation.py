@@ -226,6 +226,8 @@ async def test_command_line_goes_filters_sorts_and_says_what_it_does_not_know() 
         assert table.state.sort == (("calls", False),)
         await command("nonsense")
         assert "no command or view is called nonsense" in screen_text(pilot.app)
+        await command("export away")
+        assert "nothing goes behind :export: it does what its key does" in screen_text(pilot.app)
         await command("83")
         log = app_of(pilot).view_screen
         assert isinstance(log, LogScreen)
@@ -379,17 +381,27 @@ async def test_what_is_typed_ahead_goes_to_the_command_line() -> None:
         assert view(pilot) == "memory"
 
 
-async def test_digits_and_the_colon_are_typed_where_something_is_typed_and_no_keys_of_dialogs() -> None:
+async def test_digits_and_the_colon_are_typed_where_something_is_typed_and_the_colon_is_no_key_of_dialogs() -> None:
     async with opened(CAFFE) as pilot:
         await press(pilot, "4", "f", "1", "colon")
         assert view(pilot) == "ops-and-kernels"
         bar = app_of(pilot).focused
         assert isinstance(bar, Input)
         assert bar.value == "1:"
-        await press(pilot, "escape", "m", "1", "colon")
+        await press(pilot, "escape", "m", "colon")
         assert isinstance(pilot.app.screen, MenuScreen)
         await press(pilot, "escape")
         assert view(pilot) == "ops-and-kernels"
+
+
+async def test_a_digit_in_the_menu_of_views_goes_where_its_line_leads_or_says_why_not() -> None:
+    async with opened(CAFFE, notifications=True) as pilot:
+        await press(pilot, "m", "4")
+        assert not isinstance(pilot.app.screen, MenuScreen)
+        assert view(pilot) == "ops-and-kernels"
+        await press(pilot, "m", "0")
+        assert view(pilot) == "ops-and-kernels"
+        assert "API Calls: no API calls: record with nvprof --print-api-trace" in screen_text(pilot.app)
 
 
 async def test_a_key_that_does_nothing_here_says_where_it_does() -> None:
