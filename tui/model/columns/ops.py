@@ -118,6 +118,6 @@ OPS: Final = (
     Column("node", "Group or op", K.TEXT, "A group (module, range, layer, op that calls others) or an op in it.", 1),
     Column("level", "Level", K.NUMBER, "How deep it lies: 1 is all of a session.", 7),
     Column("what", "Is", K.TEXT, "group or op.", 8),
-    Column("eligible_ops", "TC ok", K.COUNT, "Ops in it, by name, that could use tensor cores.", 6),
-    Column("tc_ops", "On TC", K.COUNT, "Ops in it, by name, with a kernel that uses tensor cores.", 6),
+    Column("eligible_ops", "TC ok", K.COUNT, "Ops in it, by id or else by name, that could use tensor cores.", 6),
+    Column("tc_ops", "On TC", K.COUNT, "Ops in it, by id or else by name, with a kernel that uses tensor cores.", 6),
 )
