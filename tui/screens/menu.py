@@ -13,10 +13,11 @@ from textual.widgets.option_list import Option
 from tui.widgets.menu_lines import MenuLines
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from textual.app import ComposeResult
     from textual.binding import BindingType
+    from textual.events import Key
 
 
 WIDEST: Final = 100
@@ -40,6 +41,7 @@ class MenuScreen(ModalScreen[str | None]):
         options: Id and text of every line.
         disabled: Ids that cannot be chosen.
         current: The id that the cursor begins on.
+        keys: Keys that choose an id at once: those that its line begins with.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -73,9 +75,11 @@ class MenuScreen(ModalScreen[str | None]):
         *,
         disabled: frozenset[str] = frozenset(),
         current: str = "",
+        keys: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__()
         self._title, self._lines, self._dim, self._current = title, options, disabled, current
+        self._keys = keys or {}
 
     def compose(self) -> ComposeResult:
         """A title and the lines."""
@@ -93,6 +97,12 @@ class MenuScreen(ModalScreen[str | None]):
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """A line was chosen."""
         self.dismiss(event.option_id)
+
+    def on_key(self, event: Key) -> None:
+        """Choose by the key that stands before a line; of a dim one it is said why it cannot be gone to."""
+        if event.key in self._keys:
+            event.stop()
+            self.dismiss(self._keys[event.key])
 
     def action_leave(self) -> None:
         """Choose nothing."""

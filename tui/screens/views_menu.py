@@ -46,7 +46,8 @@ def views_menu(availability: Mapping[str, str], current: str, *, width: int) -> 
                 ),
             )
         )
-    return MenuScreen("Views", lines, disabled=frozenset(dim), current=current)
+    keys = {view.key: view.name for view in VIEWS if view.key}
+    return MenuScreen("Views", lines, disabled=frozenset(dim), current=current, keys=keys)
 
 
 def _whole(reason: str, room: int) -> str:
