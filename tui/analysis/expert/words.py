@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from tui.fitting import clip_middle
+from tui.fitting import shorten_symbol
 from tui.fmt import duration
 from tui.model.names import short_name
 
@@ -21,12 +21,14 @@ NAMES_IN_FILTER: Final = 10
 
 
 def called(name: object) -> str:
-    """A name within a sentence.
+    """A name within a sentence; of a long one the inner namespaces.
 
     >>> called("void f<int>(float*)")
     '`f`'
+    >>> called("void at::native::(anonymous namespace)::GammaBetaBackwardCUDAKernelTemplate<float>(long)")
+    '`(anonymous namespace)::GammaBetaBackwardCUDAKernelTemplate`'
     """
-    return f"`{clip_middle(short_name(str(name)), NAME_CELLS)}`"
+    return f"`{shorten_symbol(short_name(str(name)), NAME_CELLS)}`"
 
 
 def counted(number: float, one: str, many: str = "") -> str:
