@@ -53,6 +53,14 @@ def iteration_under(pilot: Pilot[None]) -> Any:
     return row["iteration"]
 
 
+def told_of_the_row(pilot: Pilot[None]) -> dict[str, str]:
+    """What the details say of the row under the cursor, by label."""
+    pane = screen_of(pilot).query_one("#table", TablePane)
+    assert pane.current_row is not None
+    lines = screen_of(pilot).details(pane, pane.current_row).lines
+    return {line.plain[:indent].strip(): line.plain[indent:] for indent, line in lines}
+
+
 def loop(*times: int) -> Any:
     """Recorded steps that took so long, each with a kernel of half that time."""
     starts = [sum(times[:at]) for at in range(len(times))]
@@ -114,13 +122,16 @@ async def test_chart_and_table_follow_each_other() -> None:
 async def test_a_span_is_shown_in_every_view_and_taken_back_from_the_list() -> None:
     async with opened(TRACE) as pilot:
         app = app_of(pilot)
-        await press(pilot, "4", "7", "j", "b", "j", "j", "b")
+        await press(pilot, "4", "7", "j")
+        assert "Chosen" not in told_of_the_row(pilot)
+        await press(pilot, "b", "j", "j", "b")
         assert chart_of(pilot).marked == (1, 3)
         await press(pilot, "k", "a")
         assert app.aggregation == Aggregation(4, 6)
         assert chart_of(pilot).marked is None
         assert app.profile["activities"]["iteration"].unique().sort().to_list() == [4, 5, 6]
         assert "shown: 4:6" in screen_text(app)
+        assert told_of_the_row(pilot)["Chosen"] == "yes"
         assert screen_of(pilot).query_one("#table", TablePane).frame["aggregated"].to_list() == [
             False, True, True, True, False, False,
         ]  # fmt: skip

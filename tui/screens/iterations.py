@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
@@ -19,6 +20,7 @@ from tui.model.aggregation import Aggregation
 from tui.screens.base import ViewScreen
 from tui.screens.detailed import ROWS_AT_ONCE, WORKING
 from tui.screens.kernels_by_iteration import KernelsByIterationScreen, found_words
+from tui.widgets.details import row_details
 from tui.widgets.iteration_chart import IterationChart
 from tui.widgets.iteration_drawing import Around
 from tui.widgets.iteration_words import readout, summary
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
     from tui.analysis.iterations.chart import Bar
     from tui.model.profile import Profile
+    from tui.widgets.details import Details
 
 
 class IterationsScreen(ViewScreen):
@@ -265,6 +268,13 @@ class IterationsScreen(ViewScreen):
             screen.open_iteration(session, iteration)
 
         self.program.go("kernels-by-iteration", arrange)
+
+    def details(self, pane: TablePane, row: dict[str, Any]) -> Details:
+        """Every value of an iteration; whether it is chosen only where some are."""
+        spec = pane.spec
+        if row["aggregated"] is None:
+            spec = replace(spec, columns=tuple(column for column in spec.columns if column.name != "aggregated"))
+        return row_details(spec, row, frame_columns=pane.frame.columns)
 
     def action_toggle_row_detail(self) -> None:
         """Details of the iteration under the cursor."""
