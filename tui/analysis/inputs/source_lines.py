@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from tui.model.profile import Profile
 
-EVENTS: Final = "this input is events, not text: L on a row says from which line of the file its event is"
+EVENTS: Final = "this input is events, not text: L on a row names the line of the file that its event is on"
 TABLES: Final = "this input has no lines of text: i on a row tells all that its tables say"
 NO_LINE: Final = "this row does not come from one line of the input"
 

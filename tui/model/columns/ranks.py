@@ -25,7 +25,7 @@ RANKS: Final = (
         "Iterations in which it was in the long collectives for the shortest time, and another waited long for it.",
         3,
     ),
-    Column("waited_ns", "Waited", K.DURATION, "Time in long collectives above the rank that came last.", 3),
+    Column("waited_ns", "Long waits", K.DURATION, "Time in long collectives above the rank that came last.", 3),
     Column("behind_ns", "Above mean", K.DURATION, "The rank's iteration less the mean over the ranks.", 3),
     Column("mean_ns", "Mean", K.DURATION, "Mean over the ranks.", 3),
     Column("spread_pct", "Spread%", K.PERCENT, "Longest less shortest rank, as a share of the mean.", 2),
