@@ -183,7 +183,10 @@ def run_command(app: ProftuiApp, line: str) -> None:
             raise CommandError(f"nothing goes behind :{word}: it does what its key does")
         _run_action(app, action.scope, action.method)
         return
-    raise CommandError(f"no command or view is called {word}; ? lists the keys, m the views")
+    from tui.query.meant import did_you_mean
+
+    hint = did_you_mean(word, command_words()) or "? lists the keys, m the views"
+    raise CommandError(f"no command or view is called {word}; {hint}")
 
 
 def _run_action(app: ProftuiApp, scope: Scope, method: str) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final
 
 from tui.model.errors import ProftuiError
+from tui.query.meant import did_you_mean
 from tui.query.sql.tokens import TokenKind, names_in, tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from tui.query.sql.run import Tables
 
@@ -54,18 +54,18 @@ def _no_column(found: re.Match[str], text: str, _tables: Tables) -> ProftuiError
     there = re.findall(r'"([^"]*)"', found[2])
     if any(token.kind is TokenKind.QUOTED and token.text == name for token in tokens(text)):
         return ProftuiError(f"there is no column {name}", f"a text stands in single quotes: '{name}'")
-    return ProftuiError(f"there is no column {name}", _close(name, there) or _listed(there))
+    return ProftuiError(f"there is no column {name}", did_you_mean(name, there) or _listed(there))
 
 
 def _no_column_of(found: re.Match[str], text: str, tables: Tables) -> ProftuiError:
     named = names_in(text)
     there = [column for table in tables.names if table in named for column in tables.columns(table)]
-    return ProftuiError(f"{found[2]} has no column {found[1]}", _close(found[1], there) or _listed(there))
+    return ProftuiError(f"{found[2]} has no column {found[1]}", did_you_mean(found[1], there) or _listed(there))
 
 
 def _no_table(found: re.Match[str], _text: str, tables: Tables) -> ProftuiError:
     name = found[1]
-    return ProftuiError(f"there is no table {name}", _close(name.rpartition(".")[2], tables.names) or LISTS)
+    return ProftuiError(f"there is no table {name}", did_you_mean(name.rpartition(".")[2], tables.names) or LISTS)
 
 
 def _no_syntax(found: re.Match[str], _text: str, _tables: Tables) -> ProftuiError:
@@ -84,15 +84,6 @@ def _told(message: str, hint: str) -> Callable[[re.Match[str], str, Tables], Pro
     return lambda found, _text, _tables: ProftuiError(
         message.format(*(found.groups() or ("",))), hint.format(*(found.groups() or ("",)))
     )
-
-
-def _close(name: str, there: Iterable[str]) -> str:
-    """What was perhaps meant, as a question; empty where nothing is like it."""
-    known = {one.lower(): one for one in there}
-    close = get_close_matches(name.lower(), known, n=1, cutoff=0.75)
-    begins = [one for one in known if len(name) > 2 and one.startswith(name.lower())]
-    meant = [known[one] for one in (*close, *begins)]
-    return f"did you mean {meant[0]}?" if meant else ""
 
 
 def _listed(columns: list[str]) -> str:
