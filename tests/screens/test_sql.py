@@ -8,7 +8,7 @@ import pytest
 from textual.widgets import Static
 
 from tests.screens.opening import app_of, opened, press, settled, until
-from tests.snapshots import assert_screen
+from tests.snapshots import assert_screen, screen_text
 from tui.screens.sql import SqlScreen
 from tui.widgets.sql_editor import SqlEditor
 from tui.widgets.table_pane import TablePane
@@ -59,12 +59,34 @@ async def test_a_table_of_the_list_shows_its_first_rows() -> None:
         assert pane.frame.height == 32
 
 
-async def test_a_fault_is_said_and_the_rows_stay() -> None:
+async def test_a_fault_is_said_and_mended_where_it_stands_and_the_rows_stay() -> None:
     async with opened(CAFFE) as pilot:
         screen = await ask(pilot, ASKED)
+        screen.query_one("#result", TablePane).focus_table()
         await ask(pilot, "SELECT nope FROM kernels")
         assert said(screen).startswith("! there is no column nope; columns: session, kind, name")
         assert screen.query_one("#result", TablePane).frame.height == 3
+        assert screen.focused is screen.query_one(SqlEditor)
+
+
+async def test_the_command_without_a_query_leads_from_the_rows_to_where_one_is_typed() -> None:
+    async with opened(CAFFE) as pilot:
+        screen = await ask(pilot, ASKED)
+        screen.query_one("#result", TablePane).focus_table()
+        await ask(pilot, "")
+        await until(pilot, lambda: screen.focused is screen.query_one(SqlEditor), "the query")
+        assert screen.query_one(SqlEditor).text == ASKED
+
+
+async def test_a_fault_before_any_rows_leaves_none_to_wait_for() -> None:
+    async with opened(CAFFE) as pilot:
+        screen = await ask(pilot, "")
+        # As it is where the list of tables gives way to a query before it is there.
+        screen.query_one("#result", TablePane).is_coming = True
+        await ask(pilot, "SELECT nothing FROM kernels")
+        assert said(screen).startswith("! ")
+        assert not screen.query_one("#result", TablePane).is_coming
+        assert "not known yet" not in screen_text(pilot.app)
 
 
 async def test_what_was_run_is_recalled_and_completed() -> None:

@@ -19,6 +19,7 @@ from tui.query.sql.faults import SHOW_TABLES
 from tui.query.sql.result import numbered, result_spec
 from tui.query.sql.run import Tables, run
 from tui.screens.base import ViewScreen
+from tui.screens.detailed import WORKING
 from tui.text import plain
 from tui.widgets.sql_editor import SqlEditor
 from tui.widgets.table_pane import TablePane
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 LOOKED_AT: Final = 100
 """Rows of a table that enter on its name asks for."""
+NOT_YET: Final = f"nothing has been found yet: {SHOW_TABLES} lists what there is"
 
 
 class SqlScreen(ViewScreen):
@@ -63,6 +65,7 @@ class SqlScreen(ViewScreen):
         editor.tables = self.tables
         if not editor.lines_run:
             editor.lines_run = self.program.queries.texts()
+        self._show_none(WORKING, is_coming=True)
         self._run(self._asked)
         if self.focused is None:
             editor.focus()
@@ -109,7 +112,14 @@ class SqlScreen(ViewScreen):
         self._say("enter on a table shows its first rows" if _is_overview(text) else f"{rows} in {seconds:.2g} s")
         self.query_one(SqlEditor).pass_on()
 
+    def _show_none(self, why: str, *, is_coming: bool = False) -> None:
+        """Say why there are no rows, where none were shown yet."""
+        pane = self.query_one("#result", TablePane)
+        if pane.is_coming:
+            pane.show(pane.frame, empty=why, is_coming=is_coming)
+
     def _failed(self, said: str) -> None:
+        self._show_none(NOT_YET)
         self._say(f"! {said}", wrong=True)
         self.query_one(SqlEditor).pass_on()
 
@@ -132,6 +142,7 @@ class SqlScreen(ViewScreen):
         if self._is_running():
             self.workers.cancel_group(self, "sql")
             # Polars cannot be interrupted; what memory a join may take is bounded.
+            self._show_none(NOT_YET)
             self._say("given up: it computes on unseen until it is done or you quit")
             self.query_one(SqlEditor).pass_on()
             return True
