@@ -13,6 +13,7 @@ from tests.screens.opening import app_of, opened, press
 from tests.screens.parts import assert_reported, column_of, reported, screen_of, table_of
 from tests.snapshots import assert_screen, screen_text
 from tui.analysis.ops.places import by_layer
+from tui.screens.api_calls import no_work as no_call_work
 from tui.screens.ranges import no_work, no_work_meanwhile
 from tui.widgets.detail_pane import DetailPane
 
@@ -58,6 +59,18 @@ async def test_from_a_function_to_a_call_to_what_it_launched() -> None:
         await press(pilot, "i")
         assert "Launched on the GPU" in screen_text(pilot.app)
         assert "after the call" in screen_text(pilot.app)
+
+
+def test_of_a_call_without_a_correlation_it_is_not_said_that_it_launched_nothing() -> None:
+    told, untold = (
+        profile(
+            activities=[kernel("sgemm", 5, start_ns=0)],
+            api_calls=[{"name": "cudaFree", "correlation": 4}, {"name": "cudaLaunchKernel", "correlation": other}],
+        )
+        for other in (5, None)
+    )
+    assert no_call_work(told) == no_call_work(untold, is_linked=True) == "this call launched nothing that was recorded"
+    assert no_call_work(untold) == "not every call tells what it launched: of this one no GPU work is known"
 
 
 @pytest.mark.parametrize(

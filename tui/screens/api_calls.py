@@ -94,13 +94,20 @@ def lacks_calls(profile: Profile) -> str:
     return no_instances(profile) if profile["api_calls"].is_empty() else ""
 
 
-def no_work(profile: Profile) -> str:
-    """Why a call has no GPU work."""
+def no_work(profile: Profile, *, is_linked: bool = False) -> str:
+    """Why a call has no GPU work.
+
+    Args:
+        profile: What was read.
+        is_linked: The call is known to have a correlation id, by which its work would be found.
+    """
     calls = profile["api_calls"]["correlation"]
     if profile["activities"].is_empty():
         return "this input holds no GPU work beside the calls"
     if calls.null_count() == calls.len():
         return "this input does not tell which call launched what"
+    if calls.null_count() and not is_linked:
+        return "not every call tells what it launched: of this one no GPU work is known"
     return "this call launched nothing that was recorded"
 
 
@@ -192,4 +199,6 @@ class ApiCallsScreen(PartsScreen):
             lines.append((duration(one["duration_ns"]), short_name(str(one["name"])), began))
         if work.height > WORK_SHOWN:
             lines.append(("", f"and {count(work.height - WORK_SHOWN)} more", ""))
-        return below(first, [("Launched on the GPU", lines or [("nothing", "", no_work(self.profile))])])
+        if not lines:
+            lines.append(("nothing", "", no_work(self.profile, is_linked=True)))
+        return below(first, [("Launched on the GPU", lines)])
