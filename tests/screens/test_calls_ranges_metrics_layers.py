@@ -13,7 +13,9 @@ from tests.screens.opening import app_of, opened, press
 from tests.screens.parts import assert_reported, column_of, reported, screen_of, table_of
 from tests.snapshots import assert_screen, screen_text
 from tui.analysis.ops.places import by_layer
+from tui.screens.api_calls import no_instances
 from tui.screens.api_calls import no_work as no_call_work
+from tui.screens.kernels import no_launches
 from tui.screens.ranges import no_work, no_work_meanwhile
 from tui.widgets.detail_pane import DetailPane
 
@@ -236,3 +238,12 @@ def test_of_ranges_without_a_thread_it_is_not_said_that_nothing_was_launched() -
     assert no_work(told) == "nothing was launched in this range"
     unknown = "this input does not tell which thread its ranges are of: what was launched in them is unknown"
     assert no_work(untold) == no_work_meanwhile(untold) == unknown
+
+
+def test_of_an_input_without_gpu_work_it_is_not_said_that_it_holds_totals() -> None:
+    assert no_launches(profile(ops=[{"op_id": 0, "name": "relu"}])).startswith("no GPU activities: record with")
+    # A session that holds totals, beside one that holds launches.
+    assert no_launches(profile(activities=[kernel("k", 9, start_ns=1)])).startswith("this session holds totals")
+    assert no_instances(profile(api_calls=[{"name": "cudaFree", "start_ns": 1}])).startswith(
+        "this session holds totals"
+    )

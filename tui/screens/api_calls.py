@@ -84,9 +84,8 @@ def no_api_calls(profile: Profile) -> str:
 
 def no_instances(profile: Profile) -> str:
     """Why there are no single calls to show."""
-    if profile["api_calls"].is_empty():
-        return f"this input holds totals, not single calls: {how_to_record(profile, API_TRACE)}"
-    return "no function is selected"
+    what = "input" if profile["api_calls"].is_empty() else "session"
+    return f"this {what} holds totals, not single calls: {how_to_record(profile, API_TRACE)}"
 
 
 def lacks_calls(profile: Profile) -> str:

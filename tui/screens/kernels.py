@@ -43,9 +43,10 @@ def launches_of_kernel(profile: Profile, above: Mapping[str, Row]) -> pl.DataFra
 
 def no_launches(profile: Profile) -> str:
     """Why there are no launches to show."""
-    if profile["activities"].is_empty():
-        return f"this input holds totals, not launches: {how_to_record(profile, START_TIMES)}"
-    return "no kernel is selected"
+    if kernels(profile).is_empty():
+        return no_kernels(profile)
+    what = "input" if profile["activities"].is_empty() else "session"
+    return f"this {what} holds totals, not launches: {how_to_record(profile, START_TIMES)}"
 
 
 def no_kernels(profile: Profile) -> str:
