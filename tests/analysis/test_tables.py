@@ -82,6 +82,8 @@ def test_issues_are_the_gravest_first_then_by_line() -> None:
     assert issues(found)["reason"].to_list() == ["d", "b", "c", "a"]
     assert issue_counts(found) == {"error": 2, "warning": 1, "info": 1}
     assert_has_columns(issues(found), ISSUES)
+    # Of no line: an empty text would have a column of its own beside the reasons.
+    assert issues(profile(issues=[{**rows[0], "text": ""}]))["text"].to_list() == [None]
 
 
 def test_metrics_name_their_gpu() -> None:
