@@ -13,6 +13,9 @@ _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 _ARGUMENTS_LEAST: Final = 6
 """Template arguments are shown where there are so many cells for them."""
 
+_PATH: Final = re.compile(r"[A-Za-z_]\w*(?:::[A-Za-z_]\w*)+")
+"""Names with their namespaces and nothing else, as ``aten::native_layer_norm``."""
+
 _QUOTED: Final = re.compile("`([^`]+)`")
 _QUOTED_LEAST: Final = 20
 """Cells that a name in a sentence keeps, quotes and all."""
@@ -64,6 +67,17 @@ def clip(text: str, width: int, *, ascii_only: bool = False) -> str:
         return ""
     mark = ellipsis(ascii_only=ascii_only)
     return _fitting(text, width - 1) + mark
+
+
+def clip_name(text: str, width: int, *, ascii_only: bool = False) -> str:
+    """The text cut at the end to a width in cells; one that is the name of an op gives its namespace first.
+
+    >>> clip_name("aten::native_layer_norm", 20), clip_name("aten::native_layer_norm", 16), clip_name("a::b and c", 8)
+    ('native_layer_norm', 'native_layer_no…', 'a::b an…')
+    """
+    if cell_width(text) > width and _PATH.fullmatch(text):
+        text = text.rpartition("::")[2]
+    return clip(text, width, ascii_only=ascii_only)
 
 
 def whole_pieces(text: str, width: int, *, ascii_only: bool = False) -> str:

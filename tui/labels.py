@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import compress, takewhile
 from typing import Final
 
-from tui.fitting import cell_width, clip, clip_sentence, ellipsis, shorten_symbol, template_arguments
+from tui.fitting import cell_width, clip, clip_name, clip_sentence, ellipsis, shorten_symbol, template_arguments
 from tui.model.names import short_name
 
 _WORD: Final = re.compile(r"[A-Za-z_]\w*|\d+")
@@ -73,8 +74,19 @@ def tell_apart(texts: Sequence[str], width: int, *, ascii_only: bool = False) ->
 
     >>> list(tell_apart(["convolution backward data", "convolution backward filter", "gemm"], 20).values())
     ['convolution bac…data', 'convolution b…filter', 'gemm']
+    >>> list(tell_apart(["aten::native_layer_norm", "aten::native_layer_norm_backward", "aten::add"], 24).values())
+    ['aten::native_layer_norm', 'native_layer_norm_backw…', 'aten::add']
+    >>> list(tell_apart(["aten::allreduce_in", "c10d::allreduce_in"], 14).values())
+    ['aten::allredu…', 'c10d::allredu…']
     """
-    return _told_apart(texts, width, lambda text: clip(text, width, ascii_only=ascii_only), str, ascii_only=ascii_only)
+    # A name that is in two namespaces says nothing without them.
+    inner = Counter(text.rpartition("::")[2] for text in set(texts))
+
+    def shorten(text: str) -> str:
+        cut = clip_name if inner[text.rpartition("::")[2]] == 1 else clip
+        return cut(text, width, ascii_only=ascii_only)
+
+    return _told_apart(texts, width, shorten, str, ascii_only=ascii_only)
 
 
 def tell_symbols_apart(names: Sequence[str], width: int, *, ascii_only: bool = False) -> Mapping[str, str]:
