@@ -81,6 +81,7 @@ class HelpScreen(ModalScreen[None]):
         }
         #help-title { padding: 0 1; color: $accent; text-style: bold; }
         #help-body { height: 1fr; padding: 0 1; }
+        #about { padding-top: 1; }
         #columns { height: auto; }
         .column { width: 1fr; height: auto; padding-right: 2; }
         Input { display: none; height: 1; border: none; padding: 0 1; }
@@ -126,6 +127,7 @@ class HelpScreen(ModalScreen[None]):
         under_cursor = [entry for entry in (table.column_help() if table else []) if _holds(needle, *entry)]
         self.query_one("#column", Static).update(self._table({"This column": under_cursor}))
         self.query_one("#about", Static).update(Content(self._shown("\n".join(about))))
+        self.query_one("#about").display = bool(about)
         meant = [entry for entry in self._below.help_entries() if _holds(needle, *entry)]
         signs = [entry for entry in self._below.signs() if _holds(needle, *entry)]
         self.query_one("#under-cursor", Static).update(self._table({"Under the cursor": meant, "Signs": signs}))

@@ -14,7 +14,7 @@ from tui.fmt import count, duration
 from tui.model.columns import columns
 from tui.model.view import TableSpec
 from tui.screens.launch import details_of_launch
-from tui.widgets.details import Details, row_details, sections
+from tui.widgets.details import LABEL_GAP, Details, row_details, sections
 
 if TYPE_CHECKING:
     from tui.analysis.timeline.lanes import Lane
@@ -40,12 +40,13 @@ def details_of_item(screen: ViewScreen, view: TimelineView) -> Details:
     row = int(lane.rows[item])
     look = Look(int(lane.looks[item]))
     glyphs = in_short((ASCII_GLYPHS if view.ascii_only else GLYPHS)[look])
-    drawn = sections([("", [("Drawn as", glyphs, TITLES[look])])])
     if lane.on_gpu:
         told = details_of_launch(screen, int(screen.profile["activities"]["activity"][row]))
     else:
         frame = screen.profile[lane.frame]
         told = row_details(ITEM, frame.row(row, named=True), frame_columns=frame.columns)
+    labels = max((indent for indent, _ in told.lines), default=0)
+    drawn = sections([("", [("Drawn as".ljust(labels - LABEL_GAP), glyphs, TITLES[look])])])
     told = Details((*told.lines, *drawn.lines))
     if view.is_on_item or len(items_at(lane, first, last)) == 1:
         return told

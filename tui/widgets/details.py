@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 Line = tuple[str, str, str]
 """Label, value, note (dim)."""
+LABEL_GAP: Final = 2
+"""Cells between the longest label and the values."""
 VALUE_LEAST: Final = 20
 """With fewer cells than this beside the labels, what does not fit goes on below them."""
 
@@ -53,7 +55,7 @@ class Details:
 def sections(parts: Iterable[tuple[str, Sequence[Line]]]) -> Details:
     """Headed blocks of lines, labels aligned throughout."""
     blocks = [(heading, list(lines)) for heading, lines in parts if lines]
-    width = max((len(label) for _, lines in blocks for label, _, _ in lines), default=0) + 2
+    width = max((len(label) for _, lines in blocks for label, _, _ in lines), default=0) + LABEL_GAP
     text: list[tuple[int, Content]] = []
     for number, (heading, lines) in enumerate(blocks):
         if heading:
