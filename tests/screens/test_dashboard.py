@@ -308,7 +308,7 @@ IN_THE_REPORT: Final = {
     "wall": ("breakdown", ("category", "time_ns", "wall_ns")),
     "ops": ("top_ops", ("op", "total_ns", "calls", "time_pct", "tc_eligible", "uses_tensor_core")),
     "kernels": ("top_kernels", ("name", "total_ns", "calls", "time_pct")),
-    "uses": ("gpu_uses", ("use", "total_ns", "time_pct")),
+    "uses": ("gpu_uses", ("use", "calls", "total_ns", "time_pct")),
     "split": ("split", ("group", "total_ns", "time_pct")),
     "gaps": ("longest_gaps", ("session", "start_ns", "duration_ns", "after")),
     "copies": ("copies", ("copy_kind", "total_ns", "size_bytes", "throughput")),

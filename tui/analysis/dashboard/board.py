@@ -65,7 +65,7 @@ class Dashboard:
     """Kernels by GPU time, the largest first: name, short_name, calls, total_ns, avg_ns, time_pct, uses_tensor_core."""
 
     gpu_uses: pl.DataFrame
-    """GPU time by what it went into (`tui.analysis.dashboard.uses`): use, total_ns, time_pct; adds up to all of it."""
+    """GPU time by what it went into (`tui.analysis.dashboard.uses`): use, calls, total_ns, time_pct; adds up to all."""
 
     tensor_cores: TensorCoreUse
     """Kernel time that uses, or could use, tensor cores."""
@@ -145,7 +145,8 @@ def dashboard(profile: Profile, *, gpu: str | None = None) -> Dashboard:
     whole, replayed = profile, replayed_sessions(profile)
     profile = without_sessions(profile, replayed)
     rows, calls, busy = kernels(profile), api(profile), utilisation(profile)
-    use = tensor_core_use(tensor_core_time(profile))
+    kernel_time = tensor_core_time(profile)
+    use = tensor_core_use(kernel_time)
     return Dashboard(
         performance=performance(profile, rows, calls, busy, use),
         split=split(over_sessions(kinds_of_work(profile), "op_type", "direction", "group")),
@@ -153,7 +154,7 @@ def dashboard(profile: Profile, *, gpu: str | None = None) -> Dashboard:
         ops_recorded=rows.filter(pl.col("session").is_in(recorded_sessions(profile).implode()))["session"].n_unique(),
         ops_inferred=inferred_ops(profile)["session"].n_unique(),
         kernels=over_sessions(rows.filter(pl.col("kind") == "kernel"), "name", "short_name", of=rows),
-        gpu_uses=gpu_uses_of(rows, use),
+        gpu_uses=gpu_uses_of(rows, kernel_time),
         tensor_cores=use,
         top_api=over_sessions(calls, "name").head(TOP),
         copies=copies_over_sessions(profile),

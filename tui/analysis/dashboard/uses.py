@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 import polars as pl
 
-from tui.analysis.durations import share
-
-if TYPE_CHECKING:
-    from tui.analysis.tensor_cores.efficiency import TensorCoreUse
+from tui.analysis.durations import share, whole
 
 
 class Use(StrEnum):
@@ -24,29 +20,27 @@ class Use(StrEnum):
     UNIFIED_MEMORY = "Unified memory"
 
 
-_KINDS = {"memcpy": Use.MEMCPY, "memset": Use.MEMSET, "um": Use.UNIFIED_MEMORY}
+_KINDS = {"memcpy": str(Use.MEMCPY), "memset": str(Use.MEMSET), "um": str(Use.UNIFIED_MEMORY)}
 
 
-def gpu_uses_of(rows: pl.DataFrame, use: TensorCoreUse) -> pl.DataFrame:
-    """GPU time by use: use, total_ns, time_pct, in the order of `Use`; those without time are left out.
+def gpu_uses_of(rows: pl.DataFrame, kernel_time: pl.DataFrame) -> pl.DataFrame:
+    """GPU time by use: use, calls, total_ns, time_pct, in the order of `Use`; those without time are left out.
 
-    Whole CUDA graphs count as kernels. The rows add up to the GPU time.
+    Whole CUDA graphs count as kernels. The rows add up to the GPU time. ``calls`` is null where it is not known of all.
 
     Args:
         rows: `tui.analysis.kernels.kernels`.
-        use: What its kernels use of tensor cores.
+        kernel_time: `tui.analysis.tensor_cores.efficiency.tensor_core_time`.
     """
-    times = {
-        Use.TENSOR_CORES: use.using_ns,
-        Use.OTHER_KERNELS: use.kernel_ns - use.using_ns - use.unknown_ns,
-        Use.UNKNOWN_KERNELS: use.unknown_ns,
-    }
-    kind = pl.col("kind").cast(pl.String)
-    for name, member in _KINDS.items():
-        times[member] = int(rows.filter(kind == name)["total_ns"].sum())
-    found = pl.DataFrame(
-        [(str(member), time) for member, time in times.items() if time],
-        schema={"use": pl.String, "total_ns": pl.Int64},
-        orient="row",
+    uses, kind = pl.col("uses_tensor_core"), pl.col("kind").cast(pl.String)
+    told = pl.when(uses).then(pl.lit(str(Use.TENSOR_CORES))).otherwise(pl.lit(str(Use.OTHER_KERNELS)))
+    of_kernels = kernel_time.select(
+        pl.when(uses.is_null()).then(pl.lit(str(Use.UNKNOWN_KERNELS))).otherwise(told).alias("use"),
+        pl.col("launches").alias("calls"),
+        "total_ns",
     )
-    return found.with_columns(share(of=None))
+    others = rows.filter(kind.is_in(list(_KINDS))).select(kind.replace_strict(_KINDS).alias("use"), "calls", "total_ns")
+    found = pl.concat([of_kernels, others]).group_by("use").agg(whole("calls"), pl.col("total_ns").sum())
+    in_order = pl.DataFrame({"use": [str(use) for use in Use]})
+    shown = in_order.join(found, on="use", how="left", maintain_order="left").filter(pl.col("total_ns") > 0)
+    return shown.with_columns(share(of=None))
