@@ -41,6 +41,17 @@ def made(profile: Profile, chosen: TreeGrouping | None) -> pl.DataFrame:
     return (chosen if chosen is not None and not chosen.why_not(profile) else first_tree(profile)).tree(profile)
 
 
+def which_place(gpu_ns: pl.Series) -> str:
+    """Which of several places of an op was gone to, by the GPU time of each, that one's first.
+
+    >>> which_place(pl.Series([9, 4, None]))
+    '3 places in the tree: this one has most GPU time'
+    >>> which_place(pl.Series([None, None], dtype=pl.Int64))
+    '2 places in the tree: this is the first of them'
+    """
+    return f"{len(gpu_ns)} places in the tree: this {'one has most GPU time' if gpu_ns[0] else 'is the first of them'}"
+
+
 class GroupOpsScreen(WorkedOutScreen):
     """The tree; ``enter`` unfolds a group and goes from an op to its kernels."""
 
@@ -152,14 +163,16 @@ class GroupOpsScreen(WorkedOutScreen):
         if group is not None and self.grouping.name == "path":
             wanted &= pl.col("path") == f"{group}/{op}"
         found = (
-            frame.with_row_index("row").filter(wanted).sort("gpu_self_ns", descending=True, maintain_order=True)["row"]
+            frame.with_row_index("row")
+            .filter(wanted)
+            .sort("gpu_self_ns", descending=True, nulls_last=True, maintain_order=True)
         )
-        if not len(found):
+        if found.is_empty():
             self.program.say(f"{op} is not in the tree {self.grouping.title}", severity="warning")
             return
-        self.pane.reveal(int(found[0]))
-        if len(found) > 1:
-            self.program.say(f"{len(found)} places in the tree: this one has most GPU time")
+        self.pane.reveal(int(found["row"][0]))
+        if found.height > 1:
+            self.program.say(which_place(found["gpu_self_ns"]))
 
     @on(TablePane.RowOpened)
     def _open(self, event: TablePane.RowOpened) -> None:
