@@ -101,9 +101,12 @@ def _sql(app: ProftuiApp, rest: str) -> None:
         from tui.screens.sql import SqlScreen
 
         assert isinstance(screen, SqlScreen)
-        screen.run(rest)
+        if rest:
+            screen.run(rest)
+        else:
+            screen.type_on()
 
-    app.go("sql", run if rest else None)
+    app.go("sql", run)
 
 
 def _compare(app: ProftuiApp, rest: str) -> None:

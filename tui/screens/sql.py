@@ -121,7 +121,12 @@ class SqlScreen(ViewScreen):
     def _failed(self, said: str) -> None:
         self._show_none(NOT_YET)
         self._say(f"! {said}", wrong=True)
+        self.type_on()
         self.query_one(SqlEditor).pass_on()
+
+    def type_on(self) -> None:
+        """Go to the query, wherever here the user was."""
+        self.set_focus(self.query_one(SqlEditor))
 
     def _say(self, words: str, *, wrong: bool = False) -> None:
         line = self.query_one("#sql-said", Static)
