@@ -289,6 +289,25 @@ async def test_a_launch_of_a_table_is_shown_in_its_place_and_q_leads_back() -> N
         assert view_of(pilot).cursor_ns == 2_700_000
 
 
+async def test_t_leads_from_the_timeline_to_the_row_of_what_is_under_the_cursor() -> None:
+    def there() -> object:
+        screen = app_of(pilot).view_screen
+        table = screen.table if screen is not None else None
+        row = table.current_row if table is not None else None
+        return row and (screen.VIEW, table.id, row.get("start_ns", row.get("name")))  # type: ignore[union-attr]
+
+    async with opened_profile(loop()) as pilot:
+        await press(pilot, "colon", *"kernels relu", "enter", *GO, "j", "n")
+        assert here(pilot) == ("GPU 0 stream 7", "gemm_tensorop")
+        # The filter that hides the kernel is taken away.
+        await press(pilot, "T")
+        await until(pilot, lambda: there() == ("kernels", "launches", 1_060_000), "the launch")
+        await press(pilot, *GO, "a")
+        assert here(pilot) == ("thread 5 API calls", "cudaLaunchKernel")
+        await press(pilot, "T")
+        await until(pilot, lambda: there() == ("api-calls", "functions", "cudaLaunchKernel"), "the call")
+
+
 async def test_a_kernel_of_a_table_is_found_with_all_its_launches() -> None:
     async with opened_profile(loop()) as pilot:
         await press(pilot, "colon", *"kernels gemm", "enter", "T")

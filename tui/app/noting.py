@@ -258,20 +258,23 @@ class NotingApp(RememberingApp):
     def go_to_note(self, name: str) -> None:
         """Go to the row of a note."""
         note = self.notes.all.get(name)
-        if note is None:
-            return
+        if note is not None:
+            self.go_to_row(note.place)
+
+    def go_to_row(self, place: RowPlace) -> None:
+        """Go to a row of a view."""
 
         def arrange(screen: ViewScreen) -> None:
-            pane, table, key = note.place.trail[0]
+            pane, table, key = place.trail[0]
             if pane == SPOT:
                 if isinstance(screen, ShowsSpots):
                     screen.show_spot(table, key)
                 return
             is_compared = pane == COMPARED
-            screen.restore(Place(note.place.view, note.place.level, text=str(key[0]) if is_compared and key else ""))
-            self.once_filled(screen, partial(self._step_to, screen, note.place, 1 if is_compared else 0))
+            screen.restore(Place(place.view, place.level, text=str(key[0]) if is_compared and key else ""))
+            self.once_filled(screen, partial(self._step_to, screen, place, 1 if is_compared else 0))
 
-        self.go(note.place.view, arrange)
+        self.go(place.view, arrange)
 
     def _step_to(self, screen: ViewScreen, place: RowPlace, step: int) -> None:
         """Put the cursor of the tables on the way to a row on its place, each once it has followed the one before."""

@@ -74,6 +74,7 @@ TIMELINE: Final = (
         Z,
         GO,
     ),
+    Action("timeline.row", "T", "show_row_of", "row", "Its row: the launch in Kernels, else all of its name.", Z, GO),
     Action("timeline.line", "L", "source_line", "source line", "The line of the input that it comes from.", Z, GO),
     Action(
         "timeline.find",

@@ -12,9 +12,12 @@ from tui.analysis.timeline.ruler import exactly
 from tui.analysis.timeline.shown import title
 from tui.analysis.timeline.under import name_of, places_of
 from tui.keys import Scope, bindings_for
+from tui.model.columns import ColumnKind
 from tui.model.history import Place
+from tui.query.write import equals_filter
 from tui.screens.timeline_finding import TimelineFinding
 from tui.screens.timeline_gaps import TimelineGaps
+from tui.state.notes import RowPlace
 from tui.widgets.copying import copy_text
 from tui.widgets.detail_pane import DetailPane
 from tui.widgets.find_bar import FindBar
@@ -70,6 +73,21 @@ class TimelineScreen(TimelineGaps, TimelineFinding):
             self.program.say("this does not come from one line of the input", severity="warning")
         else:
             self.program.go_to_line(int(line), lane.session)
+
+    def action_show_row_of(self) -> None:
+        """Go to the row of what is under the cursor: the launch, or the call, range or op by its name."""
+        view = self.lanes
+        if view.item is None or view.shown is None:
+            self.program.say("nothing is on here: n goes to the next")
+            return
+        lane = view.shown.lanes[view.lane]
+        row = self.profile[lane.frame].row(int(lane.rows[view.item]), named=True)
+        if lane.frame == "ops":
+            # Its row there has a direction, which is that of all of its calls.
+            only = equals_filter("op", row["name"], ColumnKind.TEXT)
+            self.program.go("ops-and-kernels", lambda screen: screen.show_only(only))
+        else:
+            self.program.go_to_row(_row_place(lane.frame, row))
 
     def action_copy_item(self) -> None:
         """Copy the name of what is under the cursor."""
@@ -226,3 +244,14 @@ class TimelineScreen(TimelineGaps, TimelineFinding):
             return
         view.look_at(view.window.zoomed(cell_ns, view.cursor_ns).moved_to(first_ns))
         view.put_cursor(cursor_ns, lane=lane)
+
+
+def _row_place(frame: str, row: dict[str, Any]) -> RowPlace:
+    """Where the row of GPU work, of an API call or of a range is."""
+    session, name = row["session"], row["name"]
+    if frame == "activities":
+        kernel = ("kernels", "kernels", (session, row["kind"], name))
+        return RowPlace("kernels", "launches", (kernel, ("launches", "launches", (session, row["activity"]))))
+    if frame == "api_calls":
+        return RowPlace("api-calls", "functions", (("functions", "api", (session, name)),))
+    return RowPlace("ranges", "ranges", (("ranges", "ranges_by_name", (session, row["domain"], name)),))
