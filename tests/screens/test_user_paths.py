@@ -9,6 +9,8 @@ import pytest
 from textual.widgets import Input
 from textual.widgets._toast import Toast
 
+from tests.analysis.frames import kernel, profile
+from tests.screens.made_profiles import opened_profile
 from tests.screens.opening import app_of, opened, press, sample, settled, until
 from tests.snapshots import screen_text
 from tui.app import ProftuiApp
@@ -225,6 +227,10 @@ async def test_details_of_a_kernel_show_how_its_durations_spread() -> None:
         text = screen_text(pilot.app)
         assert "Durations   8.864 µs " in text
         assert "logarithmic" in text
+    same = profile(activities=[kernel("k", 9, start_ns=start) for start in (1, 20)])
+    async with opened_profile(same) as pilot:
+        await press(pilot, "colon", *"kernels", "enter", "i")
+        assert "Durations   9 ns  each of its launches" in screen_text(pilot.app)
 
 
 async def test_ascii_alone_wherever_one_goes() -> None:

@@ -125,7 +125,8 @@ class LaunchScreen(LinkedTablesScreen):
         if durations.len() < 2:
             return []
         line = histogram_line(durations, SPREAD_CELLS, ascii_only=self.program.ascii_only)
-        return [("Durations", line, "of its launches, on a logarithmic scale")]
+        differ = durations.drop_nulls().n_unique() > 1
+        return [("Durations", line, "of its launches, on a logarithmic scale" if differ else "each of its launches")]
 
     def launches_behind(self, row: Row) -> pl.DataFrame:
         """The launches that a row of the kernels stands for: those of the table below, where it shows them."""
