@@ -320,7 +320,7 @@ async def test_the_log_says_how_many_lines_are_marked_and_the_keys_to_them() -> 
         read, odd = len(screen.log_view.parsed_lines), len(screen.log_view.issue_lines)
         assert read > 1
         assert odd > 1
-        said = f"· p: next of {read} that rows came from  E: next of {odd} with issues"
+        said = f"· p: next of {read} with rows  E: next of {odd} with issues"
         assert said in screen_text(pilot.app)
         await press(pilot, "p")
         assert screen.log_view.cursor_line == screen.log_view.parsed_lines[0]

@@ -121,7 +121,7 @@ class LogScreen(ViewScreen):
     def _marked_in_words(self) -> str:
         """How many lines are marked, and the keys that go through them."""
         read, odd = len(self.log_view.parsed_lines), len(self.log_view.issue_lines)
-        words = f"p: next of {read:,} that rows came from" if read else "no row came from this text"
+        words = f"p: next of {read:,} with rows" if read else "no row came from this text"
         return f"{words}  E: next of {odd:,} with issues" if odd else words
 
     def action_toggle_line_detail(self) -> None:
