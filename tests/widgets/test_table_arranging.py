@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import polars as pl
+import pytest
 
 from tests.idle import until
 from tests.snapshots import screen_text
@@ -14,9 +14,6 @@ from tui.model.view import TableState
 from tui.state.arrangements import Arrangements
 from tui.widgets.column_chooser import ColumnChooser
 from tui.widgets.query_bar import QueryMode
-
-if TYPE_CHECKING:
-    import pytest
 
 FLAGGED = KERNELS.with_columns(uses_tensor_core=pl.Series([True, True, False, None, False, False, None, True]))
 FLAGGED_SPEC = replace(SPEC, columns=(*SPEC.columns[:2], *columns("uses_tensor_core"), *SPEC.columns[2:]))
@@ -45,12 +42,36 @@ async def test_a_key_filters_by_the_column_under_the_cursor_besides_what_is_filt
         await pilot.press("l", "F")
         assert app.pane.query_bar.mode is QueryMode.FILTER
         assert app.pane.query_bar.text == "gemm total>"
-        assert "Total: a number, as 1ms; or < = a..b" in screen_text(app)
+        assert "Total: a number, as 1ms; or < = =a..b" in screen_text(app)
         await pilot.press(*"1ms", "enter")
         await until(pilot, lambda: app.names == ["sgemm_128x128x8_NT_vec"])
         assert "1 of 8 rows" in screen_text(app)
         await pilot.press("F", "escape")
         assert app.pane.state.filter == "gemm total>1ms"
+
+
+@pytest.mark.parametrize(
+    ("column", "typed", "filtered"),
+    [
+        (1, ">1ms", "total>1ms"),
+        (1, "<1ms", "total<1ms"),
+        (1, ">=1ms", "total>=1ms"),
+        (1, "=1ms..9ms", "total=1ms..9ms"),
+        (1, "!=1ms", "total!=1ms"),
+        (0, "~^void", "name~^void"),
+        (0, "<int>", "name:<int>"),
+    ],
+)
+async def test_an_operator_that_is_typed_takes_the_place_of_the_offered_one(
+    column: int, typed: str, filtered: str
+) -> None:
+    app = TableApp()
+    async with app.run_test(size=(120, 24)) as pilot:
+        await pilot.press(*["l"] * column, "F", *typed)
+        assert app.pane.query_bar.text == filtered
+        # Only at the beginning: later it is part of what is looked for, or to be mended.
+        await pilot.press("=")
+        assert app.pane.query_bar.text == f"{filtered}="
 
 
 async def test_alternatives_are_kept_together_when_a_column_is_added() -> None:

@@ -95,27 +95,30 @@ def suggestion(text: str, *, columns: Sequence[Column], frame: pl.DataFrame) -> 
     return None
 
 
-def begun(column: Column, columns: Sequence[Column], frame: pl.DataFrame) -> tuple[str, str]:
-    """The beginning of a term for a column, and what can follow it.
+def begun(column: Column, columns: Sequence[Column], frame: pl.DataFrame) -> tuple[str, str, frozenset[str]]:
+    """The beginning of a term for a column, what can follow it, and with what other operators begin.
+
+    The term ends in an operator of one character, so that one typed behind it can take its place.
 
     >>> from tui.model.columns import columns
     >>> some = columns("name", "calls")
-    >>> begun(some[1], some, pl.DataFrame({"name": ["a"], "calls": [1]}))
-    ('calls>', 'a number, as 10k; or < = a..b')
+    >>> begun(some[1], some, pl.DataFrame({"name": ["a"], "calls": [1]}))[:2]
+    ('calls>', 'a number, as 10k; or < = =a..b')
     """
     known = [candidate for candidate in columns if candidate.name in frame.columns]
     plain = (name for name in (column.title.lower(), *spellings(column)) if re.fullmatch(_PLAIN_NAME, name))
     name = next((name for name in plain if find_column(name, known) is column), column.name)
     dtype = frame.schema[column.name]
+    others = frozenset(operator[0] for operator in _operators(column, frame))
     if is_text(dtype):
-        return f"{name}:", "a part of the text; or = the whole, ~ a regex, !="
+        return f"{name}:", "a part of the text; or = the whole, ~ a regex, !=", others
     if dtype == pl.Boolean:
-        return f"{name}=", "1 yes, 0 no, ? unknown"
+        return f"{name}=", "1 yes, 0 no, ? unknown", others
     if column.kind in (ColumnKind.NUMBER, ColumnKind.MEASURE):
-        return f"{name}=", "a number, ? unknown; or > < a..b"
+        return f"{name}=", "a number, ? unknown; or > < a..b", others
     example = {ColumnKind.PERCENT: "5%", ColumnKind.COUNT: "10k"}.get(column.kind)
     units = _UNITS.get(column.kind, ("",))
-    return f"{name}>", f"a number, as {example or f'1{units[0]}'}; or < = a..b"
+    return f"{name}>", f"a number, as {example or f'1{units[0]}'}; or < = =a..b", others
 
 
 def _completions(typed: str, columns: Sequence[Column], frame: pl.DataFrame) -> Iterator[Completion]:

@@ -71,6 +71,19 @@ class _QueryInput(EnteredLine):
     # The footer names the key that keeps the text; Textual's own binding of it is hidden.
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "submit", "keep", key_display="enter")]
 
+    offered: str = ""
+    """A text to go on with; its last character makes way ..."""
+    others: frozenset[str] = frozenset()
+    """... for one of these, where that is the first that is typed."""
+
+    def insert_text_at_cursor(self, text: str) -> None:
+        end = len(self.value)
+        if text[:1] in self.others and self.value == self.offered and self.cursor_position == end:
+            self.replace(text, end - 1, end)
+        else:
+            super().insert_text_at_cursor(text)
+        self.others = frozenset()
+
 
 class QueryBar(Horizontal):
     """Hidden until it is opened; what is typed takes effect at once, ``enter`` keeps it, ``esc`` undoes it.
@@ -141,8 +154,14 @@ class QueryBar(Horizontal):
         """What is typed."""
         return self._input.value
 
-    def open(self, mode: QueryMode, text: str) -> None:
-        """Show the bar, which has been mounted, with a text to go on with."""
+    def open(self, mode: QueryMode, text: str, *, others: frozenset[str] = frozenset()) -> None:
+        """Show the bar, which has been mounted, with a text to go on with.
+
+        Args:
+            mode: What the text does.
+            text: What stands in it.
+            others: Characters that, typed first, take the place of the last one in the text: it is only offered.
+        """
         if not self._input.is_attached:
             # Here rather than in `compose`, which comes too late for a key that follows at once.
             self.mount(self._label, self._input, self._answer)
@@ -153,6 +172,7 @@ class QueryBar(Horizontal):
         with self._input.prevent(Input.Changed):
             self._input.value = text
         self._input.cursor_position = len(text)
+        self._input.offered, self._input.others = text, others
         self.add_class("-open")
         self.screen.set_focus(self._input)
 

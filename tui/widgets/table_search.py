@@ -92,7 +92,7 @@ class TableSearch(TableView):
         column = self.table.current_column()
         if column is None:
             return
-        term, hint = begun(column, self.spec.columns, self.frame)
+        term, hint, others = begun(column, self.spec.columns, self.frame)
         try:
             text = narrowed(self._state.filter, term)
         except QueryError:
@@ -100,7 +100,7 @@ class TableSearch(TableView):
             self.action_filter()
             return
         self._open(QueryMode.FILTER)
-        self.query_bar.open(QueryMode.FILTER, text)
+        self.query_bar.open(QueryMode.FILTER, text, others=others)
         self.query_bar.answer(plain(f"{column.title}: {hint}"))
 
     def action_carry_filter(self) -> None:
