@@ -135,7 +135,7 @@ COMMANDS: Final[dict[str, tuple[Callable[[ProftuiApp, str], None], str]]] = {
     "find": (_find, "highlight the rows that match"),
     "sort": (_sort, "by a column; -column: largest first; several with commas"),
     "top": (_top, "show only so many rows, the first ones in the order shown; all"),
-    "group": (_group, "group ops by name, shapes, config, class or instance; the tree by path, caller, range, ..."),
+    "group": (_group, "group ops by name, shapes, config, class or instance; the tree by module, caller, ..."),
     "session": (_session, "show one session by its number, or all"),
     "aggregate": (_aggregate, "show some iterations in every view: 3:7, 3:, :7 or 5; all"),
     "key": (_key, "iterations end where this kernel, op, range or API call ends; without a name: as before"),

@@ -190,6 +190,9 @@ async def test_groupings_are_gone_through_and_named() -> None:
         # Back in the history the grouping is what it was.
         await press(pilot, "4", "minus")
         assert "[NVTX range]" in screen_text(pilot.app)
+        # What the tab says is what can be typed.
+        await press(pilot, "colon", *"group module or range", "enter")
+        assert "[module or range]" in screen_text(pilot.app)
 
 
 async def test_a_grouping_that_the_input_cannot_have_says_why() -> None:

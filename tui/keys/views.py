@@ -32,7 +32,8 @@ VIEWS: Final = (
         "b",
         "next_grouping",
         "group",
-        "Group by the next thing: name, shapes, launch config, class, instance; in the tree: path, caller, type, ...",
+        "Group by the next thing: name, shapes, launch config, class, instance; "
+        "in the tree: module or range, type, ...",
         Scope.OPS,
         FIND,
         footer=1,

@@ -11,7 +11,7 @@ from textual import on
 from tui.analysis.inputs.replayed import replayed_sessions
 from tui.analysis.ops.claimed import claimed_words
 from tui.analysis.ops.op_forest import OP_FOREST
-from tui.analysis.ops.trees import TREES, first_tree
+from tui.analysis.ops.trees import TREES, find_tree, first_tree
 from tui.commands import CommandError
 from tui.keys import Scope, bindings_for
 from tui.model.columns import ColumnKind
@@ -118,7 +118,7 @@ class GroupOpsScreen(WorkedOutScreen):
         Raises:
             CommandError: Nothing is called so, or this input cannot be grouped by it.
         """
-        tree = next((tree for tree in TREES if text and tree.name.startswith(text.lower())), None)
+        tree = find_tree(text)
         if tree is None:
             raise CommandError(f"the tree is grouped by {', '.join(NAMES)}, not {text or 'nothing'}")
         if reason := tree.why_not(self.profile):
@@ -160,7 +160,7 @@ class GroupOpsScreen(WorkedOutScreen):
         """
         frame = self.pane.frame
         wanted = (pl.col("session") == session) & (pl.col("op") == op)
-        if group is not None and self.grouping.name == "path":
+        if group is not None and self.grouping.name == "module":
             wanted &= pl.col("path") == f"{group}/{op}"
         found = (
             frame.with_row_index("row")

@@ -20,7 +20,7 @@ class TreeGrouping:
     """A tree that ops can be put into."""
 
     name: str
-    """As ``path``: what the command line takes."""
+    """As ``module``: what the command line takes."""
     title: str
     """As ``by module or range``."""
     tree: Callable[[Profile], pl.DataFrame]
@@ -52,13 +52,26 @@ def _no_layers(profile: Profile) -> str:
 
 
 TREES: Final = (
-    TreeGrouping("path", "by module or range", by_path, _no_ops),
+    TreeGrouping("module", "by module or range", by_path, _no_ops),
     TreeGrouping("caller", "by caller", by_caller, _no_callers),
     TreeGrouping("range", "by NVTX range", by_range, _no_ranges),
     TreeGrouping("layer", "by layer", by_layer, _no_layers),
     TreeGrouping("type", "by type", by_type, lambda _profile: ""),
 )
 """What ops can be grouped by in a tree; the first that says something is shown first."""
+
+
+def find_tree(text: str) -> TreeGrouping | None:
+    """The tree that a person means by the beginning of its name or of its title.
+
+    >>> [tree.name for tree in map(find_tree, ("module or range", "Range", "nvtx", "t")) if tree]
+    ['module', 'range', 'range', 'type']
+    >>> find_tree("") is None
+    True
+    """
+    wanted = text.lower()
+    names = ((name, tree) for tree in TREES for name in (tree.name, tree.title.removeprefix("by ").lower()))
+    return next((tree for name, tree in names if wanted and name.startswith(wanted)), None)
 
 
 def first_tree(profile: Profile) -> TreeGrouping:
