@@ -97,6 +97,14 @@ async def test_as_many_bars_as_there_is_room_for_have_their_number() -> None:
         assert line.split() == ["iteration", *(str(number) for number in range(0, 60, 5)), "59"]
 
 
+async def test_details_name_what_ran_in_no_iteration_as_the_table_does() -> None:
+    async with opened(TRACE) as pilot:
+        await press(pilot, "7")
+        screen_of(pilot).query_one("#table", TablePane).table.move_to(5)
+        await pilot.pause()
+        assert told_of_the_row(pilot)["Iteration"] == "outside"
+
+
 async def test_gpu_work_that_outlasts_its_iteration_is_told() -> None:
     async with opened("gpt_cudagraph.nsys.sqlite.gz") as pilot:
         await press(pilot, "7")

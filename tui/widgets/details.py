@@ -136,6 +136,11 @@ def row_details(
         value = row.get(name)
         if name in others and value is None:
             continue
-        text = metric(value, row.get("unit")) if column.kind is ColumnKind.MEASURE else whole_value(column.kind, value)
+        if value is None and column.absent:
+            text = column.absent
+        elif column.kind is ColumnKind.MEASURE:
+            text = metric(value, row.get("unit"))
+        else:
+            text = whole_value(column.kind, value)
         lines.append((column.title, text, ""))
     return sections([("", [*lines[:1], *more, *lines[1:]])])
