@@ -134,7 +134,7 @@ def test_performance_of_a_trace() -> None:
 def test_what_totals_cannot_tell_is_unknown_with_the_command_that_records_it() -> None:
     board = dashboard(profile(summary=[printed("gpu", "k", 2, 30)]))
     assert (value(board, "gpu_ns"), value(board, "launches")) == (30, 2)
-    assert fact(board, "gpu_ns").source == "the summary that the log holds"
+    assert fact(board, "gpu_ns").source == "the summary that the input holds"
     busy, api = fact(board, "busy_ns"), fact(board, "api_ns")
     assert (busy.value, busy.source, busy.record) == (None, "no start times", "nvprof --print-gpu-trace")
     assert (api.value, api.source, api.record) == (None, "no API calls", "nvprof --print-api-trace")

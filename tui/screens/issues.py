@@ -16,10 +16,10 @@ class IssuesScreen(TableScreen):
 
     VIEW = "issues"
     SPEC: ClassVar = ISSUES
-    EMPTY: ClassVar = "no issues: every line that looked like a profile was read"
+    EMPTY: ClassVar = "no issues: all that looked like a profile was read"
     HELP: ClassVar = (
-        "Lines that were repaired, left out or only partly read, and what the profiler itself warned of.\n"
-        "L shows the line in the log.\n"
+        "What was repaired, left out or only partly read, and what the profiler itself warned of.\n"
+        "L shows its line, where the input has lines.\n"
         "Totals leave out what is listed here as error; what is listed as info was put right."
     )
 

@@ -16,11 +16,11 @@ class SummariesScreen(TableScreen):
 
     VIEW = "summaries"
     SPEC: ClassVar = OTHER_SUMMARIES
-    EMPTY: ClassVar = "no other summaries in this log: they come with OpenACC, NVTX, unified memory or CPU profiling"
+    EMPTY: ClassVar = "no other summaries in this input: they come with OpenACC, NVTX, unified memory or CPU profiling"
     HELP: ClassVar = (
         "What the profiler summed up itself: unified memory, OpenACC, OpenMP, NVTX ranges, CPU samples, dependencies.\n"
         "Rows of different sections overlap in time, and so do nested ranges: their times are not to be added up.\n"
-        "L shows the line of the log."
+        "L shows its line, where the input has lines."
     )
 
     def rows(self) -> pl.DataFrame:

@@ -83,7 +83,7 @@ class Dashboard:
     """The frame ``sessions``."""
 
     system: tuple[Fact, ...]
-    """System configuration: only what the log says."""
+    """System configuration: only what the input says."""
 
     issues: Mapping[str, int]
     """Number of issues by severity."""

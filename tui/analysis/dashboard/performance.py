@@ -196,4 +196,4 @@ def _source(profile: Profile, frame: str, section: str) -> str:
     sessions = profile["summary"].filter(pl.col("section") == section)["session"].unique().to_list()
     printed = any(session not in own for session in sessions)
     parts = ["the single records of the trace"] if single else []
-    return " and ".join([*parts, "the summary that the log holds"] if printed else parts)
+    return " and ".join([*parts, "the summary that the input holds"] if printed else parts)

@@ -28,22 +28,22 @@ _SYSTEM: Final = (
 
 
 def system(profile: Profile) -> tuple[Fact, ...]:
-    """What the log says of the system: each value once, those of several sessions joined by commas."""
+    """What the input says of the system: each value once, those of several sessions joined by commas."""
     facts = []
     for column, label in _SYSTEM:
         values = profile["sessions"][column].drop_nulls().unique(maintain_order=True).cast(pl.String).to_list()
         if values:
-            facts.append(Fact(column, label, ", ".join(values), ColumnKind.TEXT, "as the log says"))
+            facts.append(Fact(column, label, ", ".join(values), ColumnKind.TEXT, "as the input says"))
     ranks = profile["sessions"].select(rank_words())["rank_words"].drop_nulls().unique(maintain_order=True).to_list()
     if ranks:
         told = ", ".join(words.removeprefix("rank ") for words in ranks)
-        facts.append(Fact("rank", "Rank", told, ColumnKind.TEXT, "as the log says"))
+        facts.append(Fact("rank", "Rank", told, ColumnKind.TEXT, "as the input says"))
     sessions = profile["sessions"].height
     if sessions > 1:
         facts.insert(0, Fact("sessions", "Sessions", sessions, ColumnKind.COUNT, "profiled processes in the input"))
     step = profile["sessions"]["start_resolution_ns"].max()
     if isinstance(step, int) and step > 1:
         facts.append(
-            Fact("start_resolution_ns", "Start times to", step, ColumnKind.DURATION, "the digits that the log prints")
+            Fact("start_resolution_ns", "Start times to", step, ColumnKind.DURATION, "the digits that the input gives")
         )
     return tuple(facts)
