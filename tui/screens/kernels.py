@@ -142,5 +142,6 @@ class KernelsScreen(LaunchScreen):
     HELP: ClassVar = (
         "Kernels, copies and sets by name; below, the launches of the one under the cursor.\n"
         "Time% is the share of all GPU time of the session; durations of different streams can overlap in time.\n"
-        "enter on a launch shows its configuration and theoretical occupancy; L shows its line, where the input has lines."
+        "enter on a launch shows its configuration and theoretical occupancy; "
+        "L shows its line, where the input has lines."
     )

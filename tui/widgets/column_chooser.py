@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.content import Content
-from textual.widgets import OptionList
+from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from tui.fitting import pad
@@ -59,6 +59,7 @@ class ColumnChooser(Dialog[ColumnChoice]):
         text-wrap: nowrap; text-overflow: ellipsis; scrollbar-size-vertical: 1;
         &:focus { border: none; background: transparent; }
     }
+    ColumnChooser #about { dock: bottom; height: 2; color: $text-muted; }
     """
 
     def __init__(self, columns: Sequence[Column], choice: ColumnChoice, *, always: str = "") -> None:
@@ -79,8 +80,9 @@ class ColumnChooser(Dialog[ColumnChoice]):
         self._columns.sort(key=lambda column: (column.name == self._always) is not (not self._name_last))
 
     def compose_body(self) -> ComposeResult:
-        """The list."""
+        """The list, and the whole of what it says of the column under the cursor."""
         yield MenuLines(*self._options())
+        yield Static(id="about")
 
     def on_mount(self) -> None:
         """Begin on the first column."""
@@ -167,6 +169,11 @@ class ColumnChooser(Dialog[ColumnChoice]):
             return
         self._columns[here], self._columns[there] = self._columns[there], self._columns[here]
         self._redraw(there)
+
+    def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
+        """Say what the column is: a line of the list may have had to be cut."""
+        event.stop()
+        self.query_one("#about", Static).update(Content(self._columns[event.option_index].help), layout=False)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Accept with enter."""
