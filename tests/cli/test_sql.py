@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import polars as pl
 import pytest
 
 from tests.screens.opening import sample
 from tui.analysis.notes import notes_frame
 from tui.cli.main import main
 from tui.loaders.registry import load_one
+from tui.output import exportable
 from tui.output.exportable import sql_tables
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tui.model.profile import Profile
 
 CAFFE = "caffe_conv1.nvprof.log"
 
@@ -23,6 +27,21 @@ def run(capfd: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> 
     assert main(["sql", sample(CAFFE), *arguments]) == status
     said = capfd.readouterr()
     return said.err if status else said.out
+
+
+def test_the_columns_of_all_tables_are_learned_from_one_empty_profile(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at = []
+
+    def frame(profile: Profile, _name: str) -> pl.DataFrame:
+        looked_at.append(profile)
+        return pl.DataFrame({"name": []})
+
+    monkeypatch.setattr(exportable, "frame", frame)
+    exportable._columns.cache_clear()
+    assert [exportable._columns(name) for name in ("kernels", "gaps")] == [("name",)] * 2
+    exportable._columns.cache_clear()
+    # What one table has worked out of it is known for the next.
+    assert looked_at[0] is looked_at[1]
 
 
 def test_sums_are_those_of_the_report(capfd: pytest.CaptureFixture[str]) -> None:

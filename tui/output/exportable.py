@@ -178,13 +178,18 @@ def frame(profile: Profile, name: str, *, gpu: str | None = None) -> pl.DataFram
 
 
 @cache
-def _columns(name: str) -> tuple[str, ...]:
-    """The columns of an aggregate, which are the same whatever there is to aggregate."""
+def _nothing() -> Profile:
+    """A profile without a row: one for all, so that what several aggregates are made of is worked out once."""
     from tui.model.profile import Profile
     from tui.model.schema import empty
 
-    nothing = Profile({model_frame: empty(model_frame) for model_frame in MODEL_FRAMES}, ())
-    return tuple(frame(nothing, name).columns)
+    return Profile({name: empty(name) for name in MODEL_FRAMES}, ())
+
+
+@cache
+def _columns(name: str) -> tuple[str, ...]:
+    """The columns of an aggregate, which are the same whatever there is to aggregate."""
+    return tuple(frame(_nothing(), name).columns)
 
 
 def sql_tables(profile: Profile, notes: Callable[[], pl.DataFrame], *, gpu: str | None = None) -> Tables:
