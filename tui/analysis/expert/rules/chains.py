@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -14,6 +15,8 @@ from tui.analysis.expert.words import called, named
 from tui.fmt import duration, percent
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy.typing as npt
 
     from tui.analysis.expert.case import Case
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
 
 LENGTHS: Final = range(2, 11)
+SHOWN: Final = 3
+"""Kernels of a chain that are named."""
 WINDOW: Final = 1 << 18
 """Chains are looked for in so many launches of the middle of a long recording."""
 
@@ -68,14 +73,12 @@ def fusible_chain(case: Case) -> Verdict:
     if share <= case.limit("P11", "total_pct"):
         return Clean(f"the chain of kernels that the GPU waits longest in takes {percent(share)} of the time")
     names = case.profile["activities"]["name"].gather(pl.Series(worst.rows)).cast(pl.String).to_list()
-    distinct = list(dict.fromkeys(map(called, names)))
-    shown = ", ".join(distinct[:3]) + (", ..." if len(distinct) > 3 else "")
     busy_pct = 100 * worst.busy_ns / worst.taken_ns if worst.taken_ns else 0.0
     of_all = any(len(sequence) > WINDOW for sequence in case.sequences)
     where = f" in the {WINDOW:,} launches in the middle, which were looked at" if of_all else ""
     return Found(
-        f"A chain of {len(names)} kernels ({shown}) comes {worst.repeats:,} times{where}, and the GPU has work for "
-        f"{percent(busy_pct)} of its {duration(worst.taken_ns)}.",
+        f"A chain of {len(names)} kernels ({in_a_row(names)}) comes {worst.repeats:,} times{where}, and the GPU "
+        f"has work for {percent(busy_pct)} of its {duration(worst.taken_ns)}.",
         "Capture exactly this chain in a CUDA graph, or fuse it (torch.compile, one kernel of your own).",
         {
             "kernels": len(names),
@@ -90,6 +93,20 @@ def fusible_chain(case: Case) -> Verdict:
         "kernels",
         named(names),
     )
+
+
+def in_a_row(names: Sequence[str]) -> str:
+    """Kernels in the order that they run in: the first three that differ, and how many are not named.
+
+    >>> in_a_row(["f", "g", "g"])
+    '`f`, 2 x `g`'
+    >>> in_a_row(["f", "g", "f", "h", "h"])
+    '`f`, `g`, `f` and 2 more'
+    """
+    runs = [(name, len(list(same))) for name, same in groupby(map(called, names))]
+    told = [f"{times} x {name}" if times > 1 else name for name, times in runs[:SHOWN]]
+    more = sum(times for _, times in runs[SHOWN:])
+    return ", ".join(told) + f" and {more} more" * bool(more)
 
 
 def worst_chain(
