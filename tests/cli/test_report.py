@@ -10,6 +10,7 @@ import pytest
 from syrupy.extensions.single_file import SingleFileSnapshotExtension, WriteMode
 
 from tui.analysis.ranks.tables import ONE_RANK
+from tui.cli import arguments
 from tui.cli.main import main
 from tui.fitting import cell_width
 from tui.loaders.registry import load_one
@@ -181,3 +182,12 @@ def test_group_ops_says_which_trees_are_left_out(capfd: pytest.CaptureFixture[st
     assert "Grouped by module or range, each session on its own. Left out: the trees by caller, by NVTX range" in text
     assert "all of session 0" in text
     assert "all of session 1" in text
+
+
+def test_a_view_is_named_as_its_screen_too(capfd: pytest.CaptureFixture[str]) -> None:
+    screens = {view.name for view in VIEWS} - {"sql", "log", "compare"}
+    assert screens <= {*arguments.VIEWS, *arguments.SCREENS}
+    for screen, view in arguments.SCREENS.items():
+        assert view == "findings" or report_views.VIEWS[view].capability == screen
+        told = run(capfd, "report", "caffe_conv1.nvprof.log", "--view", screen)
+        assert told == run(capfd, "report", "caffe_conv1.nvprof.log", "--view", view)

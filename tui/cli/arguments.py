@@ -34,6 +34,9 @@ VIEWS: Final = (
 )
 """What `report` prints."""
 
+SCREENS: Final = {"ops-and-kernels": "ops", "api-calls": "api", "expert-systems": "findings"}
+"""Views whose screen is called otherwise than their report: its name serves as well."""
+
 EXPORT_FORMATS: Final = ("csv", "tsv", "json", "ndjson", "parquet", "xlsx", "pdf", "markdown")
 """What `export` writes; the writers are `tui.output.export.FORMATS`."""
 
@@ -128,7 +131,14 @@ def command_parser(command: str) -> argparse.ArgumentParser:
         return parser
     if command == "report":
         views = f"default: dashboard; also {', '.join(VIEWS[1:])}"
-        parser.add_argument("--view", choices=VIEWS, default="dashboard", metavar="VIEW", help=views)
+        parser.add_argument(
+            "--view",
+            type=lambda name: SCREENS.get(name, name),
+            choices=VIEWS,
+            default="dashboard",
+            metavar="VIEW",
+            help=views,
+        )
         parser.add_argument("--format", choices=("text", "markdown", "json"), default="text", help="default: text")
         parser.add_argument("--notes", action="store_true", help="also what you wrote on rows of the view, and marked")
     elif command == "check":
