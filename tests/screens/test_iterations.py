@@ -215,6 +215,20 @@ async def test_steady_iterations_are_proposed_and_taken_with_a_key() -> None:
         assert app_of(pilot).aggregation == Aggregation()
 
 
+@pytest.mark.parametrize(
+    ("times", "key", "told"),
+    [
+        ((100,), "plus", "the chart has one bar alone"),
+        ((100, 110, 120), "plus", "no fewer than 3 iterations"),
+        ((100, 110, 120), "underscore", "all iterations are in the chart"),
+    ],
+)
+async def test_a_zoom_that_changes_nothing_says_why(times: tuple[int, ...], key: str, told: str) -> None:
+    async with opened_profile(loop(*times), notifications=True) as pilot:
+        await press(pilot, "7", key)
+        assert told in screen_text(pilot.app)
+
+
 async def test_zoom_and_fit() -> None:
     async with opened_profile(loop(*range(100, 164))) as pilot:
         await press(pilot, "7", "G", "plus")

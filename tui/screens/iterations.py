@@ -21,9 +21,9 @@ from tui.screens.base import ViewScreen
 from tui.screens.detailed import ROWS_AT_ONCE, WORKING
 from tui.screens.kernels_by_iteration import KernelsByIterationScreen, found_words
 from tui.widgets.details import row_details
-from tui.widgets.iteration_chart import IterationChart
+from tui.widgets.iteration_chart import LEAST_SHOWN, IterationChart
 from tui.widgets.iteration_drawing import Around
-from tui.widgets.iteration_words import readout, summary
+from tui.widgets.iteration_words import no_zoom, readout, summary
 from tui.widgets.table_pane import TablePane
 
 if TYPE_CHECKING:
@@ -174,7 +174,11 @@ class IterationsScreen(ViewScreen):
 
     def action_zoom(self, step: int) -> None:
         """Fewer iterations in the chart (1), or more (-1)."""
-        self.chart.zoom(step)
+        chart = self.chart
+        before = chart.window
+        chart.zoom(step)
+        if chart.window == before and chart.rows.height:
+            self.program.say(no_zoom(chart.rows.height, step, LEAST_SHOWN))
 
     def action_fit_chart(self) -> None:
         """All iterations in the chart; where all are, only those that the other views show."""

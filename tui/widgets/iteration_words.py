@@ -68,6 +68,24 @@ def chart_words(rows: pl.DataFrame, window: tuple[int, int], marked: tuple[int, 
     return "  ".join(told)
 
 
+def no_zoom(rows: int, step: int, least: int) -> str:
+    """Why the chart stays as it is when it is zoomed in (1) or out (-1).
+
+    Args:
+        rows: How many rows there are to draw.
+        step: 1 or -1.
+        least: So many rows the chart shows at least.
+
+    >>> no_zoom(1, 1, 4), no_zoom(3, 1, 4)
+    ('the chart has one bar alone: there is nothing to zoom into', 'the chart shows no fewer than 3 iterations')
+    """
+    if step < 0:
+        return "all iterations are in the chart"
+    if rows == 1:
+        return "the chart has one bar alone: there is nothing to zoom into"
+    return f"the chart shows no fewer than {min(rows, least)} iterations"
+
+
 def _from_to(numbers: pl.Series, between: str) -> str:
     first, last = numbers[0], numbers[-1]
     return f"{first}" if first == last else f"{first}{between}{last}"
