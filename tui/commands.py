@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 
 from tui.keys import ACTIONS, Scope
-from tui.model.aggregation import aggregation
+from tui.model.aggregation import aggregation, is_range
 from tui.model.errors import ProftuiError
 from tui.theme import theme_name
 from tui.views import VIEWS, find_view, view
@@ -137,7 +137,7 @@ COMMANDS: Final[dict[str, tuple[Callable[[ProftuiApp, str], None], str]]] = {
     "top": (_top, "show only so many rows, the first ones in the order shown; all"),
     "group": (_group, "group ops by name, shapes, config, class or instance; the tree by module, caller, ..."),
     "session": (_session, "show one session by its number, or all"),
-    "aggregate": (_aggregate, "show some iterations in every view: 3:7, 3:, :7 or 5; all"),
+    "aggregate": (_aggregate, "show some iterations in every view: 3:7, 3:, :7 or 5; all; also :iterations 3:7"),
     "key": (_key, "iterations end where this kernel, op, range or API call ends; without a name: as before"),
     "compare": (_compare, "with a file, session 1, sessions 0 1, iterations 3:5, or iterations 3 5"),
     "sql": (_sql, "ask with SQL, as SELECT name, total_ns FROM kernels; without a query: the tables"),
@@ -160,8 +160,9 @@ def command_words() -> list[str]:
 def run_command(app: ProftuiApp, line: str) -> None:
     """Carry out one line.
 
-    ``:kernels gemm total>1ms`` goes to a view and filters it; ``:120`` goes to line 120 of the log; ``:reload`` does
-    what the key of that name does.
+    ``:kernels gemm total>1ms`` goes to a view and filters it; ``:iterations 3:7`` goes to the iterations and shows
+    these in every view, as ``--iterations`` does; ``:120`` goes to line 120 of the log; ``:reload`` does what the key
+    of that name does.
 
     Raises:
         CommandError: It is not known, takes no words, or cannot be done here.
@@ -178,6 +179,9 @@ def run_command(app: ProftuiApp, line: str) -> None:
         return
     target = find_view(word)
     if target is not None:
+        if target.name == "iterations" and (rest == "all" or is_range(rest)):
+            _aggregate(app, rest)
+            rest = ""
         app.go(target.name, (lambda screen: screen.show_only(rest)) if rest else None)
         return
     action = next((action for action in ACTIONS if action.id.partition(".")[2] == word), None)

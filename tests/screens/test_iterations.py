@@ -197,6 +197,24 @@ async def test_enter_takes_a_span_and_else_opens_the_kernels_of_the_iteration() 
         assert app.view_screen is screen_of(pilot)
 
 
+async def test_a_range_behind_the_name_of_the_view_is_shown_in_every_view() -> None:
+    async with opened(TRACE) as pilot:
+        app = app_of(pilot)
+        await press(pilot, *":iterations", "space", *"4:6", "enter")
+        await until(pilot, lambda: app.aggregation == Aggregation(4, 6), "the aggregation")
+        assert app.view_screen is screen_of(pilot)
+        table = screen_of(pilot).query_one("#table", TablePane)
+        assert table.state.filter == ""
+        app.run_line("iterations all")
+        await until(pilot, lambda: app.aggregation == Aggregation(), "all of them")
+        # Other words are a filter, as behind the name of any view.
+        app.run_line("iterations ProfilerStep#5")
+        await until(pilot, lambda: table.state.filter == "ProfilerStep#5", "the filter")
+        app.run_line("iterations 90:99")
+        await settled(pilot)
+        assert app.aggregation == Aggregation()
+
+
 async def test_escape_takes_the_span_away_first() -> None:
     async with opened(TRACE) as pilot:
         await press(pilot, "7", "b", "j", "escape")

@@ -34,7 +34,7 @@ ITERATIONS: Final = (
         "a",
         "aggregate",
         "aggregate",
-        "Show only the span, or the iteration under the cursor, in every view.",
+        "Show only the span, or the iteration under the cursor, in every view; as :iterations 3:7.",
         ITER,
         WORK,
     ),

@@ -56,6 +56,15 @@ class MadeAggregation:
     """When it was made; None: as the files were opened."""
 
 
+def is_range(text: str) -> bool:
+    """Whether a text names iterations, as ``3:7``.
+
+    >>> is_range("3:7"), is_range("5"), is_range("step 5"), is_range("")
+    (True, True, False, False)
+    """
+    return _RANGE.fullmatch(text) is not None
+
+
 def aggregation(iterations: str | None, key: str | None) -> Aggregation:
     """What ``--iterations`` and ``--key`` ask for.
 
