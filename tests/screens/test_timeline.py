@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from textual.widgets import OptionList
@@ -61,9 +61,9 @@ def line(pilot: Pilot[None], holds: str) -> str:
     return next(text for text in screen_text(pilot.app).splitlines() if holds in text)
 
 
-def loop() -> Profile:
-    """Three rounds of copy, gemm, gap, relu on two streams, with the calls that launched them."""
-    work, calls = [], []
+def loop(*more: dict[str, Any]) -> Profile:
+    """Three rounds of copy, gemm, gap, relu on two streams, with the calls that launched them, and more of these."""
+    work, calls = [], list(more)
     for round_ in range(3):
         at, first = 1_000_000 * (round_ + 1), 10 * round_
         work += [
@@ -256,6 +256,22 @@ async def test_enter_in_a_gap_says_what_is_around_it() -> None:
         assert ["Nothing", "in", "GPU", "0", "stream", "7"] in told
         around = [" ".join(line) for line in told if line[:1] == ["ran"]]
         assert around == ["ran before gemm_tensorop", "ran after [CUDA memcpy HtoD]"]
+        assert ["CPU", "in", "no", "API", "call", "calls", "take", "17.000", "µs", "of", "it"] in told
+
+
+async def test_a_gap_of_a_gpu_names_the_call_that_the_cpu_is_in() -> None:
+    waiting = {"name": "cudaStreamSynchronize", "start_ns": 1_400_000, "duration_ns": 300_000}
+    async with opened_profile(loop(waiting), size=(200, 50)) as pilot:
+        await press(pilot, *GO, "right_curly_bracket", "enter")
+        assert " ".join(line(pilot, "CPU in").rpartition("│")[2].split()) == (
+            "CPU in cudaStreamSynchronize sync, 300.00 µs"
+        )
+        # What the CPU does in its own gaps is what its lanes show.
+        view = view_of(pilot)
+        assert view.shown is not None
+        view.put_cursor(1_200_000, lane=len(view.shown.lanes) - 1)
+        await press(pilot, "enter")
+        assert "CPU in" not in screen_text(pilot.app)
 
 
 async def test_beside_details_a_gap_stays_under_the_cursor() -> None:

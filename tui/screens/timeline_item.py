@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from tui.analysis.gpu_time.host_calls import NO_CALL, calls_during
 from tui.analysis.timeline.drawing import ASCII_GLYPHS, GLYPHS, in_short
 from tui.analysis.timeline.looks import TITLES, Look
 from tui.analysis.timeline.ruler import exactly
@@ -18,6 +19,7 @@ from tui.widgets.details import LABEL_GAP, Details, row_details, sections
 
 if TYPE_CHECKING:
     from tui.analysis.timeline.lanes import Lane
+    from tui.analysis.timeline.under import Stretch
     from tui.model.profile import Profile
     from tui.screens.base import ViewScreen
     from tui.widgets.details import Line
@@ -69,9 +71,25 @@ def _gap(profile: Profile, view: TimelineView, lane: Lane, at_ns: int) -> list[L
         ("gap", duration(gap.length_ns), ""),
         ("from", exactly(gap.start_ns + shift), ""),
         ("to", exactly(gap.end_ns + shift), ""),
+        # Before the names, which can take many lines.
+        *_meanwhile(profile, lane, gap),
         ("ran before", before, ""),
         ("ran after", after, ""),
     ]
+
+
+def _meanwhile(profile: Profile, lane: Lane, gap: Stretch) -> list[Line]:
+    """What the CPU did in a gap of a GPU, where API calls tell."""
+    if not lane.on_gpu:
+        return []
+    told = calls_during(profile, session=lane.session, start_ns=gap.start_ns, end_ns=gap.end_ns)
+    if told is None:
+        return []
+    if told["cpu_in"] == NO_CALL:
+        return [("CPU in", "no API call", f"calls take {duration(told['api_ns'])} of it" if told["api_ns"] else "")]
+    if told["call"] is None:
+        return [("CPU in", told["cpu_in"], "")]
+    return [("CPU in", told["call"], f"{told['cpu_in']}, {duration(told['call_ns'])}")]
 
 
 def _in_cell(screen: ViewScreen, lane: Lane, first_ns: int, last_ns: int) -> Details:

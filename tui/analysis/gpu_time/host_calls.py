@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import polars as pl
@@ -16,6 +16,7 @@ from tui.analysis.gpu_time.interval_sets import EMPTY, IntervalSet, overlaps, sp
 from tui.analysis.gpu_time.sweeps import unions_by_class
 from tui.analysis.gpu_time.timelines import classes_of
 from tui.analysis.memo import once_per_profile
+from tui.model.profile import rows_of_session
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
@@ -123,6 +124,14 @@ def _on_during(starts: Ints, lengths: Ints, stretches: Sequence[tuple[int, int]]
 def call_spans(profile: Profile) -> dict[int, IntervalSet]:
     """For each session with API calls when any of its threads was in one, as far as their times are known."""
     return {session: spans_of(rows) for session, rows in by_session(profile["api_calls"]).items()}
+
+
+def calls_during(profile: Profile, *, session: int, start_ns: int, end_ns: int) -> dict[str, Any] | None:
+    """What the CPU did in one stretch of time: the columns of `HostCalls.in_stretches`; None where nothing tells."""
+    calls = host_calls(rows_of_session(profile["api_calls"], session), [(start_ns, end_ns)])
+    if calls is None:
+        return None
+    return calls.in_stretches(union_of(np.array([start_ns]), np.array([end_ns]))).row(0, named=True)
 
 
 def host_calls(api_calls: pl.DataFrame | None, during: Sequence[tuple[int, int]] | None = None) -> HostCalls | None:
