@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tui.query import facts, order
-from tui.query.order import in_order
+from tui.query.order import in_order, places_of
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 COLUMNS = {
@@ -88,6 +88,21 @@ def test_rows_that_a_filter_leaves_are_in_the_same_order(step: int) -> None:
     assert again is not None
     assert alone.to_list() == again.to_list() == [row for row in whole.to_list() if row % step == 0]
     assert whole.to_list() == expected(frame, sort)
+
+
+@pytest.mark.parametrize("step", [1, 2, 30, 40_000], ids=["all rows", "most rows", "few rows", "the first row"])
+@pytest.mark.parametrize("filtered", [False, True], ids=["of all", "of those that a filter leaves"])
+def test_hits_stand_where_they_are_shown(step: int, filtered: bool) -> None:
+    draw = np.random.default_rng(2)
+    frame = pl.DataFrame({"a": draw.integers(0, 50, 30_000), "b": draw.integers(0, 50, 30_000)})
+    hits = pl.Series(np.arange(30_000) % step == 0)
+    some = pl.Series(np.arange(30_000) % 3 == 0) if filtered else None
+    for sort in ((), (("a", True),), (("b", False), ("a", False)), (("a", True),)):
+        shown = in_order(frame, sort, some)
+        numbers = range(30_000) if shown is None else shown.to_list()
+        found = places_of(frame, hits, shown)
+        assert found.dtype == pl.UInt32
+        assert found.to_list() == [place for place, row in enumerate(numbers) if row % step == 0]
 
 
 def test_an_order_is_made_once_and_goes_with_its_frame() -> None:

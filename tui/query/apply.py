@@ -16,7 +16,7 @@ from tui.query.carry import applied_here
 from tui.query.compile import Query, compile_query
 from tui.query.errors import QueryError
 from tui.query.facts import sum_of
-from tui.query.order import in_order, rows_of
+from tui.query.order import in_order, places_of
 from tui.query.shares import shared_out, small_rows, weight_pct
 
 if TYPE_CHECKING:
@@ -169,7 +169,4 @@ def _mask_of(rows: pl.Series, height: int) -> pl.Series:
 
 
 def _matches(frame: pl.DataFrame, find: Query | None, rows: pl.Series | None) -> pl.Series:
-    if find is None:
-        return _no_rows()
-    mask = find.mask(frame)
-    return rows_of(mask if rows is None else mask.gather(rows))
+    return _no_rows() if find is None else places_of(frame, find.mask(frame), rows)

@@ -8,6 +8,7 @@ from collections import OrderedDict
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import polars as pl
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ CODED_FROM: Final = 20_000
 REPEATED: Final = 4
 """How often a text occurs on average, at least, for that to pay."""
 ORDERS_KEPT: Final = 6
-"""So many orders of a frame are kept: four bytes a row each."""
+"""So many orders of a frame are kept: four bytes a row each, and as many for the places in the one searched last."""
 
 
 class ColumnFacts:
@@ -120,6 +121,8 @@ class FrameFacts:
     def __init__(self, frame: pl.DataFrame) -> None:
         self._columns = {column.name: ColumnFacts(column) for column in frame.get_columns()}
         self._orders: OrderedDict[Sort, pl.Series] = OrderedDict()
+        self._places: tuple[pl.Series, pl.Series] | None = None
+        """The order that places were last asked of, and those."""
         self._lock = threading.Lock()
 
     def __getitem__(self, column: str) -> ColumnFacts:
@@ -132,6 +135,21 @@ class FrameFacts:
             if rows is not None:
                 self._orders.move_to_end(sort)
             return rows
+
+    def places(self, rows: pl.Series) -> pl.Series | None:
+        """Where each row of the frame stands in an order that is kept; None where that order is not.
+
+        Args:
+            rows: The row numbers in that order, as `order` gave them.
+        """
+        with self._lock:
+            if all(kept is not rows for kept in self._orders.values()):
+                return None
+            if self._places is None or self._places[0] is not rows:
+                places = np.empty(len(rows), np.uint32)
+                places[rows.to_numpy()] = np.arange(len(rows), dtype=np.uint32)
+                self._places = rows, pl.Series(places)
+            return self._places[1]
 
     def keep_order(self, sort: Sort, rows: pl.Series) -> None:
         """Keep an order in place of the one that was asked for least lately."""
