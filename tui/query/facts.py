@@ -74,10 +74,6 @@ class ColumnFacts:
             return None
         return distinct.cast(pl.String) if isinstance(distinct.dtype, (pl.Categorical, pl.Enum)) else distinct
 
-    def has(self, text: str) -> bool:
-        """Whether any row has a text."""
-        return bool((self._distinct.cast(pl.String) == text).any())
-
     @cached_property
     def coded(self) -> pl.Series | None:
         """The texts as codes of the different ones; None where there are few rows, or few that repeat another."""
