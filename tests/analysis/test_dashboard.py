@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +16,7 @@ from tests.idle import PATIENCE_S
 from tui.analysis.dashboard import REST, SPLIT, TOP, Dashboard, Fact, dashboard
 from tui.analysis.dashboard.advice import advice
 from tui.analysis.gpu_time.intervals import busy_time
+from tui.analysis.gpus import gpus
 from tui.analysis.memo import once_per_profile
 from tui.analysis.transfers.copies import copies
 from tui.loaders import registry
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
     import polars as pl
 
     from tui.model.profile import Profile
+
+
+SAMPLES = Path(__file__).parents[2] / "sample_logs"
 
 
 def at(start_ns: int | None, duration_ns: int | None, **more: Any) -> dict[str, Any]:
@@ -284,6 +289,15 @@ def test_a_real_trace(corpus: Callable[[str], str]) -> None:
     assert span == busy + idle  # type: ignore[operator]
     assert board.split["total_ns"].sum() == 753_580_086
     assert board.devices.select("name", "compute_capability", "sm_count").rows() == [("Tesla K40c", "3.5", 15)]
+
+
+def test_whole_graphs_are_counted_beside_kernels() -> None:
+    read = registry.load_one(str(SAMPLES / "gpt_cudagraph.nsys.sqlite.gz"))
+    board = dashboard(read)
+    assert (value(board, "launches"), value(board, "graph_launches"), value(board, "kernels")) == (205, 120, 14)
+    assert gpus(read)["kernels_launched"].to_list() == [205 + 120]
+    other = dashboard(profile(activities=[kernel("k", 1)]))
+    assert "graph_launches" not in {known.name for known in other.performance}
 
 
 def test_the_span_of_some_sessions_is_not_that_of_all() -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 CAFFE, TRAINING, RUNS = "caffe_conv1.nvprof.log", "resnet50_training.nvprof.log", "tracking_four_runs.nvprof.log"
+GRAPHS = "gpt_cudagraph.nsys.sqlite.gz"
 
 
 async def test_the_dashboard_begins_on_its_first_chart() -> None:
@@ -36,16 +37,17 @@ async def test_the_dashboard_begins_on_its_first_chart() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fact", "view", "text"),
+    ("file", "fact", "view", "text"),
     [
-        ("Kernel launches", "kernels", "kind=kernel"),
-        ("GPU utilisation", "gpus", 'gpu_activity="recorded"'),
-        ("TC efficiency (DLProf)", "kernels", "(kind=kernel | kind=graph) uses_tensor_core=yes"),
-        ("API calls", "api-calls", ""),
+        (TRAINING, "Kernel launches", "kernels", "kind=kernel"),
+        (TRAINING, "GPU utilisation", "gpus", 'gpu_activity="recorded"'),
+        (TRAINING, "TC efficiency (DLProf)", "kernels", "(kind=kernel | kind=graph) uses_tensor_core=yes"),
+        (TRAINING, "API calls", "api-calls", ""),
+        (GRAPHS, "Graph launches", "kernels", "kind=graph"),
     ],
 )
-async def test_every_figure_is_a_door_to_its_own_rows(fact: str, view: str, text: str) -> None:
-    async with opened(TRAINING) as pilot:
+async def test_every_figure_is_a_door_to_its_own_rows(file: str, fact: str, view: str, text: str) -> None:
+    async with opened(file) as pilot:
         strip = app_of(pilot).view_screen.query_one(FactStrip)  # type: ignore[union-attr]
         strip.focus()
         labels = [known.label for known in strip.facts]

@@ -79,6 +79,9 @@ def performance(
             facts.append(sum_of(f"{kind}_ns", label, part, K.DURATION, gpu_source, gpu_work))
     only_kernels = rows.filter(pl.col("kind") == "kernel")
     facts.append(sum_of("launches", "Kernel launches", only_kernels["calls"], K.COUNT, gpu_source, gpu_work))
+    graphs = rows.filter(pl.col("kind") == "graph")["calls"]
+    if graphs.len():
+        facts.append(sum_of("graph_launches", "Graph launches", graphs, K.COUNT, gpu_source, gpu_work))
     names = only_kernels["name"].n_unique() if only_kernels.height else None
     facts.append(fact_of("kernels", "Distinct kernels", names, K.COUNT, gpu_source, gpu_work))
     facts += _tensor_core_facts(use)

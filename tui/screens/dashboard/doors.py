@@ -105,6 +105,8 @@ def _all_behind(fact: Fact, known: Mapping[str, Value], iterated: int | None) ->
             return door_of_tensor_cores("yes" if fact.value else "no")
         case "launches" | "kernels":
             return Door("kernels", "kind=kernel")
+        case "graph_launches":
+            return Door("kernels", "kind=graph")
         case "busy_pct":
             return Door("gpus", equals_filter("gpu_activity", RECORDED, ColumnKind.TEXT))
     counted = iteration_filter(known.get("iteration_first"), known.get("iteration_last"), iterated)

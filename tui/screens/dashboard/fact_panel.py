@@ -26,6 +26,7 @@ SHOWN: Final = (
     "tc_efficiency_pct",
     "gpu_ns",
     "launches",
+    "graph_launches",
     "kernels",
     "iterations",
     "iteration_avg_ns",
