@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import lru_cache
 from typing import Final
 
 from tui.model.names import short_name
@@ -37,6 +38,7 @@ def cell_width(text: str) -> int:
     return sum(map(_character_width, text))
 
 
+@lru_cache(4096)
 def _character_width(character: str) -> int:
     if unicodedata.category(character) in ("Mn", "Me", "Cf", "Cc"):
         return 0
