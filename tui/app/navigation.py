@@ -12,6 +12,7 @@ from tui.app.quiet import QuietApp
 from tui.model.history import History, Place
 from tui.screens.too_small import TooSmallScreen
 from tui.views import VIEWS, view
+from tui.widgets.later import later
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -161,7 +162,7 @@ class NavigatingApp(QuietApp):
         if self.view_screen is not screen:
             return
         if self.is_choosing or screen.is_filling:
-            self.set_timer(LOOK_AGAIN_AFTER, partial(self.once_filled, screen, do))
+            later(self, LOOK_AGAIN_AFTER, partial(self.once_filled, screen, do))
         else:
             do()
 

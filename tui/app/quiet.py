@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import time
 from typing import TYPE_CHECKING, Final
@@ -10,8 +9,11 @@ from typing import TYPE_CHECKING, Final
 from textual.events import InputEvent
 
 from tui.app.tables import TablesApp
+from tui.widgets.later import later
 
 if TYPE_CHECKING:
+    from asyncio import TimerHandle
+
     from textual.events import Event
 
     from tui.options import OpenOptions
@@ -46,7 +48,7 @@ class QuietApp(TablesApp):
         self._is_young_collected = False
         self._has_new_widgets = False
         self._is_all_collected = False
-        self._round: asyncio.TimerHandle | None = None
+        self._round: TimerHandle | None = None
 
     def on_mount(self) -> None:
         """From now on pauses decide."""
@@ -86,7 +88,7 @@ class QuietApp(TablesApp):
 
     def _look_in(self, seconds: float) -> None:
         self._look_no_more()
-        self._round = asyncio.get_running_loop().call_later(seconds, self.call_next, self._look)
+        self._round = later(self, seconds, self._look)
 
     def _look_no_more(self) -> None:
         if self._round is not None:

@@ -23,13 +23,14 @@ from tui.widgets.ascii_text import in_ascii
 from tui.widgets.detail_pane import DetailPane
 from tui.widgets.details import below_note
 from tui.widgets.find_bar import FindBar
+from tui.widgets.later import later
 from tui.widgets.timeline_view import TimelineView
 from tui.widgets.timeline_words import on_screen, under_cursor
 
 if TYPE_CHECKING:
+    from asyncio import TimerHandle
     from collections.abc import Callable, Iterable
 
-    from textual.timer import Timer
     from textual.widget import Widget
 
     from tui.model.profile import Profile
@@ -53,7 +54,7 @@ class TimelineBase(ViewScreen):
         self._found_at: int | None = None
         self._then: Callable[[], None] | None = None
         """What is to be done as soon as the lanes are there."""
-        self._settling: Timer | None = None
+        self._settling: TimerHandle | None = None
 
     def compose_body(self) -> Iterable[Widget]:
         """The lanes, two lines below them, and a bar to find names."""
@@ -197,8 +198,8 @@ class TimelineBase(ViewScreen):
     def _moved(self) -> None:
         self._show_status()
         if self._settling is not None:
-            self._settling.stop()
-        self._settling = self.set_timer(table_view.SETTLED_AFTER, self._settled)
+            self._settling.cancel()
+        self._settling = later(self, table_view.SETTLED_AFTER, self._settled)
 
     def _settled(self) -> None:
         """The cursor rests: what belongs to what is under it, and its details."""

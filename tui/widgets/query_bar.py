@@ -19,10 +19,10 @@ from textual.widgets import Input, Static
 if TYPE_CHECKING:
     from rich.text import Text
     from textual.binding import BindingType
-    from textual.timer import Timer
 
 from tui.fitting import cell_width
 from tui.keys import Scope, bindings_for
+from tui.widgets.later import later
 from tui.widgets.typed_ahead import EnteredLine
 
 QUIET: Final = 0.01
@@ -139,7 +139,7 @@ class QueryBar(Horizontal):
         self._label = Static(id="query-mode")
         self._answer = Static(id="query-answer")
         self._said = ""
-        self._quiet: Timer | None = None
+        self._quiet: asyncio.TimerHandle | None = None
         self._history: list[str] = []
         self._recalled: int | None = None
         self._typed = ""
@@ -218,14 +218,14 @@ class QueryBar(Horizontal):
 
     def _stop_quiet(self) -> None:
         if self._quiet is not None:
-            self._quiet.stop()
+            self._quiet.cancel()
             self._quiet = None
 
     @on(Input.Changed)
     def _typing(self, event: Input.Changed) -> None:
         event.stop()
         self._stop_quiet()
-        self._quiet = self.set_timer(QUIET, self._settle)
+        self._quiet = later(self, QUIET, self._settle)
 
     def _settle(self) -> None:
         if self.is_open:

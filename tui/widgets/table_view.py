@@ -14,12 +14,14 @@ from tui.query.facts import facts_of
 from tui.text import plain
 from tui.widgets.cells import units_of
 from tui.widgets.frame_table import FrameTable
+from tui.widgets.later import later
 from tui.widgets.status_line import TableStatus
 from tui.widgets.table_rows import TableRows
 from tui.widgets.table_state import ArrangedTable
 from tui.widgets.table_words import marks_in_words, small_in_words, sorted_by, weight_title
 
 if TYPE_CHECKING:
+    from asyncio import TimerHandle
     from collections.abc import Mapping
 
     import polars as pl
@@ -70,7 +72,7 @@ class TableView(ArrangedTable):
         self._request = 0
         self._busy = ""
         self._busy_timer: Timer | None = None
-        self._settle_timer: Timer | None = None
+        self._settle_timer: TimerHandle | None = None
         self._title = title
 
     # --- applying filter, search and order ---------------------------------------------------------------------------
@@ -237,8 +239,8 @@ class TableView(ArrangedTable):
         event.stop()
         self.show_status()
         if self._settle_timer is not None:
-            self._settle_timer.stop()
-        self._settle_timer = self.set_timer(SETTLED_AFTER, self.cursor_settled)
+            self._settle_timer.cancel()
+        self._settle_timer = later(self, SETTLED_AFTER, self.cursor_settled)
 
     def cursor_settled(self) -> None:
         """Called when the cursor has come to rest."""
