@@ -156,19 +156,13 @@ class DetailedScreen(Screen[None]):
         # Details that are there soon replace those of the row before without a word in between.
         self._detail_said = self.set_timer(BUSY_AFTER, partial(self._say_detail_working, self._detail_request))
         # After the picture of the move, which a thread at work would hold up.
-        self.call_after_refresh(self._make_if_wanted, self._detail_request, pane, row, above, take)
+        make = partial(self._make_in_thread, self._detail_request, pane, row, above, take)
+        self.call_after_refresh(self._make_if_wanted, self._detail_request, make)
 
-    def _make_if_wanted(
-        self,
-        request: int,
-        pane: TablePane,
-        row: dict[str, Any],
-        above: tuple[str, str] | None,
-        take: Callable[[Details], None],
-    ) -> None:
+    def _make_if_wanted(self, request: int, make: Callable[[], object]) -> None:
         # Of rows that the cursor has passed nothing is worked out.
         if request == self._detail_request:
-            self._make_in_thread(request, pane, row, above, take)
+            make()
 
     @work(thread=True, exclusive=True, group="details")
     def _make_in_thread(
