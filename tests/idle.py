@@ -66,9 +66,15 @@ async def until(pilot: Pilot[Any], condition: Callable[[], bool], what: str = ""
     raise AssertionError(f"never came about: {what}")
 
 
+def has_ended(app: App[Any] | None) -> bool:
+    """Whether an app has been quit: the timer that draws its screen then goes on, sixty times a second, for nothing."""
+    return app is not None and app.return_code is not None and not app.is_running
+
+
 async def until_idle() -> None:
     """Wait until the event loop has nothing to run and no timer that ends soon."""
     loop: Any = asyncio.get_running_loop()
+    app = active_app.get(None)
     ends = time.monotonic() + PATIENCE_S
     looks = 0
     while looks < 2:
@@ -79,7 +85,7 @@ async def until_idle() -> None:
             looks = 0
             continue
         due = min((timer.when() for timer in loop._scheduled if not timer.cancelled()), default=math.inf)
-        left = due - loop.time()
+        left = math.inf if has_ended(app) else due - loop.time()
         if left > SOON_S:
             looks += 1
         else:
