@@ -42,13 +42,18 @@ def screen_svg(app: App[Any]) -> str:
     return re.sub(r"terminal-\d+-", "terminal-", app.export_screenshot(title="proftui"))
 
 
-def assert_screen(app: App[Any], snapshot: SnapshotAssertion, *, svg: bool = False) -> None:
-    """Compare the screen with its snapshot: the text always, the picture where it is asked for."""
+def assert_text(text: str, snapshot: SnapshotAssertion) -> None:
+    """Compare a text, of one screen or of several, with its snapshot."""
     if textual.__version__ != GOLDEN_TEXTUAL:
         reason = f"the snapshots were made with textual {GOLDEN_TEXTUAL}, this is {textual.__version__}"
         if snapshot.session.update_snapshots:
             pytest.fail(f"not updated: {reason}")
         pytest.skip(reason)
-    assert screen_text(app) == snapshot(extension_class=ScreenTextExtension)
+    assert text == snapshot(extension_class=ScreenTextExtension)
+
+
+def assert_screen(app: App[Any], snapshot: SnapshotAssertion, *, svg: bool = False) -> None:
+    """Compare the screen with its snapshot: the text always, the picture where it is asked for."""
+    assert_text(screen_text(app), snapshot)
     if svg:
         assert screen_svg(app) == snapshot(extension_class=ScreenSvgExtension)
