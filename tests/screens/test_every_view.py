@@ -36,7 +36,7 @@ async def views_in_turn(pilot: Pilot[None]) -> str:
         app.go(view.name)
         await settled(pilot)
         assert app.view_screen is not None
-        assert app.view_screen.VIEW == view.name
+        assert view.name == app.view_screen.VIEW
         shown.append(screen_text(app))
     return "\n".join(shown)
 
