@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import pytest
 from hypothesis import given
@@ -143,6 +144,10 @@ def test_only_nothing_is_0_percent_and_only_all_is_100(value: float, text: str) 
         (K.NUMBER, 1.5, "1.5"),
         (K.NUMBER, 0.000012345, "1.2345e-05"),
         (K.COUNT, 12_345.678, "12,346"),
+        (K.COUNT, 109_890.34, "109,890"),
+        (K.COUNT, 19_999.99, "20,000"),
+        (K.NUMBER, 100_000.4, "100,000"),
+        (K.NUMBER, 1_939_392_090.4, "1,939,392,090"),
         (K.RATIO, 1.0836, "1.08×"),
         (K.RATIO, 0.0123, "0.012×"),
         (K.FLAG, True, "yes"),
@@ -156,6 +161,34 @@ def test_only_nothing_is_0_percent_and_only_all_is_100(value: float, text: str) 
 )
 def test_values_of_other_kinds(kind: ColumnKind, value: object, text: str) -> None:
     assert format_value(kind, value) == text
+
+
+_UNITS = {"": 1.0, "%": 1.0, "×": 1.0, "ns": 1.0, "µs": 1e3, "ms": 1e6, "s": 1e9, "Hz": 1.0, "cycle": 1.0} | {
+    f"{prefix}B": factor
+    for prefix, factor in (("", 1.0), ("Ki", 2.0**10), ("Mi", 2.0**20), ("Gi", 2.0**30), ("Ti", 2.0**40))
+}
+
+
+@given(
+    st.one_of(
+        st.floats(-1e16, 1e16), st.integers(-(10**16), 10**16), st.integers(1, 10**9).map(lambda one: one * 10.1)
+    ),
+    st.one_of(st.sampled_from(list(ColumnKind)), st.sampled_from(["Hz", "cycle", "ns", "%", "B", "B/s"])),
+)
+def test_a_number_read_back_is_the_value_to_the_digits_that_it_shows(value: float, of: ColumnKind | str) -> None:
+    text = format_value(of, value) if isinstance(of, ColumnKind) else fmt.metric(value, of)
+    found = re.fullmatch(r"([<>]?)(-?[\d,]+(?:\.(\d+))?(?:e([-+]\d+))?) ?(\D*)", text)
+    assert found is not None, text
+    bound, number, decimals, exponent, unit = found.groups()
+    scaled = value / _UNITS[unit.removesuffix("/s") if len(unit) > 1 else unit]
+    shown = float(number.replace(",", ""))
+    if bound:
+        assert scaled < shown if bound == "<" else scaled > shown
+    else:
+        step = 10.0 ** (int(exponent or 0) - len(decimals or ""))
+        # Zeros at the end of decimals are left out, never those of a whole number.
+        assert abs(shown - scaled) <= step / 2 * 1.0001 + abs(scaled) * 1e-15
+    assert re.fullmatch(r"\d{1,3}(,\d{3})*|\d+", number.lstrip("-").partition(".")[0].partition("e")[0]), text
 
 
 @pytest.mark.parametrize("kind", list(ColumnKind))

@@ -315,8 +315,7 @@ def _bytes(value: float) -> str:
 def _significant(value: float) -> str:
     """Five significant digits, without trailing zeros."""
     digits = len(str(int(abs(value))))
-    text = f"{value:,.{max(0, 5 - digits)}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
+    return _shortest(f"{value:,.{max(0, 5 - digits)}f}")
 
 
 def _plain_number(value: float, *, separators: bool = True) -> str:
@@ -325,4 +324,9 @@ def _plain_number(value: float, *, separators: bool = True) -> str:
         return f"{int(value):,}" if separators else str(int(value))
     if abs(value) >= 1e15 or abs(value) < 1e-4:
         return f"{value:.4e}"
-    return f"{value:,.{max(0, 4 - math.floor(math.log10(abs(value))))}f}".rstrip("0").rstrip(".")
+    return _shortest(f"{value:,.{max(0, 4 - math.floor(math.log10(abs(value))))}f}")
+
+
+def _shortest(text: str) -> str:
+    """A written number without the zeros that end its decimals; those of a whole number are its digits."""
+    return text.rstrip("0").rstrip(".") if "." in text else text
