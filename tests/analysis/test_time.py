@@ -97,11 +97,13 @@ def test_a_session_without_gpu_work_says_what_it_holds() -> None:
         activities=[kernel("k", 100), kernel("untimed", None, session=2)],
         api_calls=[{"name": "cuInit", "duration_ns": 1, "session": 1}],
         ranges=[{"name": name, "session": 1} for name in "ab"],
+        metrics=[{"metric": "ipc", "kernel": "k", "session": 3}],
     )
     assert session_times(made).select("label", "gpu_ns", "holds").rows() == [
         ("process 5", 100, "no GPU times"),
         ("process 6", None, "no GPU work, 1 API call, 2 ranges"),
         (None, None, "no GPU times"),
+        (None, None, "no GPU times, 1 metric"),
     ]
 
 

@@ -27,12 +27,13 @@ def issues(profile: Profile) -> pl.DataFrame:
     """The frame ``issues``: errors first, then warnings, then what is only worth knowing; each by line.
 
     ``text`` is null where an issue is of no line: what is empty in all rows takes room from the reasons.
+    Its blanks count for one each.
     """
     rank = pl.col("severity").replace_strict({name: rank for rank, name in enumerate(SEVERITIES)}, default=-1)
     return (
         profile["issues"]
         .sort(rank, "session", "line", descending=[True, False, False], maintain_order=True)
-        .with_columns(pl.col("text").replace("", None))
+        .with_columns(pl.col("text").str.strip_chars().str.replace_all(r"\s+", " ").replace("", None))
     )
 
 

@@ -58,7 +58,8 @@ def _held_in_words(profile: Profile, session: int) -> str:
     """What a session without GPU times holds, as ``no GPU work, 1 API call``."""
     rows = {name: profile[name].filter(pl.col("session") == session) for name in ("activities", "summary", *_HOLDS)}
     in_summary = (rows["summary"]["section"].cast(pl.String) == "gpu").any()
-    first = "no GPU times" if rows["activities"].height or in_summary else "no GPU work"
+    did_work = rows["activities"].height or rows["metrics"].height or in_summary
+    first = "no GPU times" if did_work else "no GPU work"
     parts = [
         f"{rows[name].height:,} {one}{'s' if rows[name].height != 1 else ''}"
         for name, one in _HOLDS.items()

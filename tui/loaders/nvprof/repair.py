@@ -260,8 +260,8 @@ def _read(pieces: Sequence[Piece], starts: Sequence[int], height: int) -> list[R
         row = Row(time_pct, total, calls, avg, shortest, longest, name, piece.line)
         if not row.proven(Units()):
             return None
-        times = "1 call" if calls == "1" else f"{calls} calls"
+        times, verb = ("1 call", "makes") if calls == "1" else (f"{calls} calls", "make")
         lines = f"lines {pieces[0].line} to {pieces[-1].line}"
-        row.repairs.append(f"put back together from {lines}: {times} of {avg} make {total}")
+        row.repairs.append(f"put back together from {lines}: {times} of {avg} {verb} {total}")
         rows.append(row)
     return rows

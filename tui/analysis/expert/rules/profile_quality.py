@@ -103,8 +103,8 @@ def no_wall_time(case: Case) -> Verdict:
         return Clean("GPU work has start times")
     calls = total(case.work["calls"])
     return Found(
-        f"The input holds totals of {counted(calls, 'call')} and no start times: use of the GPU, gaps and overlap "
-        "cannot be told.",
+        f"The input holds totals of {counted(calls, 'piece')} of GPU work and no start times: use of the GPU, gaps "
+        "and overlap cannot be told.",
         missing.partition(": ")[2][:1].upper() + missing.partition(": ")[2][1:] + ".",
         {"calls": calls},
         None,
@@ -161,7 +161,7 @@ def percentages(case: Case) -> Verdict:
     """The percentages of a printed table do not add up."""
     printed = case.profile["summary"].filter(pl.col("section").is_in(["gpu", "api"]), pl.col("time_pct").is_not_null())
     if printed.is_empty():
-        return CannotTell("the input prints no percentages: it holds single records")
+        return CannotTell("the input holds no printed summary, whose percentages could be added up")
     sums = printed.group_by("section").agg(
         pl.col("time_pct").sum().alias("sum_pct"), pl.len().cast(pl.Int64).alias("rows"), pl.col("line").min()
     ).sort("section")  # fmt: skip

@@ -45,7 +45,7 @@ def waits(case: Case) -> Verdict:
     numbers = {"wait_ns": taken, "share_pct": share, "calls": total(rows["calls"]), "idle_ns": lost}
     if share > 100 and not threads:
         return CannotTell(
-            f"the calls add up to {duration(taken)}, more than the GPU time: several threads wait, and the input "
+            f"the calls add up to {duration(taken)}, more than the GPU time, as where several threads wait, and the input "
             f"holds totals alone: {case.lacks.get(held.API_TRACE.name, '').partition(': ')[2]}"
         )
     if share < case.limit("A1", "share_pct") or taken < case.limit("A1", "least_ns"):
