@@ -68,6 +68,22 @@ def test_what_an_input_cannot_tell_is_not_known() -> None:
     assert trace["cpu_own_ns"] is None
 
 
+def test_ops_outside_of_the_iterations_are_counted_by_name() -> None:
+    steps = [
+        {"name": f"step {number}", "start_ns": 100 * number, "duration_ns": 50, "iteration": number}
+        for number in (1, 2)
+    ]
+    names = {100: "sgemm", 110: "relu", 120: "sgemm", 210: "sgemm", 220: "relu", 230: "sgemm"}
+    inside = [kernel(name, 5, start_ns=at, stream=7, iteration=at // 100) for at, name in names.items()]
+    outside = [kernel(name, 5, start_ns=at, stream=7) for at, name in ((10, "sgemm"), (20, "softmax"), (30, "sgemm"))]
+    rows = op_type_summary(profile(ranges=steps, activities=[*inside, *outside]))
+    assert {row["op_type"]: (row["ops"], row["calls"]) for row in rows.to_dicts()} == {
+        "gemm": (2, 6),
+        "activation": (1, 2),
+        "softmax": (1, 1),
+    }
+
+
 def test_every_figure_belongs_to_one_group_of_columns() -> None:
     figures = [name for fold in FOLDS for name in (fold.total, *fold.others)]
     assert len(figures) == len(set(figures)) == 20

@@ -178,7 +178,10 @@ def _inferred(profile: Profile) -> pl.DataFrame:
         .filter(pl.col("op_type") != UNKNOWN)
         .group_by("session", "op_type")
         .agg(
-            pl.col("op_id").drop_nulls().n_unique().cast(pl.Int64).alias("ops"),
+            # Work outside of the iterations has no id: where there is no other, names are counted.
+            pl.max_horizontal(pl.col("op_id").drop_nulls().n_unique(), pl.col("op").n_unique())
+            .cast(pl.Int64)
+            .alias("ops"),
             pl.len().cast(pl.Int64).alias("calls"),
             *_figures(),
         )
