@@ -142,6 +142,13 @@ def test_ops_that_are_not_recorded_are_inferred_and_say_so() -> None:
     assert ops.filter(ops["op_source"] == "recorded")["kernels_launched"].sum() == 0
     assert ops["gpu_ns"].sum() == row["gpu_ns"]
     assert ops["kernels_launched"].sum() == row["kernels_launched"]
+    whole = [
+        kernel("[CUDA graph 1]", 5, start_ns=2, kind="graph", iteration=1),
+        kernel("sgemm", 3, start_ns=8, iteration=1),
+    ]
+    of_graph = profile(ranges=[{"name": "step", "start_ns": 0, "duration_ns": 20, "iteration": 1}], activities=whole)
+    found = ops_of_iteration(of_graph, session=0, iteration=1).select("op_type", "op_source").rows()
+    assert found == [("whole CUDA graph", "recorded"), ("gemm", "inferred")]
 
 
 @pytest.mark.parametrize(

@@ -138,14 +138,14 @@ def _with_ops(profile: Profile, work: pl.DataFrame, session: int) -> pl.DataFram
     """GPU work of a session with what `ops_of_iteration` says of the op of each, as texts."""
     if session in recorded_sessions(profile):
         return _with_recorded_ops(profile, work, session)
-    memory = ~pl.col("kind").cast(pl.String).is_in(["kernel", "graph"])
+    is_kernel = pl.col("kind") == "kernel"
     return (
         work.drop("op")
         .join(classify(work["name"], op_rules().rules), on="name", how="left", maintain_order="left")
         .with_columns(op_name())
         .with_columns(
             pl.col("op_type", "direction").cast(pl.String),
-            pl.when(memory).then(pl.lit("recorded")).otherwise(pl.lit("inferred")).alias("op_source"),
+            pl.when(is_kernel).then(pl.lit("inferred")).otherwise(pl.lit("recorded")).alias("op_source"),
             *(pl.lit(None, pl.String).alias(name) for name in ("why_no_op", "data_type", "input_shapes", "stack")),
         )
     )
