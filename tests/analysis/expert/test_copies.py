@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Final
+
 import pytest
 
-from tests.analysis.expert.judging import ask
+from tests.analysis.expert.judging import as_shown, ask
 from tests.analysis.expert.profiles import MS, call, launched, moved, run, traced, with_calls
 from tests.analysis.frames import printed, profile
 from tui.analysis.expert.model import Clean, Found
+
+JAX: Final = Path(__file__).parents[3] / "sample_logs/jax_train_step.trace.json.gz"
 
 
 @pytest.mark.parametrize(
@@ -49,6 +54,13 @@ def test_blocking_copies_of_several_threads_count_once() -> None:
     alone = ask("T8", with_calls(work, calls=(first,)))
     assert isinstance(alone, Found)
     assert alone.problem == "`cudaMemcpy` blocks the CPU: 1 call, 7.0000 ms (70.00% of the span)."
+
+
+def test_copies_that_a_recording_of_jax_calls_asynchronous_block_nobody() -> None:
+    told = ask("T8", as_shown(str(JAX)))
+    assert isinstance(told, Clean)
+    assert told.numbers == {"calls": 0, "call_ns": 0, "share_pct": 0.0}
+    assert isinstance(ask("T9", as_shown(str(JAX))), Clean)
 
 
 def test_totals_of_blocking_copies_are_said_to_be_of_all_threads() -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 
+from tui.analysis.ranges import ranges_by_name
 from tui.loaders.registry import load_one
 from tui.model.errors import ProftuiError
 
@@ -158,6 +159,33 @@ def test_calls_into_cuda(profile: Profile) -> None:
         ("[kernel launch]", 72_000, 4_000, 7),
     ]
     assert profile["activities"]["graph_node"].to_list() == [None, None, None, 44, 45, None, None]
+    threads = profile["api_calls"].select("pid", "tid").unique().rows()
+    assert threads == profile["ranges"].select("pid", "tid").unique().rows() == [(701, 9)]
+    (told,) = profile["issues"].filter(text="[kernel launch]")["reason"]
+    assert told.endswith("the kernel's name: such calls are listed as [kernel launch]")
+
+
+def test_names_of_calls_say_which_are_asynchronous() -> None:
+    details = ("kind_src:unknown kind_dst:unknown size:64 dest:0 async:1", "kind_src:unknown size:64 dest:0 async:0")
+    copies = [
+        event(701, 9, "MemcpyD2D", 10 * n, 5, correlation_id=str(n), memcpy_details=text)
+        for n, text in enumerate(details, 1)
+    ]
+    memset = event(701, 9, "Memset", 30, 5, correlation_id="3", Memset_details="kind:unknown num_bytes:64 async:1")
+    untold = event(701, 9, "MemcpyH2D", 40, 5, correlation_id="4")
+    assert read(*NAMES, *copies, memset, untold)["api_calls"]["name"].to_list() == [
+        "MemcpyD2DAsync",
+        "MemcpyD2D",
+        "MemsetAsync",
+        "MemcpyH2D",
+    ]
+
+
+def test_ranges_have_the_work_that_was_launched_in_them(profile: Profile) -> None:
+    found = ranges_by_name(profile).with_columns(pl.col("name").cast(pl.String))
+    of_name = {name: work for name, *work in found.select("name", "range_gpu_ns", "range_kernels").iter_rows()}
+    assert of_name["train"] == [10_125 + 2_000 + 2_000 + 10_000, 4]
+    assert of_name["command_buffer_3"] == [4_000, 2]
 
 
 def test_annotations_lie_in_each_other_and_python_functions_are_left_out(profile: Profile) -> None:

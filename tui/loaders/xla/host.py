@@ -31,11 +31,18 @@ def is_call() -> pl.Expr:
 
 
 def calls_of(host: pl.DataFrame) -> pl.DataFrame:
-    """API calls, with columns of the model. The number of the graph that a call launched is not part of its name."""
+    """API calls, with columns of the model. The number of the graph that a call launched is not part of its name.
+
+    Copies and memsets are called by what they do (``MemcpyD2D``), and whether the call was asynchronous stands beside
+    the name: it is put into it, as it is in names of CUDA's own.
+    """
     name = pl.col("name").cast(pl.String)
-    plain = pl.coalesce(name.str.extract(f"({_NAMED_CALL})", 1), name.str.extract(f"({_NAMED_WORK})", 1))
+    details = pl.coalesce("memcpy_details", "memset_details").cast(pl.String)
+    is_async = details.str.contains(r"\basync:1\b").fill_null(False)
+    work = name.str.extract(f"({_NAMED_WORK})", 1) + pl.when(is_async).then(pl.lit("Async")).otherwise(pl.lit(""))
+    plain = pl.coalesce(name.str.extract(f"({_NAMED_CALL})", 1), work)
     return host.filter(is_call()).select(
-        plain.fill_null(LAUNCH).cast(NAME).alias("name"), "start_ns", "duration_ns", "tid", "correlation", "line"
+        plain.fill_null(LAUNCH).cast(NAME).alias("name"), "start_ns", "duration_ns", "pid", "tid", "correlation", "line"
     )
 
 

@@ -80,8 +80,7 @@ def _convert(events: Events, collector: Collector) -> None:
     steps = steps_of(ranges_of(host), events.derived)
     ops, activities = ops_of(activities_of(events), host)
     marks = steps.ranges.filter(pl.col("iteration").is_not_null())
-    calls_with_pid = calls.with_columns(pl.lit(None, pl.Int64).alias("pid"))
-    activities = with_launch(activities, calls_with_pid)
+    activities = with_launch(activities, calls)
     is_jax = host["name"].cast(pl.String).str.starts_with("PjitFunction(").any()
     session.facts.update(
         tool="XLA profiler",
@@ -103,9 +102,7 @@ def _convert(events: Events, collector: Collector) -> None:
 
 def _tell(trace: Trace, events: Events, collector: Collector) -> None:
     if (events.host["correlation"].is_not_null()).any():
-        reason = (
-            "the trace gives a call that launched a kernel the kernel's name: such calls are listed under this name"
-        )
+        reason = f"the trace gives a call that launched a kernel the kernel's name: such calls are listed as {LAUNCH}"
         collector.issue("info", None, LAUNCH, reason)
     if events.derived.height:
         threads = ", ".join(sorted({str(name) for name in events.derived["thread"].drop_nulls().unique()})[:6])

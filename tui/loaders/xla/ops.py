@@ -87,7 +87,7 @@ def _with_cpu_times(ops: pl.DataFrame, host: pl.DataFrame) -> pl.DataFrame:
             )
             .select("hlo_op", pl.coalesce("own", "here").alias("own"), pl.col("next").alias("around"))
         )
-    times = host.select(pl.col("row").alias("own"), "start_ns", "duration_ns", "tid")
+    times = host.select(pl.col("row").alias("own"), "start_ns", "duration_ns", "pid", "tid")
     return ops.with_columns(climbing["own"]).join(times, on="own", how="left", maintain_order="left")
 
 
@@ -116,6 +116,7 @@ def _of_model(ops: pl.DataFrame) -> pl.DataFrame:
         pl.when(group != "").then(group).cast(NAME).alias("group"),
         "start_ns",
         "duration_ns",
+        "pid",
         "tid",
         pl.col("source").cast(pl.String).str.strip_chars().str.replace_all("\n", ";").cast(NAME).alias("stack"),
         pl.lit("recorded", NAME).alias("op_source"),
