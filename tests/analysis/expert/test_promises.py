@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import pytest
 
 from tests.analysis.expert.judging import ask
@@ -210,14 +212,28 @@ def test_long_holes_in_which_input_is_loaded_are_told_as_that() -> None:
         assert not untold.advice.startswith("The program loads input data")
 
 
+SLOW_CALLS: Final = [launched(n * MS, MS, n * 70 * US, 60 * US, n + 1) for n in range(4)]
+
+
 def test_slow_calls_before_a_busy_gpu_cost_nothing() -> None:
     """Launches of 60 us each for kernels of 1 ms: the queue is never empty, or the GPU waits 4 ms for each."""
-    busy = ask("A4", with_calls(*(launched(n * MS, MS, n * 70 * US, 60 * US, n + 1) for n in range(4))))
+    busy = ask("A4", with_calls(*SLOW_CALLS))
     assert isinstance(busy, Found)
     assert (busy.cost_ns, busy.severity) == (None, Severity.INFO)
     late = ask("A4", with_calls(*(launched(5 * n * MS, MS, 5 * n * MS - 70 * US, 60 * US, n + 1) for n in range(4))))
     assert isinstance(late, Found)
     assert (late.cost_ns, late.severity) == (4 * 60 * US, None)
+
+
+def test_launches_that_a_trace_calls_by_their_kernels_are_launches() -> None:
+    named = [{**made, "name": "[kernel launch]"} for _, made in SLOW_CALLS]
+    told = ask("A4", with_calls(*zip((work for work, _ in SLOW_CALLS), named, strict=True)))
+    assert isinstance(told, Found)
+    assert (told.numbers["slow"], told.numbers["calls"]) == (4, 4)
+    waits = [call(made["start_ns"] + 61 * US, US, "cuStreamSynchronize") for made in named]
+    taking_turns = ask("A13", with_calls(*zip((work for work, _ in SLOW_CALLS), named, strict=True), calls=waits))
+    assert isinstance(taking_turns, Found)
+    assert taking_turns.numbers == {"launches": 4, "followed_pct": 100.0}
 
 
 @pytest.mark.parametrize(("capability", "tf32"), [("7.0", False), ("7.5", False), ("8.0", True), (None, True)])

@@ -25,7 +25,11 @@ if TYPE_CHECKING:
     Ints = npt.NDArray[np.int64]
     Flags = npt.NDArray[np.bool_]
 
-LAUNCH_CALLS: Final = r"(?i)launch(?:kernel|cooperative|grid|_?bykernel)|modulelaunch|cudaLaunch(?:_|$|Kernel)"
+LAUNCH_CALLS: Final = (
+    r"(?i)launch(?:kernel|cooperative|grid|_?bykernel)|modulelaunch|cudaLaunch(?:_|$|Kernel)|^\[kernel launch\]$"
+)
+"""Calls that launch single kernels; the last is what the loader of XLA's traces calls one that has the kernel's name.
+"""
 
 
 @rule("A3", "launch-bound", Family.LAUNCHES, needs.launches_linked, link=links.HTA)
