@@ -163,9 +163,10 @@ def test_values_of_other_kinds(kind: ColumnKind, value: object, text: str) -> No
     assert format_value(kind, value) == text
 
 
-_UNITS = {"": 1.0, "%": 1.0, "×": 1.0, "ns": 1.0, "µs": 1e3, "ms": 1e6, "s": 1e9, "Hz": 1.0, "cycle": 1.0} | {
-    f"{prefix}B": factor
-    for prefix, factor in (("", 1.0), ("Ki", 2.0**10), ("Mi", 2.0**20), ("Gi", 2.0**30), ("Ti", 2.0**40))
+_UNITS = {
+    **{"": 1.0, "%": 1.0, "×": 1.0, "cycle": 1.0, "ns": 1.0, "µs": 1e3, "ms": 1e6, "s": 1e9},
+    **{"Hz": 1.0, "kHz": 1e3, "MHz": 1e6, "GHz": 1e9},
+    **{f"{prefix}B": 1024.0**power for power, prefix in enumerate(("", "Ki", "Mi", "Gi", "Ti"))},
 }
 
 

@@ -228,6 +228,8 @@ _KIND_BY_UNIT: Final = {
 }
 
 
+_FREQUENCIES: Final = ((1e9, "GHz"), (1e6, "MHz"), (1e3, "kHz"))
+
 LEVELS: Final = "of 10"
 """Levels of use go from 0 (idle) to 10 (max)."""
 
@@ -237,9 +239,15 @@ def metric(value: float | None, unit: str | None, *, ascii_only: bool = False) -
 
     >>> metric(429_496_729_600.0, "B/s"), metric(98.4375, "%"), metric(9.0, "level"), metric(32768.0, None)
     ('400 GiB/s', '98.44%', '9 of 10', '32,768')
-    >>> metric(1_500_000.0, "ns")
-    '1.5000 ms'
+    >>> metric(1_500_000.0, "ns"), metric(152_916_666_667.0, "Hz")
+    ('1.5000 ms', '152.92 GHz')
     """
+    if unit == "Hz" and value is not None:
+        # Just below a unit, five digits would be rounded to 1,000 of the smaller one.
+        scale, unit = next(
+            ((scale, name) for scale, name in _FREQUENCIES if abs(value) >= scale * (1 - 5e-6)), (1, "Hz")
+        )
+        value = value / scale if scale > 1 else value
     kind = _KIND_BY_UNIT.get(unit or "", ColumnKind.COUNT)
     text = format_value(kind, value, ascii_only=ascii_only)
     if value is None or not unit or kind is not ColumnKind.COUNT:

@@ -162,3 +162,12 @@ def test_the_width_of_many_fractions_has_room_for_any() -> None:
     many = pl.Series([place + 0.00012345 * (place % 2) for place in range(30_000)]).replace(1.00012345, 0.00012345)
     calls = CellWriter(COLUMNS["a_calls"], ColumnFacts(many), TableState())
     assert calls.fitted(0.00012345, calls.width) == "0.00012345"
+
+
+def test_the_width_of_many_measures_has_room_for_the_largest_with_its_unit() -> None:
+    frame = pl.DataFrame({"avg": [float(place) for place in range(600)], "unit": ["%/register", "inst"] * 300})
+    assert writers(columns("avg", "unit"), frame, TableState())["avg"].width == len("598 %/register") + 2
+    long = frame.vstack(pl.DataFrame({"avg": [15_515_136_719.0], "unit": ["inst"]}))
+    avg = writers(columns("avg", "unit"), long, TableState())["avg"]
+    assert avg.width == len("15,515,136,719 inst")
+    assert avg.measure(15_515_136_719.0, "inst") == "15,515,136,719 inst"

@@ -139,9 +139,14 @@ class CellWriter:
 
     def _width_of_measures(self, series: pl.Series, units: pl.Series) -> int:
         distinct = pl.DataFrame({"value": series, "unit": units}).unique()
+        least = 1
         if distinct.height > SIZES_SAMPLED:
-            return MEASURE_WIDEST
-        return max((cell_width(self.measure(value, unit)) for value, unit in distinct.iter_rows()), default=1)
+            # Fractions of any size take no more; of large numbers the largest of a unit takes the most.
+            least = MEASURE_WIDEST
+            extremes = pl.concat_list(pl.min("value"), pl.max("value"))
+            distinct = distinct.group_by("unit").agg(extremes).explode("value").select("value", "unit")
+            distinct = distinct.head(SIZES_SAMPLED)
+        return max(least, *(cell_width(self.measure(value, unit)) for value, unit in distinct.iter_rows()), 1)
 
     def measure(self, value: object, unit: object) -> str:
         """A value in the unit of its row."""
