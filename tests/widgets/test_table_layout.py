@@ -3,6 +3,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tui.analysis.compare.findings import CHANGED_FINDINGS
+from tui.analysis.metrics import METRICS
 from tui.model.columns import columns
 from tui.model.view import PINNED_LEAST
 from tui.query.telling import SILENT
@@ -171,9 +172,22 @@ def test_texts_that_are_compared_share_the_room() -> None:
         return {placed.column.name: placed.width for placed in layout.placed}
 
     assert shown(120) == {"change": 6, "severity": 8, "rule": 4, "before": 46, "now": 46}
-    assert shown(80) == {"change": 6, "before": 30, "now": 38}
+    assert shown(80) == {"change": 6, "before": 34, "now": 34}
     assert shown(120, now=5)["before"] == 87
     assert shown(120, before=5)["now"] == 87
+
+
+def test_metrics_share_the_room_with_their_kernels() -> None:
+    widths = {"kernel": 120, "metric": 60, "avg": 18, "min": 18, "max": 18, "unit": 11, "invocations": 5}
+
+    def shown(width: int) -> list[int]:
+        held = tuple(column for column in METRICS.columns if column.name in widths)
+        return [placed.width for placed in lay_out(held, widths, width, pinned="kernel").placed]
+
+    assert shown(80) == [28, 28, 18]
+    assert shown(120) == [38, 38, 18, 18]
+    # What a metric does not need is the kernel's.
+    assert shown(240) == [96, 60, 18, 18, 18, 11, 5]
 
 
 def test_what_is_left_on_the_line_makes_cut_texts_whole() -> None:

@@ -119,24 +119,20 @@ def _columns_that_fit(
     return kept
 
 
-def _halved(
-    columns: Sequence[Column], head: Column, widths: Mapping[str, int], width: int, least: int
-) -> Mapping[str, int]:
-    """The widths where texts that are read against the name have half of the room that the others leave to both."""
-    partners = [column.name for column in columns if column is not head and column.name in head.compared_with]
-    if not partners:
-        return widths
-    others = sum(widths[column.name] + GAP for column in columns if column is not head and column.name not in partners)
-    room = width - GUTTER - others - GAP * len(partners)
-    half = max(least, room // (len(partners) + 1), room - widths[head.name])
-    return {**widths, **{name: min(widths[name], half) for name in partners}}
+def _cut(columns: Sequence[Column], head: Column | None, widths: Mapping[str, int], least: int) -> Mapping[str, int]:
+    """The widths where texts beside the name ask for no more than theirs; those read against it for its ``least``."""
+    partners = head.compared_with if head else ()
+    texts = [column.name for column in columns if column.kind is ColumnKind.TEXT and column is not head]
+    return {**widths, **{name: min(widths[name], least if name in partners else TEXT_WIDEST) for name in texts}}
 
 
-def _cut(columns: Sequence[Column], head: Column | None, widths: Mapping[str, int]) -> Mapping[str, int]:
-    """The widths where texts beside the name ask for no more than theirs."""
-    own = (head.name, *head.compared_with) if head else ()
-    texts = {column.name for column in columns if column.kind is ColumnKind.TEXT and column.name not in own}
-    return {**widths, **{name: min(widths[name], TEXT_WIDEST) for name in texts}}
+def _shared(names: Sequence[str], whole: Mapping[str, int], room: int) -> Mapping[str, int]:
+    """The name and the texts that are read against it: all have as much of the room, but none more than it needs."""
+    shares: dict[str, int] = {}
+    for place, name in enumerate(sorted(names, key=whole.__getitem__)):
+        shares[name] = min(whole[name], room // (len(names) - place))
+        room -= shares[name]
+    return shares
 
 
 def _grown(names: Sequence[str], widths: Mapping[str, int], whole: Mapping[str, int], spare: int) -> Mapping[str, int]:
@@ -198,14 +194,13 @@ def lay_out(
     silent = {*unknown, *(one.name for one in columns if one.tells_above_zero and one.priority >= SILENT)}
     head = by_name.get(pinned)
     whole = widths
-    widths = _cut(columns, head, widths)
+    widths = _cut(columns, head, widths, pinned_least)
     least = max(pinned_least, round(width * PINNED_SHARE))
     if name_last and whole_name:
         # A name without a figure beside it says little: the most important one stays.
         figure = min((column for column in columns if column is not head), key=lambda each: each.priority, default=None)
         least = max(least, width - GUTTER - (widths[figure.name] + GAP if figure else 0))
     head_least = min(widths[pinned], least, width) if head else 0
-    widths = _halved(columns, head, widths, width, pinned_least) if head else widths
     room = width - GUTTER - head_least + (0 if head else GAP)
 
     wanted = [by_name[name] for name in also_pinned if name in by_name and name != pinned]
@@ -237,11 +232,16 @@ def lay_out(
         barred.pop()
     if barred:
         least = min(BAR_MIN, (spare - comfort) // len(barred) - 1)
-        bar = min(BAR_MAX, max(least, (spare - widths.get(pinned, 0)) // len(barred) - 1))
+        whole_texts = widths.get(pinned, 0) + sum(text_more.get(name, 0) for name in names)
+        bar = min(BAR_MAX, max(least, (spare - whole_texts) // len(barred) - 1))
         spare -= (bar + 1) * len(barred)
     if head:
-        head_width = min(widths[pinned], max(1, min(spare, width - GUTTER)))
-        spare -= head_width
+        partners = [name for name in names if name in head.compared_with]
+        both = max(1, min(spare, width - GUTTER)) + sum(widths[name] for name in partners)
+        shares = _shared([pinned, *partners], whole, both)
+        spare += sum(widths[name] for name in partners) - sum(shares.values())
+        widths = {**widths, **shares}
+        head_width = shares[pinned]
     texts = [name for name in names if by_name[name].kind is ColumnKind.TEXT]
     widths = _grown(texts, widths, whole, spare)
 

@@ -8,6 +8,8 @@ from tui.model.columns.column import Column, ColumnKind
 
 K = ColumnKind
 _LAYER_TIMES: Final = ("measured_ns", "predicted_ns")
+_MEASURED_ON: Final = ("kernel", "metric")
+"""Neither says anything without the other: they share the room."""
 
 MEASURED: Final = (
     Column("layer", "Layer", K.TEXT, "Layer of the model, as the input names it.", 1),
@@ -47,15 +49,15 @@ MEASURED: Final = (
     Column("position", "#", K.NUMBER, "Place in the model, from 0.", 8),
     Column("model", "Model", K.TEXT, "As the input names it.", 8),
     Column("layers", "Layers", K.COUNT, "How many were timed or predicted.", 5),
-    Column("kernel", "Kernel", K.SYMBOL, "What the metric was measured on.", 1),
-    Column("metric", "Metric", K.TEXT, "Metric or event, by the profiler's name.", 1),
-    Column("avg", "Avg", K.MEASURE, "Mean over the invocations, in the unit beside it.", 2),
-    Column("min", "Min", K.MEASURE, "Smallest, in the unit beside it.", 4),
-    Column("max", "Max", K.MEASURE, "Largest, in the unit beside it.", 4),
+    Column("kernel", "Kernel", K.SYMBOL, "What the metric was measured on.", 1, compared_with=_MEASURED_ON),
+    Column("metric", "Metric", K.TEXT, "Metric or event, by the profiler's name.", 1, compared_with=_MEASURED_ON),
+    Column("avg", "Avg", K.MEASURE, "Mean over the invocations.", 2),
+    Column("min", "Min", K.MEASURE, "Smallest.", 4),
+    Column("max", "Max", K.MEASURE, "Largest.", 4),
     Column("total", "Total", K.MEASURE, "Over all invocations, where the input has it (events).", 6),
     Column(
         "unit",
-        "Unit",
+        "Exported as",
         K.TEXT,
         "What values are exported in: ns, %, B/s, B, level (0 idle to 10 max); counts and ratios have none.",
         8,
