@@ -88,3 +88,20 @@ def test_kernels_that_differ_in_two_places_are_told_apart_in_26_cells() -> None:
     ways, tiles = ("fprop", "dgrad"), ("256x128x64_warpgroup", "256x64x64_warpgroup")
     kernels = [f"sm90_xmma_{way}_implicit_gemm_bf16_tilesize{tile}_kernel" for way in ways for tile in tiles]
     assert len(set(tell_symbols_apart(kernels, 26).values())) == 4
+
+
+def test_a_name_without_words_of_its_own_has_all_the_room() -> None:
+    names = [f"void distribution_elementwise_grid_stride_kernel<{kind}>(int)" for kind in ("float", "float, BFloat16")]
+    assert list(tell_symbols_apart(names, 23).values()) == ["distribution_elementwi…", "distribution…<BFloat16>"]
+
+
+def test_what_a_function_returns_does_not_tell_it_apart() -> None:
+    names = ["void cutlass::Kernel<cutlass::Reduce<4>>(int)", "cutlass::Kernel<cutlass::Gemm<4>>(int)"]
+    assert list(tell_symbols_apart(names, 14).values()) == ["Kernel<Reduce>", "Kernel<Gemm>"]
+
+
+def test_a_mangled_name_is_shown_as_such_where_nothing_else_differs() -> None:
+    mangled = [f"_ZN7cutlass6KernelINS_4gemm9GemmShapeILi{size}EEEEEvT_" for size in (64, 32)]
+    told = tell_symbols_apart(["void cutlass::Kernel<cutlass::Gemm<4>>(int)", mangled[0]], 14)
+    assert list(told.values()) == ["Ker…<cutlass…>", "Kernel"]
+    assert len(set(tell_symbols_apart(mangled, 30).values())) == 2

@@ -136,7 +136,11 @@ def _by_their_differences(
         start = _common_start(list(inner.values()))
         labels = {text: _cut_to(name, start, width, ascii_only=ascii_only) for text, name in inner.items()}
     else:
-        arguments = {text: text.replace(names[text], "", 1) for text in group}
+        # Not the type that a function returns, which stands before its name.
+        arguments = {text: text.partition(names[text])[2] for text in group}
+        if len(set(arguments.values())) == 1:
+            # Mangled names have theirs in a form that is shown only where nothing else differs.
+            arguments = {text: text for text in group}
         words = _own_words(arguments)
         labels = {text: _with_words(inner[text], words[text], width, ascii_only=ascii_only) for text in group}
         alike, differing = len(set(labels.values())) == 1, {}
@@ -256,6 +260,8 @@ def _split(arguments: str) -> list[str]:
 
 def _with_words(name: str, words: str, width: int, *, ascii_only: bool) -> str:
     """A name with the words that tell it apart in brackets; the name gives way first, to a third of the room."""
+    if not words:
+        return clip(name, width, ascii_only=ascii_only)
     head = clip(name, max(width - cell_width(words) - 2, width // 3), ascii_only=ascii_only)
     room = width - cell_width(head) - 2
-    return f"{head}<{clip(words, room, ascii_only=ascii_only)}>" if words and room > 1 else head
+    return f"{head}<{clip(words, room, ascii_only=ascii_only)}>" if room > 1 else head
