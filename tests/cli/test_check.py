@@ -59,7 +59,7 @@ def test_tools_findings_without_severity_fail_nothing() -> None:
 
 def test_text_says_what_to_do_what_it_costs_and_what_could_not_be_told() -> None:
     text = Check(MADE).as_text(Style(100))
-    assert "warning  T1  `[CUDA memcpy HtoD]` takes 42.86% of GPU time: 1 copy, 30.000 ms each." in text
+    assert "warning  T1  `[CUDA memcpy HtoD]` takes 42.86% of GPU time: 1 copy, 30.000 ms." in text
     assert "> Keep data on the device" in text
     assert "costs at most 30.000 ms: all copies" in text
     assert "says     DLProf  No DALI ops detected" in text

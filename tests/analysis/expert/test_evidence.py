@@ -9,8 +9,10 @@ import polars as pl
 import pytest
 
 from tests.analysis.expert.answers.made import allocating, ranks
+from tests.analysis.expert.asking import of_rule
 from tests.analysis.expert.judging import ask
 from tests.analysis.expert.profiles import A100, GEMM, MS, call, launched, moved, run, step, traced, with_calls
+from tui.analysis.expert.findings import findings
 from tui.analysis.expert.model import CannotTell, Clean, Found
 
 if TYPE_CHECKING:
@@ -159,3 +161,15 @@ def test_what_the_allocator_took_tells_how_much_memory_is_used(held: int, rule: 
     assert (found.view, found.part) == ("memory", "allocator")
     assert found.evidence is not None
     assert found.evidence.rows() == [("GPU 0", 40 << 30, held, pct)]
+
+
+def test_a_finding_has_the_line_of_what_it_names() -> None:
+    memset = {"kind": "memset", "name": "[CUDA memset]", "device": 0, "size_bytes": 24 << 20}
+    made = traced(
+        {**memset, "start_ns": 0, "duration_ns": 1025, "line": 71},
+        {**memset, "start_ns": 2000, "duration_ns": 768, "line": 84},
+    )
+    row = of_rule(findings(made), "Q1")
+    assert row["problem"].startswith("`[CUDA memset]` moves 24 MiB in 768 ns: 29.802 TiB/s, on a GPU whose memory ")
+    assert row["problem"].endswith("; 1 more like it.")
+    assert row["line"] == 84

@@ -91,7 +91,7 @@ def findings(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
     and cost_basis (how that was estimated, or why not), numbers (JSON: figures by name, base units), thresholds (JSON:
     for each name, value, says, source), evidence (JSON: up to ten rows), view, part (of views that have
     several; null: the first) and filter (where the rows behind it are shown), link (where to read more), line (of the
-    input, the first of the evidence).
+    input, that of the first row of the evidence).
 
     Args:
         profile: What was read.
@@ -181,9 +181,6 @@ def _row(rule: Rule, case: Case, verdict: Verdict, limits: Limits) -> tuple[Any,
     match verdict:
         case Found():
             evidence = verdict.evidence.head(EVIDENCE_ROWS) if verdict.evidence is not None else None
-            lines: list[int] = (
-                evidence["line"].drop_nulls().to_list() if evidence is not None and "line" in evidence.columns else []
-            )
             told |= {
                 "state": State.FOUND.value,
                 "severity": limits.severity(rule.id, verdict.severity or rule.severity).value,
@@ -196,7 +193,7 @@ def _row(rule: Rule, case: Case, verdict: Verdict, limits: Limits) -> tuple[Any,
                 "view": verdict.view or None,
                 "part": verdict.part or None,
                 "filter": _of_session(verdict, case),
-                "line": min(lines) if len(lines) else None,
+                "line": evidence["line"].first() if evidence is not None and "line" in evidence.columns else None,
             }
         case CannotTell():
             told |= {"state": State.CANNOT_TELL.value, "reason": verdict.reason}

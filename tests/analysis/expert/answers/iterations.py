@@ -23,6 +23,7 @@ ANSWERS: Final = (
         {"varies_pct": pytest.approx(133.3333333), "iterations": 4, "from": 1, "to": 3},
         HEALTHY,
         SPARSE,
+        says="vary by 133.33% of their mean (standard deviation), from 10.000 ms to 90.000 ms",
     ),
     Answer(
         "I3",

@@ -145,8 +145,8 @@ def same_upload(case: Case) -> Verdict:
         return Clean("the sizes of the uploads differ from step to step", numbers)
     taken = total(steps["duration_ns"])
     return Found(
-        f"Each of {steps.height} iterations uploads {size(int(mean))} in "
-        f"{counted(steps['copies'][0], 'copy', 'copies')} of the same sizes: {duration(taken)} in all.",
+        f"Each of {steps.height} iterations makes {counted(steps['copies'][0], 'upload')}, {size(int(mean))} in all, "
+        f"of the same sizes each time: {duration(taken)} over all iterations.",
         "Input batches have to be uploaded; what does not change (weights, masks, tables) can stay on the device.",
         numbers,
         taken,

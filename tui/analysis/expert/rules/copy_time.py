@@ -34,7 +34,8 @@ def copies_dominate(case: Case) -> Verdict:
     first = copies.row(0, named=True)
     told = f"{called(first['name'])} takes {percent(case.share(first['total_ns']))} of GPU time"
     if first["calls"]:
-        told += f": {counted(first['calls'], 'copy', 'copies')}, {duration(first['total_ns'] / first['calls'])} each"
+        told += f": {counted(first['calls'], 'copy', 'copies')}, {duration(first['total_ns'] / first['calls'])}"
+        told += " on average" if first["calls"] > 1 else ""
     if copies.height > 1:
         told += f"; all copies {percent(share)}"
     return Found(

@@ -32,8 +32,8 @@ def not_fused(case: Case) -> Verdict:
         return Clean(f"elementwise work and normalisation take {percent(share)} of the GPU time", numbers)
     return Found(
         f"Elementwise work and normalisation take {percent(share)} of GPU time in "
-        f"{counted(launches, 'launch', 'launches')} of {duration(mean)} each; most {called(rows['name'][0])}.",
-        "Fuse them: torch.compile, XLA, or fused layers (LayerNorm, activation with bias, dropout with add).",
+        f"{counted(launches, 'launch', 'launches')} of {duration(mean)} on average; most {called(rows['name'][0])}.",
+        "Fuse such kernels: torch.compile, XLA, or fused layers (LayerNorm, activation with bias, dropout with add).",
         numbers,
         taken // 2,
         "half of that time: fused kernels read and write the data once instead of each time",
@@ -59,11 +59,11 @@ def unfused_optimizer(case: Case) -> Verdict:
     each, mean = inside.height / steps, total(inside["duration_ns"]) / inside.height
     numbers = {"per_iteration": each, "mean_ns": mean, "iterations": steps}
     if each <= case.limit("P8", "launches") or mean >= case.limit("P8", "mean_ns"):
-        return Clean(f"{counted(each, 'launch', 'launches')} an iteration, {duration(mean)} each", numbers)
+        return Clean(f"{counted(each, 'launch', 'launches')} an iteration, {duration(mean)} on average", numbers)
     by_name = ranked(tallied(inside, "launches", "duration_ns"), "launches")
     return Found(
-        f"The optimizer launches {counted(each, 'kernel')} of {duration(mean)} in each iteration, most often "
-        f"{called(by_name['name'][0])}.",
+        f"The optimizer launches {counted(each, 'kernel')} of {duration(mean)} on average in each iteration, most "
+        f"often {called(by_name['name'][0])}.",
         "Use fused=True or foreach=True of torch.optim, or a fused optimizer (Apex, DeepSpeed).",
         numbers,
         total(inside["duration_ns"]),

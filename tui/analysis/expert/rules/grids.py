@@ -156,8 +156,8 @@ def sm_efficiency(case: Case) -> Verdict:
     if share >= case.limit("L8", "fill_pct"):
         return Clean(f"estimated SM efficiency is {percent(share)}", numbers)
     return Found(
-        f"Estimated SM efficiency is {percent(share)}: kernels that compute run for {percent(case.of_span(busy))} of "
-        f"the span, and their grids reach {percent(fill)} of the SMs.",
+        f"Estimated SM efficiency is {percent(share)}: kernels that compute, and memsets, run for "
+        f"{percent(case.of_span(busy))} of the span, and grids reach {percent(fill)} of the SMs.",
         "Larger batches fill both; where kernels run most of the time, look at their grids first (L2, L3).",
         numbers,
         int(case.span_of_all_ns * (1 - share / 100)),

@@ -71,8 +71,8 @@ def uneven_range(case: Case) -> Verdict:
             f"{percent(100 * steady['steady_cv'])}): {how}."
         )
     return Found(
-        f"{counted(len(values), 'iteration')} vary by {percent(varies)} (from {duration(values.min())} to "
-        f"{duration(values.max())}).",
+        f"{counted(len(values), 'iteration')} vary by {percent(varies)} of their mean (standard deviation), from "
+        f"{duration(values.min())} to {duration(values.max())}.",
         advice,
         numbers,
         None,

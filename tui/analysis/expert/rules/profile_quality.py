@@ -53,7 +53,7 @@ def impossible_rates(case: Case) -> Verdict:
     return Found(
         f"{called(worst['name'])} moves {size(worst['size_bytes'])} in {duration(worst['duration_ns'])}: "
         f"{rate(worst['rate'])}, on a GPU whose memory does {rate(worst['memory_bandwidth'])}"
-        + (f"; {counted(wrong.height, 'row')} like it." if wrong.height > 1 else "."),
+        + (f"; {wrong.height - 1:,} more like it." if wrong.height > 1 else "."),
         "The times of these rows are wrong (the clock was read too early, or the size is not what was moved): do not "
         "judge their rates.",
         numbers,

@@ -49,8 +49,10 @@ def straggler(case: Case) -> Verdict:
     if first["times"] < case.limit("C5", "times") or share < case.limit("C5", "share_pct"):
         return Clean(f"no rank is last again and again; {who} is in {first['times']} of {steps}", numbers)
     names, part = collectives(case.profile)["name"].unique(maintain_order=True), open_ranks_words(case.profile)
+    others = [label for session, label in labels(case.profile).items() if session != first["session"]]
+    waiting = f"{others[0]} waits" if len(others) == 1 else "the others wait"
     return Found(
-        f"{who[0].upper()}{who[1:]} comes last to collectives in {first['times']} of {steps}: the others wait for it, "
+        f"{who[0].upper()}{who[1:]} comes last to collectives in {first['times']} of {steps}: {waiting} for it, "
         f"up to {duration(first['wait_ns'])} in all."
         + (f" {part[0].upper()}{part[1:]}: another may come later still." if part else ""),
         "Look at what this rank does longer: its input, its share of the data, other work on its host, its clocks.",
