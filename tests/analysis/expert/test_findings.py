@@ -277,7 +277,7 @@ def test_kernels_without_times_are_not_said_not_to_have_run() -> None:
         assert of_rule(rows, rule)["reason"] == (
             "the input holds no times of kernels: record with ncu --set full --csv --page raw ./app"
         )
-    assert of_rule(rows, "P13")["reason"].startswith("no ops: record with nsys profile")
+    assert of_rule(rows, "P13")["reason"].startswith("no recorded ops: record with nsys profile")
 
 
 def test_what_the_profiler_says_of_its_own_work_is_held_against_the_span() -> None:

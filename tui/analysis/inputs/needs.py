@@ -144,6 +144,7 @@ OPS: Final = Need(
         Tool.DLPROF: "dlprof --mode=pytorch python train.py, with nvidia_dlprof_pytorch_nvtx.init() in the program",
         Tool.ROCPROF: "rocprofv3 --kernel-trace --hip-trace --marker-trace, with roctx ranges around the operations",
     },
+    unknown="no recorded ops",
 )
 SHAPES: Final = Need(
     "input shapes",
