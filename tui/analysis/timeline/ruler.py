@@ -92,9 +92,11 @@ def to_cells(value_ns: int, cell_ns: int) -> str:
 
     >>> to_cells(8_355_612_345, 20_000)
     '8.35561 s'
+    >>> to_cells(3_769_892_000, 20_000_000)
+    '3.77 s'
     """
     step = 10 ** (len(str(cell_ns)) - 1)
-    return exactly(value_ns // step * step)
+    return exactly((value_ns + step // 2) // step * step)
 
 
 def labelled(
