@@ -80,7 +80,7 @@ async def test_the_slowest_iteration_is_one_key_away_and_the_next_slowest_anothe
     async with opened(TRACE) as pilot:
         await press(pilot, "7", "t")
         assert iteration_under(pilot) == 7
-        assert "slowest 7: 53.691 ms" in screen_text(pilot.app)
+        assert "slowest: 7, 53.691 ms" in screen_text(pilot.app)
         assert "iteration 7: 53.691 ms" in screen_text(pilot.app)
         await press(pilot, "t")
         assert iteration_under(pilot) == 5
@@ -448,3 +448,12 @@ async def test_plain_characters_alone(snapshot: SnapshotAssertion) -> None:
         text = screen_text(pilot.app)
         assert text.isascii()
         assert_screen(pilot.app, snapshot)
+
+
+async def test_a_run_that_is_not_divided_is_no_iteration() -> None:
+    async with opened("caffe_conv1.nvprof.log") as pilot:
+        await press(pilot, "7")
+        text = screen_text(pilot.app)
+        assert "whole run, not divided" in text
+        assert "1 iteration " not in text
+        assert "mean " not in text

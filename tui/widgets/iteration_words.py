@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tui.analysis.iterations.tables import sources
 from tui.analysis.iterations.uses import USES
 from tui.fmt import count, duration, percent
 
@@ -33,6 +34,8 @@ def summary(profile: Profile, times: Mapping[str, Any] | None, chosen: Aggregati
     if times is None:
         return "no iteration has a time of its own"
     several = profile["sessions"].height > 1
+    if sources(profile).get(session) == "whole run":
+        return "  ".join([f"session {session}"] * several + ["whole run, not divided"])
     number = times["iterations"]
     parts = [f"session {session}" if several else "", f"{count(number)} iteration{'s' if number != 1 else ''}"]
     if chosen.is_part:
@@ -40,7 +43,7 @@ def summary(profile: Profile, times: Mapping[str, Any] | None, chosen: Aggregati
     elif times["steady_first"] is not None and times["steady_iterations"] < number:
         parts.append(f"steady: {times['steady_first']}:{times['steady_last']}, p takes them")
     if number > 1:
-        parts.append(f"slowest {times['slowest']}: {duration(times['max_ns'])}")
+        parts.append(f"slowest: {times['slowest']}, {duration(times['max_ns'])}")
     spread = f", std {percent(100 * times['cv'])}" if times["cv"] is not None else ""
     parts.append(f"mean {duration(times['avg_ns'])}{spread}")
     parts += [f"p50 {duration(times['median_ns'])}", f"p95 {duration(times['p95_ns'])}"] if number > 1 else []
