@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -210,6 +210,49 @@ def test_long_holes_in_which_input_is_loaded_are_told_as_that() -> None:
         assert isinstance(untold, Found)
         assert told.advice.startswith("The program loads input data for 27.000 ms of the long holes.")
         assert not untold.advice.startswith("The program loads input data")
+
+
+def graph(at: int, number: int) -> list[dict[str, Any]]:
+    """Two kernels that one call launched."""
+    return [run(at + 20 * US, 2 * US, ADD, correlation=number), run(at + 30 * US, 3 * US, GEMM, correlation=number)]
+
+
+def test_a_call_that_launched_a_graph_is_named_itself() -> None:
+    """Two graphs of 5 us, launched in 9 us each, and single kernels that are launched faster than they run."""
+    calls = [call(at * MS, 9 * US, "cudaGraphLaunch", correlation=at) for at in (1, 2)]
+    verdict = ask("A3", traced(*graph(MS, 1), *graph(2 * MS, 2), api_calls=calls))
+    assert isinstance(verdict, Found)
+    assert verdict.problem.startswith(
+        "2 of 2 launches (100.00%) take the CPU longer than their kernel runs; most often `cudaGraphLaunch`."
+    )
+    assert verdict.evidence is not None
+    assert verdict.evidence.rows() == [("cudaGraphLaunch", 2, 5 * US, 9 * US)]
+    # Its kernels have names of their own, by which they are found.
+    assert (verdict.view, verdict.filter) == ("kernels", f'name="{ADD}"')
+
+
+def test_calls_that_are_recorded_without_an_id_or_a_thread_are_not_said_to_be_missing() -> None:
+    work = [run(n * MS, 5 * US, correlation=n) for n in (1, 2, 3)]
+    calls = [call(n * MS - 9 * US, US, correlation=n if n == 1 else None, tid=None) for n in (1, 2, 3)]
+    unlinked, on_no_thread = (ask(rule, traced(*work, api_calls=calls)) for rule in ("A3", "A13"))
+    assert isinstance(unlinked, CannotTell)
+    assert unlinked.reason == (
+        "66.67% of the kernels cannot be linked to their launching call: many calls have no correlation id"
+    )
+    assert isinstance(on_no_thread, CannotTell)
+    assert on_no_thread.reason == "the input does not tell which thread made which call, or when"
+    other = ask("A13", traced(*work, api_calls=[call(0, US, "cudaMalloc")]))
+    assert isinstance(other, CannotTell)
+    assert other.reason == "no calls that launch single kernels are recorded"
+
+
+def test_nothing_is_said_to_come_most_often_where_two_names_come_equally_often() -> None:
+    work = [run(n * 20 * US, 5 * US, name) for n, name in enumerate((ADD, SGEMM) * 5)]
+    even, more = ask("A2", traced(*work)), ask("A2", traced(*work, run(MS, 5 * US, SGEMM)))
+    assert isinstance(even, Found)
+    assert even.problem.endswith(" of the GPU time.")
+    assert isinstance(more, Found)
+    assert more.problem.endswith("; most often `ampere_sgemm_128x64_tn`.")
 
 
 SLOW_CALLS: Final = [launched(n * MS, MS, n * 70 * US, 60 * US, n + 1) for n in range(4)]

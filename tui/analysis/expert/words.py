@@ -64,6 +64,17 @@ def named(names: Iterable[Any], column: str = "name") -> str:
     return " | ".join(f"{column}={quoted(name)}" for name in distinct)
 
 
+def most_often(by_name: pl.DataFrame, count: str) -> str:
+    """The name that comes most often, as the end of a sentence; nothing where several come equally often.
+
+    Args:
+        by_name: With ``name``, those that come most often first.
+        count: The column that says how often.
+    """
+    first, *others = by_name[count].head(2)
+    return "" if first in others else f"; most often {called(by_name['name'][0])}"
+
+
 def behind(rows: pl.DataFrame, *columns: str, view: str = "kernels") -> tuple[pl.DataFrame, str, str]:
     """Evidence, view and filter of a finding: the first rows by name, and the view that shows work of these names.
 

@@ -10,7 +10,7 @@ import polars as pl
 from tui.analysis.expert import links, needs
 from tui.analysis.expert.figures import total
 from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
-from tui.analysis.expert.words import behind, called, counted, largest, named, rounded
+from tui.analysis.expert.words import NAMES_IN_FILTER, behind, called, counted, largest, most_often, named, rounded
 from tui.analysis.gpu_time.blocks import Reached, blocks
 from tui.analysis.gpu_time.interval_sets import most_at_once
 from tui.analysis.launches.delays import launch_calls
@@ -48,13 +48,14 @@ def launch_bound(case: Case) -> Verdict:
             pl.len().cast(pl.Int64).alias("launches"),
             pl.col("duration_ns").mean().alias("kernel_ns"),
             pl.col("call_ns").mean(),
+            pl.col("kernel").first(),
         )
         .sort("launches", "name", descending=[True, False])
     )
     waits = case.found("U6")
     return Found(
         f"{bound.height:,} of {counted(launches, 'launch', 'launches')} ({percent(share)}) take the CPU longer than "
-        f"their kernel runs; most often {called(by_name['name'][0])}."
+        f"their kernel runs{most_often(by_name, 'launches')}."
         + ("" if waits else " Longer work between makes up for it: the GPU hardly waits for launches (U6)."),
         "The GPU cannot be kept busy so: CUDA graphs launch many kernels at once, fusing needs fewer of them."
         if waits
@@ -62,15 +63,20 @@ def launch_bound(case: Case) -> Verdict:
         numbers,
         total(bound["call_ns"] - bound["duration_ns"]) if waits else None,
         "what these calls take longer than their kernels" if waits else "none while the GPU does not wait",
-        *behind(by_name),
+        by_name.drop("kernel").head(NAMES_IN_FILTER),
+        "kernels",
+        named(by_name["kernel"].head(NAMES_IN_FILTER)),
         None if waits else Severity.INFO,
     )
 
 
 def _bound(case: Case) -> tuple[int, pl.DataFrame]:
-    """How many calls of known duration launched kernels, and those that took longer: name, duration_ns, call_ns.
+    """How many calls of known duration launched kernels, and those that took longer.
 
     The kernels of a graph have one call, to be compared with all of them.
+
+    Columns: name (of the kernel, or of the call that launched several), kernel (the first that it launched),
+    duration_ns, call_ns.
     """
     calls = launch_calls(case.profile)
     if calls.select(pl.col("launched_with").max()).item():
@@ -78,9 +84,10 @@ def _bound(case: Case) -> tuple[int, pl.DataFrame]:
             case.launched.drop_nulls("call_ns")
             .sort("launched_with", maintain_order=True)
             .group_by("launch_ns", "call_ns", maintain_order=True)
-            .agg(pl.col("name").first(), pl.col("duration_ns").sum())
+            .agg(pl.col("name").first().alias("kernel"), pl.col("duration_ns").sum(), pl.len().alias("kernels"))
         )
-        return rows.height, rows.filter(pl.col("duration_ns") < pl.col("call_ns"))
+        bound = rows.filter(pl.col("duration_ns") < pl.col("call_ns"))
+        return rows.height, _named_by_calls(case, bound)
     known, places = case.is_kernel_timed, [np.zeros(0, np.int64)]
     if calls["launch_end_ns"].null_count():
         known = known & calls["launch_end_ns"].is_not_null().to_numpy()
@@ -91,7 +98,26 @@ def _bound(case: Case) -> tuple[int, pl.DataFrame]:
         places.append(found + block.start)
     at = np.concatenate(places)
     rows = case.profile["activities"].select(pl.col("name", "duration_ns").gather(pl.Series(at)))
-    return int(known.sum()), rows.with_columns(pl.Series("call_ns", ended[at] - begun[at], pl.Int64))
+    return int(known.sum()), rows.with_columns(
+        pl.Series("call_ns", ended[at] - begun[at], pl.Int64), pl.col("name").alias("kernel")
+    )
+
+
+def _named_by_calls(case: Case, rows: pl.DataFrame) -> pl.DataFrame:
+    """Add ``name``: of the call that launched several kernels, else of the one kernel."""
+    several = pl.col("kernels") > 1
+    begun = rows.filter(several)["launch_ns"].unique()
+    calls = (
+        case.profile["api_calls"]
+        .lazy()
+        .filter(pl.col("start_ns").is_in(begun.implode()), pl.col("correlation").is_not_null())
+        .select(launch_ns="start_ns", call_ns="duration_ns", call=pl.col("name").cast(pl.String))
+        .collect()
+        .unique(("launch_ns", "call_ns"), keep="first", maintain_order=True)
+    )
+    return rows.join(calls, on=["launch_ns", "call_ns"], how="left", maintain_order="left").with_columns(
+        pl.coalesce(pl.when(several).then("call"), pl.col("kernel").cast(pl.String)).alias("name")
+    )
 
 
 @rule("A4", "slow-launches", Family.LAUNCHES, needs.api_trace, link=links.HTA)

@@ -10,7 +10,7 @@ import polars as pl
 from tui.analysis.expert import links, needs
 from tui.analysis.expert.figures import total
 from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
-from tui.analysis.expert.words import behind, called, counted, ranked, rounded, tallied
+from tui.analysis.expert.words import behind, called, counted, most_often, ranked, rounded, tallied
 from tui.analysis.gpu_time.blocks import blocks
 from tui.analysis.grouping import grouped
 from tui.fmt import percent
@@ -54,7 +54,7 @@ def short_kernels(case: Case) -> Verdict:
     by_name = ranked(by_name, "launches", "total_ns")
     return Found(
         f"{number:,} of {counted(launches, 'launch', 'launches')} ({percent(share)}) take less than "
-        f"{rounded(short)}{how}: {percent(of_time)} of the GPU time; most often {called(by_name['name'][0])}.",
+        f"{rounded(short)}{how}: {percent(of_time)} of the GPU time{most_often(by_name, 'launches')}.",
         "Fuse them (torch.compile, foreach optimizers), replay them as a CUDA graph, or give each more work.",
         numbers,
         _idle_before(case, short) if case.span_ns else None,
