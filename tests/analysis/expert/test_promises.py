@@ -255,6 +255,24 @@ def test_nothing_is_said_to_come_most_often_where_two_names_come_equally_often()
     assert more.problem.endswith("; most often `ampere_sgemm_128x64_tn`.")
 
 
+@pytest.mark.parametrize(
+    ("framework", "words"),
+    [
+        ("JAX", "one jax.jit of more of the step, lax.scan"),
+        ("TensorFlow", "tf.function(jit_compile=True)"),
+        ("PyTorch 2.9", "torch.compile"),
+        (None, "torch.compile"),
+    ],
+)
+def test_advice_speaks_of_the_framework_of_the_session(framework: str | None, words: str) -> None:
+    session = {**SESSION, "framework": framework}
+    late = [launched(n * 100 * US, 5 * US, n * 100 * US - 9 * US, 6 * US, n + 1) for n in range(9)]
+    for rule in ("U1", "U6", "A2"):
+        verdict = ask(rule, with_calls(*late, sessions=[session]))
+        assert isinstance(verdict, Found)
+        assert words in verdict.advice
+
+
 SLOW_CALLS: Final = [launched(n * MS, MS, n * 70 * US, 60 * US, n + 1) for n in range(4)]
 
 

@@ -29,6 +29,8 @@ COPY: Final = (
     "dst_memory", "correlation", "iteration", "line",
 )  # fmt: skip
 """The columns of `SessionFacts.copies`."""
+_COMPILERS: Final = {"jax": "one jax.jit of more of the step, lax.scan", "tensorflow": "tf.function(jit_compile=True)"}
+"""Those of frameworks that are not PyTorch, by a part of the framework's name."""
 
 
 class SessionFacts:
@@ -58,6 +60,12 @@ class SessionFacts:
     def tool(self) -> Tool:
         """Who recorded it."""
         return tool_of(self.about["format"], self.about["tool"])
+
+    @cached_property
+    def compiler(self) -> str:
+        """What of its framework makes fewer launches and kernels of the program, in words."""
+        framework = str(self.about["framework"] or "").lower()
+        return next((words for name, words in _COMPILERS.items() if name in framework), "torch.compile")
 
     @cached_property
     def lacks(self) -> Mapping[str, str]:

@@ -79,7 +79,7 @@ def fusible_chain(case: Case) -> Verdict:
     return Found(
         f"A chain of {len(names)} kernels ({in_a_row(names)}) comes {worst.repeats:,} times{where}, and the GPU "
         f"has work for {percent(busy_pct)} of its {duration(worst.taken_ns)}.",
-        "Capture exactly this chain in a CUDA graph, or fuse it (torch.compile, one kernel of your own).",
+        f"Capture exactly this chain in a CUDA graph, or fuse it ({case.compiler}, one kernel of your own).",
         {
             "kernels": len(names),
             "repeats": worst.repeats,

@@ -114,7 +114,7 @@ def host_bound(case: Case) -> Verdict:
         + (
             f"; {duration(long)} of that is in holes of {rounded(case.limit('U2', 'gap_ns'))} or more." if long else "."
         ),
-        "Make launches cheaper or fewer: CUDA graphs, torch.compile, fused kernels, larger batches, less Python "
+        f"Make launches cheaper or fewer: CUDA graphs, {case.compiler}, fused kernels, larger batches, less Python "
         "between."
         if 2 * long <= idle
         else _about_long_holes(case, "Look at the long holes first (U2): the program does something else there."),

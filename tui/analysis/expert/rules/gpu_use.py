@@ -71,8 +71,8 @@ def _idle_cause(case: Case, device: int | None) -> tuple[str, str]:
         )
     return (
         f", {duration(idle.length - in_calls)} of them while the CPU is in no API call",
-        "The program itself is slow to launch: torch.compile or CUDA graphs take Python and the framework out of it; "
-        "move input data and logging off the launching thread.",
+        f"The program itself is slow to launch: {case.compiler} or CUDA graphs take Python and the framework out of "
+        "it; move input data and logging off the launching thread.",
     )
 
 

@@ -55,7 +55,7 @@ def short_kernels(case: Case) -> Verdict:
     return Found(
         f"{number:,} of {counted(launches, 'launch', 'launches')} ({percent(share)}) take less than "
         f"{rounded(short)}{how}: {percent(of_time)} of the GPU time{most_often(by_name, 'launches')}.",
-        "Fuse them (torch.compile, foreach optimizers), replay them as a CUDA graph, or give each more work.",
+        f"Fuse them ({case.compiler}, fused optimizers), replay them as a CUDA graph, or give each more work.",
         numbers,
         _idle_before(case, short) if case.span_ns else None,
         f"the idle time before them, without holes of {rounded(case.limit('U2', 'gap_ns'))} or more (U2)"
