@@ -4,8 +4,9 @@ import json
 from collections.abc import Callable
 
 from tests.analysis.frames import copy, kernel, printed, profile
-from tui.analysis.inputs.capabilities import OK, views
+from tui.analysis.inputs.capabilities import OK, views, why_none
 from tui.analysis.inputs.inspect import inspect
+from tui.analysis.inputs.needs import ALLOCATIONS
 from tui.loaders import registry
 from tui.model.profile import Profile, joined
 from tui.views import VIEWS
@@ -38,6 +39,13 @@ def test_a_reason_names_what_is_missing_and_what_records_it() -> None:
     assert found["metrics"] == "no metrics: record with nvprof --metrics all"
     assert found["api-calls"] == "no API calls: record with nvprof --print-api-trace"
     assert found["layers"] == "no layer times: open the output of caffe time or of Paleo"
+
+
+def test_what_no_recording_of_a_tool_holds_is_not_asked_for() -> None:
+    made = profile(sessions=[{"format": "xla-trace", "tool": "XLA profiler"}])
+    assert why_none(made, ALLOCATIONS) == "no allocations: a recording of this kind cannot tell"
+    told = "no allocations: open a PyTorch trace recorded with profile_memory=True"
+    assert why_none(profile(), ALLOCATIONS) == told
 
 
 def test_a_view_of_start_times_needs_a_trace() -> None:

@@ -88,7 +88,7 @@ ALLOCATIONS: Final = Need(
     "allocations",
     "how much memory was allocated, and when",
     "open a PyTorch trace recorded with profile_memory=True",
-    {Tool.PYTORCH: "torch.profiler.profile(profile_memory=True)"},
+    {Tool.PYTORCH: "torch.profiler.profile(profile_memory=True)", Tool.XLA: ""},
 )
 UNIFIED_MEMORY: Final = Need(
     "unified memory",

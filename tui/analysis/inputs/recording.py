@@ -84,23 +84,25 @@ class Need:
     record: str = field(compare=False)
     """What records it; begins with ``open`` where that is no command."""
     commands: Mapping[Tool, str] = field(default_factory=dict, compare=False, repr=False)
-    """What records it with each tool, where that is another command."""
+    """What records it with each tool, where that is another command; empty where nothing of the tool does."""
     unknown: str = field(default="", compare=False)
     """What is unknown without it, where ``no`` and its name do not say that."""
 
     def with_tools(self, tools: tuple[Tool, ...]) -> Need:
         """The same need with the command of the first of these tools that can record it."""
         fitting = [self.record if tool is Tool.NVPROF else self.commands.get(tool) for tool in tools]
-        command = next((known for known in fitting if known), self.record)
+        command = next((known for known in fitting if known), "" if "" in fitting else self.record)
         return replace(self, record=command)
 
     def recordable(self, tools: tuple[Tool, ...]) -> bool:
         """Whether any of these tools can record it, by a command of its own."""
-        return any(tool in self.commands for tool in tools)
+        return any(self.commands.get(tool) for tool in tools)
 
     @property
     def how(self) -> str:
         """What to do for it: ``record with ...`` or ``open ...``."""
+        if not self.record:
+            return "a recording of this kind cannot tell"
         return f"{'' if self.record.startswith('open ') else 'record with '}{self.record}"
 
     @property
