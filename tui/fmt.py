@@ -184,6 +184,16 @@ def duration(value_ns: float | None, *, unit: str = "auto", ascii_only: bool = F
     return format_value(ColumnKind.DURATION, value_ns, unit=chosen, ascii_only=ascii_only)
 
 
+def step(value_ns: int, *, ascii_only: bool = False) -> str:
+    """The step that times are known to: no digits behind it, which would say that it is known more exactly.
+
+    >>> step(10_000), step(1), step(1_500)
+    ('10 µs', '1 ns', '1.5 µs')
+    """
+    unit = column_unit(ColumnKind.DURATION, value_ns) or NANOSECONDS
+    return f"{value_ns / unit.scale:g} {(unit.ascii() if ascii_only else unit).symbol}"
+
+
 def size(value_bytes: float | None, *, ascii_only: bool = False) -> str:
     """A size in bytes or powers of 1024.
 

@@ -141,14 +141,13 @@ def test_what_totals_cannot_tell_is_unknown_with_the_command_that_records_it() -
     assert (value(board, "gpu_ns"), value(board, "launches")) == (30, 2)
     assert fact(board, "gpu_ns").source == "the summary that the input holds"
     busy, api = fact(board, "busy_ns"), fact(board, "api_ns")
-    assert (busy.value, busy.source, busy.record) == (None, "no start times", "nvprof --print-gpu-trace")
-    assert (api.value, api.source, api.record) == (None, "no API calls", "nvprof --print-api-trace")
+    assert (busy.value, busy.source, busy.record) == (None, "no start times recorded", "nvprof --print-gpu-trace")
+    assert (api.value, api.source, api.record) == (None, "no API calls recorded", "nvprof --print-api-trace")
     assert [need.missing for need in board.missing] == [
         "no start times: record with nvprof --print-gpu-trace",
         "no launch configurations: record with nvprof --print-gpu-trace",
         "this input does not name its GPUs: record with nvprof --print-gpu-trace",
         "no API calls: record with nvprof --print-api-trace",
-        "no single API calls: record with nvprof --print-api-trace",
         "no metrics: record with nvprof --metrics all",
         "no NVTX ranges: record with nvprof ./app, with NVTX ranges in the program",
     ]
@@ -262,6 +261,7 @@ def test_the_system_is_what_the_log_says() -> None:
         ("pid", "1, 2"),
         ("start_resolution_ns", 1000),
     ]
+    assert board.system[-1].written(ascii_only=True) == "1 us"
 
 
 def test_results_are_kept_for_the_same_frames_only() -> None:

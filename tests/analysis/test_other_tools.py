@@ -8,7 +8,8 @@ from tests.analysis.frames import kernel, printed, profile
 from tui.analysis.dashboard import dashboard
 from tui.analysis.gpus import gpus
 from tui.analysis.inputs.capabilities import OK, how_to_record, missing, to_ask_for, views, why_none
-from tui.analysis.inputs.needs import API_WORK, COPIES, ITERATIONS, METRICS, SHAPES, STACKS, START_TIMES
+from tui.analysis.inputs.devices import tools_to_record
+from tui.analysis.inputs.needs import API_TRACE, API_WORK, COPIES, ITERATIONS, METRICS, SHAPES, STACKS, START_TIMES
 from tui.analysis.inputs.recording import Tool, tool_of, tools_of
 from tui.analysis.inputs.replayed import replayed_sessions
 from tui.analysis.ops.by_type import kinds_of_work
@@ -125,6 +126,17 @@ def test_what_is_missing_is_recorded_with_the_tool_that_made_the_file() -> None:
 
     nvprof = profile(sessions=[{"session": 0, "format": "nvprof-text"}])
     assert {need.name for need in to_ask_for(nvprof)}.isdisjoint({SHAPES.name, STACKS.name, ITERATIONS.name})
+
+
+def test_nvprof_is_not_advised_for_gpus_that_it_does_not_support() -> None:
+    log = {"session": 0, "format": "nvprof-text"}
+    h200, v100 = (profile(sessions=[log], devices=[{"device": 0, "name": name}]) for name in ("H200", "Tesla V100"))
+    assert how_to_record(h200, METRICS) == "record with ncu --set full --csv --page raw ./app"
+    assert how_to_record(h200, API_TRACE) == "record with nsys profile --trace=cuda,nvtx ./app"
+    assert not any("nvprof" in need.record for need in to_ask_for(h200))
+    assert how_to_record(v100, METRICS) == "record with nvprof --metrics all"
+    told = profile(sessions=[log], devices=[{"device": 0, "name": "GPU", "compute_capability": "8.0"}])
+    assert tools_to_record(told) == (Tool.NSYS,)
 
 
 def test_whole_graphs_count_as_gpu_work() -> None:

@@ -63,7 +63,7 @@ async def test_every_figure_is_a_door_to_its_own_rows(file: str, fact: str, view
 async def test_what_is_unknown_is_said_once_with_the_reason() -> None:
     async with opened(RUNS) as pilot:
         text = screen_text(pilot.app)
-        assert "unknown: Wall time, GPU utilisation (no start times)" in " ".join(text.split())
+        assert "unknown: Wall time, GPU utilisation (no start times recorded)" in " ".join(text.split())
         assert text.count("unknown:") == 1
 
 

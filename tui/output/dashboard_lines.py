@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from tui.analysis.dashboard import REST, Fact
 from tui.analysis.definitions import definition
 from tui.fitting import bar, cell_width, pad
-from tui.fmt import duration, format_value, percent
+from tui.fmt import duration, percent
 from tui.model.columns import ColumnKind
 from tui.output.export import markdown_table
 from tui.text import plain
@@ -96,5 +96,5 @@ def _unknown(facts: Sequence[Fact]) -> dict[str, list[str]]:
 
 
 def _value(fact: Fact, ascii_only: bool) -> str:
-    text = format_value(fact.kind, fact.value, ascii_only=ascii_only)
+    text = fact.written(ascii_only=ascii_only)
     return plain(text, ascii_only=ascii_only) if fact.kind is ColumnKind.TEXT else text

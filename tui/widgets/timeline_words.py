@@ -9,7 +9,7 @@ from tui.analysis.timeline.ruler import exactly, to_cells
 from tui.analysis.timeline.shown import title
 from tui.analysis.timeline.under import between, gap_at, items_at, name_of
 from tui.fitting import cell_width, clip, shorten_symbol
-from tui.fmt import count, duration
+from tui.fmt import count, duration, step
 
 if TYPE_CHECKING:
     from tui.widgets.timeline_view import TimelineView
@@ -74,7 +74,7 @@ def on_screen(view: TimelineView, needle: str, found_at: int | None, width: int)
     first, last = max(window.first_ns, window.begin_ns), min(window.last_ns, window.end_ns)
     parts += [(2, f"{to_cells(first, cell)} to {to_cells(last, cell)}"), (1, f"{duration(cell)} a cell")]
     if shown.resolution_ns > 1:
-        parts.append((3, f"starts known to {duration(shown.resolution_ns)}"))
+        parts.append((3, f"starts known to {step(shown.resolution_ns)}"))
     if shown.note:
         parts.append((4, shown.note))
     if view.hidden_lanes:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tui.fmt import format_value, step
+
 if TYPE_CHECKING:
     import polars as pl
 
@@ -30,12 +32,20 @@ class Fact:
     """What it was computed from, or why it is unknown."""
     record: str = ""
     """The command that would record what is missing."""
+    is_step: bool = False
+    """It is the step that times are known to."""
+
+    def written(self, *, ascii_only: bool) -> str:
+        """The value, for people."""
+        if self.is_step and isinstance(self.value, int):
+            return step(self.value, ascii_only=ascii_only)
+        return format_value(self.kind, self.value, ascii_only=ascii_only)
 
 
 def fact_of(name: str, label: str, value: Value, kind: ColumnKind, source: str, need: Need) -> Fact:
     """A fact, which is unknown for want of ``need`` where it has no value."""
     if value is None:
-        return Fact(name, label, None, kind, f"no {need.name}", need.record)
+        return Fact(name, label, None, kind, f"no {need.name} recorded", need.record)
     return Fact(name, label, value, kind, source)
 
 

@@ -9,8 +9,8 @@ import polars as pl
 from tui.analysis.dashboard.facts import Fact, Value, fact_of, sum_of
 from tui.analysis.gpu_time.breakdown import wall_bounds
 from tui.analysis.grouping import present
+from tui.analysis.inputs.devices import tools_to_record
 from tui.analysis.inputs.needs import API_WORK, GPU_WORK, ITERATIONS, START_TIMES
-from tui.analysis.inputs.recording import tools_of
 from tui.analysis.iterations.tables import sources
 from tui.analysis.iterations.times import iteration_times
 from tui.fmt import percent
@@ -62,7 +62,7 @@ def performance(
         busy: Its `tui.analysis.gpu_time.utilisation.utilisation`.
         use: What its kernels use of tensor cores.
     """
-    tools = tools_of(profile)
+    tools = tools_to_record(profile)
     gpu_work, api_work = GPU_WORK.with_tools(tools), API_WORK.with_tools(tools)
     start_times = START_TIMES.with_tools(tools)
     gpu_source = _source(profile, "activities", "gpu")
@@ -166,6 +166,7 @@ def _tensor_core_facts(use: TensorCoreUse) -> list[Fact]:
             use.efficiency_pct,
             "time of kernels that use tensor cores / kernel time of ops that could",
             use.eligible_unknown_pct,
+            "ops that could",
             "no work that could use tensor cores",
         ),
         (
@@ -174,17 +175,18 @@ def _tensor_core_facts(use: TensorCoreUse) -> list[Fact]:
             use.share_pct,
             "time of kernels that use tensor cores / time of all kernels",
             use.unknown_pct,
+            "all kernels",
             "",
         ),
     )
     facts = []
-    for name, label, value, formula, unknown, nothing in told:
-        untold = f"{percent(unknown)} of the time" if unknown and unknown >= LEAST_TOLD_PCT else ""
+    for name, label, value, formula, unknown, of_what, nothing in told:
+        untold = f"{percent(unknown)} of the time of {of_what}" if unknown and unknown >= LEAST_TOLD_PCT else ""
         if value is None:
-            open_time = f"kernel names leave {untold} open" if untold else ""
+            open_time = f"not told of {untold}" if untold else ""
             facts.append(Fact(name, label, None, K.PERCENT, use.reason or open_time or nothing))
         else:
-            left_out = f"; left out: {untold}, which kernel names leave open" if untold else ""
+            left_out = f"; left out: {untold}, of which it is not told" if untold else ""
             facts.append(Fact(name, label, value, K.PERCENT, formula + left_out))
     if use.unknown_ns and not use.reason:
         source = "kernel time of which it cannot be told whether it uses tensor cores"

@@ -43,7 +43,6 @@ def system(profile: Profile) -> tuple[Fact, ...]:
         facts.insert(0, Fact("sessions", "Sessions", sessions, ColumnKind.COUNT, "profiled processes in the input"))
     step = profile["sessions"]["start_resolution_ns"].max()
     if isinstance(step, int) and step > 1:
-        facts.append(
-            Fact("start_resolution_ns", "Start times to", step, ColumnKind.DURATION, "the digits that the input gives")
-        )
+        source = "the digits that the input gives"
+        facts.append(Fact("start_resolution_ns", "Start times to", step, ColumnKind.DURATION, source, is_step=True))
     return tuple(facts)

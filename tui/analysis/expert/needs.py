@@ -8,8 +8,9 @@ import polars as pl
 
 from tui.analysis.expert.figures import total
 from tui.analysis.inputs import needs as held
+from tui.analysis.inputs.devices import is_beyond_nvprof
 from tui.analysis.inputs.recording import Tool
-from tui.fmt import duration, percent
+from tui.fmt import percent, step
 
 if TYPE_CHECKING:
     from tui.analysis.expert.case import Case
@@ -62,7 +63,10 @@ def launches_linked(case: Case) -> str:
     if not kernels:
         return "no kernels ran"
     if known < SETTLED * kernels:
-        return f"the launching call of {percent(100 - 100 * known / kernels)} of the kernels is not recorded"
+        share = percent(100 - 100 * known / kernels)
+        if case.profile["api_calls"]["correlation"].null_count():
+            return f"{share} of the kernels cannot be linked to their launching call: many calls have no correlation id"
+        return f"the launching call of {share} of the kernels is not recorded"
     return ""
 
 
@@ -191,5 +195,6 @@ def fine_clock(case: Case) -> str:
     """Start times to the microsecond or finer."""
     missing = start_times(case)
     if not missing and case.resolution_ns > 1000:
-        return f"start times are known to {duration(case.resolution_ns)} only: record with nvprof --csv or nsys profile"
+        finer = "nsys profile" if is_beyond_nvprof(case.profile) else "nvprof --csv or nsys profile"
+        return f"start times are known to {step(case.resolution_ns)} only: record with {finer}"
     return missing

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.grouping import present
+from tui.analysis.inputs.devices import tools_to_record
 from tui.analysis.inputs.needs import (
     API_TRACE,
     API_WORK,
@@ -28,7 +29,7 @@ from tui.analysis.inputs.needs import (
     TEXT,
     TOOL_REPORT,
 )
-from tui.analysis.inputs.recording import Need, Tool, tools_of
+from tui.analysis.inputs.recording import Need, Tool
 from tui.analysis.inputs.source_lines import no_text
 from tui.analysis.inputs.vendors import amd_sessions
 from tui.analysis.issues import issue_counts
@@ -130,11 +131,13 @@ def missing(profile: Profile) -> list[Need]:
 
 def to_ask_for(profile: Profile) -> list[Need]:
     """What is missing and worth recording: what the input's own tool cannot hold at all is left out."""
-    tools = tools_of(profile)
+    tools, lacks = tools_to_record(profile), missing(profile)
+    # Where no API calls are there at all, single ones need no asking for.
+    left_out = {API_TRACE} if API_WORK in lacks else set()
     return [
         need
-        for need in missing(profile)
-        if need in RECORDABLE and (need not in BY_OTHER_TOOLS_ONLY or need.recordable(tools))
+        for need in lacks
+        if need in RECORDABLE and need not in left_out and (need not in BY_OTHER_TOOLS_ONLY or need.recordable(tools))
     ]
 
 
@@ -149,9 +152,9 @@ def how_to_record(profile: Profile, need: Need) -> str:
 
 
 def _of_tools(profile: Profile, need: Need) -> Need:
-    """A need with the command of the tool that recorded the profile; metrics of AMD's GPUs are read by AMD's tool."""
+    """A need with the command of the tool that records it of these GPUs; metrics of AMD's are read by AMD's tool."""
     of_amd = need == METRICS and amd_sessions(profile)
-    return need.with_tools((Tool.ROCPROF,) if of_amd else tools_of(profile))
+    return need.with_tools((Tool.ROCPROF,) if of_amd else tools_to_record(profile))
 
 
 def _any(column: pl.Series) -> bool:

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.grouping import distinct
+from tui.analysis.inputs.recording import Tool, tools_of
 from tui.analysis.inputs.vendors import AMD, amd_sessions, is_amd_name
+from tui.analysis.memo import once_per_profile
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
@@ -110,6 +112,28 @@ def _agreed(name: str, gpus: Sequence[Gpu]) -> Gpu | None:
     )
 
 
+_BEYOND_NVPROF: Final = 8.0
+"""GPUs of this compute capability and above nvprof does not support."""
+
+
+def tools_to_record(profile: Profile) -> tuple[Tool, ...]:
+    """The tools that recorded a profile, and could again: Nsight Systems in place of nvprof for GPUs beyond it."""
+    tools = tools_of(profile)
+    if Tool.NVPROF not in tools or not is_beyond_nvprof(profile):
+        return tools
+    return tuple(dict.fromkeys(Tool.NSYS if tool is Tool.NVPROF else tool for tool in tools))
+
+
+@once_per_profile("devices")
+def is_beyond_nvprof(profile: Profile) -> bool:
+    """Whether a GPU is known to be newer than nvprof supports."""
+    told = profile["devices"].select("name", "compute_capability")
+    named = [profile.gpu] if profile.gpu else told.filter(pl.col("compute_capability").is_null())["name"].to_list()
+    found = [gpu.compute_capability for name in named if name and (gpu := find_gpu(name))]
+    known = pl.concat([told["compute_capability"], pl.Series(found, dtype=pl.String)])
+    return bool((known.cast(pl.Float64, strict=False) >= _BEYOND_NVPROF).any())
+
+
 def device_facts(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
     """What is known of each GPU that a session names or uses.
 
@@ -129,9 +153,13 @@ def device_facts(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
     gpu = gpu or profile.gpu
     chosen = None if gpu is None else named_gpu(gpu)
     # Launches whose device cannot be read (a null) belong to some GPU: to the user's, or to one of unknown make.
+    used = pl.concat([distinct(profile[frame], ("session", "device")) for frame in ("devices", "activities")]).unique()
+    if chosen is not None:
+        # So do totals, which name none.
+        totals = profile["summary"].filter(pl.col("section") == "gpu").select("session").unique()
+        used = pl.concat([used, totals.join(used, on="session", how="anti")], how="diagonal")
     rows = (
-        pl.concat([distinct(profile[frame], ("session", "device")) for frame in ("devices", "activities")])
-        .unique()
+        used
         .join(profile["devices"], on=["session", "device"], how="left", nulls_equal=True)
     )
     of_amd = amd_sessions(profile)

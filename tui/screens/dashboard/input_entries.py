@@ -9,7 +9,7 @@ from tui.analysis.issues import issues
 from tui.analysis.layers import layer_totals
 from tui.analysis.sessions import session_times
 from tui.analysis.summaries import other_summaries
-from tui.fmt import count, duration, format_value, metric
+from tui.fmt import count, duration, metric
 from tui.screens.dashboard.doors import Door, door_of_gpu_name, door_of_layers, door_of_reason, door_of_system
 from tui.screens.dashboard.panels import Entry, fraction
 from tui.widgets.bars import BarRow
@@ -138,8 +138,7 @@ def system_entries(board: Dashboard, *, ascii_only: bool) -> tuple[list[Entry], 
         name = f"GPU {row['device'] if row['device'] is not None else '?'}"
         add((name, row["name"] or "unknown", ", ".join(facts)), door_of_gpu_name(row), row)
     for fact in board.system:
-        value = format_value(fact.kind, fact.value, ascii_only=ascii_only)
-        add((fact.label, value, ""), door_of_system(fact.name), {})
+        add((fact.label, fact.written(ascii_only=ascii_only), ""), door_of_system(fact.name), {})
     if board.left_out:
         add(("Left out", board.left_out, ""), Door("metrics"), {})
     return list(found.values()), [Details((line,)) for line in sections([("", list(found))]).lines]
