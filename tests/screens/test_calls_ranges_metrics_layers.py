@@ -71,6 +71,14 @@ def test_of_a_call_without_a_correlation_it_is_not_said_that_it_launched_nothing
         )
         for other in (5, None)
     )
+    cut = profile(
+        sessions=[{"session": 0, "format": "nvprof-text"}],
+        activities=[kernel("sgemm", 5, start_ns=0)],
+        api_calls=[{"name": "cudaLaunchKernel", "correlation": other} for other in (5, None)],
+    )
+    assert no_call_work(cut) == (
+        "nvprof cuts a call's correlation id off behind a long kernel name: its GPU work cannot be linked"
+    )
     assert no_call_work(told) == no_call_work(untold, is_linked=True) == "this call launched nothing that was recorded"
     assert no_call_work(untold) == "not every call tells what it launched: of this one no GPU work is known"
 

@@ -106,6 +106,8 @@ def no_work(profile: Profile, *, is_linked: bool = False) -> str:
     if calls.null_count() == calls.len():
         return "this input does not tell which call launched what"
     if calls.null_count() and not is_linked:
+        if "nvprof-text" in profile["sessions"]["format"]:
+            return "nvprof cuts a call's correlation id off behind a long kernel name: its GPU work cannot be linked"
         return "not every call tells what it launched: of this one no GPU work is known"
     return "this call launched nothing that was recorded"
 

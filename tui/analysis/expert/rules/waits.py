@@ -45,8 +45,8 @@ def waits(case: Case) -> Verdict:
     numbers = {"wait_ns": taken, "share_pct": share, "calls": total(rows["calls"]), "idle_ns": lost}
     if share > 100 and not threads:
         return CannotTell(
-            f"the calls add up to {duration(taken)}, more than the GPU time, as where several threads wait, and the input "
-            f"holds totals alone: {case.lacks.get(held.API_TRACE.name, '').partition(': ')[2]}"
+            f"the calls add up to {duration(taken)}, more than the GPU time, as where several threads wait, and the "
+            f"input holds totals alone: {case.lacks.get(held.API_TRACE.name, '').partition(': ')[2]}"
         )
     if share < case.limit("A1", "share_pct") or taken < case.limit("A1", "least_ns"):
         return Clean(f"waits take {duration(taken)}, {percent(share)} of the GPU time", numbers)
@@ -106,7 +106,11 @@ def launch_blocking(case: Case) -> Verdict:
     threads = calls.partition_by("pid", "tid", maintain_order=True) if _several_threads(calls) else [calls]
     launches, followed = (sum(column) for column in zip((0, 0), *map(_followed, threads), strict=True))
     if not launches:
-        return CannotTell("no calls that launch single kernels are recorded, or not on which thread")
+        return CannotTell(
+            "the input does not tell which thread made which call, or when"
+            if (_does(case) & _LAUNCHES).any()
+            else "no calls that launch single kernels are recorded"
+        )
     share, most = 100 * followed / launches, case.limit("A13", "launches_pct")
     numbers = {"launches": launches, "followed_pct": share}
     if share <= most:
@@ -173,7 +177,7 @@ def garbage_collection(case: Case) -> Verdict:
     shown = ("name", "start_ns", "duration_ns", "line")
     rows = pl.concat([case.rows_named(frame, COLLECTIONS, *shown) for frame in ("ranges", "ops")])
     if rows.is_empty():
-        return CannotTell("the input records no garbage collection: mark it with NVTX ranges (gc.callbacks)")
+        return CannotTell("the input records no garbage collection: mark it as ranges (gc.callbacks)")
     long = rows.filter(pl.col("duration_ns") >= case.limit("A14", "least_ns"))
     if long.is_empty():
         return Clean(f"no collection takes {rounded(case.limit('A14', 'least_ns'))} or more")
