@@ -11,7 +11,7 @@ from tui.analysis.gpus import gpus
 from tui.analysis.iterations.tables import OUTSIDE, iterations
 from tui.analysis.kernels import kernels
 from tui.analysis.range_depths import ranges_by_depth, work_in_range
-from tui.analysis.ranges import RANGES_MEANWHILE, instances_of, range_instances, ranges_by_name
+from tui.analysis.ranges import RANGES, RANGES_MEANWHILE, instances_of, range_instances, ranges_by_name
 
 
 def call(at_ns: int, correlation: int, tid: int = 1, **more: Any) -> dict[str, Any]:
@@ -56,6 +56,15 @@ TWO_THREADS = profile(**FRAMES)
 def test_where_few_columns_fit_those_of_other_threads_work_stay_first() -> None:
     shown = sorted(RANGES_MEANWHILE.columns[1:], key=lambda column: column.priority)
     assert shown[0].name == "meanwhile_gpu_ns"
+
+
+def test_a_range_within_one_of_its_name_counts_twice_and_the_help_says_so() -> None:
+    """JAX records PjitFunction(f) around PjitFunction(f)."""
+    twice = ranges_by_name(profile(ranges=[named("f", 0, 40), named("f", 10, 20)]))
+    assert twice.select("calls", "total_ns").rows() == [(2, 60)]
+    for spec in (RANGES, RANGES_MEANWHILE):
+        (total,) = (column.help for column in spec.columns if column.name == "total_ns")
+        assert total.endswith("one that lies in another of the same name counts as well.")
 
 
 def test_gpu_work_belongs_to_the_ranges_that_its_own_thread_had_open_at_the_launch() -> None:

@@ -20,13 +20,19 @@ if TYPE_CHECKING:
 
 # These names are words of the program, not C++ to be shortened.
 _NAME: Final = replace(columns("name")[0], kind=ColumnKind.TEXT, help="What the program, or a library, calls it.")
+_TOTAL: Final = replace(
+    columns("total_ns")[0],
+    help="Sum of the durations of all calls; one that lies in another of the same name counts as well.",
+)
 
 RANGES: Final = TableSpec(
     "ranges_by_name",
     "Ranges",
     (
         _NAME,
-        *columns("session", "total_ns", "calls", "avg_ns", *WORK, "min_ns", "max_ns", "domain"),
+        *columns("session"),
+        _TOTAL,
+        *columns("calls", "avg_ns", *WORK, "min_ns", "max_ns", "domain"),
         *columns("median_ns", "p90_ns", "std_ns", "line"),
     ),
     key=("session", "domain", "name"),
@@ -59,7 +65,9 @@ RANGES_MEANWHILE: Final = TableSpec(
         _NAME,
         *columns("session"),
         replace(columns("meanwhile_gpu_ns")[0], priority=1),
-        *columns("meanwhile_kernels", "total_ns", "calls", "avg_ns", "domain", "line"),
+        *columns("meanwhile_kernels"),
+        _TOTAL,
+        *columns("calls", "avg_ns", "domain", "line"),
     ),
     key=RANGES.key,
     sort=(("meanwhile_gpu_ns", True),),
