@@ -33,7 +33,7 @@ def not_fused(case: Case) -> Verdict:
     return Found(
         f"Elementwise work and normalisation take {percent(share)} of GPU time in "
         f"{counted(launches, 'launch', 'launches')} of {duration(mean)} on average; most {called(rows['name'][0])}.",
-        "Fuse such kernels: torch.compile, XLA, or fused layers (LayerNorm, activation with bias, dropout with add).",
+        f"Fuse such kernels: {case.compiler}, or fused layers (LayerNorm, activation with bias, dropout with add).",
         numbers,
         taken // 2,
         "half of that time: fused kernels read and write the data once instead of each time",
