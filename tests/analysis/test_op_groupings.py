@@ -18,6 +18,7 @@ from tui.analysis.ops.by_type import kinds_of_work, op_types
 from tui.analysis.ops.claimed import claimed, claimed_words
 from tui.analysis.ops.groupings import GROUPINGS, grouping_of
 from tui.analysis.ops.kernel_classes import by_class, parse_classes
+from tui.analysis.ops.places import by_range
 from tui.analysis.ops.recorded import recorded_ops
 from tui.analysis.ops.tables import inferred_ops
 from tui.analysis.ops.trees import TREES
@@ -147,6 +148,18 @@ def test_what_nothing_claims_is_told() -> None:
     assert claimed_words(made) == ("Ops inferred from the names of kernels; no rule knows 25 ns (25.00% of GPU time)")
     known = profile(activities=[kernel("volta_sgemm", 75, start_ns=0)])
     assert claimed_words(known) == "Ops inferred from the names of kernels; rules know all of them"
+    whole = profile(
+        activities=[
+            kernel("volta_sgemm", 75, start_ns=0),
+            {"kind": "graph", "name": "CUDA graph 4", "duration_ns": 20, "start_ns": 80},
+            {"kind": "graph", "name": "[CUDA graph]", "duration_ns": 5, "start_ns": 100},
+        ]
+    )
+    assert claimed(whole).graph_ns == 25
+    assert claimed_words(whole) == (
+        "Ops inferred from the names of kernels; rules know all of them; 25 ns (25.00% of GPU time) is CUDA graphs "
+        "recorded whole"
+    )
     assert claimed_words(profile()) == ""
     assert claimed_words(profile(activities=[copy("HtoD", 5)])) == "Copies and sets alone"
 
@@ -193,7 +206,7 @@ def test_ops_whose_time_is_unknown_did_not_take_none() -> None:
     rows = instances(profile(activities=work)).sort("start_ns")
     assert rows["gpu_ns"].to_list() == [None, 5, 7]
     assert rows["gpu_busy_ns"].to_list() == [None, 5, 7]
-    assert rows["gpu_idle_ns"].to_list() == [None, 0, 0]
+    assert rows["gpu_idle_ns"].to_list() == [None, None, None]
 
 
 def test_op_types_that_are_called_the_same_are_added_up_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,6 +223,16 @@ def test_op_types_that_are_called_the_same_are_added_up_once(tmp_path: Path, mon
     told = tree.filter(pl.col("what") == "op").select("path", "gpu_ns", "launches", "calls")
     assert told.rows() == [("fancy/fancy backward", 8, 2, 2)]
     assert tree["gpu_ns"][0] == 8
+
+
+def test_steps_of_a_loop_are_one_range_with_a_name_that_says_so() -> None:
+    steps = [{"name": f"step {n}", "start_ns": 100 * n, "duration_ns": 90, "iteration": n, "tid": 1} for n in (0, 1)]
+    calls = [
+        {"name": "cudaLaunchKernel", "start_ns": 100 * n, "duration_ns": 5, "tid": 1, "correlation": n} for n in (0, 1)
+    ]
+    work = [kernel("volta_sgemm", 5, start_ns=100 * n + 20, correlation=n) for n in (0, 1)]
+    rows = by_range(profile(ranges=steps, api_calls=calls, activities=work))
+    assert rows.filter(pl.col("node") == "step *")["launches"].to_list() == [2]
 
 
 def test_rows_of_equal_time_stand_in_one_order() -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import astuple, dataclass
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
@@ -15,6 +15,8 @@ from tui.fmt import duration, percent
 if TYPE_CHECKING:
     from tui.model.profile import Profile
 
+_GRAPH: Final = "whole CUDA graph"
+
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
@@ -24,6 +26,8 @@ class Claimed:
     """Of ops that the input records."""
     memory_ns: int
     """Copies, sets and the like of sessions that record no ops: they are recorded as what they are."""
+    graph_ns: int
+    """CUDA graphs of such sessions that are recorded whole: nothing tells what they do."""
     inferred_ns: int
     """Of ops that are told by the names of kernels."""
     no_op_ns: int
@@ -34,21 +38,23 @@ class Claimed:
     @property
     def total_ns(self) -> int:
         """All GPU time."""
-        return self.recorded_ns + self.memory_ns + self.inferred_ns + self.no_op_ns + self.unknown_ns
+        return sum(astuple(self))
 
 
 def claimed(profile: Profile) -> Claimed:
     """How the GPU time of a profile is claimed."""
     inferred = inferred_ops(profile)
-    unknown = pl.col("op_type").cast(pl.String) == UNKNOWN
+    op_type = pl.col("op_type").cast(pl.String)
+    unknown, graph = op_type == UNKNOWN, op_type == _GRAPH
     recorded, no_op = pl.Series([0]), pl.Series([0])
     if len(recorded_sessions(profile)):
         work = work_by_op(profile)
         none = pl.col("why_no_op").is_in(WITHOUT_OP)
         recorded, no_op = work.filter(~none.fill_null(False))["total_ns"], work.filter(none)["total_ns"]
     told = inferred.filter(pl.col("op_source") == "inferred")
-    memory = inferred.filter(pl.col("op_source") == "recorded")["total_ns"]
-    parts = (recorded, memory, told.filter(~unknown)["total_ns"], no_op, told.filter(unknown)["total_ns"])
+    whole = inferred.filter(pl.col("op_source") == "recorded")
+    memory, graphs = whole.filter(~graph)["total_ns"], whole.filter(graph)["total_ns"]
+    parts = (recorded, memory, graphs, told.filter(~unknown)["total_ns"], no_op, told.filter(unknown)["total_ns"])
     return Claimed(*(int(part.sum()) for part in parts))
 
 
@@ -70,6 +76,8 @@ def claimed_words(profile: Profile) -> str:
     if parts.inferred_ns or parts.unknown_ns:
         rest = f"no rule knows {share(parts.unknown_ns)}" if parts.unknown_ns else "rules know all of them"
         said.append(f"ops inferred from the names of kernels; {rest}")
+    if parts.graph_ns:
+        said.append(f"{share(parts.graph_ns)} is CUDA graphs recorded whole")
     if not said:
         said.append("copies and sets alone")
     text = "; ".join(said)
