@@ -344,3 +344,35 @@ def test_totals_do_not_tell_what_waits_cost() -> None:
     assert isinstance(verdict, Found)
     assert (verdict.cost_ns, verdict.severity, verdict.numbers["wait_ns"]) == (None, Severity.INFO, 60 * MS)
     assert "the input does not tell" in verdict.problem
+
+
+def test_kernels_of_fewer_blocks_than_sms_are_counted_without_the_blocks_of_one() -> None:
+    one = ask("L2", traced(run(0, MS, grid_x=27)))
+    assert isinstance(one, Found)
+    assert one.problem.endswith("1 kernel of weight has fewer blocks than there are SMs.")
+    two = ask("L2", traced(run(0, MS, grid_x=27), run(MS, MS, ADD, grid_x=64)))
+    assert isinstance(two, Found)
+    assert two.problem.endswith("; 2 kernels of weight have fewer blocks than there are SMs.")
+
+
+def test_one_replay_of_a_whole_graph_is_no_several() -> None:
+    graph = {**run(0, MS, "CUDA graph 1"), "kind": "graph"}
+    one = ask("Q6", traced(graph))
+    assert isinstance(one, Found)
+    assert one.problem == (
+        "1 replay of CUDA graphs is recorded whole: 1.0000 ms, 100.00% of the time of kernels and graphs. It counts as "
+        "busy time; which kernels it ran is not known."
+    )
+    two = ask("Q6", traced(graph, {**graph, "start_ns": 2 * MS}))
+    assert isinstance(two, Found)
+    assert two.problem.startswith("2 replays of CUDA graphs are recorded whole: ")
+    assert two.problem.endswith(" They count as busy time; which kernels they ran is not known.")
+
+
+def test_a_database_of_dlprof_without_a_configuration_is_not_told_to_be_of_another_tool() -> None:
+    other = ask("P6", traced(run(0, MS)))
+    assert isinstance(other, CannotTell)
+    assert other.reason == "only DLProf records the configuration of the model"
+    own = ask("P6", traced(run(0, MS), sessions=[{"session": 0, "format": "dlprof-database"}]))
+    assert isinstance(own, CannotTell)
+    assert own.reason == "what DLProf wrote here holds no configuration of the model"

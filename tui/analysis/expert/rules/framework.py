@@ -11,6 +11,7 @@ from tui.analysis.expert.figures import whole
 from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.rules.communication import communication_of
 from tui.analysis.expert.words import called, counted, named, ranked
+from tui.analysis.inputs.recording import Tool, tools_of
 
 if TYPE_CHECKING:
     from tui.analysis.expert.case import Case
@@ -28,7 +29,11 @@ _DEBUG_FLAGS: Final = (
 
 def config_known(case: Case) -> str:
     """DLProf's model configuration."""
-    return "" if model_config(case) else "only DLProf records the configuration of the model"
+    if model_config(case):
+        return ""
+    if Tool.DLPROF in tools_of(case.profile):
+        return "what DLProf wrote here holds no configuration of the model"
+    return "only DLProf records the configuration of the model"
 
 
 @rule("P6", "cudnn-benchmark", Family.PRECISION, config_known, link=links.DLPROF)

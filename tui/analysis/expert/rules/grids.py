@@ -30,10 +30,11 @@ def small_grids(case: Case) -> Verdict:
     if small.is_empty():
         return Clean("no kernel of weight has fewer blocks than there are SMs", numbers)
     first = small.row(0, named=True)
+    have = "has" if heavy.height == 1 else "have"
     return Found(
         f"{called(first['name'])} launches {counted(first['blocks'], 'block')} on {first['sm_count']} SMs "
-        f"({percent(first['share_pct'])} of GPU time); {counted(heavy.height, 'kernel')} of weight "
-        f"{'does' if heavy.height == 1 else 'do'} so.",
+        f"({percent(first['share_pct'])} of GPU time); {counted(heavy.height, 'kernel')} of weight {have} fewer "
+        "blocks than there are SMs.",
         "Launch more blocks: larger batches, smaller tiles, split-K; or run other kernels beside it.",
         numbers,
         int(real(small["gain_ns"].sum())),

@@ -198,9 +198,11 @@ def rolled_up_graphs(case: Case) -> Verdict:
         return Clean("no CUDA graph is recorded as a whole")
     graph_ns, calls = total(graphs["total_ns"]), total(graphs["calls"])
     share = 100 * graph_ns / case.kernel_ns if case.kernel_ns else 0.0
+    are, they, count = ("is", "it", "counts") if calls == 1 else ("are", "they", "count")
     return Found(
-        f"{counted(calls, 'replay')} of CUDA graphs are recorded whole: {duration(graph_ns)}, {percent(share)} of the "
-        "time of kernels and graphs. They count as busy time; which kernels they ran is not known.",
+        f"{counted(calls, 'replay')} of CUDA graphs {are} recorded whole: {duration(graph_ns)}, {percent(share)} of "
+        f"the time of kernels and graphs. {they.capitalize()} {count} as busy time; which kernels {they} ran is not "
+        "known.",
         "Record with nsys profile --cuda-graph-trace=node.",
         {"replays": calls, "graph_ns": graph_ns, "graph_pct": share},
         None,
