@@ -128,6 +128,25 @@ async def test_a_line_is_a_door() -> None:
         assert app.bars.rows[app.bars.cursor].key == "sgemm"
 
 
+async def test_neither_the_bar_nor_the_look_of_a_part_is_in_reverse_under_the_cursor() -> None:
+    app = Bars()
+    async with app.run_test(size=(40, 10)) as pilot:
+        app.bars.focus()
+        app.bars.show([BarRow("a", "conv", 0.5, "1.2 ms", 50.0, part="tensor"), BarRow("b", "evil", None, "–")])
+        await pilot.pause()
+        assert [(segment.text, segment.style.reverse) for segment in app.bars.render_line(0) if segment.style] == [
+            ("█", None),
+            (" ", None),
+            ("conv", True),
+            (" ", None),
+            ("█████████         ", None),
+            (" 1.2 ms  50.00%", True),
+        ]
+        # Where nothing is drawn, the whole line is.
+        await pilot.press("down")
+        assert {segment.style.reverse for segment in app.bars.render_line(1) if segment.style} == {True}
+
+
 async def test_no_lines_say_why() -> None:
     app = Bars()
     async with app.run_test(size=(80, 10)) as pilot:

@@ -80,6 +80,17 @@ def test_the_cursor_cell_is_the_only_one_that_differs_on_its_row() -> None:
     assert {style for text, style in styles.items() if text != "48"} == {STYLES.cursor_row}
 
 
+def test_a_bar_is_the_same_under_the_cursor() -> None:
+    row, drawn = KERNELS.rows()[0], painter(KERNELS, 160)
+
+    def bars(look: RowLook) -> list[str]:
+        return [segment.text for segment in drawn.row(row, look) if segment.style == STYLES.bar]
+
+    assert bars(RowLook("calls", is_focused=True)) == bars(RowLook()) == [" █████████▍          "]
+    # Where the row is not in reverse, it is on the ground of the row.
+    assert bars(RowLook("calls", is_focused=False)) == []
+
+
 def test_headings_show_order_and_unit() -> None:
     drawn = painter(KERNELS, 100)
     text = drawn.header((("total_ns", True),), "calls").text

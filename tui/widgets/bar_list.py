@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from rich.segment import Segment
 from textual.content import Content
 from textual.message import Message
 from textual.strip import Strip
@@ -110,12 +111,18 @@ class BarList(Widget, can_focus=True):
     def render_line(self, y: int) -> Strip:
         """Draw one line; the one under the cursor stands out."""
         strip = super().render_line(y)
-        if self._rows and self.has_focus and self.row_at(y) == self.cursor:
-            plain_strip = Strip([segment._replace(style=None) for segment in strip], strip.cell_length)
-            return plain_strip.apply_style(
-                self.rich_style + self.get_component_rich_style("barlist--cursor", partial=True)
-            )
-        return strip
+        if not (self._rows and self.has_focus and self.row_at(y) == self.cursor):
+            return strip
+        style = self.rich_style + self.get_component_rich_style("barlist--cursor", partial=True)
+        words_and_drawn = strip.divide([*self.drawn_cells(), strip.cell_length])
+        return Strip.join(
+            part if at % 2 else Strip([Segment(segment.text, style) for segment in part], part.cell_length)
+            for at, part in enumerate(words_and_drawn)
+        )
+
+    def drawn_cells(self) -> list[int]:
+        """Where on the line under the cursor what would be another in reverse begins and ends, in turns."""
+        return bar_columns(self._rows, self.content_size.width).drawn(self._rows[self.cursor])
 
     def row_at(self, line: int) -> int:
         """The row that a line shows."""

@@ -21,6 +21,8 @@ BAR_WISH: Final = 8
 """Cells that a bar keeps beside a label that would be cut all the same."""
 BAR_MOST: Final = 60
 LABEL_LEAST: Final = 12
+SWATCH: Final = 2
+"""Cells of the look of a part, with a blank."""
 SHARE_WIDTH: Final = 7
 """Cells of ``100.00%`` and ``>99.99%``."""
 
@@ -62,6 +64,16 @@ class BarColumns:
         """All cells of a line behind the look of its part."""
         return self.label + sum(cells + 1 for cells in (self.bar, self.value, self.percent) if cells)
 
+    def drawn(self, row: BarRow) -> list[int]:
+        """Where on a line the look of its part and its bar begin and end, with a blank beside each.
+
+        >>> BarColumns(6, 8, 6, 7).drawn(BarRow("a", "conv", 0.5, "1.2 ms", part="cpu"))
+        [0, 2, 8, 17]
+        """
+        begin = 0 if row.part is None else SWATCH
+        bar = begin + self.label
+        return [0, begin, bar, bar + 1 + self.bar] if self.bar and row.share is not None else [0, begin]
+
 
 def bar_columns(rows: Sequence[BarRow], width: int) -> BarColumns:
     """Share out the cells of a line, so that the bars of all lines begin in the same column.
@@ -73,7 +85,7 @@ def bar_columns(rows: Sequence[BarRow], width: int) -> BarColumns:
     value = max((cell_width(row.value) for row in rows), default=0)
     share = SHARE_WIDTH if any(row.percent is not None for row in rows) else 0
     label = max((cell_width(short_name(row.label) if row.symbol else row.label) for row in rows), default=0)
-    swatch = 2 if any(row.part is not None for row in rows) else 0
+    swatch = SWATCH if any(row.part is not None for row in rows) else 0
     room = width - swatch - value - 1 - (share + 1 if share else 0)
     if all(row.share is None for row in rows):
         return BarColumns(min(label, max(0, room)) if value or share else max(0, room), 0, value, share)

@@ -164,9 +164,9 @@ class TablePainter:
                 runs.add(cell.filled(value, values), style)
             if placed.bar:
                 share = value / 100 if isinstance(value, (int, float)) else 0.0
-                runs.add(" ")
-                drawn = bar(share, placed.bar, ascii_only=self.ascii_only)
-                runs.add(pad(drawn, placed.bar), None if on_cursor else styles.bar)
+                drawn = pad(bar(share, placed.bar, ascii_only=self.ascii_only), placed.bar)
+                # In reverse it would be read as the rest of the whole.
+                runs.add(f" {drawn}", None if on_cursor and not look.is_focused else styles.bar)
             runs.add(" " * GAP)
         runs.add(self._blanks_behind)
         if hit and not hit_is_shown:

@@ -56,6 +56,10 @@ class TextList(BarList):
         """The lines of all texts."""
         return Content("\n").join(itertools.chain.from_iterable(self._lines(self.content_size.width)))
 
+    def drawn_cells(self) -> list[int]:
+        """None: there are words alone."""
+        return []
+
     def row_at(self, line: int) -> int:
         """The text that a line belongs to."""
         return bisect.bisect_right(self._ends(), line)
