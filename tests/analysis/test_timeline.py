@@ -18,7 +18,7 @@ from tui.analysis.gpu_time.intervals import busy_time
 from tui.analysis.gpu_time.timelines import timelines
 from tui.analysis.timeline import segments
 from tui.analysis.timeline.bins import NOTHING, bins
-from tui.analysis.timeline.drawing import lane_cells
+from tui.analysis.timeline.drawing import ASCII_GLYPHS, GLYPHS, lane_cells
 from tui.analysis.timeline.find import find_name
 from tui.analysis.timeline.lanes import FIRST, GAP_BLOCK, Lane, LaneKind, lanes
 from tui.analysis.timeline.looks import Look
@@ -122,6 +122,13 @@ def test_what_takes_no_time_is_seen_all_the_same() -> None:
     assert lane_cells(lane, np.array([0, 40, 80])).texts == [" ", "›"]
 
 
+@pytest.mark.parametrize("glyphs", [GLYPHS, ASCII_GLYPHS], ids=["usual", "ascii"])
+def test_no_two_looks_of_a_lane_share_a_glyph(glyphs: dict[Look, str]) -> None:
+    for of_lane in (list(Look)[: Look.LAUNCH], list(Look)[Look.LAUNCH : Look.OP]):
+        drawn = "".join(glyphs[look] for look in of_lane)
+        assert len(set(drawn)) == len(drawn)
+
+
 def test_a_partly_busy_cell_is_lighter_and_a_wide_one_says_its_name() -> None:
     made = run()
     stream = lane_of(made, LaneKind.STREAM, 7)
@@ -131,7 +138,7 @@ def test_a_partly_busy_cell_is_lighter_and_a_wide_one_says_its_name() -> None:
     assert np.flatnonzero(drawn.solid).tolist() == list(range(2, 11))
     light = lane_cells(stream, np.array([0, 1000, 2000]))
     assert light.texts == ["▂", " "]
-    assert lane_cells(stream, np.array([0, 1000, 2000]), ascii_only=True).texts == [".", " "]
+    assert lane_cells(stream, np.array([0, 1000, 2000]), ascii_only=True).texts == [",", " "]
 
 
 @st.composite

@@ -41,7 +41,7 @@ GLYPHS: Final = {
 """From a cell that is hardly busy to one that is busy all the time."""
 
 ASCII_GLYPHS: Final = {
-    Look.TENSOR: ".tT",
+    Look.TENSOR: ",tT",
     Look.KERNEL: ".+#",
     Look.GRAPH: "gG",
     Look.COMMUNICATION: "oO@",
