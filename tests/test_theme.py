@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from textual.color import Color
 
-from tui.theme import PLAIN, SIXTEEN_DARK
+from tui.theme import DARK, LIGHT, PLAIN, SIXTEEN_DARK
 
 if TYPE_CHECKING:
     from textual.theme import Theme
@@ -23,3 +24,19 @@ def test_without_colours_the_cursor_of_what_is_typed_is_in_reverse(theme: Theme)
     looks = theme.to_color_system().generate()
     assert looks["input-cursor-text-style"] == "reverse"
     assert looks["input-cursor-foreground"] == looks["input-cursor-background"] == "ansi_default"
+
+
+@pytest.mark.parametrize("theme", [DARK, LIGHT], ids=["dark", "light"])
+def test_what_cannot_be_chosen_or_is_not_typed_yet_can_be_read(theme: Theme) -> None:
+    looks = theme.to_color_system().generate()
+    words, ground = (_luminance(Color.parse(looks[name])) for name in ("text-disabled", "surface"))
+    assert (max(words, ground) + 0.05) / (min(words, ground) + 0.05) > 4.5
+    assert looks["text-disabled"] == looks["text-muted"]
+
+
+def _luminance(color: Color) -> float:
+    """As the guidelines for accessible web content define it."""
+    red, green, blue = (
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in color.normalized
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue

@@ -23,6 +23,8 @@ DARK: Final = Theme(
     variables={
         # The built-in one is relative to the background, which text inside a widget does not know.
         "text-muted": "#8f978d",
+        # What stands where nothing is typed yet, and lines that cannot be chosen: Textual's own can hardly be read.
+        "text-disabled": "#8f978d",
         "footer-key-foreground": "#8fd14f",
         "block-cursor-background": "#76b900",
         "block-cursor-foreground": "#101214",
@@ -45,6 +47,7 @@ LIGHT: Final = Theme(
     dark=False,
     variables={
         "text-muted": "#646b60",
+        "text-disabled": "#646b60",
         "footer-key-foreground": "#3f7300",
         "block-cursor-background": "#3f7300",
         "block-cursor-foreground": "#ffffff",
