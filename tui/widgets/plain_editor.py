@@ -14,6 +14,13 @@ class PlainEditor(TextArea):
         id: The widget's id.
     """
 
+    DEFAULT_CSS = """
+    PlainEditor {
+        & .text-area--placeholder, & .text-area--suggestion { color: $text-muted; }
+        &:ansi .text-area--placeholder, &:ansi .text-area--suggestion { text-style: dim; }
+    }
+    """
+
     def __init__(self, text: str, *, placeholder: str, id: str | None = None) -> None:  # noqa: A002
         super().__init__(
             text,
