@@ -49,6 +49,7 @@ class IterationChart(OwnLines, Widget, can_focus=True):
             "sign",
             "aside",
             "words",
+            "span",
             "pointer",
         )
     }
@@ -69,7 +70,8 @@ class IterationChart(OwnLines, Widget, can_focus=True):
         & > .iterationchart--sign { color: $foreground; }
         & > .iterationchart--aside { color: $text-muted; }
         & > .iterationchart--words { color: $text-muted; }
-        & > .iterationchart--pointer { color: $accent; text-style: bold; }
+        & > .iterationchart--span, & > .iterationchart--pointer { color: $accent; text-style: bold; }
+        &:focus > .iterationchart--pointer { text-style: bold reverse; }
     }
     """
 

@@ -83,8 +83,8 @@ class Drawing:
     width: int
     height: int
     styles: Mapping[str, Style]
-    """Of each part, and of ``words``, ``aside``, ``pointer`` and the rest (an empty name); of parts and ``aside`` also
-    in each of `tui.widgets.part_looks.TONES`, as ``cpu 50``."""
+    """Of each part, and of ``words``, ``aside``, ``span``, ``pointer`` and the rest (an empty name); of parts and
+    ``aside`` also in each of `tui.widgets.part_looks.TONES`, as ``cpu 50``."""
     ascii_only: bool
     smooth: bool
     """Tops of bars end within a cell."""
@@ -187,7 +187,7 @@ def _marks(of: Drawing) -> Strip:
         sign = of.sign(CHOSEN, ASCII_CHOSEN) if bar.is_chosen else of.sign(OTHERS, ASCII_OTHERS)
         style = "words"
         if of.marked is not None and bar.first <= of.marked[1] and bar.last >= of.marked[0]:
-            sign, style = of.sign(SPAN, ASCII_SPAN), "pointer"
+            sign, style = of.sign(SPAN, ASCII_SPAN), "span"
         elif not bar.is_numbered:
             sign = MARKS.get(of.rows["piece"][bar.first], sign)
         text = sign * of.cells
