@@ -1,10 +1,31 @@
-"""Where no colour is sent, the line under the cursor is told by how its text is set."""
+"""Where few colours or none are sent, what is under the cursor, dim or in focus is told by how its text is set."""
 
 from __future__ import annotations
 
-from textual.command import CommandList
+from typing import TYPE_CHECKING
 
-from tests.screens.opening import opened, press, until
+import pytest
+from textual.command import CommandList
+from textual.widgets import TextArea
+
+from tests.screens.opening import opened, press, settled, until
+from tui.widgets.frame_table import FrameTable
+from tui.widgets.iteration_chart import IterationChart
+from tui.widgets.part_bar import PartBar
+
+if TYPE_CHECKING:
+    from textual.pilot import Pilot
+    from textual.widget import Widget
+
+
+def dim_text(widget: Widget) -> str:
+    """What is dim on the first line of a widget."""
+    return "".join(segment.text for segment in widget.render_line(0) if segment.style and segment.style.dim)
+
+
+async def go(pilot: Pilot[None], view: str) -> None:
+    await pilot.app.run_action(f"go('{view}')")
+    await settled(pilot)
 
 
 async def test_the_line_under_the_cursor_of_the_palette_is_in_reverse() -> None:
@@ -20,3 +41,59 @@ async def test_the_line_under_the_cursor_of_the_palette_is_in_reverse() -> None:
             if segment.style is not None and segment.style.reverse
         }
         assert in_reverse == {lines.highlighted}
+
+
+@pytest.mark.parametrize(("color", "theme"), [("none", "dark"), ("16", "dark"), ("16", "light")])
+async def test_what_is_not_typed_is_dim_in_the_editors_of_sql_and_of_notes(color: str, theme: str) -> None:
+    async with opened("caffe_conv1.nvprof.log", color=color, theme=theme) as pilot:
+        await go(pilot, "kernels")
+        await press(pilot, "M")
+        assert dim_text(pilot.app.screen.query_one(TextArea)) == "what you know of this row"
+        await press(pilot, "escape")
+        await go(pilot, "sql")
+        editor = pilot.app.screen.query_one(TextArea)
+        assert dim_text(editor) == "SELECT name, total_ns FROM kernels ORDER BY total_ns DESC LIMIT 10"
+        await press(pilot, *"sel")
+        assert dim_text(editor) == "ect"
+
+
+@pytest.mark.parametrize("ascii_only", [False, True], ids=["usual", "ascii"])
+async def test_the_pointer_of_a_chart_is_in_reverse_while_keys_go_there(ascii_only: bool) -> None:
+    async with opened("resnet50_training.nvprof.log", color="none", ascii_only=ascii_only) as pilot:
+        await go(pilot, "iterations")
+        chart, table = pilot.app.screen.query_one(IterationChart), pilot.app.screen.query_one(FrameTable)
+
+        def in_reverse() -> str:
+            lines = (chart.render_line(y) for y in range(chart.content_size.height))
+            return "".join(part.text for line in lines for part in line if part.style and part.style.reverse)
+
+        chart.focus()
+        await settled(pilot)
+        assert in_reverse() == ("^" if ascii_only else "▲")
+        # The span is not the pointer.
+        await press(pilot, "b", "right", "right")
+        assert in_reverse() == ("^" if ascii_only else "▲")
+        table.focus()
+        await settled(pilot)
+        assert in_reverse() == ""
+
+
+@pytest.mark.parametrize(
+    ("color", "theme", "layer", "looks"),
+    [
+        ("none", "dark", "(layer)", (True, "default")),
+        ("16", "light", " layer ", (True, "default")),
+        ("truecolor", "light", " layer ", (None, "#646b60")),
+        ("truecolor", "dark", " layer ", (None, "#8f978d")),
+    ],
+)
+async def test_a_part_that_the_input_cannot_feed(
+    color: str, theme: str, layer: str, looks: tuple[bool | None, str]
+) -> None:
+    async with opened("resnet50_training.nvprof.log", color=color, theme=theme) as pilot:
+        await go(pilot, "group-ops")
+        styles = {part.text: part.style for part in pilot.app.screen.query_one(PartBar).render_line(0)}
+        style = styles[layer]
+        assert style is not None
+        assert style.color is not None
+        assert (style.dim, style.color.name) == looks

@@ -24,7 +24,7 @@ LEAST: Final = 6
 
 
 class PartBar(Widget):
-    """Titles of parts; one that the input cannot feed is dim.
+    """Titles of parts; one that the input cannot feed is dim, and in parentheses where no colour is sent.
 
     Args:
         titles: Of the parts.
@@ -78,12 +78,16 @@ class PartBar(Widget):
         # The longest titles give way first.
         while most > LEAST and sum(min(width, most) + 3 for width in widths) > room:
             most -= 1
+        # Dim twice, it could hardly be read; the sixteen colours have no grey, and some terminals show nothing as dim.
+        unfed_style = "dim" if self.app.native_ansi_color else "$text-muted"
+        unfed_signs = "()" if getattr(getattr(self.app, "options", None), "color", "") == "none" else "  "
         parts = []
         for place, title in enumerate(self._titles):
-            short = clip(title, most)
-            here = place == self._current
-            style = "bold $accent" if here else "" if self._fed[place] else "$text-muted dim"
-            parts.append((f"[{short}]" if here else f" {short} ", style))
+            if place == self._current:
+                (left, right), style = "[]", "bold $accent"
+            else:
+                (left, right), style = ("  ", "") if self._fed[place] else (unfed_signs, unfed_style)
+            parts.append((f"{left}{clip(title, most)}{right}", style))
         return parts
 
     def render(self) -> Content:
