@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -182,6 +183,18 @@ def test_totals_count_as_well() -> None:
     rows = [printed("gpu", TC, 3, 30), printed("gpu", FP32, 1, 10), printed("gpu", "[CUDA memset]", 1, 9)]
     figures = use(profile(summary=rows))
     assert (figures.kernel_ns, figures.efficiency_pct, figures.share_pct) == (40, 75.0, 75.0)
+
+
+def test_of_a_gpu_that_may_have_none_nothing_is_told_until_it_is_named() -> None:
+    rows = [printed("gpu", FP32, 1, 10), printed("gpu", ADD, 1, 5)]
+    totals = profile(summary=rows)
+    for found in (totals, profile(activities=[kernel(FP32, 10, device=0), kernel(ADD, 5, device=0)])):
+        figures = use(found)
+        assert (figures.efficiency_pct, figures.share_pct, figures.guessed) == (None, None, True)
+        assert figures.reason == ("nothing is known of this GPU, which may have no tensor cores: name it with --gpu")
+    old, new = use(replace(totals, gpu="Tesla M40")), use(replace(totals, gpu="A100"))
+    assert (old.share_pct, old.reason) == (None, "no tensor cores: compute capability 5.2 has none")
+    assert (new.efficiency_pct, new.share_pct, new.reason) == (0.0, 0.0, "")
 
 
 def test_the_dashboard_names_both_figures() -> None:

@@ -158,10 +158,7 @@ def device_facts(profile: Profile, *, gpu: str | None = None) -> pl.DataFrame:
         # So do totals, which name none.
         totals = profile["summary"].filter(pl.col("section") == "gpu").select("session").unique()
         used = pl.concat([used, totals.join(used, on="session", how="anti")], how="diagonal")
-    rows = (
-        used
-        .join(profile["devices"], on=["session", "device"], how="left", nulls_equal=True)
-    )
+    rows = used.join(profile["devices"], on=["session", "device"], how="left", nulls_equal=True)
     of_amd = amd_sessions(profile)
     vendors = [
         AMD if session in of_amd or is_amd_name(name) or is_amd_name(capability) else None

@@ -11,7 +11,7 @@ from tui.analysis.durations import total
 from tui.analysis.grouping import grouped
 from tui.analysis.memo import once_per_profile
 from tui.analysis.tensor_cores.eligible import eligible_activities, eligible_kernels_by_name
-from tui.analysis.tensor_cores.verdicts import kernel_verdicts, tensor_cores_by_device, with_verdicts
+from tui.analysis.tensor_cores.verdicts import ASSUMED, kernel_verdicts, tensor_cores_by_device, with_verdicts
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 KEYS: Final = ("session", "device", "kind", "name", "uses_tensor_core", "tensor_core_reason", "eligible")
 
 _UNTIMED: Final = "no duration of kernels that use tensor cores is known"
+_GUESSED: Final = "nothing is known of this GPU, which may have no tensor cores: name it with --gpu"
 
 
 @once_per_profile("sessions", "devices", "activities", "api_calls", "ops", "summary")
@@ -72,6 +73,8 @@ class TensorCoreUse:
     """Why there is nothing to tell, as that the GPU has no tensor cores; empty where there is."""
     untimed: bool
     """Whether something uses them and no duration of it is known."""
+    guessed: bool
+    """Whether nothing is known to use them, on a GPU that may have none."""
 
     @property
     def efficiency_pct(self) -> float | None:
@@ -129,6 +132,8 @@ def tensor_core_use(rows: pl.DataFrame) -> TensorCoreUse:
     all_none = bool(none) and time(perhaps | uses.fill_null(True)) == 0
     of_using = rows.filter(using)["total_ns"]
     untimed = 0 < of_using.len() == of_using.null_count()
+    assumed = time(pl.col("tensor_core_reason").cast(pl.String).str.starts_with(ASSUMED.format("")))
+    guessed = not of_using.len() and 0 < assumed == time(~unknown)
     reason = "no kernel time" if not kernel_ns else f"no tensor cores: {', '.join(none)}" if all_none else ""
     return TensorCoreUse(
         kernel_ns=kernel_ns,
@@ -137,8 +142,9 @@ def tensor_core_use(rows: pl.DataFrame) -> TensorCoreUse:
         eligible_ns=time(could),
         eligible_using_ns=time(could & using),
         eligible_unknown_ns=time(perhaps & unknown),
-        reason=_UNTIMED if untimed else reason,
+        reason=_UNTIMED if untimed else _GUESSED if guessed else reason,
         untimed=untimed,
+        guessed=guessed,
         _unknown_eligible_ns=time(could & unknown),
         _perhaps_ns=time(perhaps),
     )

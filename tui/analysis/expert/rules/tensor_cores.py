@@ -12,7 +12,6 @@ from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity
 from tui.analysis.expert.words import behind, called
 from tui.analysis.tensor_cores.efficiency import TensorCoreUse, tensor_core_time, tensor_core_use
 from tui.analysis.tensor_cores.eligible import eligible_kernels_by_name
-from tui.analysis.tensor_cores.verdicts import tensor_cores_by_device
 from tui.fmt import duration, percent
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ def no_tensor_cores(case: Case) -> Verdict:
     """Nothing uses the tensor cores."""
     rows, use = _use(case)
     numbers = {"eligible_ns": use.eligible_ns, "using_ns": use.using_ns, "kernel_ns": use.kernel_ns}
-    if use.untimed:
+    if use.untimed or use.guessed:
         return CannotTell(use.reason)
     if use.reason:
         return Clean(f"tensor cores do not apply: {use.reason}", numbers)
@@ -79,9 +78,6 @@ def _use(case: Case) -> tuple[pl.DataFrame, TensorCoreUse]:
 
 def _unsettled(case: Case, use: TensorCoreUse) -> str:
     """Why nothing can be said of tensor cores."""
-    devices = tensor_cores_by_device(case.profile)
-    if not use.using_ns and devices.height == devices["has_tensor_cores"].null_count():
-        return "nothing is known of this GPU, which may have no tensor cores: name it with --gpu"
     unknown = use.eligible_unknown_pct or 0.0
     if unknown > case.limit("P2", "unknown_pct"):
         return f"of {percent(unknown)} of the time that is or may be eligible, names do not tell"
@@ -92,7 +88,7 @@ def _unsettled(case: Case, use: TensorCoreUse) -> str:
 def few_tensor_cores(case: Case) -> Verdict:
     """Part of the work for tensor cores does not run on them."""
     rows, use = _use(case)
-    if use.untimed:
+    if use.untimed or use.guessed:
         return CannotTell(use.reason)
     if use.reason:
         return Clean(f"tensor cores do not apply: {use.reason}")
