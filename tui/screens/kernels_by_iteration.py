@@ -109,6 +109,6 @@ class KernelsByIterationScreen(IterationLaunchScreen):
     )
     HELP: ClassVar = (
         "Iterations; below, all GPU work launched in the one under the cursor, in order of time, whenever it ran.\n"
-        "GPU% and TC% are the share of its time in which a kernel, or one on tensor cores, ran: the mean over the GPUs.\n"
+        "GPU% and TC% are the share of its time in which a kernel, or one on tensor cores, ran: mean over the GPUs.\n"
         "enter goes deeper, q comes back; enter on a launch shows its configuration and theoretical occupancy."
     )
