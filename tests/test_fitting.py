@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from tui.fitting import bar, cell_width, clip, clip_middle, shorten_symbol
+from tui.fitting import bar, cell_width, clip, clip_middle, clip_sentence, shorten_symbol
 
 
 @given(st.text("aZ_<>ßéµ–…×█▏行列ｆ한й", max_size=30))
@@ -42,6 +42,18 @@ def test_cut_texts_fit(text: str, width: int) -> None:
 def test_a_symbol_loses_its_decoration_before_its_letters(width: int, text: str) -> None:
     name = "void cudnn::detail::dgrad_engine<float, int=128, int=6>(int, int, float const *)"
     assert shorten_symbol(name, width) == text
+
+
+def test_a_name_that_a_sentence_ends_in_is_cut_once_and_its_quotes_are_closed() -> None:
+    long = "sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize128x64x16_stage4_kernel__5x_cublas"
+    sentence = f"92.81% of the kernel time is in launches that do not fill the GPU once; `{long}` takes 0.48 waves."
+    assert clip_sentence(sentence, 90).endswith("fill the GPU once; `sm80_xm…_cublas`…")
+    assert clip_sentence(sentence, 84).endswith("fill the GPU once; `sm80…blas`…")
+    assert clip_sentence(sentence, 80).endswith("fill the GPU once; …")
+    for width in range(20, 130):
+        assert cell_width(clip_sentence(sentence, width)) <= width
+        assert clip_sentence(sentence, width).count("`") in (0, 2)
+        assert "……" not in clip_sentence(sentence, width)
 
 
 def test_an_operator_keeps_the_function_that_it_is_in() -> None:

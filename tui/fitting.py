@@ -154,7 +154,14 @@ def clip_sentence(text: str, width: int, *, ascii_only: bool = False) -> str:
         return text
     room = max(_QUOTED_LEAST, width // 4) - 2
     short = _QUOTED.sub(lambda quoted: f"`{shorten_symbol(quoted[1], room, ascii_only=ascii_only)}`", text)
-    return clip(short, width, ascii_only=ascii_only)
+    cut = clip(short, width, ascii_only=ascii_only)
+    if cut.count("`") % 2:
+        # A name in which the sentence would end is cut by itself, once, and its quotes are closed.
+        before = cut.rpartition("`")[0]
+        room = width - cell_width(before) - 3
+        name = shorten_symbol(text.split("`")[before.count("`") + 1], room, ascii_only=ascii_only)
+        return before + (f"`{name}`" if room >= _ARGUMENTS_LEAST else "") + ellipsis(ascii_only=ascii_only)
+    return cut
 
 
 def template_arguments(name: str, short: str) -> str:
