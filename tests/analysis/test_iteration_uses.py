@@ -67,6 +67,12 @@ def test_what_is_not_told_of_kernels_and_copies_is_unknown() -> None:
     assert iterations_with_uses(made).select("busy_ns", *GPU_USES).rows() == [(60, None, None, 60, None)]
     (bar,) = BarRows(chart_rows(iterations_with_uses(made), 0)).bars(0, 1, 1)
     assert list(bar.parts_ns) == [0, 0, 60, 0, 0, 0, 0, 40]
+    # Of graphs it is not known, in an iteration that ran nothing else.
+    more = kernel("gemm", 40, start_ns=160, iteration=6, device=0, uses_tensor_core=True)
+    of_graph = profile(
+        ranges=[step(0, 5), step(150, 6)], activities=[*rows, more], sessions=[{"session": 0, "format": "nsys-sqlite"}]
+    )
+    assert iterations_with_uses(of_graph).select(GPU_USES).rows() == [(None, None, 60, 0), (40, 0, 0, 0)]
     # Of one of them it is known.
     rows[0]["uses_tensor_core"] = False
     told = profile(ranges=[step(0, 5)], activities=rows, sessions=[{"session": 0, "format": "nsys-sqlite"}])

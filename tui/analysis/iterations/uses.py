@@ -67,7 +67,7 @@ def iterations_with_uses(profile: Profile, chosen: Aggregation | None = None) ->
     Each instant from the start of an iteration to its end belongs to the first of these that is on then, on any GPU of
     the session and of whatever iteration; they are null where busy_ns is. What the input does not tell is null, too:
     what the host did, whose time is in other_ns; copies, where kernels alone are recorded; whether kernels use tensor
-    cores, where that is known of none.
+    cores, in an iteration where that is known of none.
 
     Args:
         profile: With the iterations that are to be told.
@@ -122,8 +122,6 @@ def _of_session(
     so_far = np.zeros(rows.height, np.int64)
     present = {kind: any((line.of(use) == kind).any() for line in lines) for kind in GpuUse}
     untold = set() if told_memory else {GpuUse.MEMORY}
-    if present[GpuUse.UNKNOWN] and not present[GpuUse.YES] and not present[GpuUse.NO]:
-        untold |= {GpuUse.YES, GpuUse.NO}
     for kind, name in _OF_USE.items():
         if kind in untold:
             found[name] = _untold(name, rows.height)
@@ -150,7 +148,9 @@ def _of_session(
         found[name] = _where(known, name, now - so_far)
         so_far = now
     found[USES[-1]] = _where(known, USES[-1], ends - starts - so_far)
-    return pl.DataFrame(found)
+    yes, no, unknown = (pl.col(_OF_USE[kind]) for kind in (GpuUse.YES, GpuUse.NO, GpuUse.UNKNOWN))
+    none_told = (unknown > 0) & (yes == 0) & (no == 0)
+    return pl.DataFrame(found).with_columns(pl.when(~none_told).then(use) for use in (yes, no))
 
 
 def _untold(name: str, height: int) -> pl.Series:

@@ -82,7 +82,7 @@ ITERATIONS: Final = (
         "TC unknown",
         K.DURATION,
         "Time in which only kernels ran of which nothing says whether they use tensor cores.",
-        8,
+        4,
         tells_above_zero=True,
     ),
     Column("memory_ns", "Memory", K.DURATION, "Time in which a copy or a memset ran, and no kernel.", 6),
