@@ -11,7 +11,15 @@ from tui.analysis.gpus import gpus
 from tui.analysis.iterations.tables import OUTSIDE, iterations
 from tui.analysis.kernels import kernels
 from tui.analysis.range_depths import ranges_by_depth, work_in_range
-from tui.analysis.ranges import RANGES, RANGES_MEANWHILE, instances_of, range_instances, ranges_by_name
+from tui.analysis.ranges import (
+    RANGE_INSTANCES,
+    RANGES,
+    RANGES_MEANWHILE,
+    instances_of,
+    range_instances,
+    ranges_by_name,
+)
+from tui.query.telling import worth_showing
 
 
 def call(at_ns: int, correlation: int, tid: int = 1, **more: Any) -> dict[str, Any]:
@@ -55,7 +63,15 @@ TWO_THREADS = profile(**FRAMES)
 
 def test_where_few_columns_fit_those_of_other_threads_work_stay_first() -> None:
     shown = sorted(RANGES_MEANWHILE.columns[1:], key=lambda column: column.priority)
-    assert shown[0].name == "meanwhile_gpu_ns"
+    assert (shown[0].name, shown[0].title) == ("meanwhile_gpu_ns", "Others' GPU time")
+
+
+def test_work_of_other_threads_is_not_shown_where_one_thread_launches_all() -> None:
+    columns = {"meanwhile_gpu_ns", "meanwhile_kernels"}
+    one_thread = profile(**{name: [row for row in rows if row.get("tid") != 2] for name, rows in FRAMES.items()})
+    for made, told in ((TWO_THREADS, columns), (one_thread, set())):
+        for spec, rows in ((RANGES, ranges_by_name(made)), (RANGE_INSTANCES, range_instances(made))):
+            assert {column.name for column in worth_showing(spec, rows)[0]} & columns == told
 
 
 def test_a_range_within_one_of_its_name_counts_twice_and_the_help_says_so() -> None:

@@ -64,7 +64,7 @@ RANGES_MEANWHILE: Final = TableSpec(
     (
         _NAME,
         *columns("session"),
-        replace(columns("meanwhile_gpu_ns")[0], priority=1),
+        replace(columns("meanwhile_gpu_ns")[0], priority=1, tells_above_zero=False),
         *columns("meanwhile_kernels"),
         _TOTAL,
         *columns("calls", "avg_ns", "domain", "line"),

@@ -200,7 +200,8 @@ class RangesScreen(PartsScreen):
     HELP: ClassVar = (
         "NVTX ranges and annotations by name, each of them, and what was launched in one; . goes to them by depth.\n"
         "GPU time is of the work that the range's own thread launched between its start and its end, whenever it ran;\n"
-        "GPU meanwhile of what other threads of its process launched in that time, as PyTorch's autograd thread does.\n"
+        "Others' GPU time of what other threads of its process launched in that time, as PyTorch's autograd thread\n"
+        "does; there is none where one thread launches all.\n"
         "Ranges lie within ranges: neither their times nor their GPU times are to be added up over names."
     )
 
