@@ -202,7 +202,7 @@ def by_range(profile: Profile) -> pl.DataFrame:
     # Steps of a loop are one place, not as many as there are.
     step = pl.col("iteration").is_not_null()
     name = pl.col("name").cast(pl.String).fill_null("?")
-    ranges = ranges.with_columns(pl.when(step).then(name.str.replace(r"\d+$", "…")).otherwise(name).alias("name"))
+    ranges = ranges.with_columns(pl.when(step).then(name.str.replace(r"\d+$", "*")).otherwise(name).alias("name"))
     place = pl.Series("place", [NO_RANGE]).new_from_index(0, activities.height)
     for session in ranges["session"].unique(maintain_order=True):
         here = ranges.filter(pl.col("session") == session)
