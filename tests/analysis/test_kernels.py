@@ -222,6 +222,16 @@ def test_ops_sum_kernels_of_a_kind() -> None:
     assert kernels_of_op(found, session=0, op_type="pooling", direction=None).height == 0
 
 
+def test_an_op_of_one_kernel_has_the_average_that_is_printed_of_it() -> None:
+    rows = [
+        printed("gpu", "vectorized_layer_norm_kernel", 817, 2_748_800, avg_ns=3_364),
+        printed("gpu", GEMM, 3, 100, avg_ns=34),
+        printed("gpu", "nvjet_tst_64x32", 4, 200, avg_ns=51),
+    ]
+    found = dict(ops(profile(summary=rows)).select("op_type", "avg_ns").rows())
+    assert found == {"layer norm": 3_364, "gemm": 43}
+
+
 names = st.sampled_from([GEMM, POOL, "myKernel", "void at::native::vectorized_elementwise_kernel<4, x>(int)", "<", ""])
 durations = st.one_of(st.none(), st.integers(0, 10**12))
 

@@ -183,7 +183,11 @@ def inferred_ops(profile: Profile) -> pl.DataFrame:
             pl.len().cast(pl.Int64).alias("kernels"),
             whole("calls").alias("calls"),
             total("total_ns").alias("total_ns"),
-            average(total("total_ns"), timed_calls("timed_calls")).alias("avg_ns"),
+            # Of a single kernel what is printed, as among the kernels: a printed total is rounded.
+            pl.when(pl.len() == 1)
+            .then(pl.col("avg_ns").first())
+            .otherwise(average(total("total_ns"), timed_calls("timed_calls")))
+            .alias("avg_ns"),
             pl.col("min_ns").min(),
             pl.col("max_ns").max(),
             pl.when(pl.col("time_pct").count() > 0).then(pl.col("time_pct").sum()).alias("time_pct"),
