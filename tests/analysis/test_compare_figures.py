@@ -132,16 +132,16 @@ def test_where_a_printed_table_lacks_rows_a_kind_without_a_row_is_not_nothing() 
     assert (figures["memcpy_ns"].now, figures["gpu_ns"].untold) == (0, None)
 
 
-def test_time_on_tensor_cores_says_what_kernel_names_leave_open() -> None:
+def test_time_on_tensor_cores_says_of_how_much_it_is_not_told() -> None:
     told, open_name = (made(activities=[kernel(name, 10)]) for name in ("volta_sgemm_128x32_nn", "mine"))
     both = made(activities=[kernel("volta_sgemm_128x32_nn", 30), kernel("mine", 10)])
-    why = "kernel names leave 100.00% of the kernel time open: record with "
+    why = "not told of 100.00% of the kernel time: record with "
     assert compared(open_name, told)[1]["tc_share_pct"].reasons[0].startswith(why)
     of_both = untold_words(compared(open_name, open_name)[1].values())
     assert any(said.startswith(f"Time on tensor cores before and now is unknown: {why}") for said in of_both)
     figure = compared(told, both)[1]["tc_share_pct"]
     assert figure.now == 0
-    assert figure.reasons == ("", "without 25.00% of the kernel time, which kernel names leave open")
+    assert figure.reasons == ("", "without 25.00% of the kernel time, of which it is not told")
 
 
 def test_of_a_part_of_an_input_only_what_is_there_is_told() -> None:

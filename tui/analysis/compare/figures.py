@@ -149,12 +149,12 @@ def _tensor_cores(profile: Profile) -> Told:
     open_time = f"{percent(use.unknown_pct)} of the kernel time"
     if use.share_pct is not None:
         is_open = (use.unknown_pct or 0) >= LEAST_TOLD_PCT
-        return Told(use.share_pct, f"without {open_time}, which kernel names leave open" if is_open else "")
+        return Told(use.share_pct, f"without {open_time}, of which it is not told" if is_open else "")
     if not use.kernel_ns:
         return Told(None, _no_kernel_time(profile))
     if use.untimed:
         return Told(None, f"{use.reason}: {how_to_record(profile, START_TIMES)}")
-    return Told(None, use.reason or f"kernel names leave {open_time} open: {how_to_record(profile, METRICS)}")
+    return Told(None, use.reason or f"not told of {open_time}: {how_to_record(profile, METRICS)}")
 
 
 def _no_kernel_time(profile: Profile) -> str:
