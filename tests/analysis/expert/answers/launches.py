@@ -110,6 +110,8 @@ ANSWERS: Final = (
         {"api_pct": 90.0, "calls": 4, "max_ns": 89 * MS},
         HEALTHY,
         SPARSE,
+        says="`cudaFree` takes 90.00% of the API time in 4 calls, the longest 89.000 ms: that is CUDA starting up.",
+        more={"cost_ns": None},
     ),
     Answer("A11", AMONG_COPIES, {"gpus": 1, "one_stream": 1}, HEALTHY),
     Answer(

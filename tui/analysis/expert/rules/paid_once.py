@@ -99,14 +99,16 @@ def start_up(case: Case) -> Verdict:
     )
     if heavy.is_empty():
         return Clean("no call that is made once at the start takes much of the API time")
-    first = heavy.row(0, named=True)
+    first, others = heavy.row(0, named=True), [called(name) for name in heavy["name"][1:]]
+    as_are = f", as {'is' if len(others) == 1 else 'are'} {' and '.join(others)}" if others else ""
     return Found(
         f"{called(first['name'])} takes {percent(first['api_pct'])} of the API time in "
-        f"{counted(first['calls'], 'call')}, the longest {duration(first['max_ns'])}: that is CUDA starting up.",
-        "It is paid once and is no cost of the loop: leave it out of what you compare.",
+        f"{counted(first['calls'], 'call')}, the longest {duration(first['max_ns'])}: that is CUDA starting "
+        f"up{as_are}.",
+        "CUDA's start is paid once: leave it out of what you compare.",
         {"api_pct": first["api_pct"], "calls": first["calls"], "max_ns": first["max_ns"]},
-        total(heavy["max_ns"]),
-        "the longest call of each; it is paid once",
+        None,
+        "none to gain: CUDA has to start, once",
         *behind(heavy, "calls", "total_ns", "max_ns", "api_pct", "line", view="api-calls"),
     )
 
@@ -137,7 +139,7 @@ def autotuning(case: Case) -> Verdict:
     return Found(
         (f"{called(shown[0])} runs: " if checkers.height else "")
         + f"algorithms are tried out ({counted(len(shown), 'kernel')}, {duration(taken)}).",
-        "Leave these iterations out (warm up first), and keep shapes fixed, so that each is tried once only.",
+        "Warm up before you measure, and keep shapes fixed, so that each algorithm is tried once only.",
         {"kernels": len(shown), "time_ns": taken},
         taken,
         "all of these kernels",
