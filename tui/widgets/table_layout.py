@@ -232,8 +232,7 @@ def lay_out(
         barred.pop()
     if barred:
         least = min(BAR_MIN, (spare - comfort) // len(barred) - 1)
-        whole_texts = widths.get(pinned, 0) + sum(text_more.get(name, 0) for name in names)
-        bar = min(BAR_MAX, max(least, (spare - whole_texts) // len(barred) - 1))
+        bar = min(BAR_MAX, max(least, (spare - widths.get(pinned, 0)) // len(barred) - 1))
         spare -= (bar + 1) * len(barred)
     if head:
         partners = [name for name in names if name in head.compared_with]
