@@ -44,6 +44,24 @@ def test_a_symbol_loses_its_decoration_before_its_letters(width: int, text: str)
     assert shorten_symbol(name, width) == text
 
 
+@pytest.mark.parametrize(
+    ("sentence", "width", "cut"),
+    [
+        ("the longest is 4.31 ms", 17, "the longest is …"),
+        ("the longest is 4.31 ms", 20, "the longest is …"),
+        ("the longest is 4.31 ms", 21, "the longest is …"),
+        ("the longest is 4.31 ms", 22, "the longest is 4.31 ms"),
+        ("4,901 launches in all", 13, "4,901 launch…"),
+        ("1,234,567 launches", 5, "1,23…"),
+        ("kernel gemm_128x64 waits", 13, "kernel gemm_…"),
+        ("98.5 % of it", 5, "98.5…"),
+        ("it has 98 % of it", 10, "it has …"),
+    ],
+)
+def test_a_sentence_is_not_cut_within_a_figure(sentence: str, width: int, cut: str) -> None:
+    assert clip_sentence(sentence, width) == cut
+
+
 def test_a_name_that_a_sentence_ends_in_is_cut_once_and_its_quotes_are_closed() -> None:
     long = "sm80_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize128x64x16_stage4_kernel__5x_cublas"
     sentence = f"92.81% of the kernel time is in launches that do not fill the GPU once; `{long}` takes 0.48 waves."
@@ -54,6 +72,17 @@ def test_a_name_that_a_sentence_ends_in_is_cut_once_and_its_quotes_are_closed() 
         assert cell_width(clip_sentence(sentence, width)) <= width
         assert clip_sentence(sentence, width).count("`") in (0, 2)
         assert "……" not in clip_sentence(sentence, width)
+
+
+def test_namespaces_that_say_little_go_before_template_arguments() -> None:
+    name = "void at::native::(anonymous namespace)::pool<float, at::native::Max<int> >(int*)"
+    assert [shorten_symbol(name, width) for width in (70, 60, 25, 12, 9)] == [
+        "at::native::(anonymous namespace)::pool<float, at::native::Max<int> >",
+        "pool<float, Max<int> >",
+        "pool<float, Max<int> >",
+        "pool<float,…",
+        "pool",
+    ]
 
 
 def test_an_operator_keeps_the_function_that_it_is_in() -> None:

@@ -23,6 +23,20 @@ def test_instances_of_a_template_by_what_the_others_lack() -> None:
     ]
 
 
+def test_a_wider_column_tells_no_less() -> None:
+    """Where one instance fits with all its arguments, the others are still told by their words."""
+    assert list(tell_symbols_apart(ELEMENTWISE, 64).values()) == [
+        "vectorized_elementwise_kernel<CUDAFunctor_add, float, 8, 3>",
+        "vectorized_elementwise_kernel<FillFunctor, float, 4, 1>",
+        "vectorized_elementwise_kernel<FillFunctor, int, 4, 1>",
+    ]
+    assert list(tell_symbols_apart(ELEMENTWISE, 75).values()) == [
+        "vectorized_elementwise_kernel<CUDAFunctor_add, float, 8, 3>",
+        "vectorized_elementwise_kernel<FillFunctor, float, 4, 1>",
+        "vectorized_elementwise_kernel<4, FillFunctor<int>, std::array<char*, 1ul> >",
+    ]
+
+
 def test_names_that_differ_in_the_middle_are_cut_to_where_they_differ() -> None:
     names = ["batch_norm_backward_reduce_channels_last_kernel", "batch_norm_backward_elemt_channels_last_kernel"]
     assert list(tell_symbols_apart(names, 31).values()) == [

@@ -14,12 +14,18 @@ _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 _ARGUMENTS_LEAST: Final = 6
 """Template arguments are shown where there are so many cells for them."""
 
+_SAYS_LITTLE: Final = re.compile(r"at::native::|\(anonymous namespace\)::")
+"""Namespaces that nearly all kernels of PyTorch are in."""
+
 _PATH: Final = re.compile(r"[A-Za-z_]\w*(?:::[A-Za-z_]\w*)+")
 """Names with their namespaces and nothing else, as ``aten::native_layer_norm``."""
 
 _QUOTED: Final = re.compile("`([^`]+)`")
 _QUOTED_LEAST: Final = 20
 """Cells that a name in a sentence keeps, quotes and all."""
+
+_FIGURE: Final = re.compile(r"(?<![\w.])\d[\d.,]*(?: ?(?:%|(?:[num\u00b5]?s|min|h|[KMGT]?i?B(?:/s)?)\b))?")
+"""A number in a sentence with its unit."""
 
 
 def ellipsis(*, ascii_only: bool) -> str:
@@ -118,8 +124,8 @@ def clip_middle(text: str, width: int, *, ascii_only: bool = False, tail: float 
 def shorten_symbol(name: str, width: int, *, ascii_only: bool = False) -> str:
     """A C++ name in at most so many cells.
 
-    Whole where it fits, else without return type and parameters and with as much of its template arguments as there is
-    room for (they tell the instances of one kernel apart), then without them and the outer namespaces, else cut in the
+    Whole where it fits, else one of `symbol_forms`, the last with as much of its template arguments as there is room
+    for (they tell the instances of one kernel apart), then without them and the outer namespaces, else cut in the
     middle.
 
     >>> shorten_symbol("void cudnn::detail::dgrad_engine<float, int=128>(int, float const *)", 38)
@@ -129,12 +135,14 @@ def shorten_symbol(name: str, width: int, *, ascii_only: bool = False) -> str:
     """
     if cell_width(name) <= width:
         return name
-    short = short_name(name)
-    spare = width - cell_width(short)
+    forms = symbol_forms(name)
+    for short, arguments in forms:
+        if cell_width(short) + cell_width(arguments) <= width:
+            return short + arguments
+    inner, arguments = forms[-1]
+    spare = width - cell_width(inner)
     if spare >= _ARGUMENTS_LEAST:
-        arguments = template_arguments(name, short)
-        return short + clip(arguments, spare, ascii_only=ascii_only)
-    inner = short
+        return inner + clip(arguments, spare, ascii_only=ascii_only)
     while cell_width(inner) > width:
         _namespace, separator, rest = inner.partition("::")
         # A lambda or an operator says nothing without the function that it is in.
@@ -144,24 +152,46 @@ def shorten_symbol(name: str, width: int, *, ascii_only: bool = False) -> str:
     return inner
 
 
+@lru_cache(2048)
+def symbol_forms(name: str) -> tuple[tuple[str, str], tuple[str, str]]:
+    """What a C++ name is shortened to before anything is cut; each form in two parts: the name, its template arguments.
+
+    The first is without return type and parameters, the second also without namespaces that say little.
+
+    >>> symbol_forms("void at::native::fill<at::native::Functor<int> >(int)")[1]
+    ('fill', '<Functor<int> >')
+    """
+    short = short_name(name)
+    arguments = template_arguments(name, short)
+    return (short, arguments), (_SAYS_LITTLE.sub("", short), _SAYS_LITTLE.sub("", arguments))
+
+
 def clip_sentence(text: str, width: int, *, ascii_only: bool = False) -> str:
     """A sentence cut at its end to a width in cells; the C++ names that it quotes give way first, each to a quarter.
 
+    A figure that is cut would be another figure: it goes altogether.
+
     >>> clip_sentence("`at::native::batch_norm_collect_statistics_kernel` launches 16 blocks on 132 SMs.", 44)
     '`batch_nor…s_kernel` launches 16 blocks on …'
+    >>> clip_sentence("The GPU waits for 16.25 ms.", 23)
+    'The GPU waits for …'
     """
     if cell_width(text) <= width:
         return text
     room = max(_QUOTED_LEAST, width // 4) - 2
     short = _QUOTED.sub(lambda quoted: f"`{shorten_symbol(quoted[1], room, ascii_only=ascii_only)}`", text)
     cut = clip(short, width, ascii_only=ascii_only)
+    if cut == short:
+        return cut
     if cut.count("`") % 2:
         # A name in which the sentence would end is cut by itself, once, and its quotes are closed.
         before = cut.rpartition("`")[0]
         room = width - cell_width(before) - 3
         name = shorten_symbol(text.split("`")[before.count("`") + 1], room, ascii_only=ascii_only)
         return before + (f"`{name}`" if room >= _ARGUMENTS_LEAST else "") + ellipsis(ascii_only=ascii_only)
-    return cut
+    end = len(cut) - 1
+    begin = next((found.start() for found in _FIGURE.finditer(short) if found.start() < end < found.end()), 0)
+    return short[:begin] + ellipsis(ascii_only=ascii_only) if begin else cut
 
 
 def template_arguments(name: str, short: str) -> str:

@@ -8,7 +8,16 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import compress, takewhile
 from typing import Final
 
-from tui.fitting import cell_width, clip, clip_name, clip_sentence, ellipsis, shorten_symbol, template_arguments
+from tui.fitting import (
+    cell_width,
+    clip,
+    clip_name,
+    clip_sentence,
+    ellipsis,
+    shorten_symbol,
+    symbol_forms,
+    template_arguments,
+)
 from tui.model.names import short_name
 
 _WORD: Final = re.compile(r"[A-Za-z_]\w*|\d+")
@@ -86,30 +95,28 @@ def tell_apart(texts: Sequence[str], width: int, *, ascii_only: bool = False) ->
         cut = clip_name if inner[text.rpartition("::")[2]] == 1 else clip
         return cut(text, width, ascii_only=ascii_only)
 
-    return _told_apart(texts, width, shorten, str, ascii_only=ascii_only)
+    return _told_apart({text: shorten(text) for text in texts}, width, str, ascii_only=ascii_only)
 
 
 def tell_symbols_apart(names: Sequence[str], width: int, *, ascii_only: bool = False) -> Mapping[str, str]:
     """The same for C++ names: instances of one template by the words of their arguments that the others lack.
 
+    So they are in any width in which not all of a name fits: more room tells no less.
+
     >>> kernels = ["void f_kernel<8, at::AddFunctor<float> >(int)", "void f_kernel<8, at::MulFunctor<float> >(int)"]
     >>> list(tell_symbols_apart(kernels, 16).values()), tell_symbols_apart(kernels[:1], 16)[kernels[0]]
     (['f_ke…<AddFunct…>', 'f_ke…<MulFunct…>'], 'f_kernel<8, at:…')
     """
-    return _told_apart(
-        names, width, lambda name: shorten_symbol(name, width, ascii_only=ascii_only), short_name, ascii_only=ascii_only
-    )
+    labels = {name: shorten_symbol(name, width, ascii_only=ascii_only) for name in names}
+    whole = {name for name in names if any(cell_width("".join(form)) <= width for form in symbol_forms(name))}
+    for group in _alike({name: symbol_forms(name)[0][0] for name in names}):
+        if not whole.issuperset(group):
+            told = _by_their_differences(group, width, short_name, ascii_only=ascii_only)
+            labels |= {name: label for name, label in told.items() if name not in whole}
+    return _told_apart(labels, width, short_name, ascii_only=ascii_only)
 
 
-def _told_apart(
-    texts: Sequence[str],
-    width: int,
-    shorten: Callable[[str], str],
-    bare: Callable[[str], str],
-    *,
-    ascii_only: bool,
-) -> dict[str, str]:
-    labels = {text: shorten(text) for text in texts}
+def _told_apart(labels: dict[str, str], width: int, bare: Callable[[str], str], *, ascii_only: bool) -> dict[str, str]:
     for group in _alike(labels):
         labels |= _by_their_differences(group, width, bare, ascii_only=ascii_only)
     for _ in range(ROUNDS):
