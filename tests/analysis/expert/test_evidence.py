@@ -11,7 +11,7 @@ import pytest
 from tests.analysis.expert.answers.made import allocating, ranks
 from tests.analysis.expert.asking import of_rule
 from tests.analysis.expert.judging import ask
-from tests.analysis.expert.profiles import A100, GEMM, MS, call, launched, moved, run, step, traced, with_calls
+from tests.analysis.expert.profiles import A100, GEMM, MS, NCCL, call, launched, moved, run, step, traced, with_calls
 from tui.analysis.expert.findings import findings
 from tui.analysis.expert.model import CannotTell, Clean, Found
 
@@ -173,3 +173,16 @@ def test_a_finding_has_the_line_of_what_it_names() -> None:
     assert row["problem"].startswith("`[CUDA memset]` moves 24 MiB in 768 ns: 29.802 TiB/s, on a GPU whose memory ")
     assert row["problem"].endswith("; 1 more like it.")
     assert row["line"] == 84
+
+
+@pytest.mark.parametrize(("others", "words"), [((), "the kernel time"), ((NCCL,), "the time of kernels that compute")])
+def test_shares_of_kernel_time_say_where_communication_is_left_out(others: tuple[str, ...], words: str) -> None:
+    made = traced(run(0, MS, grid_x=27, registers=255), *(run(MS, MS, name) for name in others))
+    for rule, problem in (
+        ("L1", f"100.00% of {words} runs below "),
+        ("L3", f"100.00% of {words} is in launches that do not fill the GPU once; "),
+        ("L9", f" on average over {words}; "),
+    ):
+        found = ask(rule, made)
+        assert isinstance(found, Found)
+        assert problem in found.problem

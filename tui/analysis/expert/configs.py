@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.expert.figures import real, total
+from tui.analysis.gpu_time.communication import COMMUNICATION
 
 if TYPE_CHECKING:
     from tui.analysis.expert.case import Case
@@ -18,6 +19,12 @@ SHOWN: Final = ("grid", "block", "registers", "calls", "total_ns", "occupancy_pc
 def known(case: Case) -> pl.DataFrame:
     """Launch configurations whose occupancy is known, the most time first, with ``share_pct`` of the GPU time."""
     return with_share(case, case.configs.filter(pl.col("occupancy_pct").is_not_null(), pl.col("total_ns") > 0))
+
+
+def kernel_time(case: Case) -> str:
+    """What the times of `known` are parts of, in words: kernels that communicate are not among them."""
+    talks = (case.kernels["op_type"] == COMMUNICATION).any()
+    return "the time of kernels that compute" if talks else "the kernel time"
 
 
 def with_share(case: Case, rows: pl.DataFrame) -> pl.DataFrame:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from tui.analysis.expert import links, needs
-from tui.analysis.expert.configs import SHOWN, filled_pct, known, with_share
+from tui.analysis.expert.configs import SHOWN, filled_pct, kernel_time, known, with_share
 from tui.analysis.expert.figures import real, total
 from tui.analysis.expert.model import EVIDENCE_ROWS, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.words import behind, called, counted
@@ -56,11 +56,11 @@ def under_one_wave(case: Case) -> Verdict:
     share = 100 * total(small["total_ns"]) / max(total(rows["total_ns"]), 1)
     numbers = {"time_pct": share, "kernels": small["name"].n_unique()}
     if share <= case.limit("L3", "time_pct"):
-        return Clean(f"{percent(share)} of the kernel time is in launches of less than one wave", numbers)
+        return Clean(f"{percent(share)} of {kernel_time(case)} is in launches of less than one wave", numbers)
     first = small.row(0, named=True)
     return Found(
-        f"{percent(share)} of the kernel time is in launches that do not fill the GPU once; {called(first['name'])} "
-        f"({percent(first['share_pct'])} of GPU time) takes {first['waves']:.2f} waves.",
+        f"{percent(share)} of {kernel_time(case)} is in launches that do not fill the GPU once; "
+        f"{called(first['name'])} ({percent(first['share_pct'])} of GPU time) takes {first['waves']:.2f} waves.",
         "Give each launch more work: larger batches, more blocks; or run other kernels beside it.",
         numbers,
         int(real(small["gain_ns"].sum())),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.analysis.expert import links, needs
-from tui.analysis.expert.configs import SHOWN, known, weighted, with_share
+from tui.analysis.expert.configs import SHOWN, kernel_time, known, weighted, with_share
 from tui.analysis.expert.figures import total
 from tui.analysis.expert.model import CannotTell, Clean, Family, Found, Severity, Verdict, rule
 from tui.analysis.expert.words import behind, called, counted
@@ -36,14 +36,14 @@ def low_occupancy(case: Case) -> Verdict:
     heavy = low.filter(pl.col("share_pct") >= case.limit("L1", "kernel_pct"))
     numbers = {"mean_pct": mean, "low_time_pct": share, "low_kernels": low["name"].n_unique()}
     if mean >= case.limit("L1", "mean_pct") and heavy.is_empty():
-        return Clean(f"theoretical occupancy is {percent(mean)} on average over kernel time", numbers)
+        return Clean(f"theoretical occupancy is {percent(mean)} on average over {kernel_time(case)}", numbers)
     first = (heavy if heavy.height else low if low.height else below).row(0, named=True)
     tensor = low.filter(pl.col("name").is_in(_on_tensor_cores(case).implode()))
     mostly_tensor = 2 * total(tensor["total_ns"]) > total(low["total_ns"])
     return Found(
-        f"{percent(share)} of the kernel time runs below {low_pct:g}% theoretical occupancy; {called(first['name'])} "
-        f"({percent(first['share_pct'])} of GPU time) at {percent(first['occupancy_pct'])}, limited by "
-        f"{first['limiter']}.",
+        f"{percent(share)} of {kernel_time(case)} runs below {low_pct:g}% theoretical occupancy; "
+        f"{called(first['name'])} ({percent(first['share_pct'])} of GPU time) at {percent(first['occupancy_pct'])}, "
+        f"limited by {first['limiter']}.",
         f"If the kernel is yours: {by_limiter(first['limiter'])}. Large tiles of GEMM and attention can be fast all "
         f"the same." + (" Most of these use tensor cores: look at other findings first." if mostly_tensor else ""),
         numbers,
@@ -133,12 +133,13 @@ def achieved_occupancy(case: Case) -> Verdict:
     mean = weighted(rows, "achieved_pct")
     numbers = {"achieved_pct": mean}
     if rows.is_empty() or mean >= case.limit("L9", "occupancy_pct"):
-        return Clean(f"estimated achieved occupancy is {percent(mean)} on average over kernel time", numbers)
+        return Clean(f"estimated achieved occupancy is {percent(mean)} on average over {kernel_time(case)}", numbers)
     low = rows.filter(pl.col("achieved_pct") < case.limit("L9", "occupancy_pct"))
     first = low.row(0, named=True)
     return Found(
-        f"Estimated achieved occupancy is {percent(mean)} on average over kernel time; {called(first['name'])} "
-        f"({percent(first['share_pct'])} of GPU time) reaches {percent(first['achieved_pct'])}.",
+        f"Estimated achieved occupancy is {percent(mean)} on average over {kernel_time(case)}; "
+        f"{called(first['name'])} ({percent(first['share_pct'])} of GPU time) reaches "
+        f"{percent(first['achieved_pct'])}.",
         "See L1 for what limits a kernel and L2 and L3 for grids that are too small.",
         numbers,
         None,
