@@ -9,7 +9,7 @@ import polars as pl
 
 from tui.analysis.expert.findings import OURS, findings
 from tui.analysis.expert.model import Severity, State
-from tui.analysis.expert.view import clean_rules, counts, expert_rows
+from tui.analysis.expert.view import TOLD_IN_PART, clean_rules, counts, expert_rows
 from tui.analysis.iterations.aggregation import words
 from tui.fmt import duration
 from tui.output.export import json_line, markdown_cell, markdown_table
@@ -115,7 +115,12 @@ class Check:
         of_tools = self._found.filter(pl.col("tool") != OURS)["tool"].unique().sort().to_list()
         parts += [f"{told['says']} of {', '.join(of_tools)}"] if told["says"] else []
         return ", ".join(
-            [*(parts or ["nothing found"]), f"{told['cannot tell']} cannot tell", f"{told['clean']} clean"]
+            [
+                *(parts or ["nothing found"]),
+                f"{told['cannot tell']} cannot tell",
+                *([f"{told[TOLD_IN_PART]} {TOLD_IN_PART}"] if told[TOLD_IN_PART] else []),
+                f"{told['clean']} clean",
+            ]
         )
 
     # --- for programs ------------------------------------------------------------------------------------------------

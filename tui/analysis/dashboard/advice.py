@@ -9,7 +9,7 @@ import polars as pl
 
 from tui.analysis.expert.findings import findings
 from tui.analysis.expert.model import Severity, State
-from tui.analysis.expert.view import counts
+from tui.analysis.expert.view import TOLD_IN_PART, counts
 from tui.fmt import count
 
 if TYPE_CHECKING:
@@ -46,6 +46,8 @@ class Advice:
             words.append(f"{count(says)} of the tool's own")
         if untold := self.counts[State.CANNOT_TELL.value]:
             words.append(f"{count(untold)} cannot be told")
+        if partly := self.counts[TOLD_IN_PART]:
+            words.append(f"{count(partly)} {TOLD_IN_PART}")
         return ", ".join(words)
 
 

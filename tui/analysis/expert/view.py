@@ -24,6 +24,9 @@ FEW: Final = 3
 FOLDED: Final = "folded"
 """The ``state`` of the row that stands for all clean ones, and above them where they are shown."""
 
+TOLD_IN_PART: Final = "told in part"
+"""Of rules that can be told of some sessions and not of others."""
+
 SESSION_CELLS: Final = 9
 """Cells of the column that tells sessions apart, with the blanks before it."""
 
@@ -124,15 +127,17 @@ def counts(findings: pl.DataFrame) -> Mapping[str, int]:
     """How many findings there are of each severity, and how many rules could not be told or are clean.
 
     Each rule counts once, for what it says of all sessions: clean where it found nothing in any and could be told of
-    one, not to be told where it could be told of none.
+    one, not to be told where it could be told of none, told in part where it could be told of some.
 
-    Keys: error, warning, info, cannot tell, clean, says (findings of tools that give no severity).
+    Keys: error, warning, info, cannot tell, told in part, clean, says (findings of tools that give no severity).
     """
     rows = findings.filter(pl.col("state") == State.FOUND.value)
     by_severity = dict(rows.group_by(pl.col("severity").fill_null("says")).len().iter_rows())
+    told, untold = _rules(findings, State.FOUND, State.CLEAN), _rules(findings, State.CANNOT_TELL)
     return {
         **{severity.value: by_severity.get(severity.value, 0) for severity in Severity},
-        State.CANNOT_TELL.value: len(_rules(findings) - _rules(findings, State.FOUND, State.CLEAN)),
+        State.CANNOT_TELL.value: len(untold - told),
+        TOLD_IN_PART: len(untold & told),
         State.CLEAN.value: len(clean_rules(findings)),
         "says": by_severity.get("says", 0),
     }
@@ -146,6 +151,6 @@ def clean_rules(findings: pl.DataFrame) -> list[str]:
 
 
 def _rules(findings: pl.DataFrame, *states: State) -> set[str]:
-    """The rules that answer so for any session; without states, all of them."""
-    rows = findings.filter(pl.col("state").is_in([state.value for state in states])) if states else findings
+    """The rules that answer so for any session."""
+    rows = findings.filter(pl.col("state").is_in([state.value for state in states]))
     return set(rows["rule"].drop_nulls())
