@@ -51,7 +51,12 @@ WORK: Final = (
         ("pct", "share"),
     ),
     Column(
-        "uses_tensor_core", "TC", K.FLAG, "Whether the kernel uses tensor cores; ? where it cannot be told.", 6, ("tc",)
+        "uses_tensor_core",
+        "TC",
+        K.FLAG,
+        "Whether the kernel, or any of several, uses tensor cores; ? where it cannot be told.",
+        6,
+        ("tc",),
     ),
     Column("tensor_core_reason", "TC because", K.TEXT, "What tells whether the kernel uses tensor cores.", 9),
     Column("start_ns", "Start", K.TIME, "When it began, since the clock zero of the input.", 2, ("start",)),
