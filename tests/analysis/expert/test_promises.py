@@ -157,6 +157,35 @@ def test_late_launches_tell_what_of_them_is_in_long_holes() -> None:
     assert "U2" in late.advice
 
 
+def test_the_cost_of_cudas_start_cannot_be_gained() -> None:
+    """Of the calls that CUDA starts in, all that take long are named."""
+    calls = [("cudaFree", 42), ("cudaMemGetInfo", 32), ("cudaStreamCreate", 25), ("cudaGetDeviceProperties", 1)]
+    rows = [printed("api", name, 1, took * MS, max_ns=took * MS) for name, took in calls]
+    told = ask("A10", profile(summary=rows))
+    assert isinstance(told, Found)
+    assert told.problem.endswith("CUDA starting up, as are `cudaMemGetInfo` and `cudaStreamCreate`.")
+    assert told.advice == "CUDA's start is paid once: leave it out of what you compare."
+    assert (told.cost_ns, told.basis) == (None, "none to gain: CUDA has to start, once")
+
+
+def test_what_is_recorded_already_is_not_advised_for_long_holes() -> None:
+    for made, words in (
+        (with_calls(launched(0, MS, 0, US, 1), launched(90 * MS, MS, 89 * MS, US, 2)), " to see it here."),
+        (traced(run(0, MS), run(90 * MS, MS)), " and record API calls to see it here."),
+    ):
+        told = ask("U2", made)
+        assert isinstance(told, Found)
+        assert told.advice.endswith(f"name its phases with NVTX ranges{words}")
+
+
+def test_a_late_first_iteration_says_from_what_it_is_counted() -> None:
+    steps = [step(n, 900 * MS + n * 10 * MS, 10 * MS) for n in range(4)]
+    work = [launched(900 * MS + n * 10 * MS, MS, 900 * MS + n * 10 * MS, US, n) for n in range(4)]
+    told = ask("I10", with_calls(*work, calls=(call(0, MS, "cudaFree"),), ranges=steps))
+    assert isinstance(told, Found)
+    assert told.problem == "The first iteration begins 900.00 ms after the first API call (95.74% of the recording)."
+
+
 def test_one_rank_alone_may_wait_for_another() -> None:
     """Communication that kernels hide can cost nothing; one rank's own recording does not say who is slow."""
     talking = [run(0, 10 * MS), run(5 * MS, 15 * MS, NCCL, stream=9)]

@@ -31,7 +31,13 @@ ANSWERS: Final = (
         says="`[CUDA memcpy HtoD]` takes 75.00% of GPU time: 1 copy, 30.000 ms",
     ),
     Answer("T2", AMONG_COPIES, {"exposed_ns": 30 * MS, "exposed_pct": 75.0, "copy_ns": 30 * MS}, HEALTHY),
-    Answer("T3", AMONG_COPIES, {"overlap_ns": 0, "overlap_pct": 0.0, "copy_pct": 75.0}, HEALTHY),
+    Answer(
+        "T3",
+        AMONG_COPIES,
+        {"overlap_ns": 0, "overlap_pct": 0.0, "copy_pct": 75.0},
+        HEALTHY,
+        says="0.00% of what could overlap.",
+    ),
     Answer(
         "T4",
         traced(moved(0, 10 * MS), moved(10 * MS, 10 * MS, "DtoH")),
@@ -44,6 +50,7 @@ ANSWERS: Final = (
         {"rate": 6e9, "ceiling": 24e9, "of_ceiling_pct": 25.0},
         traced(moved(0, 1 * MS, size=20 * MS), run(0, MS)),
         profile(sessions=[SESSION], activities=[moved(0, 2 * MS, size=12 * MS)]),
+        says="25.00% of the 22.352 GiB/s that the link of such a GPU typically does.",
         lacks="name it with --gpu",
     ),
     Answer(

@@ -41,6 +41,7 @@ ANSWERS: Final = (
         HEALTHY,
         NO_DEVICE,
         says="1 of 2 GPUs did nothing: 1",
+        lacks="which GPUs the program saw",
     ),
     Answer(
         "U5",
@@ -64,6 +65,6 @@ ANSWERS: Final = (
         lacks="10.000 µs only",
     ),
     Answer("U8", AMONG_COPIES, {"compute_pct": 25.0, "compute_ns": 10 * MS, "busy_ns": 40 * MS}, HEALTHY, CALLS_ONLY),
-    Answer("U9", QUIET, {"pauses": 1, "idle_ns": 80 * MS}, HEALTHY, SPARSE, says="1 pause of 20 ms"),
+    Answer("U9", QUIET, {"pauses": 1, "idle_ns": 80 * MS}, HEALTHY, SPARSE, says="active, 80.000 ms at 10.000 ms."),
     Answer("U10", SPARSE, {"p5_pct": 0.0, "p50_pct": 0.0, "p95_pct": 100.0}, HEALTHY, traced(run(0, 10), run(15, 5))),
 )

@@ -92,7 +92,7 @@ def exposed_communication(case: Case) -> Verdict:
     return Found(
         f"Communication runs alone for {duration(exposed)}, {percent(share)} of the {case.spans}: kernels hide "
         f"{percent(overlap)} of it.",
-        "Begin it while the backward pass still computes (DDP buckets, their size), in a stream of its own.",
+        "Begin communication while the backward pass still computes (DDP buckets, their size), in a stream of its own.",
         numbers,
         exposed,
         f"all of the time in which only communication ran{case.together_words}",

@@ -59,7 +59,7 @@ def slow_copies(case: Case) -> Verdict:
     return Found(
         f"{called(worst['name'])}: {counted(worst['calls'], 'large copy', 'large copies')} reach "
         f"{rate(worst['rate'])}, {percent(worst['of_ceiling_pct'])} of the {rate(worst['ceiling'])} that the link of "
-        "such a GPU does.",
+        "such a GPU typically does.",
         "Copy from pinned memory (pin_memory=True, cudaHostAlloc); check the width of the PCIe link with nvidia-smi "
         "-q.",
         numbers,

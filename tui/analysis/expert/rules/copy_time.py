@@ -93,7 +93,7 @@ def no_overlap(case: Case) -> Verdict:
         return Clean(f"{percent(share)} of what could overlap does", numbers)
     return Found(
         f"Copies take {percent(of_span)} of the {case.spans} and overlap with kernels for {duration(both)}: "
-        f"{percent(share)} of what could.",
+        f"{percent(share)} of what could overlap.",
         _STREAMS,
         numbers,
         could - both,

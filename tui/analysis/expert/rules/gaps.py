@@ -44,15 +44,22 @@ def long_gaps(case: Case) -> Verdict:
     evidence = _with_lines(case, longest_gaps(case.profile, EVIDENCE_ROWS).filter(pl.col("duration_ns") >= least))
     first = evidence.row(0, named=True)
     host = _meanwhile(first["cpu_in"], first["call"])
+    in_all = f"{percent(share)} of the {case.spans}"
+    if holes > 1:
+        in_all = (
+            f"{duration(idle)} in all ({in_all}); the longest is {duration(longest)} "
+            f"({percent(of_one)}{' of the span' if case.together_words else ''})"
+        )
+    else:
+        in_all = f"{duration(idle)} ({in_all})"
+    more = " and record API calls" if needs.api_trace(case) else ""
     return Found(
-        f"{counted(holes, 'hole')} of {rounded(least)} or more between GPU work, {duration(idle)} in all "
-        f"({percent(share)} of the {case.spans}); the longest is {duration(longest)} "
-        f"({percent(of_one)}{' of the span' if case.together_words else ''}), before "
+        f"{counted(holes, 'hole')} of {rounded(least)} or more between GPU work, {in_all}, before "
         f"{called(first['after'])}{host}.",
         _about_long_holes(
             case,
-            "Look at what the program does there (input, logging, checkpoints, allocation); name its phases with NVTX "
-            "ranges, and record API calls, to see it here.",
+            "Look at what the program does in long holes (input, logging, checkpoints, allocation); name its phases "
+            f"with NVTX ranges{more} to see it here.",
         ),
         numbers,
         idle,
@@ -198,11 +205,14 @@ def silent_pauses(case: Case) -> Verdict:
     if pauses.is_empty():
         return Clean(f"no hole of {rounded(least)} or more in which the CPU made no API calls either")
     idle = total(pauses["gap_ns"])
+    longest = duration(pauses["gap_ns"][0])
+    if pauses.height > 1:
+        longest = f"{duration(idle)} in all; the longest is {longest}"
     return Found(
         f"{counted(pauses.height, 'pause')} of {rounded(least)} or more in which neither a GPU nor API calls were "
-        f"active, {duration(idle)} in all; the longest is {duration(pauses['gap_ns'][0])} at "
-        f"{duration(pauses['start_ns'][0])}.",
-        "Look for garbage collection (gc.freeze), checkpoints, logging, locks or slow input there; CPU stacks show it.",
+        f"active, {longest} at {duration(pauses['start_ns'][0])}.",
+        "Look for garbage collection (gc.freeze), checkpoints, logging, locks or slow input in the pauses; CPU "
+        "stacks show it.",
         {"pauses": pauses.height, "idle_ns": idle},
         idle,
         f"all of these pauses{case.together_words}",

@@ -49,7 +49,7 @@ def hotspot(case: Case) -> Verdict:
     calls = f" in {counted(first['calls'], 'launch', 'launches')}" if first["calls"] else ""
     return Found(
         f"{called(first['name'])} takes {percent(share)} of GPU time: {duration(first['total_ns'])}{calls}.",
-        "Look at this kernel first; ncu --set full shows what limits it.",
+        f"Look at {called(first['name'])} first; ncu --set full shows what limits it.",
         numbers,
         first["total_ns"] // 2,
         "half of its time, if it were twice as fast",

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 FEW: Final = 4
 """Of fewer iterations, quartiles say nothing."""
+_RECORDED: Final = {"activities": "GPU work", "api_calls": "API call", "ops": "op", "ranges": "range"}
+"""What a recording can begin with, in words."""
 
 
 @rule("I1", "no-iterations", Family.ITERATIONS, needs.start_times, severity=Severity.INFO, link=links.DLPROF)
@@ -118,7 +120,8 @@ def slow_iterations(case: Case) -> Verdict:
         f"{slow.height} of {counted(len(values), 'iteration')} {'takes' if slow.height == 1 else 'take'} longer than "
         f"{duration(bound)}; iteration {first['iteration']} takes {duration(first['duration_ns'])}, "
         f"the median is {duration(median)}{told}.",
-        "Look at what runs in it and not in the others; the first one often warms up, and can be left out.",
+        f"Look at what runs in iteration {first['iteration']} and not in the others; the first one often warms up, "
+        "and can be left out.",
         numbers,
         excess,
         "what slow iterations take above the median",
@@ -173,14 +176,14 @@ def long_start(case: Case) -> Verdict:
         return CannotTell("start-up is not among the iterations that were chosen")
     steps = case.iterations
     begins, ends = [], []
-    for frame in ("activities", "api_calls", "ops", "ranges"):
+    for frame, what in _RECORDED.items():
         end = pl.col("start_ns") + pl.col("duration_ns")
         first, last = (
             case.profile[frame].lazy().select(pl.col("start_ns").min(), end.max().alias("end_ns")).collect().row(0)
         )
-        begins.append(first)
+        begins.append((first, what))
         ends.append(last)
-    first_event = min(whole(value) for value in begins if value is not None)
+    first_event, first_what = min((whole(value), what) for value, what in begins if value is not None)
     last_event = max(whole(value) for value in ends if value is not None)
     lead, length = int(steps["start_ns"][0]) - first_event, last_event - first_event
     values = durations(case)
@@ -192,9 +195,11 @@ def long_start(case: Case) -> Verdict:
     slow = ratio is not None and ratio > case.limit("I10", "median")
     if not late and share <= case.limit("I10", "file_pct") and not slow:
         takes = f" and takes {ratio:.1f} times the median" if ratio is not None else ""
-        return Clean(f"the first iteration begins after {duration(lead)}{takes}", numbers)
+        return Clean(f"the first iteration begins {duration(lead)} after the first {first_what}{takes}", numbers)
     label = steps["iteration"][0]
-    told = f"The first iteration begins after {duration(lead)} ({percent(share)} of the recording)"
+    told = (
+        f"The first iteration begins {duration(lead)} after the first {first_what} ({percent(share)} of the recording)"
+    )
     if slow and ratio is not None:
         told = f"Iteration {label} takes {duration(float(values[0]))}, {ratio:.1f} times the median of the others"
     warm = first_warm(case)

@@ -55,7 +55,7 @@ def straggler(case: Case) -> Verdict:
         f"{who[0].upper()}{who[1:]} comes last to collectives in {first['times']} of {steps}: {waiting} for it, "
         f"up to {duration(first['wait_ns'])} in all."
         + (f" {part[0].upper()}{part[1:]}: another may come later still." if part else ""),
-        "Look at what this rank does longer: its input, its share of the data, other work on its host, its clocks.",
+        f"Look at what {who} does longer: its input, its share of the data, other work on its host, its clocks.",
         numbers,
         first["wait_ns"],
         "what the rank that waits longest is in these collectives above the shortest time",

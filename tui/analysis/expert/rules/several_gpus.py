@@ -27,7 +27,7 @@ def unused_gpus(case: Case) -> Verdict:
     """A GPU that the program sees has no work."""
     seen = case.profile["devices"]
     if seen.is_empty():
-        return CannotTell("the input does not say which GPUs the program saw, only which it used")
+        return CannotTell("the input does not say which GPUs the program saw")
     source = case.about["source"]
     together = case.whole["sessions"].filter(pl.col("source").eq_missing(pl.lit(source, pl.String)))["session"].unique()
     used = case.whole["activities"].filter(pl.col("session").is_in(together.implode()))["device"].unique()

@@ -55,7 +55,7 @@ def short_kernels(case: Case) -> Verdict:
     return Found(
         f"{number:,} of {counted(launches, 'launch', 'launches')} ({percent(share)}) take less than "
         f"{rounded(short)}{how}: {percent(of_time)} of the GPU time{most_often(by_name, 'launches')}.",
-        f"Fuse them ({case.compiler}, fused optimizers), replay them as a CUDA graph, or give each more work.",
+        f"Fuse short kernels ({case.compiler}, fused optimizers), replay them as a CUDA graph, or give each more work.",
         numbers,
         _idle_before(case, short) if case.span_ns else None,
         f"the idle time before them, without holes of {rounded(case.limit('U2', 'gap_ns'))} or more (U2)"
@@ -97,8 +97,8 @@ def mergeable(case: Case) -> Verdict:
     return Found(
         f"{called(first['name'])} runs {first['launches'] / first['runs']:.0f} times in a row "
         f"({counted(first['runs'], 'such run')}); all runs of one short kernel take {percent(share)} of the GPU time.",
-        "Do it in one launch: batched or grouped GEMM, foreach and fused optimizers, one kernel over a list of "
-        "tensors.",
+        "Replace runs of one kernel by one launch: batched or grouped GEMM, foreach and fused optimizers, one kernel "
+        "over a list of tensors.",
         numbers,
         total(runs["idle_ns"]),
         f"the idle time of the GPU between the launches of these runs{case.together_words}",

@@ -109,8 +109,8 @@ def few_tensor_cores(case: Case) -> Verdict:
     return Found(
         f"{percent(efficiency)} of the work for tensor cores runs on them; {duration(may)} could and does not, most of "
         f"it {called(could['name'][0])}{around}.",
-        f"Look at these ops: their type (float32{'' if _before_ampere(case) else ' without TF32'}?) and their sizes "
-        "(multiples of 8 in half precision).",
+        "Look at the ops that could use tensor cores and do not: their type (float32"
+        f"{'' if _before_ampere(case) else ' without TF32'}?) and their sizes (multiples of 8 in half precision).",
         {**numbers, "could_ns": may, "around_ns": left - may},
         may // 2,
         _HALF,
@@ -133,8 +133,8 @@ def double_precision(case: Case) -> Verdict:
     return Found(
         f"Kernels in double precision or complex take {percent(share)} of GPU time, most of it "
         f"{called(wide['name'][0])}.",
-        "If it is not meant: look for a Python float or NumPy array that makes tensors float64, and cast at the "
-        "source.",
+        "Where float64 is not meant, look for a Python float or NumPy array that makes tensors float64, and cast at "
+        "the source.",
         numbers,
         taken // 2,
         "half of that time: single precision is at least twice as fast",
