@@ -202,6 +202,9 @@ def test_cnn_report_wrapped() -> None:
 
     assert profile["sessions"]["pid"].to_list() == [308, 310, 314]
     assert summary(profile)["gpu"] == (36, 111, 2_723_649_313)
+    # No two names that were put back together differ in a blank before the parameters alone.
+    kernels = profile["summary"].filter(~pl.col("name").cast(pl.String).str.starts_with("["), section="gpu")["name"]
+    assert (kernels.n_unique(), kernels.cast(pl.String).str.contains("> (", literal=True).any()) == (13, False)
 
 
 def test_metrics_and_events() -> None:

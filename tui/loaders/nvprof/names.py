@@ -12,6 +12,7 @@ _WORD_BEFORE: Final = re.compile(r"\w+$")
 _WORD_AFTER: Final = re.compile(r"\w+")
 _CONTINUES: Final = re.compile(r"[\w\s<>(),:*&=\[\]~.\-+/{}'$@!|^?;]+")
 _SINGLE_COLON: Final = re.compile(r"(?<=[^:]):(?=[^:])")
+_BEFORE_PARAMETERS: Final = re.compile(r"(?<=>) +(?=\((?!\*))")
 _ARROWS: Final = re.compile(r"->|operator\s*(?:<<=?|>>=?|<=|>=|<|>|\(\))|__operator\S*?__")
 
 KEYWORDS: Final = frozenset(
@@ -55,6 +56,8 @@ def may_continue(text: str) -> bool:
 def joined_name(parts: Sequence[str], *, hard: bool) -> str:
     """One name from its lines.
 
+    A blank before its parameters is where a line ended once: names that differ in it alone are one.
+
     Args:
         parts: The lines, in order.
         hard: They were cut at a fixed width, in the middle of words; else between words.
@@ -65,6 +68,8 @@ def joined_name(parts: Sequence[str], *, hard: bool) -> str:
     'f(unsigned long)'
     >>> joined_name(["void", "f<int,", "float const", "*>(int)"], hard=False)
     'void f<int, float const *>(int)'
+    >>> joined_name(["void f<int,", "g<int>> (int, float (*)(int))"], hard=False)
+    'void f<int, g<int>>(int, float (*)(int))'
     """
     name = ""
     for part in parts:
@@ -76,7 +81,7 @@ def joined_name(parts: Sequence[str], *, hard: bool) -> str:
         last, first = name[-1:], part[:1]
         tight = not last or last in "<(:" or first in ">),:(" or (first in "*&<" and not name.endswith("const"))
         name += part if tight else f" {part}"
-    return name.strip()
+    return (name if hard else _BEFORE_PARAMETERS.sub("", name)).strip()
 
 
 def _stand_apart(before: str, after: str) -> bool:
