@@ -12,6 +12,7 @@ from tests.screens.opening import sample
 from tui.analysis.iterations.tables import with_iterations
 from tui.analysis.ops.by_instance import OUTSIDE, UNCLAIMED, by_instance, instances
 from tui.analysis.ops.inferred_instances import inferred_instances
+from tui.analysis.ops.type_summary import op_type_summary
 from tui.loaders import registry
 
 if TYPE_CHECKING:
@@ -63,17 +64,17 @@ def test_streams_do_not_cut_each_others_ops() -> None:
         kernel(GEMM, 10, start_ns=20, device=0, stream=7),
     ]
     found = inferred_instances(profile(activities=work))
-    assert found.select("op_id", "stream", "launches", "gpu_idle_ns").rows() == [
-        ("GEMM_1", 7, 2, 10),
-        ("COMMUNICATION_1", 9, 1, 0),
+    assert found.select("op_id", "stream", "launches", "gpu_ns").rows() == [
+        ("GEMM_1", 7, 2, 20),
+        ("COMMUNICATION_1", 9, 1, 90),
     ]
 
 
-def test_idle_time_within_an_op_is_told_where_start_times_are_exact_enough() -> None:
+def test_launches_of_one_type_that_lie_apart_may_be_several_ops_so_that_no_idle_time_is_told() -> None:
     work = [kernel(GEMM, 10, start_ns=0, stream=7), kernel(GEMM, 10, start_ns=60, stream=7)]
-    assert inferred_instances(profile(activities=work))["gpu_idle_ns"].to_list() == [50]
-    coarse = profile(activities=work, sessions=[{"session": 0, "start_resolution_ns": 100}])
-    assert inferred_instances(coarse)["gpu_idle_ns"].to_list() == [0]
+    made = profile(activities=work)
+    assert inferred_instances(made).select("launches", "gpu_ns", "gpu_idle_ns").rows() == [(2, 20, None)]
+    assert op_type_summary(made).select("gpu_ns", "gpu_idle_ns", "gpu_idle_max_ns").rows() == [(20, None, None)]
 
 
 def test_ordinals_begin_anew_in_each_iteration_and_there_are_none_outside() -> None:

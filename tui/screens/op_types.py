@@ -165,9 +165,9 @@ class OpTypesScreen(TableScreen, WorkedOutScreen):
         told = row_details(OP_TYPE_SUMMARY, row, frame_columns=pane.frame.columns)
         why = []
         if row["op_source"] != "recorded" and row["cpu_own_ns"] is None:
-            why.append(
-                ("CPU times", "the launches do not say which CPU time is the op's", how_to_record(self.profile, OPS))
-            )
+            how = how_to_record(self.profile, OPS)
+            why.append(("CPU times", "the launches do not say which CPU time is the op's", how))
+            why.append(("GPU idle", "launches of one type that lie apart may be several ops", how))
         if row["gpu_avg_ns"] is None and self._holds_totals():
             why.append(("Times of a call", NO_CALLS, how_to_record(self.profile, START_TIMES)))
         return below(told, [("Not known", why)])

@@ -57,7 +57,7 @@ _SCHEMA: Final = pl.Schema(
 )
 
 
-@once_per_profile("sessions", "activities", "ops", "layers")
+@once_per_profile("activities", "ops", "layers")
 def inferred_instances(profile: Profile) -> pl.DataFrame:
     """The op instances of the sessions that record no ops, by session, GPU, stream and time.
 
@@ -68,9 +68,9 @@ def inferred_instances(profile: Profile) -> pl.DataFrame:
     the iteration, ``BPROP``; null outside of the iterations, where nothing tells which one it is), op (type and
     direction in words), op_type, direction, ordinal, layer (`layers_of_ops`), device, stream, start_ns, end_ns,
     launches, gpu_ns (null where no duration is known), gpu_busy_ns (the same: launches of a stream follow one another),
-    gpu_idle_ns (the time between its launches, where that is longer than start times are exact; null where a duration
-    is not known), cpu_own_ns and cpu_overhead_ns (null: a list of launches does not tell), kernels_code (a number that
-    two instances share if they launched the same kernels), op_source, line.
+    gpu_idle_ns (null: launches of one type that lie apart may be several ops, between which nothing was awaited),
+    cpu_own_ns and cpu_overhead_ns (null: a list of launches does not tell), kernels_code (a number that two instances
+    share if they launched the same kernels), op_source, line.
     """
     return _found(profile)[0]
 
@@ -80,7 +80,7 @@ def instance_of_activities(profile: Profile) -> Ints:
     return _found(profile)[1]
 
 
-@once_per_profile("sessions", "activities", "ops", "layers")
+@once_per_profile("activities", "ops", "layers")
 def _found(profile: Profile) -> tuple[pl.DataFrame, Ints]:
     activities = profile["activities"]
     inside = np.full(activities.height, NO_INSTANCE, np.int64)
@@ -177,25 +177,18 @@ def _described(profile: Profile, table: pl.DataFrame, types: pl.DataFrame) -> pl
     with_iterations = profile["activities"]["session"].filter(profile["activities"]["iteration"].is_not_null()).unique()
     outside = (pl.col("iteration") == -1) & pl.col("session").is_in(with_iterations.implode())
     unknown = np.iinfo(np.uint32).max
-    resolution = profile["sessions"].select("session", pl.col("start_resolution_ns").fill_null(0).alias("step"))
-    idle = pl.col("end_ns") - pl.col("start_ns") - pl.col("gpu_ns")
     named = _named(types)
     described = (
         table.with_columns(pl.col("session").cast(pl.UInt32))
         .join(named, on="code", how="left", maintain_order="left")
-        .join(resolution, on="session", how="left", maintain_order="left")
         .with_columns(
             pl.int_range(1, pl.len() + 1, dtype=pl.UInt32).over("session", "iteration", "word_code").alias("ordinal"),
             outside.alias("outside"),
         )
         .with_columns(
             pl.when("outside").then(None).otherwise("ordinal").alias("ordinal"),
-            pl.when(pl.col("timed") == pl.col("launches"))
-            .then(pl.when(idle > pl.col("step")).then(idle).otherwise(0))
-            .alias("gpu_idle_ns"),
             *(pl.when(pl.col("timed") > 0).then("gpu_ns").alias(name) for name in ("gpu_ns", "gpu_busy_ns")),
-            pl.lit(None, pl.Int64).alias("cpu_own_ns"),
-            pl.lit(None, pl.Int64).alias("cpu_overhead_ns"),
+            *(pl.lit(None, pl.Int64).alias(name) for name in ("gpu_idle_ns", "cpu_own_ns", "cpu_overhead_ns")),
             *(pl.when(pl.col(name) == -1).then(None).otherwise(pl.col(name)).alias(name)
               for name in ("device", "stream", "iteration")),
             pl.when(pl.col("line") == unknown).then(None).otherwise("line").alias("line"),

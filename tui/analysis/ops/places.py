@@ -143,11 +143,7 @@ def _inferred(profile: Profile, *around: str) -> pl.DataFrame:
     rules = op_rules()
     # Types of several names and directions can be called the same.
     keys = ("session", "op_type", "direction")
-    calls = (
-        inferred_instances(profile)
-        .group_by(keys)
-        .agg(pl.len().cast(pl.Int64).alias("calls"), total("gpu_idle_ns").alias("gpu_idle_ns"))
-    )
+    calls = inferred_instances(profile).group_by(keys).agg(pl.len().cast(pl.Int64).alias("calls"))
     op_type = pl.col("op_type").cast(pl.String)
     kind = op_type.replace_strict(rules.groups, default=op_type, return_dtype=pl.String)
     return _leaves(

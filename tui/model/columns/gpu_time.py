@@ -80,7 +80,7 @@ GPU_TIME: Final = (
         "gpu_idle_ns",
         "GPU idle",
         K.DURATION,
-        "Time between the first and the last GPU work of a call in which none of its work ran.",
+        "Time between the first and the last GPU work of a call in which none of its work ran; unknown where inferred.",
         3,
     ),
     Column("stream_work", "Work", K.COUNT, "Kernels, copies and sets.", 3),
