@@ -157,7 +157,8 @@ def test_what_nothing_claims_is_told() -> None:
     )
     assert claimed(whole).graph_ns == 25
     assert claimed_words(whole) == (
-        "Ops inferred from the names of kernels; rules know all of them; 25.00% of GPU time is CUDA graphs recorded whole"
+        "Ops inferred from the names of kernels; rules know all of them; 25.00% of GPU time is CUDA graphs recorded "
+        "whole"
     )
     assert claimed_words(profile()) == ""
     assert claimed_words(profile(activities=[copy("HtoD", 5)])) == "Copies and sets alone"

@@ -77,7 +77,7 @@ def claimed_words(profile: Profile) -> str:
         rest = f"no rule knows {share(parts.unknown_ns)}" if parts.unknown_ns else "rules know all of them"
         said.append(f"ops inferred from the names of kernels; {rest}")
     if parts.graph_ns:
-        said.append(f"{share(parts.graph_ns)} is CUDA graphs recorded whole")
+        said.append(f"{percent(100 * parts.graph_ns / parts.total_ns)} of GPU time is CUDA graphs recorded whole")
     if not said:
         said.append("copies and sets alone")
     text = "; ".join(said)
