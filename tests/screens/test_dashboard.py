@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from tests.analysis.frames import kernel, profile
 from tests.idle import until
 from tests.screens.made_profiles import dlprof, opened_profile, training
 from tests.screens.opening import app_of, opened, press, sample, settled
 from tests.snapshots import assert_screen, screen_text
 from tui.analysis.dashboard import ORDERS
+from tui.analysis.dashboard.times import idle_gaps
 from tui.analysis.definitions import definitions
 from tui.model.aggregation import Aggregation
 from tui.opening import open_profiles
@@ -21,6 +23,7 @@ from tui.output.report_dashboard import DashboardReport
 from tui.screens.dashboard import DashboardScreen
 from tui.screens.dashboard.fact_panel import FactPanel, fact_details
 from tui.screens.dashboard.panels import ChartPanel
+from tui.screens.dashboard.time_entries import gap_entries
 from tui.screens.timeline import TimelineScreen
 from tui.widgets.detail_pane import DetailPane
 
@@ -412,3 +415,15 @@ async def test_plain_characters_alone(snapshot: SnapshotAssertion) -> None:
         await press(pilot, "question_mark")
         assert screen_text(pilot.app).isascii()
         assert "j down" in screen_text(pilot.app)
+
+
+def test_gaps_before_instances_of_one_kernel_are_told_apart() -> None:
+    work = ((0, "g", 0), (100, "void at::f_kernel<Fill<int> >(int)", 0), (300, "void at::f_kernel<Add<int> >(int)", 1))
+    made = profile(
+        activities=[kernel(name, 10, start_ns=start, device=0, iteration=number) for start, name, number in work]
+    )
+    lines = gap_entries(idle_gaps(made), several=False, ascii_only=False)
+    assert [line.row.label for line in lines] == [
+        "iteration 1 → at::f_kernel<Add<int> >",
+        "iteration 0 → at::f_kernel<Fill<int> >",
+    ]

@@ -15,10 +15,8 @@ if TYPE_CHECKING:
 
     from textual import events
 
-KEYS: Final = ", ."
+HINT: Final = ", . parts"
 """The keys that go from part to part."""
-HINT: Final = f"{KEYS} parts"
-"""Those, and what they do."""
 LEAST: Final = 6
 """Cells that a title keeps."""
 
@@ -61,8 +59,8 @@ class PartBar(Widget):
         self.refresh()
 
     def _shown_hint(self) -> str:
-        """The hint without its word, where that leaves room for the titles."""
-        return KEYS if self._hint == HINT and self._wanted() > self._room(HINT) else self._hint
+        """The hint, but for the usual one where the titles need its room: keys alone would say nothing."""
+        return "" if self._hint == HINT and self._wanted() > self._room(HINT) else self._hint
 
     def _wanted(self) -> int:
         return sum(cell_width(title) + 3 for title in self._titles)

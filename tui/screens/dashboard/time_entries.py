@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+import polars as pl
+
 from tui.analysis.gpu_time.breakdown import Category
 from tui.fmt import count, duration
-from tui.model.names import short_name
+from tui.labels import tell_symbols_apart
 from tui.screens.dashboard.doors import (
     Door,
     door_of_category,
@@ -24,8 +26,6 @@ from tui.widgets.iteration_bars import PARTS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import polars as pl
-
     from tui.analysis.dashboard.advice import Advice
     from tui.analysis.dashboard.times import IterationCourse
     from tui.model.profile import Profile
@@ -37,6 +37,8 @@ LOOK_OF: Final = dict(zip(Category, PARTS, strict=True))
 TOOLS_OWN: Final = ">"
 TOLD_APART: Final = 3
 """Of so many sessions each one's use of its time is told in full; of more, a line."""
+WORK_CELLS: Final = 30
+"""Cells for the name of the work after a gap."""
 FEW: Final = 2
 """Beside more kinds of use that cannot be told than this there is no room for a word."""
 
@@ -236,16 +238,19 @@ def iteration_note(courses: Sequence[IterationCourse], drawn: IterationCourse | 
 
 
 def gap_entries(rows: pl.DataFrame, *, several: bool, ascii_only: bool) -> list[Entry]:
-    """The longest idle gaps: what came after, and what the CPU did meanwhile."""
+    """The longest idle gaps: what came after, and what the CPU did meanwhile; else in which iteration they are."""
     if rows.is_empty():
         return []
     most = rows["duration_ns"].max()
     arrow = " > " if ascii_only else " → "
+    names = tell_symbols_apart(rows["after"].cast(pl.String).drop_nulls().to_list(), WORK_CELLS, ascii_only=ascii_only)
+    by_iteration = not rows["cpu_in"].count()
     return [
         Entry(
             BarRow(
                 f"{row['session']} {row['activity']}",
-                f"{_place(row) if several else ''}{row['cpu_in'] or ''}{arrow}{_work(row['after'])}".strip(),
+                f"{_place(row) if several else ''}{_when(row) if by_iteration else row['cpu_in'] or ''}{arrow}"
+                f"{names.get(row['after'], '?')}".strip(),
                 fraction(row["duration_ns"], most),
                 duration(row["duration_ns"], ascii_only=ascii_only),
                 row["span_pct"],
@@ -263,9 +268,8 @@ def gaps_note(rows: pl.DataFrame, *, ascii_only: bool) -> str:
     return f"{known}{'>' if ascii_only else '→'} what came next"
 
 
-def _work(name: object) -> str:
-    """A kernel without its namespaces and parameters."""
-    return short_name(str(name)).rpartition("::")[2]
+def _when(row: dict[str, Any]) -> str:
+    return "" if row["iteration"] is None else f"iteration {row['iteration']}"
 
 
 def _place(row: dict[str, Any]) -> str:
