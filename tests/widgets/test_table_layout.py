@@ -7,7 +7,7 @@ from tui.analysis.metrics import METRICS
 from tui.model.columns import columns
 from tui.model.view import PINNED_LEAST
 from tui.query.telling import SILENT
-from tui.widgets.table_layout import GAP, GUTTER, TableLayout, lay_out
+from tui.widgets.table_layout import BAR_MIN, GAP, GUTTER, TableLayout, lay_out
 
 COLUMNS = columns("name", "total_ns", "time_pct", "calls", "avg_ns", "min_ns")
 WIDTHS = {"name": 100, "total_ns": 9, "time_pct": 6, "calls": 6, "avg_ns": 8, "min_ns": 8}
@@ -199,3 +199,20 @@ def test_what_is_left_on_the_line_makes_cut_texts_whole() -> None:
     # A name comes first: of 70 cells it needs 30, and the text keeps those that it has at least.
     long = lay_out(listed, {**widths, "name": 60}, 70, pinned="name")
     assert [placed.width for placed in long.placed] == [30, 6, 28]
+
+
+def test_a_text_is_whole_before_the_share_bar_is_long_and_before_what_says_nothing() -> None:
+    shown = (*columns("name", "time_pct", "reason"), replace(columns("min_ns")[0], priority=SILENT))
+    widths = {"name": 10, "time_pct": 6, "reason": 50, "min_ns": 8}
+    least = GUTTER + 10 + 6 + 50 + 2 * GAP
+    layout = lay_out(shown, widths, least + BAR_MIN + 1, pinned="name", bar_columns=("time_pct",))
+    assert [(placed.column.name, placed.width, placed.bar) for placed in layout.placed] == [
+        ("name", 10, 0),
+        ("time_pct", 6, BAR_MIN),
+        ("reason", 50, 0),
+    ]
+    wide = lay_out(shown, widths, least + BAR_MIN + 1 + 8 + GAP, pinned="name", bar_columns=("time_pct",))
+    assert [(placed.column.name, placed.width) for placed in wide.placed][2:] == [
+        ("reason", 50),
+        ("min_ns", 8),
+    ]

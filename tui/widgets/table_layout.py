@@ -83,9 +83,16 @@ class TableLayout:
 
 
 def _columns_that_fit(
-    columns: Sequence[Column], widths: Mapping[str, int], room: int, bar_columns: Collection[str], name_more: int
+    columns: Sequence[Column],
+    widths: Mapping[str, int],
+    room: int,
+    bar_columns: Collection[str],
+    name_more: int,
+    text_more: Mapping[str, int],
 ) -> set[str]:
     """The most important columns, up to the first that lacks the room; then what is free beside a whole name and bars.
+
+    What says nothing comes beside whole texts only.
 
     Those that belong together (`together`) are there together or not at all.
 
@@ -95,9 +102,10 @@ def _columns_that_fit(
         room: Cells beside the least of the name.
         bar_columns: Columns that a bar follows.
         name_more: Cells that the name needs above its least to be whole.
+        text_more: Cells that each cut text needs to be whole.
     """
     kept: set[str] = set()
-    are_barred = is_filling = lacks = False
+    are_barred = is_filling = lacks = is_silent_reached = False
     for group in together(columns):
         priority = group[0].priority
         needs = sum(widths[column.name] + GAP for column in group)
@@ -111,6 +119,9 @@ def _columns_that_fit(
         if is_silent and lacks:
             # What says nothing comes when all else is there.
             break
+        if is_silent and not is_silent_reached:
+            is_silent_reached = True
+            room -= sum(more for name, more in text_more.items() if name in kept)
         if needs <= room:
             room -= needs
             kept.update(column.name for column in group)
@@ -209,7 +220,9 @@ def lay_out(
     rest = [column for column in columns if column is not head and column not in held]
 
     name_more = widths[pinned] - head_least if head else 0
-    fitting = _columns_that_fit(rest, widths, room, bar_columns, name_more)
+    own = (pinned, *head.compared_with) if head else ()
+    text_more = {column.name: whole[column.name] - widths[column.name] for column in columns if column.name not in own}
+    fitting = _columns_that_fit(rest, widths, room, bar_columns, name_more, text_more)
     ordered = [column.name for column in rest if column.name in fitting]
     ordered += sorted((column.name for column in rest if column.name not in fitting), key=lambda name: name in silent)
     first = max(0, min(first, len(ordered) - 1))
@@ -232,7 +245,8 @@ def lay_out(
         barred.pop()
     if barred:
         least = min(BAR_MIN, (spare - comfort) // len(barred) - 1)
-        bar = min(BAR_MAX, max(least, (spare - widths.get(pinned, 0)) // len(barred) - 1))
+        whole_texts = widths.get(pinned, 0) + sum(text_more.get(name, 0) for name in names)
+        bar = min(BAR_MAX, max(least, (spare - whole_texts) // len(barred) - 1))
         spare -= (bar + 1) * len(barred)
     if head:
         partners = [name for name in names if name in head.compared_with]
