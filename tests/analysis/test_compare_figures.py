@@ -40,7 +40,7 @@ def test_what_was_not_recorded_is_named_with_what_records_it() -> None:
         "gpu_ns": ("", no_work),
         "kernel_ns": ("", no_work),
         "launches": ("", no_work),
-        "tc_share_pct": ("", no_work),
+        "tc_share_pct": ("nothing is known of this GPU, which may have no tensor cores: name it with --gpu", no_work),
         "api_ns": (no_calls, ""),
         "api_calls": (no_calls, ""),
     }
@@ -51,6 +51,8 @@ def test_what_was_not_recorded_is_named_with_what_records_it() -> None:
         "Span and GPU busy before are unknown: no start times: record with nvprof --print-gpu-trace.",
         "Span, GPU busy, GPU time, kernel time, kernel launches and time on tensor cores now are unknown: "
         "no GPU activities: record with nvprof.",
+        "Time on tensor cores before is unknown: nothing is known of this GPU, which may have no tensor cores: name it "
+        "with --gpu.",
         "API time and API calls before are unknown: no API calls: record with nvprof --print-api-trace.",
     )
 
@@ -133,8 +135,10 @@ def test_where_a_printed_table_lacks_rows_a_kind_without_a_row_is_not_nothing() 
 
 
 def test_time_on_tensor_cores_says_of_how_much_it_is_not_told() -> None:
-    told, open_name = (made(activities=[kernel(name, 10)]) for name in ("volta_sgemm_128x32_nn", "mine"))
-    both = made(activities=[kernel("volta_sgemm_128x32_nn", 30), kernel("mine", 10)])
+    gpu = [{"device": 0, "name": "NVIDIA A100-SXM4-40GB"}]
+    sgemm = "volta_sgemm_128x32_nn"
+    told, open_name = (made(activities=[kernel(name, 10, device=0)], devices=gpu) for name in (sgemm, "mine"))
+    both = made(activities=[kernel(sgemm, 30, device=0), kernel("mine", 10, device=0)], devices=gpu)
     why = "not told of 100.00% of the kernel time: record with "
     assert compared(open_name, told)[1]["tc_share_pct"].reasons[0].startswith(why)
     of_both = untold_words(compared(open_name, open_name)[1].values())
