@@ -62,7 +62,7 @@ ANSWERS: Final = (
         {"gaps": 19, "idle_ns": 95 * US},
         SPARSE,
         profile(sessions=[{**SESSION, "start_resolution_ns": 10_000}], activities=[run(0, 10 * US), run(MS, 10 * US)]),
-        lacks="10.000 µs only",
+        lacks="10 µs only",
     ),
     Answer("U8", AMONG_COPIES, {"compute_pct": 25.0, "compute_ns": 10 * MS, "busy_ns": 40 * MS}, HEALTHY, CALLS_ONLY),
     Answer("U9", QUIET, {"pauses": 1, "idle_ns": 80 * MS}, HEALTHY, SPARSE, says="active, 80.000 ms at 10.000 ms."),
