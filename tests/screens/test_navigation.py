@@ -317,13 +317,40 @@ async def test_the_log_says_how_many_lines_are_marked_and_the_keys_to_them() -> 
         await settled(pilot)
         screen = app_of(pilot).view_screen
         assert isinstance(screen, LogScreen)
-        read, odd = len(screen.log_view.parsed_lines), len(screen.log_view.issue_lines)
+        read = len(screen.log_view.parsed_lines)
         assert read > 1
-        assert odd > 1
-        said = f"· p: next of {read} with rows  E: next of {odd} with issues"
-        assert said in screen_text(pilot.app)
+        assert f"· {read} lines became rows  p: next block  E: next issue  …\n" in screen_text(pilot.app)
         await press(pilot, "p")
         assert screen.log_view.cursor_line == screen.log_view.parsed_lines[0]
+
+
+@pytest.mark.parametrize(("ascii_only", "sign"), [(False, "…"), (True, "~")], ids=["usual", "ascii"])
+async def test_a_line_of_the_log_says_at_which_ends_it_goes_on(ascii_only: bool, sign: str) -> None:
+    async with opened("gpt_summary.nvprof.log", size=(80, 24), ascii_only=ascii_only) as pilot:
+        app_of(pilot).go("log")
+        await settled(pilot)
+
+        def lines() -> list[str]:
+            return [line[5:] for line in screen_text(pilot.app).splitlines()[1:4]]
+
+        first = [
+            "======== Profiling result:",
+            f"            Type  Time(%)      Time     Calls       Avg       Min       Ma{sign}",
+            f" GPU activities:   15.80%  2.7488ms       817  3.3640us  3.1680us  4.2560u{sign}",
+        ]
+        assert lines() == first
+        status = screen_text(pilot.app).splitlines()[22]
+        way = "left right" if ascii_only else "← →"
+        dot = "." if ascii_only else "·"
+        assert status == f" line 1 of 16 {dot} 14 lines became rows  p: first of them  {way}: sideways"
+        await press(pilot, "l")
+        assert lines() == [
+            f"{sign}sult:",
+            f"{sign}e(%)      Time     Calls       Avg       Min       Max  Name",
+            f"{sign}.80%  2.7488ms       817  3.3640us  3.1680us  4.2560us  void at::native::{sign}",
+        ]
+        await press(pilot, "h", "slash", *"native::", "enter")
+        assert "native::" in lines()[2]
 
 
 async def test_of_a_session_without_a_text_the_log_is_that_of_another() -> None:

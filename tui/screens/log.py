@@ -11,11 +11,14 @@ from textual.content import Content
 from textual.widgets import Static
 from textual.worker import get_current_worker
 
+from tui.analysis.expert.words import counted
+from tui.fitting import whole_pieces
 from tui.model.columns import COLUMNS, ColumnKind
 from tui.model.history import Place
 from tui.model.schema import FRAMES
 from tui.screens.base import ViewScreen
 from tui.text import plain
+from tui.widgets.ascii_text import SPELLED, in_ascii
 from tui.widgets.copying import copy_text
 from tui.widgets.detail_pane import DetailPane
 from tui.widgets.details import Details, Line, sections, whole_value
@@ -25,6 +28,7 @@ from tui.widgets.log_view import LogView
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    import numpy.typing as npt
     from textual.widget import Widget
 
     from tui.state.notes import RowPlace
@@ -32,6 +36,9 @@ if TYPE_CHECKING:
 ROW_FRAMES: Final = tuple(name for name, schema in FRAMES.items() if "line" in schema and name != "issues")
 SEARCH_PAGE: Final = 5_000
 """Lines that are searched before the thread looks whether it should stop."""
+
+PADDING: Final = 2
+"""Cells beside the line below the text."""
 
 
 class LogScreen(ViewScreen):
@@ -48,6 +55,8 @@ class LogScreen(ViewScreen):
         super().__init__()
         self._source = ""
         self._needle = ""
+        self._blocks: npt.NDArray[np.uint32] = np.empty(0, np.uint32)
+        """Lines that rows came from and that follow other text, in order."""
 
     def compose_body(self) -> Iterable[Widget]:
         """The lines, and a bar to find in them."""
@@ -73,7 +82,9 @@ class LogScreen(ViewScreen):
         mine = pl.col("session").is_in(whole["sessions"].filter(pl.col("source") == self._source)["session"].implode())
         parsed = [whole[name].filter(mine)["line"].drop_nulls().to_numpy() for name in ROW_FRAMES]
         issues = whole["issues"].filter(mine | pl.col("session").is_null())["line"].drop_nulls().to_numpy()
-        self.log_view.show(texts[self._source], np.unique(np.concatenate(parsed)), np.unique(issues))
+        lines = np.unique(np.concatenate(parsed))
+        self._blocks = lines[np.diff(lines.astype(np.int64), prepend=-1) > 1]
+        self.log_view.show(texts[self._source], lines, np.unique(issues))
         self.log_view.focus()
         self._show_status(self.log_view.cursor_line)
 
@@ -116,13 +127,21 @@ class LogScreen(ViewScreen):
         if written is not None and not note:
             note = f"note: {written.text.splitlines()[0]}"
         note = note or self._marked_in_words()
-        self.query_one("#log-status", Static).update(Content(plain(f"{text} · {note}" if note else text)))
+        ascii_only = self.program.ascii_only
+        said = plain(f"{text} · {note}")
+        said = in_ascii(Content(said.translate(SPELLED))).plain if ascii_only else said
+        said = whole_pieces(said, self.app.size.width - PADDING, ascii_only=ascii_only)
+        self.query_one("#log-status", Static).update(Content(said))
 
     def _marked_in_words(self) -> str:
-        """How many lines are marked, and the keys that go through them."""
-        read, odd = len(self.log_view.parsed_lines), len(self.log_view.issue_lines)
-        words = f"p: next of {read:,} with rows" if read else "no row came from this text"
-        return f"{words}  E: next of {odd:,} with issues" if odd else words
+        """How many lines became rows, the keys that go through those that are marked, and those that go sideways."""
+        read = len(self.log_view.parsed_lines)
+        words = f"{counted(read, 'line')} became rows" if read else "no row came from this text"
+        if read:
+            words += "  p: next block" if len(self._blocks) > 1 else "  p: first of them"
+        if len(self.log_view.issue_lines):
+            words += "  E: next issue"
+        return f"{words}  ← →: sideways"
 
     def action_toggle_line_detail(self) -> None:
         """Tell, or stop telling, what was read from the line."""
@@ -256,11 +275,7 @@ class LogScreen(ViewScreen):
 
     def action_next_parsed(self) -> None:
         """Go to the next line that a row came from and that follows other text."""
-        lines = self.log_view.parsed_lines
-        firsts = lines[np.flatnonzero(np.diff(lines, prepend=np.uint32(0)) > 1)] if len(lines) else lines
-        if len(lines) and not len(firsts):
-            firsts = lines[:1]
-        self._go_to_next(firsts, "no row came from this text")
+        self._go_to_next(self._blocks, "no row came from this text")
 
     def _go_to_next(self, lines: Any, nothing: str) -> None:
         if not len(lines):

@@ -13,6 +13,7 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from tui.fitting import cell_width, ellipsis
 from tui.keys import Scope, bindings_for
 from tui.text import plain
 
@@ -134,23 +135,31 @@ class LogView(ScrollView, can_focus=True):
         if self._text is None or number > self._text.line_count:
             return Strip.blank(width, self.rich_style)
         parsed, issue = self._is_in(self._parsed, number), self._is_in(self._issues, number)
-        mark = "!" if issue else ("*" if getattr(self.app, "ascii_only", False) else "•") if parsed else " "
+        ascii_only = getattr(self.app, "ascii_only", False)
+        mark = "!" if issue else ("*" if ascii_only else "•") if parsed else " "
         base = self.get_component_rich_style("logview--parsed" if parsed or issue else "logview--foreign", partial=True)
         cursor = number == self.cursor_line
         gutter = self.get_component_rich_style("logview--gutter", partial=True)
         mark_style = self.get_component_rich_style("logview--issue" if issue else "logview--parsed", partial=True)
-        room = width - self._gutter
-        text = plain(self._line_text(number).expandtabs(8))
-        text = text[int(self.scroll_offset.x) :]
-        segments = [
-            Segment(f"{number:>{self._gutter - 3},} ", gutter),
-            Segment(mark + " ", mark_style),
-            *self._with_matches(set_cell_size(text, max(0, room)), base),
-        ]
-        strip = Strip(segments, width)
+        head = [Segment(f"{number:>{self._gutter - 3},} ", gutter), Segment(mark + " ", mark_style)]
+        goes_on = Segment(ellipsis(ascii_only=ascii_only), gutter)
+        strip = Strip.join([Strip(head, self._gutter), self._visible(number, width - self._gutter, base, goes_on)])
         if cursor:
             strip = strip.apply_style(self.get_component_rich_style("logview--cursor", partial=True))
         return strip.apply_style(self.rich_style) if not cursor else strip
+
+    def _visible(self, number: int, room: int, base: Style, goes_on: Segment) -> Strip:
+        """What there is room for of a line, with a sign at each end beyond which it goes on."""
+        room, left = max(0, room), int(self.scroll_offset.x)
+        line = plain(self._line_text(number).expandtabs(8))
+        text = line[left:]
+        strip = Strip(self._with_matches(set_cell_size(text, room), base), room)
+        sign = Strip([goes_on], 1)
+        if cell_width(text) > room > 0:
+            strip = Strip.join([strip.crop(0, room - 1), sign])
+        if left and line and room > 1:
+            strip = Strip.join([sign, strip.crop(1, room)])
+        return strip
 
     def _with_matches(self, text: str, base: Style) -> list[Segment]:
         needle = self._needle
@@ -189,8 +198,9 @@ class LogView(ScrollView, can_focus=True):
         """Bring the first match in a line into view, sideways."""
         text = plain(self._line_text(line).expandtabs(8))
         at = (text if self._needle != self._needle.lower() else text.lower()).find(self._needle)
-        room = self.size.width - self._gutter
-        if at < self.scroll_offset.x or at + len(self._needle) > self.scroll_offset.x + room:
+        # The last cell, and the first where it is scrolled, may say that the line goes on.
+        room, left = self.size.width - self._gutter - 1, int(self.scroll_offset.x)
+        if at < left + bool(left) or at + len(self._needle) > left + room:
             fits_at_the_start = at + len(self._needle) <= room
             self.call_after_refresh(self.scroll_to, x=0 if fits_at_the_start else at - room // 3, animate=False)
 
