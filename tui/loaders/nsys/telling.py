@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from tui.loaders.nsys.tables import Tables
 
 _MOST_FAILURES: Final = 20
-_NAMED_TABLES: Final = 6
+_NAMED_TABLES: Final = 3
+_KIND: Final = "CUPTI_ACTIVITY_KIND_"
+"""How the names of most tables begin."""
 
 _ABOUT: Final = (
     STRINGS,
@@ -104,8 +106,9 @@ def tell_of_recording(tables: Tables, collector: Collector, processes: Sequence[
         if table not in shown and not folded(table).startswith(about) and tables.count(table)
     )
     if others:
-        named = ", ".join(others[:_NAMED_TABLES]) + (", ..." if len(others) > _NAMED_TABLES else "")
-        collector.issue("info", None, named, "the export also has these tables, which have no view")
+        named = ", ".join(table.removeprefix(_KIND) for table in others[:_NAMED_TABLES])
+        more = f" and {len(others) - _NAMED_TABLES} more" if len(others) > _NAMED_TABLES else ""
+        collector.issue("info", None, ", ".join(others), f"no view shows these tables: {named}{more}")
 
 
 def tell_of_left_out(
