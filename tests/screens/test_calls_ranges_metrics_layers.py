@@ -79,6 +79,12 @@ def test_of_a_call_without_a_correlation_it_is_not_said_that_it_launched_nothing
     assert no_call_work(cut) == (
         "nvprof cuts a call's correlation id off behind a long kernel name: its GPU work cannot be linked"
     )
+    assert no_call_work(profile(api_calls=[{"name": "cudaMalloc"}])) == "this input holds no GPU work beside the calls"
+    totals = profile(
+        sessions=[{"session": 0, "format": "nvprof-text"}],
+        summary=[{"section": "gpu", "name": "sgemm", "calls": 2, "total_ns": 10}],
+    )
+    assert no_call_work(totals) == "this input holds totals, not launches: record with nvprof --print-gpu-trace"
     assert no_call_work(told) == no_call_work(untold, is_linked=True) == "this call launched nothing that was recorded"
     assert no_call_work(untold) == "not every call tells what it launched: of this one no GPU work is known"
 

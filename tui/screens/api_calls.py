@@ -12,9 +12,10 @@ from tui.analysis.api_threads import API_THREADS, THREAD_FUNCTIONS, api_threads,
 from tui.analysis.gpu_work import GPU_WORK, gpu_work, work_of_calls
 from tui.analysis.inputs.capabilities import how_to_record, why_none
 from tui.analysis.inputs.needs import API_RESULTS, API_TRACE, API_WORK
+from tui.analysis.kernels import kernels
 from tui.fmt import count, duration
 from tui.model.names import short_name
-from tui.screens.kernels import launch_crumb, short, spread_not_known
+from tui.screens.kernels import launch_crumb, no_launches, short, spread_not_known
 from tui.screens.linked import Level, Row
 from tui.screens.parts import Part, PartsScreen
 from tui.widgets.details import row_details
@@ -102,7 +103,8 @@ def no_work(profile: Profile, *, is_linked: bool = False) -> str:
     """
     calls = profile["api_calls"]["correlation"]
     if profile["activities"].is_empty():
-        return "this input holds no GPU work beside the calls"
+        nothing = kernels(profile).is_empty()
+        return "this input holds no GPU work beside the calls" if nothing else no_launches(profile)
     if calls.null_count() == calls.len():
         return "this input does not tell which call launched what"
     if calls.null_count() and not is_linked:
