@@ -188,7 +188,7 @@ async def test_a_rank_that_is_left_out_is_told_when_the_folder_opens(tmp_path: A
             said = " ".join(str(call.args[1]) for call in say.call_args_list)
             assert "left out: " in said
             assert "ddp_rank1.pt.trace.json.gz" in said
-            assert "1 issue" in screen_text(app)
+            assert "issues: 1 error" in screen_text(app).splitlines()[0]
 
 
 async def test_where_there_is_no_room_what_is_read_so_far_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from textual import on
 from textual.containers import Container
 
+from tui.analysis.expert.words import counted
 from tui.analysis.inputs.source_lines import NO_LINE, where_from
+from tui.analysis.issues import issue_counts
 from tui.analysis.iterations.aggregation import range_words, words
 from tui.analysis.memo import once_per_profile
 from tui.analysis.sessions import rank_words
@@ -40,9 +42,11 @@ KEY_CELLS: Final = 24
 
 
 @once_per_profile("issues")
-def issues_to_mind(whole: Profile) -> int:
-    """How many issues are more than information."""
-    return whole["issues"].filter(whole["issues"]["severity"] != "info").height
+def issues_to_mind(whole: Profile) -> str:
+    """How many issues are more than information, the worst first; empty where none is."""
+    numbers = issue_counts(whole)
+    told = ", ".join(counted(number, name) for name, number in numbers.items() if number and name != "info")
+    return f"issues: {told}" if told else ""
 
 
 @once_per_profile("sessions")
@@ -173,13 +177,12 @@ class ViewScreen(DetailedScreen):
 
     def _facts(self, whole: Profile) -> list[str]:
         sessions, session = whole["sessions"].height, self.program.session
-        issues = issues_to_mind(whole)
         return [
             self.program.reading_again,
             self.program.working,
             f"filter: {self.program.carried} (carried)" if self.program.carried else "",
             f"partial: {whole.partial}" if whole.partial else "",
-            f"{issues} issue{'s' if issues != 1 else ''}" if issues else "",
+            issues_to_mind(whole),
             ""
             if sessions == 1
             else f"all {sessions} sessions"
