@@ -47,6 +47,24 @@ async def test_a_query_on_the_command_line_shows_its_rows() -> None:
         assert said(screen).startswith("3 rows in ")
 
 
+@pytest.mark.parametrize(
+    ("sample", "example"),
+    [
+        (CAFFE, "SELECT name, total_ns FROM kernels ORDER BY total_ns DESC LIMIT 10"),
+        ("metrics_and_events.nvprof.log", "SELECT device, kernel, grid_x FROM metrics LIMIT 10"),
+        ("paleo_vgg16.txt", "SELECT model, position, layer FROM layers LIMIT 10"),
+    ],
+)
+async def test_the_example_is_of_what_the_input_holds(sample: str, example: str) -> None:
+    async with opened(sample) as pilot:
+        screen = await ask(pilot, "")
+        assert screen.query_one(SqlEditor).placeholder == example
+        screen.run(example)
+        await pilot.app.workers.wait_for_complete()
+        await settled(pilot)
+        assert said(screen).startswith("10 rows in ")
+
+
 async def test_a_table_of_the_list_shows_its_first_rows() -> None:
     async with opened(CAFFE) as pilot:
         screen = await ask(pilot, "")

@@ -11,9 +11,11 @@ from textual import on, work
 from textual.widgets import Static
 from textual.worker import get_current_worker
 
+from tui.analysis.inputs.capabilities import OK
 from tui.analysis.notes import notes_frame
 from tui.fmt import count
 from tui.model.errors import ProftuiError
+from tui.model.schema import FRAMES
 from tui.output.exportable import sql_tables
 from tui.query.sql.faults import SHOW_TABLES
 from tui.query.sql.result import numbered, result_spec
@@ -21,7 +23,7 @@ from tui.query.sql.run import Tables, run
 from tui.screens.base import ViewScreen
 from tui.screens.detailed import WORKING
 from tui.text import plain
-from tui.widgets.sql_editor import SqlEditor
+from tui.widgets.sql_editor import EXAMPLE, SqlEditor
 from tui.widgets.table_pane import TablePane
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from textual.widget import Widget
 
     from tui.model.history import Place
+    from tui.model.profile import Profile
 
 LOOKED_AT: Final = 100
 """Rows of a table that enter on its name asks for."""
@@ -63,6 +66,8 @@ class SqlScreen(ViewScreen):
         self.tables = sql_tables(self.profile, self._notes, gpu=self.program.options.gpu)
         editor = self.query_one(SqlEditor)
         editor.tables = self.tables
+        has_kernels = self.program.availability.get("kernels", OK) == OK
+        editor.placeholder = EXAMPLE if has_kernels else _example(self.profile)
         if not editor.lines_run:
             editor.lines_run = self.program.queries.texts()
         self._show_none(WORKING, is_coming=True)
@@ -171,6 +176,13 @@ class SqlScreen(ViewScreen):
         if place.text and place.text != self._asked:
             self.run(place.text)
         super().restore(place)
+
+
+def _example(profile: Profile) -> str:
+    """A query of the frame that has most rows."""
+    name = max(FRAMES, key=lambda frame: profile[frame].height)
+    columns = [column for column in profile[name].columns if column != "session"]
+    return f"SELECT {', '.join(columns[:3])} FROM {name} LIMIT 10"
 
 
 def _is_overview(text: str) -> bool:

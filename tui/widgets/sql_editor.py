@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual.binding import Binding
 from textual.message import Message
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from tui.query.sql.run import Tables
 
 HISTORY_KEPT = 100
+EXAMPLE: Final = "SELECT name, total_ns FROM kernels ORDER BY total_ns DESC LIMIT 10"
+"""What stands where nothing is typed, unless there are no kernels."""
 
 
 class SqlEditor(TypedAhead, PlainEditor):
@@ -53,7 +55,7 @@ class SqlEditor(TypedAhead, PlainEditor):
         """The user goes to the rows."""
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
-        super().__init__("", placeholder="SELECT name, total_ns FROM kernels ORDER BY total_ns DESC LIMIT 10", id=id)
+        super().__init__("", placeholder=EXAMPLE, id=id)
         self.border_title = "SQL"
         self.tables: Tables | None = None
         """What can be named, for completion."""
