@@ -13,6 +13,7 @@ from tests.screens.parts import assert_reported, column_of, reported, screen_of,
 from tests.snapshots import assert_screen, screen_text
 from tui.analysis.gpu_work import GPU_WORK
 from tui.analysis.transfers.moves import SINGLE_TRANSFERS
+from tui.analysis.transfers.tables import TRANSFER_SIZES, TRANSFERS
 from tui.model.columns import ColumnKind
 from tui.widgets.detail_pane import DetailPane
 
@@ -123,12 +124,18 @@ async def test_what_is_not_recorded_says_what_records_it() -> None:
         assert "profile_memory=True" in screen_text(pilot.app)
 
 
-def test_two_rates_have_two_names() -> None:
+def test_shares_of_copies_are_headed_otherwise_than_those_of_the_gpu_time() -> None:
+    for spec in (TRANSFERS, TRANSFER_SIZES):
+        titles = {column.name: column.title for column in spec.columns}
+        assert (titles["time_pct"], titles["impossible"]) == ("Of copies", "Too fast")
+
+
+def test_two_rates_say_where_they_are_from() -> None:
     rates = (
         next(column for column in spec.columns if column.kind is ColumnKind.RATE)
         for spec in (SINGLE_TRANSFERS, GPU_WORK)
     )
     worked_out, told = rates
-    assert (worked_out.title, told.title) == ("Size/time", "Rate")
+    assert (worked_out.title, told.title) == ("Rate", "Rate")
     assert worked_out.help.startswith("Size divided by duration;")
     assert told.help.startswith("As the input says;")

@@ -24,6 +24,10 @@ NO_PEER_LINK: Final = "the input does not say what the link between the GPUs can
 NO_CEILING: Final = "nothing is known of what limits copies of this kind"
 NODIRECTION: Final = "the input does not say what was copied where"
 
+_OF_COPIES: Final = replace(
+    columns("time_pct")[0], title="Of copies", help="Share of the time of all copies and sets of the session."
+)
+
 TRANSFERS: Final = TableSpec(
     "transfers",
     "Transfers",
@@ -32,7 +36,7 @@ TRANSFERS: Final = TableSpec(
         # Whether host memory is pinned says most of a slow copy.
         *(replace(column, priority=3) for column in columns("src_memory", "dst_memory")),
         *columns("calls", "total_ns"),
-        replace(columns("time_pct")[0], help="Share of the time of all copies and sets of the session."),
+        _OF_COPIES,
         *columns("size_bytes", "achieved", "ceiling", "ceiling_pct", "impossible"),
         replace(columns("why")[0], title="No ceiling because", help="Why it is not known what the hardware can do."),
         *columns("kind", "device", "session"),
@@ -49,7 +53,7 @@ TRANSFER_SIZES: Final = TableSpec(
     "Transfers by size",
     (
         *columns("copy_kind", "size_class", "calls", "calls_pct", "total_ns"),
-        replace(columns("time_pct")[0], help="Share of the time of all copies and sets of the session."),
+        _OF_COPIES,
         *columns("size_bytes", "achieved", "impossible", "session"),
     ),
     key=("session", "copy_kind", "size_class"),

@@ -14,7 +14,7 @@ MEMORY: Final = (
         "achieved",
         "Achieved",
         K.RATE,
-        "Size / duration of those of which both are known; impossible rates are left out.",
+        "Size / duration of those of which both are known; those of copies that were too fast are left out.",
         3,
     ),
     Column(
@@ -23,17 +23,17 @@ MEMORY: Final = (
     Column("ceiling_pct", "Of ceiling", K.PERCENT, "Achieved rate as a share of the ceiling.", 5),
     Column(
         "impossible",
-        "Impossible",
+        "Too fast",
         K.COUNT,
         "Of those of known size and duration, how many were faster than the GPU's memory (by over 5 %): "
         "they are wrong.",
         7,
     ),
     Column("size_class", "Size", K.TEXT, "Bytes of one copy or set.", 1),
-    Column("rate", "Size/time", K.RATE, "Size divided by duration; what the input says of it is Rate elsewhere.", 4),
+    Column("rate", "Rate", K.RATE, "Size divided by duration; in other views as the input says, where it does.", 4),
     Column(
         "is_impossible",
-        "Impossible",
+        "Too fast",
         K.FLAG,
         "Faster than the GPU's memory by over 5 %: left out of rates; unknown without size, duration or that limit.",
         5,
