@@ -343,6 +343,18 @@ async def test_the_report_says_the_same(name: str) -> None:
             assert told["performance"][fact.name] == fact.value
 
 
+async def test_layers_say_once_which_figure_is_predicted() -> None:
+    async with opened(PALEO) as pilot:
+        layers = panel(pilot, "layers")
+        first = layers.entries[0].row
+        assert (first.label, first.value) == ("forward, cudnn", "486.88 ms  435.56 ms")
+        assert "Layers  measured, predicted" in screen_text(pilot.app)
+    async with opened("caffe_conv1.nvprof.log") as pilot:
+        values = [entry.row.value for entry in panel(pilot, "layers").entries]
+        assert values
+        assert not any("  " in value for value in values)
+
+
 async def test_parts_of_the_time_add_up() -> None:
     async with opened(TORCH) as pilot:
         parts = [entry.values["total_ns"] for entry in panel(pilot, "wall").entries]

@@ -48,7 +48,12 @@ LAYERS: Final = TableSpec(
 LAYER_TOTALS: Final = TableSpec(
     "layer_totals",
     "Totals by phase",
-    columns("phase", "executor", "layers", "measured_ns", "predicted_ns", "ratio", "model", "session"),
+    (
+        *columns("phase", "executor", "layers", "measured_ns"),
+        replace(COLUMNS["predicted_ns"], help="Sum of all predictions, also of layers that were not measured."),
+        replace(COLUMNS["ratio"], help="Predicted / measured, over the layers of which both are known."),
+        *columns("model", "session"),
+    ),
     key=("session", "model", "phase", "executor"),
     pinned="phase",
 )

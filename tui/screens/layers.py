@@ -92,7 +92,7 @@ class LayersScreen(PartsScreen):
     )
     HELP: ClassVar = (
         "Times of a model's layers as a framework measured them and as a model predicted them; . goes to the totals.\n"
-        "Ratio is predicted over measured; unknown where one of them was not run.\n"
+        "Pred/meas is predicted over measured; unknown where one of them was not run.\n"
         "Caffe's times are averages per iteration. GPU work below is of ops and ranges that are named as the layer; "
         "where none are recorded, of kernels whose names tell for sure that they are the layer's."
     )

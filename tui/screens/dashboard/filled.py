@@ -157,7 +157,9 @@ class FilledDashboard(ViewScreen):
         self._panel("api").fill(
             of_work.api_entries(board, ascii_only=ascii_only), note=f"CPU time, overlaps GPU time, {counted}"
         )
-        self._panel("layers").fill(of_input.layer_entries(self.profile, ascii_only=ascii_only))
+        self._panel("layers").fill(
+            of_input.layer_entries(self.profile, ascii_only=ascii_only), note=of_input.layers_note(self.profile)
+        )
         self._show_tool(board)
         self._panel("input").fill(of_input.input_entries(board, self.profile))
         self._show_texts(board)

@@ -56,20 +56,23 @@ def session_entries(whole: Profile, *, ascii_only: bool) -> list[Entry]:
 
 
 def layer_entries(profile: Profile, *, ascii_only: bool) -> list[Entry]:
-    """The time of all layers by phase and executor; where it was predicted as well, that too."""
+    """The time of all layers by phase and executor; where any was predicted, `layers_note` says which is which."""
     totals = layer_totals(profile)
     most = max((value for value in totals["measured_ns"] if value is not None), default=None)
+    told = ("measured_ns", "predicted_ns") if layers_note(profile) else ("measured_ns",)
     entries = []
     for row in totals.iter_rows(named=True):
-        known = row["measured_ns"] is not None
-        figures = duration(row["measured_ns"], ascii_only=ascii_only) if known else "not measured"
-        if row["predicted_ns"] is not None:
-            figures += f"  predicted {duration(row['predicted_ns'], ascii_only=ascii_only)}"
+        figures = "  ".join(duration(row[name], ascii_only=ascii_only) for name in told)
         label = f"{row['phase']}, {row['executor']}"
         entries.append(
             Entry(BarRow(label, label, fraction(row["measured_ns"], most), figures), door_of_layers(row), row)
         )
     return entries
+
+
+def layers_note(profile: Profile) -> str:
+    """What the two figures of a line of layers are; empty where there is one."""
+    return "measured, predicted" if layer_totals(profile)["predicted_ns"].count() else ""
 
 
 def tool_entries(board: Dashboard, *, ascii_only: bool) -> list[Entry]:
