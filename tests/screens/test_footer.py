@@ -63,6 +63,15 @@ async def test_q_is_told_to_quit_where_it_would() -> None:
         assert foot(pilot)[-1] == "q quit"
 
 
+async def test_a_table_without_rows_offers_nothing_to_do_with_rows() -> None:
+    async with opened("gpt_summary.nvprof.log", size=(80, 24)) as pilot:
+        await press(pilot, "colon", *"notes", "enter")
+        assert foot(pilot) == ["m views", "? help", "q back"]
+        await press(pilot, "colon", *"kernels", "enter", "M", *"look", "ctrl+s")
+        await press(pilot, "colon", *"notes", "enter")
+        assert foot(pilot)[0] == "enter open"
+
+
 async def test_the_log_has_keys_of_its_own() -> None:
     async with opened("caffe_conv1.nvprof.log", size=(80, 24)) as pilot:
         await press(pilot, "colon", *"log", "enter")

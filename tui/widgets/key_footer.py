@@ -55,8 +55,8 @@ class KeyFooter(Footer):
     def _chosen(self) -> list[tuple[Binding, bool, str]]:
         """The keys to show, and whether each works."""
         offered: dict[str, tuple[Binding, bool, str]] = {}
-        for _, binding, enabled, tooltip in self.screen.active_bindings.values():
-            if binding.show:
+        for node, binding, enabled, tooltip in self.screen.active_bindings.values():
+            if binding.show and binding.action not in getattr(node, "idle_actions", ()):
                 offered.setdefault(binding.action, (binding, enabled, tooltip))
         if LEAVE in offered and self._leaving_quits():
             back, enabled, tooltip = offered[LEAVE]

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from tui.widgets.table_rows import Key, Row
 
 OPENS_BAR: Final = frozenset({"find", "filter", "filter_column"})
+OF_ROWS: Final = frozenset({"open_row", "find", "filter", "sort_column"})
+"""What the footer does not offer where there are no rows; pressed all the same, a key says why there are none."""
 
 
 class TablePane(TableArranging):
@@ -166,6 +168,11 @@ class TablePane(TableArranging):
             value = row[column.name]
             shown = self.table.writer(column.name)
             self.app.push_screen(CellDialog(column, self._copied(value), shown=shown.with_unit(value)))
+
+    @property
+    def idle_actions(self) -> Collection[str]:
+        """What the footer offers in vain."""
+        return OF_ROWS if self.is_bare else ()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """While something is typed, keys that open the bar are typed like all others."""

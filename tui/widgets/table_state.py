@@ -130,13 +130,21 @@ class ArrangedTable(Vertical):
         self._state = self.arranged(self._state)
         cursor, marks = self._cursor_key() or self._wanted_cursor, self._mark_keys() or self._wanted_marks
         lines = self.lines_of_use
+        was_bare = self.is_bare
         self.frame = frame
         if self.lines_of_use != lines:
             self.refresh(layout=True)
         self._empty, self.is_coming = plain(empty), is_coming
+        if self.is_bare != was_bare:
+            self.refresh_bindings()
         self._place(cursor, marks)
         self.show_notes()
         self.apply_state()
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether it has no rows, and none are to come."""
+        return self.frame.is_empty() and not self.is_coming
 
     @property
     def lines_of_use(self) -> int | None:
