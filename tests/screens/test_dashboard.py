@@ -191,14 +191,14 @@ async def test_what_the_system_is_and_what_cannot_be_said_lead_to_where_that_is_
         assert command.door is not None
         assert command.door.query == "SELECT session, command, source FROM sessions"
         needs = panel(pilot, "missing")
-        entry = next(entry for entry in needs.entries if entry.row.key == "single API calls")
+        entry = next(entry for entry in needs.entries if entry.row.key == "API calls")
         assert entry.door is not None
         await go_through(pilot, entry.door)
         entry.door.go(app)
         await settled(pilot)
         assert app.view_screen.table is not None
         rows = app.view_screen.table.shown_frame()
-        assert rows["message"].to_list() == ["no single API calls: record with nvprof --print-api-trace"]
+        assert rows["message"].to_list() == ["no API calls: record with nvprof --print-api-trace"]
         assert rows["verdict"].to_list() == ["cannot tell"]
         # Nothing but the view of metrics itself lacks them.
         assert next(entry for entry in needs.entries if entry.row.key == "metrics").door is None

@@ -51,7 +51,7 @@ def api_work(case: Case) -> str:
 
 def api_trace(case: Case) -> str:
     """API calls with their times."""
-    return case.lacks.get(held.API_TRACE.name, "")
+    return api_work(case) or case.lacks.get(held.API_TRACE.name, "")
 
 
 def launches_linked(case: Case) -> str:
