@@ -61,7 +61,7 @@ def _in_case(path: Path, to: Path, case: Callable[[str], str]) -> None:
 
 
 def _told(profile: Profile) -> list[tuple[str, str]]:
-    return [(text.lower(), reason) for text, reason in profile["issues"].select("text", "reason").rows()]
+    return [(text.lower(), reason.lower()) for text, reason in profile["issues"].select("text", "reason").rows()]
 
 
 @pytest.mark.parametrize("write", [_of_nsys, _of_nvprof, _of_dlprof, _of_rocpd])

@@ -21,12 +21,12 @@ NAMES_IN_FILTER: Final = 10
 
 
 def called(name: object) -> str:
-    """A name within a sentence; of a long one the inner namespaces.
+    """A name within a sentence; without namespaces that say little, of a long one with the inner ones.
 
     >>> called("void f<int>(float*)")
     '`f`'
     >>> called("void at::native::(anonymous namespace)::GammaBetaBackwardCUDAKernelTemplate<float>(long)")
-    '`(anonymous namespace)::GammaBetaBackwardCUDAKernelTemplate`'
+    '`GammaBetaBackwardCUDAKernelTemplate`'
     """
     return f"`{shorten_symbol(short_name(str(name)), NAME_CELLS)}`"
 

@@ -106,7 +106,9 @@ def tell_of_recording(tables: Tables, collector: Collector, processes: Sequence[
         if table not in shown and not folded(table).startswith(about) and tables.count(table)
     )
     if others:
-        named = ", ".join(table.removeprefix(_KIND) for table in others[:_NAMED_TABLES])
+        # Copies of an export can have its names in other letters.
+        short = [table[len(_KIND) :] if folded(table).startswith(folded(_KIND)) else table for table in others]
+        named = ", ".join(short[:_NAMED_TABLES])
         more = f" and {len(others) - _NAMED_TABLES} more" if len(others) > _NAMED_TABLES else ""
         collector.issue("info", None, ", ".join(others), f"no view shows these tables: {named}{more}")
 
