@@ -75,7 +75,7 @@ ITERATIONS: Final = (
     Column("domain", "Domain", K.TEXT, "NVTX domain: which library or program named the range.", 4),
     Column("depth", "Depth", K.NUMBER, "How many ranges of its thread lie around it.", 7),
     Column("number", "#", K.NUMBER, "Row in the input's own order, from 0.", 9),
-    Column("gpu_ns", "GPU time", K.DURATION, "Summed durations of the GPU work launched in it, whenever it ran.", 2),
+    Column("gpu_ns", "GPU time", K.DURATION, "Summed durations of its GPU work; work can overlap in time.", 2),
     Column("kernels_launched", "Kernels", K.COUNT, "Launches of kernels; a whole CUDA graph counts as one.", 3),
     Column("tensor_core_ns", "TC busy", K.DURATION, "Time in which a kernel that uses tensor cores ran.", 4),
     Column("other_kernel_ns", "Other kernels", K.DURATION, "Time in which other kernels ran, and none of those.", 5),
