@@ -1,4 +1,4 @@
-"""The only door from the text of a profile to a screen or a terminal.
+"""The only way for text of a profile to reach a screen or a terminal.
 
 Names and messages in a profile are whatever the profiled program printed: they may hold terminal escapes, line ends or
 characters that reverse the direction of writing. `plain` makes them harmless and keeps them visible.
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 from typing import Final
+
+from tui.fitting import cell_width
 
 MARK: Final = "·"
 """Stands for a character that must not reach a terminal."""
@@ -21,8 +23,46 @@ _CONTROL: Final = re.compile(
     "]"
 )
 _NOT_ASCII: Final = re.compile(r"[^\x20-\x7e]")
-_NEAREST: Final = str.maketrans({MARK: ".", "µ": "u", "×": "x", "…": "~", "→": ">", "–": "-"})
-"""Signs that our own words use, and what stands for them where there is ASCII alone."""
+
+ASCII_SIGNS: Final = {
+    **{MARK: ".", "µ": "u", "×": "x", "…": "~", "→": ">", "–": "-", "←": "<", "↑": "^", "↓": "v", "⌫": "<"},
+    **{"▼": "v", "▲": "^", "▸": ">", "▾": "v", "•": "*", "≥": ">", "≤": "<", "±": "~", "−": "-", "—": "-"},
+    # Fills of bars, and bars that end within a cell.
+    **{
+        "█": "#",
+        "▓": "=",
+        "▞": "%",
+        "▒": "+",
+        "▦": "s",
+        "▩": "u",
+        "▨": "@",
+        "▤": "d",
+        "▧": "f",
+        "▚": "c",
+        "░": ".",
+        "▥": "n",
+    },
+    **dict(zip("▏▎▍▌▋▊▉", "   ####", strict=True)),
+    **dict(zip("▁▂▃▄▅▆▇", "__..oo#", strict=True)),
+    # Frames and rulers.
+    **dict.fromkeys("─━═╌┄┈", "-"),
+    **dict.fromkeys("│┃║╎┆┊", "|"),
+    **dict.fromkeys("┌┐└┘├┤┬┴┼╭╮╰╯╔╗╚╝╠╣╦╩╬┏┓┗┛╴╵╶╷", "+"),
+}
+"""Signs that the program draws, and what stands for each in as many cells where there is ASCII alone."""
+_TO_ASCII: Final = str.maketrans(ASCII_SIGNS)
+
+
+def to_ascii(text: str) -> str:
+    """A text as a terminal without UTF-8 can show it, in as many cells; unknown characters are ``?``.
+
+    >>> to_ascii("12 µs · 行")
+    '12 us . ??'
+    """
+    translated = text.translate(_TO_ASCII)
+    if translated.isascii():
+        return translated
+    return "".join(sign if sign.isascii() else "?" * cell_width(sign) for sign in translated)
 
 
 def plain(text: str, *, ascii_only: bool = False) -> str:
@@ -41,5 +81,21 @@ def plain(text: str, *, ascii_only: bool = False) -> str:
     """
     safe = text if text.isprintable() else _CONTROL.sub(MARK, text)
     if ascii_only and not safe.isascii():
-        return _NOT_ASCII.sub("?", safe.translate(_NEAREST))
+        return _NOT_ASCII.sub("?", safe.translate(_TO_ASCII))
     return safe
+
+
+def printable(text: str) -> str:
+    r"""Lines for a terminal: as they are where they hold line ends, tabs and styles alone, else `plain` with these.
+
+    The last filter for what commands print. Text of a profile is made harmless before, by `plain`, where text and
+    layout can still be told apart. Here a style that a profile wrote looks like one of ours.
+
+    >>> printable("\x1b[1ma\x1b[0m\n\x1b]52;c;x\x07\tb")
+    '\x1b[1ma\x1b[0m\n·]52;c;x·\tb'
+    """
+    return _NOT_LAYOUT.sub(MARK, text)
+
+
+_NOT_LAYOUT: Final = re.compile(r"(?!\x1b\[[0-9;]{0,40}m)(?![\n\t])" + _CONTROL.pattern)
+"""A character that `plain` replaces, except line ends, tabs and the beginning of a style."""

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from tui.model.compact import compact
+from tui.model.constant_columns import compact_constants
 from tui.model.schema import NAME
 
 ROWS = 100_000
@@ -39,15 +39,15 @@ def frame() -> pl.DataFrame:
 
 def test_the_frame_stays_the_same() -> None:
     data = frame()
-    assert_frame_equal(compact(data), data)
-    assert compact(data).schema == data.schema
+    assert_frame_equal(compact_constants(data), data)
+    assert compact_constants(data).schema == data.schema
 
 
 @pytest.mark.parametrize("column", ["same", "name", "flag", "null"])
 def test_one_value_takes_no_memory(column: str) -> None:
     data = frame().select(column)
     assert data.estimated_size() >= ROWS / 8
-    assert compact(data).estimated_size() <= 100
+    assert compact_constants(data).estimated_size() <= 100
 
 
 def place(data: pl.DataFrame, column: str) -> int:
@@ -58,7 +58,7 @@ def place(data: pl.DataFrame, column: str) -> int:
 
 
 def test_numbers_that_are_equal_where_they_are_known_are_shared() -> None:
-    data = compact(frame())
+    data = compact_constants(frame())
     assert place(data, "kernels_alone") == place(data, "kernels_too") == place(data, "copies_alone")
     assert place(data, "one_and_two") != place(data, "kernels_alone")
     assert data.filter(pl.col("kernels_alone") == 1).height == ROWS // 2
@@ -69,4 +69,4 @@ def test_numbers_that_are_equal_where_they_are_known_are_shared() -> None:
 
 def test_few_rows_are_left_alone() -> None:
     data = frame().head(10)
-    assert compact(data) is data
+    assert compact_constants(data) is data

@@ -1,4 +1,4 @@
-"""Which iterations a profile is looked at in, as the user chooses them."""
+"""The aggregation: which iterations of a profile are shown, as the user chose them."""
 
 from __future__ import annotations
 
@@ -84,5 +84,5 @@ def aggregation(iterations: str | None, key: str | None) -> Aggregation:
     ends = (found["only"] or found["first"], found["only"] or found["last"])
     first, last = (None if number is None else int(number) for number in ends)
     if first is not None and last is not None and first > last:
-        raise ProftuiError(f"--iterations {iterations}: ends before it begins", "as 3:7, 3:, :7 or 5")
+        raise ProftuiError(f"--iterations {iterations}: ends before it starts", "as 3:7, 3:, :7 or 5")
     return Aggregation(first, last, key)

@@ -1,4 +1,4 @@
-"""Rows within rows: what is summed upwards, what lies below, and in which order they are read; never row by row."""
+"""Nested rows as a forest: sums of subtrees, descendants and display order, without per-row Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the user is, where they came from, and how to get back."""
+"""Navigation history: visited places and the way back."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Place:
     text: str = ""
     """For SQL: the query whose rows are shown; for Compare: what with."""
     spot: tuple[int, ...] = ()
-    """For the timeline: lane and moment of the cursor, and where the screen begins and what a cell of it is."""
+    """For the timeline: lane and moment of the cursor, and where the screen starts and what a cell of it is."""
 
     def is_same_spot(self, other: Place) -> bool:
         """Whether both show the same thing, however arranged."""

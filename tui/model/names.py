@@ -1,11 +1,14 @@
-"""Names of GPU work: what kind of work they stand for, and long demangled C++ names made short enough to read."""
+"""Names of GPU work: the kind of work they stand for, and short forms of demangled C++ names."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import polars as pl
 
 _ANONYMOUS: Final = "(anonymous namespace)"
 _UNNAMED: Final = "<unnamed>::"
@@ -143,7 +146,7 @@ def _last_word(bare: str) -> str:
 
 
 def _unmangled(name: str) -> str:
-    """The identifiers at the front of an Itanium-mangled name, or nothing where it begins otherwise."""
+    """The identifiers at the front of an Itanium-mangled name, or nothing where it starts otherwise."""
     nested = name.startswith("_ZN")
     at = 3 if nested else 2
     parts: list[str] = []
@@ -167,3 +170,13 @@ def _unmangled(name: str) -> str:
 
 def _is_word(sign: str) -> bool:
     return sign.isalnum() or sign == "_"
+
+
+def kind_by_name() -> pl.Expr:
+    """`tui.model.names.kind_of` of the column ``name``, as ``kind``."""
+    # The explorer shows names before Polars is imported.
+    import polars as pl
+
+    name = pl.col("name").cast(pl.String)
+    found = (pl.when(name.str.starts_with(prefix)).then(pl.lit(kind)) for prefix, kind in KIND_BY_PREFIX.items())
+    return pl.coalesce(*found, pl.lit("kernel")).alias("kind")

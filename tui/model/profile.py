@@ -1,4 +1,4 @@
-"""A profile: the frames of one or several inputs, and the text that they came from."""
+"""A profile: the frames of one or several inputs, and their source text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol
 import polars as pl
 
 from tui.model.aggregation import Aggregation
-from tui.model.compact import compact, looked_at
+from tui.model.constant_columns import column_view, compact_constants
 from tui.model.errors import ProftuiError
 from tui.model.schema import FRAMES, OP_COLUMNS, conform, empty
 
@@ -69,9 +69,7 @@ class Profile:
         """
         last = self["sessions"].height - 1
         if not 0 <= session <= last:
-            raise ProftuiError(
-                f"there is no session {session}", f"sessions: 0 to {last}" if last else "the only one is 0"
-            )
+            raise ProftuiError(f"no session {session}", f"sessions: 0 to {last}" if last else "the only session is 0")
         kept = {name: _of_session(name, data, session) for name, data in self.frames.items()}
         steps = None if self.steps is None else self.steps.filter(pl.col("session") == session)
         return replace(self, frames=kept, steps=steps, other_sessions=self.other_sessions + last)
@@ -85,7 +83,7 @@ def _of_session(frame: str, data: pl.DataFrame, session: int) -> pl.DataFrame:
 
 def rows_of_session(data: pl.DataFrame, session: int) -> pl.DataFrame:
     """The rows of a session: where they lie, without a copy, if those of each session lie together."""
-    sessions = looked_at(data, "session")
+    sessions = column_view(data, "session")
     if not sessions.is_sorted():
         return data.filter(pl.col("session") == session)
     # Of a sorted column, the first and the last place are looked for, not every row.
@@ -101,7 +99,9 @@ def profile_of(
     partial: str = "",
 ) -> Profile:
     """Check the frames that a loader made against the model and complete them with empty ones."""
-    complete = {name: compact(conform(name, frames[name])) if name in frames else empty(name) for name in FRAMES}
+    complete = {
+        name: compact_constants(conform(name, frames[name])) if name in frames else empty(name) for name in FRAMES
+    }
     return Profile(complete, (source,), {source: text} if text is not None else {}, partial)
 
 

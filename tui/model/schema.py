@@ -142,6 +142,8 @@ OPS: Final = pl.Schema(
         "forward": pl.UInt32,
         "dtype": NAME,
         "input_shapes": NAME,
+        "input_types": NAME,
+        "input_values": NAME,
         "stack": NAME,
         "iteration": pl.Int32,
         "tc_eligible": pl.Boolean,
@@ -155,6 +157,10 @@ OPS: Final = pl.Schema(
 it ran in and ``forward`` the forward op that a backward op belongs to, both as ``op``. ``group`` is the path of what it
 ran in, outermost first, without itself: modules where the input knows them, else ranges and ops. ``stack`` is the
 source lines that called it, innermost first, with ``;`` between.
+
+``input_shapes``, ``input_types`` and ``input_values`` are JSON lists over the arguments of the call: the shape of a
+tensor, its element type, and the value of a number or a list of numbers as text. ``dtype`` is the distinct element
+types in one text. ``input_values`` is kept only for ops whose FLOPs depend on it.
 """
 
 RANGES: Final = pl.Schema(
@@ -189,6 +195,16 @@ SUMMARY: Final = pl.Schema(
         "line": pl.UInt32,
         "repaired": pl.Boolean,
         "range": NAME,
+        "cpu_self_ns": pl.Int64,
+        "gpu_self_ns": pl.Int64,
+        "gpu_total_ns": pl.Int64,
+        "cpu_memory_bytes": pl.Int64,
+        "cpu_self_memory_bytes": pl.Int64,
+        "gpu_memory_bytes": pl.Int64,
+        "gpu_self_memory_bytes": pl.Int64,
+        "flops": pl.Int64,
+        "input_shapes": NAME,
+        "stack": NAME,
     }
 )
 """One row per row that the input itself aggregated; ``section`` is one of `SECTIONS`.
@@ -199,6 +215,10 @@ SUMMARY: Final = pl.Schema(
 rows of section ``nvtx`` with a null ``range`` are the ranges, and no figure of those is in another of them twice).
 
 ``repaired`` is true when the row had lost its shape and was put back together because its figures prove each other.
+
+The columns from ``cpu_self_ns`` on are of rows of ops (section ``op``, whose ``total_ns`` is CPU total time): time in
+itself and, on the GPU, with what it calls; bytes allocated less bytes released, with what it calls and in itself;
+floating point operations; shapes of the inputs; source lines that called it, innermost first, with ``;`` between.
 """
 
 METRICS: Final = pl.Schema(
@@ -245,6 +265,9 @@ LAYERS: Final = pl.Schema(
         "algorithm": pl.String,
         "workspace_bytes": pl.Int64,
         "time_ns": pl.Int64,
+        "median_ns": pl.Int64,
+        "total_ns": pl.Int64,
+        "calls": pl.Int64,
         "measured": pl.Boolean,
         "predicted_ns": pl.Int64,
         "predicted_algorithm": pl.String,
@@ -256,6 +279,8 @@ LAYERS: Final = pl.Schema(
 ``executor`` is what ran the layers (caffe, cudnn, tensorflow) or, in a table of predictions alone, paleo: ``measured``
 is then false and ``time_ns`` the prediction. A prediction made for a run stands beside its measurement, in
 ``predicted_ns`` and ``predicted_algorithm``. ``workspace_bytes`` is what the predicted algorithm needs.
+``time_ns`` is the mean of ``calls`` iterations, ``median_ns`` their median and ``total_ns`` their sum, where they are
+recorded.
 """
 
 TOOL_FIGURES: Final = pl.Schema(
@@ -270,7 +295,7 @@ TOOL_FIGURES: Final = pl.Schema(
         "line": pl.UInt32,
     }
 )
-"""One row per figure that the recording tool itself worked out of a session, as it says it (DLProf's GPU utilisation).
+"""One row per figure that the recording tool itself computed of a session, as it says it (DLProf's GPU utilization).
 
 ``value`` is in base units (``unit``: ns, %, B, or null for counts); ``text`` stands where it is no number.
 """
@@ -298,13 +323,65 @@ MEMORY_EVENTS: Final = pl.Schema(
         "reserved_bytes": pl.Int64,
         "address": pl.Int64,
         "line": pl.UInt32,
+        "action": NAME,
+        "stream": pl.Int64,
+        "size_bytes": pl.Int64,
+        "active_bytes": pl.Int64,
+        "call_site": NAME,
+        "stack": NAME,
     }
 )
 """One row per allocation or release of memory by the framework's allocator, by session and time.
 
 ``place`` is GPU or CPU, whose memory it is; ``device`` is the number of the GPU, null for the CPU. ``start_ns`` is of
-the CPU's clock; ``delta_bytes`` is negative for a release; ``allocated_bytes`` and ``reserved_bytes`` are all that is
-allocated, and held by the allocator, after it.
+the CPU's clock, null where the input has only the order of events; ``delta_bytes`` is negative for a release;
+``allocated_bytes`` and ``reserved_bytes`` are all that is allocated, and held by the allocator, after it.
+
+The columns from ``action`` on are of PyTorch's memory snapshots. ``action`` is alloc, free_requested, free_completed,
+segment_alloc, segment_free, segment_map, segment_unmap, oom or snapshot; ``size_bytes`` is what it is about, as
+requested; ``active_bytes`` is allocated, or released and waiting for other streams, after it. ``stack`` is the lines of
+the program that led to it, innermost first, with ``;`` between, and ``call_site`` the first that is not of PyTorch.
+"""
+
+MEMORY_SEGMENTS: Final = pl.Schema(
+    {
+        "session": pl.UInt32,
+        "segment": pl.UInt32,
+        "device": pl.Int32,
+        "address": pl.Int64,
+        "reserved_bytes": pl.Int64,
+        "allocated_bytes": pl.Int64,
+        "active_bytes": pl.Int64,
+        "requested_bytes": pl.Int64,
+        "stream": pl.Int64,
+        "segment_type": NAME,
+        "pool": pl.String,
+        "is_expandable": pl.Boolean,
+        "stack": NAME,
+    }
+)
+"""One row per segment that PyTorch's allocator holds at the end of a recording; ``segment`` numbers those of a session.
+
+``allocated_bytes`` and ``active_bytes`` are rounded up to blocks, ``requested_bytes`` is what the program asked for.
+``pool`` is the private pool that it is of (CUDA graphs), null for the default one; ``stack`` is where it was obtained.
+"""
+
+MEMORY_BLOCKS: Final = pl.Schema(
+    {
+        "session": pl.UInt32,
+        "segment": pl.UInt32,
+        "device": pl.Int32,
+        "address": pl.Int64,
+        "size_bytes": pl.Int64,
+        "requested_bytes": pl.Int64,
+        "state": NAME,
+        "call_site": NAME,
+        "stack": NAME,
+    }
+)
+"""One row per block of a segment: ``state`` is active_allocated, active_awaiting_free or inactive.
+
+``size_bytes`` is rounded up; ``call_site`` and ``stack`` are of its allocation, as in ``memory_events``.
 """
 
 ISSUES: Final = pl.Schema(
@@ -333,6 +410,8 @@ FRAMES: Final[Mapping[str, pl.Schema]] = MappingProxyType(
         "tool_figures": TOOL_FIGURES,
         "tool_findings": TOOL_FINDINGS,
         "memory_events": MEMORY_EVENTS,
+        "memory_segments": MEMORY_SEGMENTS,
+        "memory_blocks": MEMORY_BLOCKS,
         "issues": ISSUES,
     }
 )
@@ -345,13 +424,13 @@ OP_JOINS: Final = (
     "launch",
     "external id",
     "recorded",
-    "no launch record",
-    "no op around the launch",
+    "launch not recorded",
+    "launched outside any op",
 )
 """How the op of an activity was found: its launch lies in the op on the same thread, the profiler's id of the op, as
 the input says it; or why it has none."""
 
-SECTIONS: Final = ("gpu", "api", "os", "openacc", "openmp", "nvtx", "um", "cpu", "dependency")
+SECTIONS: Final = ("gpu", "api", "os", "openacc", "openmp", "nvtx", "um", "cpu", "dependency", "op")
 """What a summary row can belong to. Rows below an NVTX range are ``nvtx``, never ``gpu``: they repeat its rows."""
 
 SEVERITIES: Final = ("info", "warning", "error")

@@ -1,4 +1,4 @@
-"""What a table shows and how the user has arranged it, as values that screens, reports and exports share."""
+"""Table specifications and table states, shared by screens, reports and exports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every column is called on a screen and in a report, how it is written, and what it means.
+"""Every column of the program: name, heading, kind and meaning.
 
 One registry for all views: a column means the same wherever it appears.
 """
@@ -7,20 +7,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from tui.model.columns.column import Column, ColumnKind, together
-from tui.model.columns.gpu_time import GPU_TIME
-from tui.model.columns.hardware import HARDWARE
-from tui.model.columns.iterations import ITERATIONS
-from tui.model.columns.measured import MEASURED
-from tui.model.columns.memory import MEMORY
-from tui.model.columns.ops import OPS
-from tui.model.columns.ranks import RANKS
-from tui.model.columns.tables import TABLES
-from tui.model.columns.work import WORK
+from tui.model.columns.column import Column, ColumnKind, columns_by_priority
+from tui.model.columns.gpu_columns import GPU_TIME, HARDWARE, MEMORY, WORK
+from tui.model.columns.op_columns import ITERATIONS, OPS, RANKS, ROOFLINE
+from tui.model.columns.report_columns import MEASURED, TABLES
 
-__all__ = ["COLUMNS", "Column", "ColumnKind", "columns", "together"]
+__all__ = ["COLUMNS", "Column", "ColumnKind", "columns", "columns_by_priority"]
 
-_ALL: Final = (*WORK, *OPS, *HARDWARE, *MEASURED, *ITERATIONS, *GPU_TIME, *RANKS, *MEMORY, *TABLES)
+_ALL: Final = (*WORK, *OPS, *HARDWARE, *MEASURED, *ITERATIONS, *GPU_TIME, *RANKS, *ROOFLINE, *MEMORY, *TABLES)
 
 COLUMNS: Final[dict[str, Column]] = {column.name: column for column in _ALL}
 

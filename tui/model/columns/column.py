@@ -1,4 +1,4 @@
-"""What a column is, and how its values are written and compared."""
+"""The type of a column, and how its values are formatted and compared."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ class Column:
     """Its texts are sentences: of one that lacks the room the end goes, and before it the length of quoted names."""
     sign: str = ""
     """What its heading on a screen has behind the title, besides the unit."""
-    tells_above_zero: bool = False
+    only_above_zero: bool = False
     """It says something only where a row has more than 0 of it."""
     compared_with: tuple[str, ...] = ()
     """Columns of the same kind that it is read against: where a frame has them, one unit is for all of them, and those
     as important are shown together or not at all."""
 
 
-def together(columns: Iterable[Column]) -> list[list[Column]]:
+def columns_by_priority(columns: Iterable[Column]) -> list[list[Column]]:
     """Columns by priority, in groups of those that are shown together or not at all: as ``Before`` and ``Now``."""
     groups: dict[tuple[object, ...], list[Column]] = {}
     for column in sorted(columns, key=lambda one: one.priority):

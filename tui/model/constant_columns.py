@@ -1,6 +1,6 @@
-"""Columns that say the same in every row (the only device, what the input does not record), kept as one value.
+"""Columns with one value in every row (the only device, what the input does not record), stored as one value.
 
-Those that say the same in every row in which they say anything share what they say.
+Columns with one value in every row where it is known share its memory.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _WHOLE_NUMBERS: Final[Mapping[type[pl.DataType], tuple[Any, str]]] = {
 """What they are to numpy and to Arrow."""
 
 
-def compact(data: pl.DataFrame, least: int = _WORTH_IT) -> pl.DataFrame:
+def compact_constants(data: pl.DataFrame, least: int = _WORTH_IT) -> pl.DataFrame:
     """The same frame: a column whose values are all equal, or all null, costs nothing for a row.
 
     Columns of numbers that are equal wherever they are known share what they hold.
@@ -32,7 +32,7 @@ def compact(data: pl.DataFrame, least: int = _WORTH_IT) -> pl.DataFrame:
         least: Rows, at least 1; a frame of fewer is left as it is.
 
     >>> data = pl.DataFrame({"device": [0] * 100_000})
-    >>> compact(data).equals(data)
+    >>> compact_constants(data).equals(data)
     True
     """
     if data.height < least:
@@ -53,10 +53,10 @@ def compact(data: pl.DataFrame, least: int = _WORTH_IT) -> pl.DataFrame:
     )
 
 
-def looked_at(data: pl.DataFrame, column: str) -> pl.Series:
+def column_view(data: pl.DataFrame, column: str) -> pl.Series:
     """A column to look at once: a frame that is asked for it by its name keeps it at full size from then on.
 
-    >>> looked_at(pl.DataFrame({"device": [0, 1]}), "device").to_list()
+    >>> column_view(pl.DataFrame({"device": [0, 1]}), "device").to_list()
     [0, 1]
     """
     return data.select(column).to_series()

@@ -1,0 +1,173 @@
+"""Columns of layers, metrics, tool reports, notes and comparisons."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tui.model.columns.column import Column, ColumnKind
+
+K = ColumnKind
+_LAYER_TIMES: Final = ("measured_ns", "predicted_ns")
+_MEASURED_ON: Final = ("kernel", "metric")
+"""Neither says anything without the other: they share the room."""
+
+MEASURED: Final = (
+    Column("layer", "Layer", K.TEXT, "Layer of the model, as named by the input.", 1),
+    Column("phase", "Phase", K.TEXT, "forward, backward, backward data or backward filter.", 2),
+    Column(
+        "executor",
+        "Executor",
+        K.TEXT,
+        "Framework that ran the layer (caffe, cudnn, tensorflow); paleo where only predicted.",
+        1,
+    ),
+    Column(
+        "measured_ns",
+        "Measured",
+        K.DURATION,
+        "Measured time of the layer.",
+        1,
+        ("measured",),
+        compared_with=_LAYER_TIMES,
+    ),
+    Column(
+        "predicted_ns",
+        "Predicted",
+        K.DURATION,
+        "Predicted time of the layer.",
+        2,
+        ("predicted",),
+        compared_with=_LAYER_TIMES,
+    ),
+    Column("ratio", "Pred/meas", K.RATIO, "Predicted / measured: above 1 the layer was faster than predicted.", 2),
+    Column("algorithm", "Algorithm", K.TEXT, "Convolution algorithm that ran.", 5),
+    Column("predicted_algorithm", "Predicted algorithm", K.TEXT, "Convolution algorithm of the prediction.", 7),
+    Column("workspace_bytes", "Workspace", K.SIZE, "Workspace of the predicted algorithm.", 7),
+    Column("output_shape", "Output", K.TEXT, "Shape of the layer's output.", 6),
+    Column("filter_shape", "Filter", K.TEXT, "Shape of the layer's weights.", 7),
+    Column("params", "Params", K.COUNT, "Number of weights of the layer.", 7),
+    Column("position", "#", K.NUMBER, "Position in the model, from 0.", 8),
+    Column("model", "Model", K.TEXT, "Model, as named by the input.", 8),
+    Column("layers", "Layers", K.COUNT, "Number of rows of the layer table in it.", 5),
+    Column("kernel", "Kernel", K.SYMBOL, "Kernel that the metric was measured on.", 1, compared_with=_MEASURED_ON),
+    Column("metric", "Metric", K.TEXT, "Metric or event, by the profiler's name.", 1, compared_with=_MEASURED_ON),
+    Column("avg", "Avg", K.MEASURE, "Mean over invocations.", 2),
+    Column("min", "Min", K.MEASURE, "Minimum.", 4),
+    Column("max", "Max", K.MEASURE, "Maximum.", 4),
+    Column("total", "Total", K.MEASURE, "Sum over all invocations, where recorded (events).", 6),
+    Column(
+        "unit",
+        "Unit",
+        K.TEXT,
+        "Unit of exported values: ns, %, B/s, B, level (0 idle to 10 max); counts and ratios have none.",
+        8,
+    ),
+    Column("invocations", "Calls", K.NUMBER, "Number of invocations.", 5),
+    Column("description", "Description", K.TEXT, "Description of the metric, by the profiler.", 6),
+    Column("device_name", "GPU", K.TEXT, "GPU model, as recorded.", 8),
+    Column(
+        "section",
+        "Section",
+        K.TEXT,
+        "um (unified memory), os (calls of the operating system), openacc, openmp, nvtx, cpu, op or dependency.",
+        3,
+    ),
+    Column("cpu_memory_bytes", "CPU memory", K.SIZE, "Allocated less released by the op and what it calls.", 6),
+    Column("cpu_self_memory_bytes", "CPU mem. self", K.SIZE, "Allocated less released by the op itself.", 6),
+    Column("gpu_memory_bytes", "GPU memory", K.SIZE, "Allocated less released by the op and what it calls.", 6),
+    Column("gpu_self_memory_bytes", "GPU mem. self", K.SIZE, "Allocated less released by the op itself.", 6),
+    Column(
+        "flops",
+        "FLOPs",
+        K.COUNT,
+        "FLOPs of one call, inferred from its shapes; in PyTorch's printed tables, of all calls of the row.",
+        8,
+    ),
+    Column("tool", "Tool", K.TEXT, "Recording tool.", 7),
+    Column("tool_name", "Item", K.TEXT, "A figure or problem, in the tool's own words.", 1),
+    Column("tool_value", "Value", K.MEASURE, "Value computed by the tool, in its unit.", 1),
+)
+
+
+_TOTALS: Final = ("a_total_ns", "b_total_ns", "delta_ns")
+_CALLS: Final = ("a_calls", "b_calls")
+_AVERAGES: Final = ("a_avg_ns", "b_avg_ns")
+
+TABLES: Final = (
+    Column("repaired", "Repaired", K.FLAG, "Whether the row was damaged and was repaired.", 8),
+    Column("view", "View", K.TEXT, "The view that contains it.", 2),
+    Column("row", "Row", K.TEXT, "The annotated row, with the rows opened on the way to it.", 1),
+    Column("note", "Note", K.TEXT, "Text of the note.", 1),
+    Column("written", "Written", K.TEXT, "When it was written, in local time.", 4),
+    Column("written_of", "File state", K.TEXT, "The file as it is now, or as it was before it changed.", 3),
+    Column(
+        "change",
+        "Change",
+        K.TEXT,
+        "new, gone, or alike: of names that differ, matched as asked; empty where both sides have the name, and "
+        "where the side without it may have had it: it holds no row at all, lacks some, or may not have recorded it.",
+        4,
+    ),
+    Column("a_name", "Baseline name", K.SYMBOL, "Its name in the baseline, where names differ.", 8),
+    Column("b_name", "Candidate name", K.SYMBOL, "Its name in the candidate, where names differ.", 8),
+    Column(
+        "a_total_ns",
+        "Baseline",
+        K.DURATION,
+        "Time in the baseline, per iteration where both have iterations.",
+        2,
+        compared_with=_TOTALS,
+    ),
+    Column(
+        "b_total_ns",
+        "Candidate",
+        K.DURATION,
+        "Time in the candidate, per iteration where both have iterations.",
+        2,
+        compared_with=_TOTALS,
+    ),
+    Column(
+        "delta_ns",
+        "Diff",
+        K.DURATION,
+        "Candidate minus baseline; new and removed rows count as 0 on the other side.",
+        1,
+        is_signed=True,
+        compared_with=_TOTALS,
+    ),
+    Column("delta_pct", "Diff%", K.PERCENT, "Difference as a share of the baseline.", 3, is_signed=True),
+    Column(
+        "a_calls",
+        "Baseline calls",
+        K.COUNT,
+        "Calls in the baseline, per iteration as the times are.",
+        6,
+        compared_with=_CALLS,
+    ),
+    Column(
+        "b_calls",
+        "Candidate calls",
+        K.COUNT,
+        "Calls in the candidate, per iteration as the times are.",
+        6,
+        compared_with=_CALLS,
+    ),
+    Column("a_avg_ns", "Baseline avg", K.DURATION, "Time per call in the baseline.", 7, compared_with=_AVERAGES),
+    Column("b_avg_ns", "Candidate avg", K.DURATION, "Time per call in the candidate.", 7, compared_with=_AVERAGES),
+    Column(
+        "avg_delta_pct",
+        "Avg diff%",
+        K.PERCENT,
+        "Difference of the time per call, as a share of the baseline.",
+        5,
+        is_signed=True,
+    ),
+    Column(
+        "untold",
+        "Unknown in",
+        K.TEXT,
+        "Sessions without recorded times or calls: a sum that lacks their part is unknown. Where calls have no "
+        "duration, the sum is that of the others, a lower bound.",
+        3,
+    ),
+)

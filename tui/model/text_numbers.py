@@ -1,0 +1,28 @@
+r"""Numbers that stand in texts, read the same way everywhere.
+
+A digit is one of 0 to 9. The ``\d`` of a regular expression also means the digits of other scripts (``٢``, ``２``),
+which Polars cannot cast, so patterns say ``[0-9]``. A number that its type cannot hold is null, as one that is missing.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import polars as pl
+
+Texts = TypeVar("Texts", pl.Expr, pl.Series)
+
+
+def number_in(texts: Texts, pattern: str, group: int = 1, dtype: type[pl.DataType] = pl.Int64) -> Texts:
+    r"""The number that a group of a pattern finds in each text; null where there is none, or none that fits.
+
+    Args:
+        texts: A column of texts.
+        pattern: A regular expression.
+        group: The group that holds the number.
+        dtype: The type of the result.
+
+    >>> number_in(pl.Series(["GPU 2", "GPU ٢", "GPU 99999999999999999999", "CPU"]), "GPU ([0-9]+)").to_list()
+    [2, None, None, None]
+    """
+    return texts.str.extract(pattern, group).cast(dtype, strict=False)
