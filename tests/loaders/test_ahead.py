@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.loaders.ahead import one_ahead
+from tui.loaders.text.text_log import prefetch
 
 
 def not_called() -> None:
@@ -17,7 +17,7 @@ def not_called() -> None:
 
 @given(st.lists(st.integers() | st.text()))
 def test_items_come_as_they_are_and_in_order(items: list[int | str]) -> None:
-    assert list(one_ahead(items, not_called)) == items
+    assert list(prefetch(items, not_called)) == items
 
 
 def test_an_exception_comes_after_the_items_before_it() -> None:
@@ -25,7 +25,7 @@ def test_an_exception_comes_after_the_items_before_it() -> None:
         yield 1
         raise ValueError("torn")
 
-    ahead = one_ahead(items(), lambda: None)
+    ahead = prefetch(items(), lambda: None)
     assert next(ahead) == 1
     with pytest.raises(ValueError, match="torn"):
         next(ahead)
@@ -40,7 +40,7 @@ def test_at_most_two_items_are_made_before_the_first_is_taken_and_none_after_clo
             yield item
 
     given_up: list[bool] = []
-    ahead = one_ahead(items(), lambda: given_up.append(True))
+    ahead = prefetch(items(), lambda: given_up.append(True))
     assert next(ahead) == 0
     for _ in range(50):
         time.sleep(0.005)
@@ -59,7 +59,7 @@ def test_what_waits_for_more_is_told_to_give_up() -> None:
         yield 1
         given_up.wait()
 
-    ahead = one_ahead(items(), given_up.set)
+    ahead = prefetch(items(), given_up.set)
     assert next(ahead) == 1
     ahead.close()
     assert not any(thread.name == "read-ahead" for thread in threading.enumerate())

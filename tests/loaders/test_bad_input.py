@@ -133,7 +133,7 @@ def test_a_directory_a_missing_file_and_an_unreadable_one(tmp_path: Path) -> Non
         load_one(str(tmp_path / "run.log"))
     if os.geteuid() != 0:
         (tmp_path / "secret.log").touch(0)
-        with pytest.raises(ProftuiError, match="may not be read"):
+        with pytest.raises(ProftuiError, match="permission denied"):
             load_one(str(tmp_path / "secret.log"))
 
 
@@ -159,7 +159,7 @@ def test_no_kernels_is_a_profile_that_says_so() -> None:
 def test_a_session_of_which_nothing_came_is_told(text: str) -> None:
     (told,) = read(text)["issues"].select("session", "severity", "reason").rows()
     assert told[:2] == (0, "warning")
-    assert told[2].startswith("nothing follows what began here")
+    assert told[2].startswith("this session is empty")
 
 
 # --- profiles that are damaged: the rest is read ---------------------------------------------------------------------

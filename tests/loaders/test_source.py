@@ -20,13 +20,12 @@ from hypothesis import strategies as st
 import tui.loaders.source
 from tui.loaders.source import Source
 from tui.loaders.text.cleaning import clean_bytes, clean_line
-from tui.loaders.text.encoding import with_newlines
-from tui.loaders.text.lines import whole_lines
+from tui.loaders.text.lines import whole_lines, with_newlines
 from tui.loaders.text.stored_text import StoredText
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
-    from tui.loaders.base import LoadProgress
+    from tui.loaders.progress import LoadProgress
 
 COMPRESS = {
     "gzip": gzip.compress,
@@ -300,9 +299,9 @@ def test_missing_directory_and_empty_files_get_one_line(tmp_path: Path) -> None:
         ("run.log", "record with --log-file FILE"),
         ("run.sqlite", "nsys export --type sqlite --force-overwrite true "),
         ("run.details.csv", "--page raw"),
-        ("rank0.pt.trace.json.gz", "let the profiler stop before that"),
-        ("run.ncu-rep", "let the program come to its end"),
-        ("run.NVVP", "let the program come to its end"),
+        ("rank0.pt.trace.json.gz", "stop the profiler before that"),
+        ("run.ncu-rep", "let the program finish"),
+        ("run.NVVP", "let the program finish"),
     ],
 )
 def test_the_advice_for_an_empty_file_is_for_what_it_is_called(tmp_path: Path, name: str, advice: str) -> None:
@@ -323,7 +322,7 @@ def test_an_unreadable_file_gets_one_line(tmp_path: Path) -> None:
     path = tmp_path / "run.log"
     path.write_text("==1== NVPROF\n")
     path.chmod(0)
-    with pytest.raises(ProftuiError, match="may not be read"):
+    with pytest.raises(ProftuiError, match="permission denied"):
         Source.open(str(path))
 
 

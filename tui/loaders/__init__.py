@@ -1,1 +1,1 @@
-"""Readers of profiles: one format a module; each gives a `Profile`."""
+"""Readers of profiles: one file or folder for each format; each reads an input into a `Profile`."""

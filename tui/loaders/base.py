@@ -1,17 +1,20 @@
-"""What a loader is, what it declares of its format, and how it reports progress."""
+"""The interfaces of a loader and of the cache, and what a loader declares of its format."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from tui.loaders.progress import keep_going
+
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     import polars as pl
 
-    from tui.cache.identity import Identity
-    from tui.cache.spool import Spool
-    from tui.loaders.preview import SoFar
+    from tui.cache.fingerprint import Identity
+    from tui.cache.frame_files import FrameSpool
+    from tui.loaders.progress import Report
     from tui.loaders.source import Source
     from tui.model.profile import Profile
 
@@ -26,7 +29,7 @@ class Format:
     title: str
     """What people call it, as ``nvprof text output``."""
 
-    recognised_by: str
+    recognized_by: str
     """What in the content gives it away."""
 
     feeds: tuple[str, ...]
@@ -34,54 +37,6 @@ class Format:
 
     record_with: str
     """A command that records it."""
-
-
-WAITING, READING, DONE, LEFT_OUT, STOPPED = "waiting", "reading", "done", "left out", "not read"
-"""How far one of several files can be: left out are those that cannot be read and those that hold no profile, not read
-those that were waiting when the reading was stopped."""
-
-
-@dataclass(frozen=True, slots=True)
-class FileProgress:
-    """How far one of several files has come."""
-
-    path: str
-    bytes_total: int
-    """As it lies on the disk."""
-    state: str = WAITING
-    """One of the five above."""
-    bytes_read: int = 0
-    rank: int | None = None
-    """Of what was read of it, once that is known."""
-    why: str = ""
-    """Why it is left out."""
-
-
-@dataclass(frozen=True, slots=True)
-class LoadProgress:
-    """How far a loader has come."""
-
-    source: str
-    """The path as given."""
-    bytes_read: int
-    """Of the input as it lies on the disk, compressed or not."""
-    bytes_total: int | None
-    """Size of the file; None where there is none (a pipe)."""
-    rows: int
-    """How many have been read, over all frames."""
-    so_far: SoFar | None = None
-    """What they hold, where the loader can tell before it has come to the end."""
-    files: Sequence[FileProgress] = ()
-    """Each of several files, in the order in which they are shown; the figures above are then of all together."""
-
-
-Report = Callable[[LoadProgress], bool]
-"""Told of progress at most a few times a second; returns False to stop: the loader then keeps what it has."""
-
-
-def keep_going(_progress: LoadProgress) -> bool:
-    """A `Report` that never stops a loader."""
-    return True
 
 
 class Kept(Protocol):
@@ -92,12 +47,12 @@ class Kept(Protocol):
 
         Args:
             path: The file.
-            format_in: The name of the format to read it as, where that is not to be recognised.
+            format_in: The name of the format to read it as, where that is not to be recognized.
             load: Reads it; what it raises is raised.
         """
 
     def large(
-        self, path: str, identity: Identity, rows: Mapping[str, int], fill: Callable[[Spool], bool]
+        self, path: str, identity: Identity, rows: Mapping[str, int], fill: Callable[[FrameSpool], bool]
     ) -> Mapping[str, pl.DataFrame]:
         """The frames of an input that memory may not hold, as they were kept or as they are filled now.
 

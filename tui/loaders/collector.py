@@ -1,33 +1,71 @@
-"""Where the readers of a text put what they find, until the whole text is read."""
+"""Collects what the readers of an input find, until the input is read, and makes the frames of the profile."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.loaders.gpu_rows import one_row_a_gpu
-from tui.loaders.possible_times import leave_out_impossible
-from tui.loaders.preview import Preview
-from tui.loaders.rates import with_rates
+from tui.correlation.plausible_times import drop_outlier_times_of_sessions
+from tui.loaders.progress import PreviewBuilder
+from tui.model.errors import path_text
 from tui.model.profile import Profile, profile_of
-from tui.model.readable import readable
 from tui.model.schema import FRAMES, OP_COLUMNS, SEVERITIES, conform
 
 if TYPE_CHECKING:
-    from tui.loaders.text.section import Line
+    from collections.abc import Callable, Mapping
+
+    from tui.loaders.text.block import Line
     from tui.model.profile import LogText
+
+
+def with_throughput(activities: pl.DataFrame) -> pl.DataFrame:
+    """Add ``throughput`` (bytes a second) where the input does not say it but size and duration tell it.
+
+    What a kernel has of a size is not what it moves.
+    """
+    told = (pl.col("duration_ns") > 0) & (pl.col("size_bytes") >= 0)
+    lacks = told & pl.col("throughput").is_null() & (pl.col("kind") != "kernel")
+    if not activities.select(lacks.any()).item():
+        return activities
+    rate = 1e9 * pl.col("size_bytes") / pl.col("duration_ns")
+    return activities.with_columns(pl.when(lacks).then(rate).otherwise("throughput").alias("throughput"))
+
+
+_FIGURES: Final = (
+    "sm_count",
+    "memory_bytes",
+    "memory_bandwidth",
+    "max_threads_per_sm",
+    "registers_per_sm",
+    "shared_memory_per_sm_bytes",
+)
+
+
+def one_row_per_gpu(devices: pl.DataFrame) -> pl.DataFrame:
+    """The rows of ``devices`` with one row per session and GPU, in order: of several that say something the first.
+
+    Tools write 0, or a compute capability of 0.0, for what they do not know.
+    """
+    return (
+        devices.with_columns(
+            *(pl.when(pl.col(name) > 0).then(name).alias(name) for name in _FIGURES),
+            pl.when(pl.col("compute_capability") != "0.0").then("compute_capability").alias("compute_capability"),
+        )
+        .group_by("session", "device", maintain_order=True)
+        .agg(pl.exclude("session", "device").drop_nulls().first())
+    )
+
 
 TEXT_LIMIT: Final = 200
 """An issue quotes at most this many characters of the line it is about."""
 
-ALIKE_LIMIT: Final = 100
+SIMILAR_LIMIT: Final = 100
 """So many issues of a session with the same reason are listed one by one; the rest is counted."""
 
-_PARTICULAR: Final = re.compile(r"'[^']*'|\d[\w.]*")
+_PARTICULAR: Final = re.compile(r"'[^']*'|[0-9][\w.]*")
 """What differs between reasons that are the same otherwise: quoted cells and numbers."""
 
 Value = str | int | float | bool | None
@@ -66,7 +104,7 @@ class Session:
 
 
 @dataclass(slots=True)
-class _Alike:
+class _SimilarIssues:
     """Issues with the same reason."""
 
     reason: str
@@ -83,10 +121,10 @@ class Collector:
     Both get the number of the current session.
     """
 
-    def __init__(self, source: str, preview: Preview | None = None) -> None:
-        self.source = readable(source)
+    def __init__(self, source: str, preview: PreviewBuilder | None = None) -> None:
+        self.source = path_text(source)
         """The path as given, as text."""
-        self.preview = preview or Preview()
+        self.preview = preview or PreviewBuilder()
         """Told of rows while they are read."""
         self.sessions: list[Session] = []
         """In the order in which they began."""
@@ -100,7 +138,7 @@ class Collector:
         """The session that rows now belong to."""
         self.open_line: Line | None = None
         """The last line of a text that ends without a line end: a row of it may be cut."""
-        self._alike: dict[tuple[int | None, str, str], _Alike] = {}
+        self._similar: dict[tuple[int | None, str, str], _SimilarIssues] = {}
         self._before_profile: list[Callable[[], None]] = []
 
     def before_profile(self, hand_over: Callable[[], None]) -> None:
@@ -131,7 +169,7 @@ class Collector:
         for column, value in row.items():
             if isinstance(value, int) and not 0 <= value < 1 << 31 and not _fits(frame, column, value):
                 added[column] = None
-                self.issue("warning", line, f"{column} {value}", "the number is too large to be true; it was left out")
+                self.issue("warning", line, f"{column} {value}", "implausibly large number; left out")
         self._rows[frame].append(added)
         self.row_count += 1
         if line is not None:
@@ -185,10 +223,12 @@ class Collector:
         """
         assert severity in SEVERITIES
         session = self.session.number if self.session else None
-        alike = self._alike.setdefault((session, severity, _PARTICULAR.sub("#", reason)), _Alike(readable(reason)))
+        alike = self._similar.setdefault(
+            (session, severity, _PARTICULAR.sub("#", reason)), _SimilarIssues(path_text(reason))
+        )
         alike.count += 1
-        if alike.count > ALIKE_LIMIT:
-            alike.last_line, alike.last_text = line, readable(text[:TEXT_LIMIT])
+        if alike.count > SIMILAR_LIMIT:
+            alike.last_line, alike.last_text = line, path_text(text[:TEXT_LIMIT])
             return
         self._rows["issues"].append(
             {
@@ -196,8 +236,8 @@ class Collector:
                 "line": line,
                 "column": column,
                 "severity": severity,
-                "text": readable(text[:TEXT_LIMIT]),
-                "reason": readable(reason),
+                "text": path_text(text[:TEXT_LIMIT]),
+                "reason": path_text(reason),
             }
         )
 
@@ -206,19 +246,19 @@ class Collector:
         for hand_over in self._before_profile:
             hand_over()
         frames = {name: self._frame(name) for name in FRAMES if name != "issues"}
-        leave_out_impossible(frames, self._tell_of_times)
+        drop_outlier_times_of_sessions(frames, self._report_dropped_times)
         if not partial:
-            self._tell_of_empty_sessions(frames)
-        self._tell_of_cut_row(frames)
-        self._tell_of_the_rest()
+            self._report_empty_sessions(frames)
+        self._report_cut_row(frames)
+        self._report_unlisted()
         frames["issues"] = self._frame("issues")
-        frames["activities"] = _in_time_order(with_rates(frames["activities"]))
+        frames["activities"] = _in_time_order(with_throughput(frames["activities"]))
         frames["sessions"] = self._sessions_frame()
         named = pl.DataFrame(
             [{"session": session, "device": device, "name": name} for (session, device), name in self.devices.items()],
             schema={"session": pl.UInt32, "device": pl.Int32, "name": pl.String},
         )
-        frames["devices"] = one_row_a_gpu(pl.concat([frames["devices"], conform("devices", named)]))
+        frames["devices"] = one_row_per_gpu(pl.concat([frames["devices"], conform("devices", named)]))
         self._frames.clear()
         return profile_of(frames, source=self.source, text=text, partial=partial)
 
@@ -228,11 +268,11 @@ class Collector:
             parts = [*parts, conform(name, pl.DataFrame(self._rows[name], infer_schema_length=None))]
         return pl.concat(parts) if parts else pl.DataFrame(schema=FRAMES[name])
 
-    def _tell_of_times(self, session: int, line: int | None, reason: str) -> None:
+    def _report_dropped_times(self, session: int, line: int | None, reason: str) -> None:
         self.session = self.sessions[session]
         self.issue("warning", line, "", reason)
 
-    def _tell_of_empty_sessions(self, frames: Mapping[str, pl.DataFrame]) -> None:
+    def _report_empty_sessions(self, frames: Mapping[str, pl.DataFrame]) -> None:
         """Of sessions without a row, unless an issue says why."""
         silent = {session.number for session in self.sessions} - {row["session"] for row in self._rows["issues"]}
         for data in frames.values():
@@ -241,10 +281,10 @@ class Collector:
             silent.difference_update(data["session"].unique())
         for number in sorted(silent):
             self.session = self.sessions[number]
-            reason = "nothing follows what began here: nothing was recorded, or the output was cut off"
+            reason = "this session is empty: nothing was recorded, or the output was cut off"
             self.issue("warning", self.session.first_line, self.session.command or "", reason)
 
-    def _tell_of_cut_row(self, frames: Mapping[str, pl.DataFrame]) -> None:
+    def _report_cut_row(self, frames: Mapping[str, pl.DataFrame]) -> None:
         """Of a row that the end of the text may have cut, unless an issue tells of it.
 
         A quotation mark at its end closes the last cell: such a row is whole.
@@ -257,18 +297,18 @@ class Collector:
         for data in frames.values():
             if "line" in data.columns and (rows := data.filter(pl.col("line") == line.number)).height:
                 self.session = self.sessions[rows["session"][0]]
-                reason = "the file ends within this line, without a line end: its last row may be cut"
+                reason = "the file ends inside this line: its last row may be cut off"
                 self.issue("info", line.number, line.text.strip(), reason)
                 return
 
-    def _tell_of_the_rest(self) -> None:
+    def _report_unlisted(self) -> None:
         """One issue for all that were counted and not listed."""
-        for (session, severity, _), alike in self._alike.items():
-            if alike.count > ALIKE_LIMIT:
-                reason = f"{alike.count - ALIKE_LIMIT} more of this kind, this is the last: {alike.reason}"
+        for (session, severity, _), alike in self._similar.items():
+            if alike.count > SIMILAR_LIMIT:
+                reason = f"{alike.count - SIMILAR_LIMIT} more issues like this; the last one: {alike.reason}"
                 row = {"session": session, "line": alike.last_line, "severity": severity, "text": alike.last_text}
                 self._rows["issues"].append({**row, "column": None, "reason": reason})
-        self._alike.clear()
+        self._similar.clear()
 
     def _sessions_frame(self) -> pl.DataFrame:
         return pl.DataFrame(
@@ -300,3 +340,20 @@ def _in_time_order(activities: pl.DataFrame) -> pl.DataFrame:
     if not keys["in_order"].fill_null(False).all():
         activities = activities.sort("session", "start_ns", nulls_last=True, maintain_order=True)
     return activities.with_columns(pl.int_range(pl.len(), dtype=pl.UInt32).alias("activity"))
+
+
+def fit_to_model(frame: str, data: pl.DataFrame, collector: Collector) -> pl.DataFrame:
+    """The columns of some rows that are the model's; numbers too large for them become null, which is told.
+
+    Args:
+        frame: A frame of the model.
+        data: Its columns, of any types, and others.
+        collector: Gets an issue where numbers do not fit.
+    """
+    schema = FRAMES[frame]
+    kept = data.select(name for name in schema if name in data.columns)
+    fitted = kept.with_columns(pl.col(name).cast(schema[name], strict=False) for name in kept.columns)
+    lost = sum(fitted.null_count().row(0)) - sum(kept.null_count().row(0)) if kept.width else 0
+    if lost:
+        collector.issue("warning", None, "", f"implausibly large numbers left out ({lost})")
+    return fitted

@@ -1,13 +1,15 @@
-"""What the numbers mean that NVIDIA's profiling library writes into databases."""
+"""Enumerations of CUPTI, as databases of NVIDIA profilers store them."""
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 COPY_KINDS: Final = MappingProxyType(
     {

@@ -1,4 +1,4 @@
-"""Compressed inputs, as streams in bounded pieces."""
+"""Compressed inputs (gzip, bzip2, xz, zstd) as streams of bounded size."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import bz2
 import gzip
 import lzma
 import zlib
-from collections.abc import Callable, Iterator
-from typing import IO, Final, Protocol, cast
+from typing import IO, TYPE_CHECKING, Final, Protocol, cast
 
 import zstandard
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 PIECE: Final = 1 << 20
 """At most this many bytes come out at a time (zstd: 16 MiB, of an input made to hurt)."""

@@ -1,4 +1,4 @@
-"""Mangled C++ names (``_Z3addPfi``) spelt out (``add(float*, int)``), as the C++ runtime of the machine does it.
+"""Kernel names for people: mangled C++ names are demangled, and get short names.
 
 The runtime's demangler is native code and the names are somebody else's: it runs in a process of its own with little
 memory and time, so that a name made to exhaust it costs nothing but that name. This file is that process, too: it then
@@ -10,8 +10,15 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Iterable
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.model.names import short_name
+from tui.model.schema import NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _MANGLED: Final = re.compile(r"_Z[\w.$]{2,20000}", re.ASCII)
 """What is tried; it holds no line break and nothing else that could be taken for more than a name."""
@@ -83,3 +90,22 @@ def _serve() -> None:
 
 if __name__ == "__main__":
     _serve()
+
+
+def with_short_names(kernels: pl.DataFrame) -> pl.DataFrame:
+    """Spell out mangled names in ``name`` (a category), and add ``short_name``; each distinct name is read once."""
+    names = kernels["name"].unique().drop_nulls().cast(pl.String).to_list()
+    plain = demangled(names)
+    full = [plain.get(name, name) for name in names]
+    known = pl.DataFrame(
+        {
+            "recorded": pl.Series(names, dtype=pl.String).cast(NAME),
+            "name": pl.Series(full, dtype=pl.String).cast(NAME),
+            "short_name": pl.Series([short_name(name) for name in full], dtype=pl.String).cast(NAME),
+        }
+    )
+    return (
+        kernels.rename({"name": "recorded"})
+        .join(known, on="recorded", how="left", maintain_order="left")
+        .drop("recorded")
+    )

@@ -1,4 +1,4 @@
-"""Whole numbers in a text, many at once: eight digits are one integer.
+"""Parses many integers in a text at once: eight digits are one 64-bit integer.
 
 The bytes of eight characters are one little-endian integer: the first character is the lowest byte.
 """

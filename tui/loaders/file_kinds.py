@@ -1,4 +1,4 @@
-"""Files that are no text, told by their first bytes, and empty ones: what an error says of them, and what to do."""
+"""Files that are not profiles, recognized by their first bytes, and empty files: what an error says and suggests."""
 
 from __future__ import annotations
 
@@ -59,22 +59,9 @@ _MAGIC: Final[tuple[tuple[int, bytes, FileKind], ...]] = (
     (0, b"\x93NUMPY", FileKind("a NumPy array")),
     (0, b"PAR1", FileKind("a Parquet file")),
     (0, b"ARROW1", FileKind("an Arrow file")),
-    (0, b"NVR\0", FileKind("an Nsight Compute report", "print it as text first: ncu --import FILE --csv")),
-    *((0, bytes([0x80, protocol]), FileKind("a Python pickle")) for protocol in range(2, 6)),
 )
 
 _PATTERNS: Final[tuple[tuple[re.Pattern[bytes], FileKind], ...]] = (
-    (
-        re.compile(
-            rb"\x0a[\x80-\xff]{0,4}[\x00-\x7f](?:\x08[\x80-\xff]{0,9}[\x00-\x7f])?\x12.\x2f(?:host|device|task)",
-            re.DOTALL,
-        ),
-        FileKind(
-            "an XSpace of XLA's profiler (xplane.pb)",
-            "open the .trace.json.gz beside it; where there is none: pip install xprof, then "
-            "xprof.convert.raw_to_tool_data.xspace_to_tool_data([FILE], 'trace_viewer', {}) gives its JSON",
-        ),
-    ),
     (
         re.compile(rb'\s*\{\s*"schema"\s*:\s*"[^"]{0,100}"[^\[]{0,2000}"nodes"\s*:\s*\['),
         FileKind(
@@ -98,9 +85,9 @@ def file_kind(head: bytes) -> FileKind | None:
     return next(by_magic, None) or next(by_pattern, None)
 
 
-_NOT_WRITTEN: Final = "the recording ended before its profile was written: let the program come to its end"
+_NOT_WRITTEN: Final = "the recording ended before its profile was written: let the program finish"
 _WHY_EMPTY: Final = (
-    ((".json", ".json.gz"), f"{_NOT_WRITTEN}, or let the profiler stop before that"),
+    ((".json", ".json.gz"), f"{_NOT_WRITTEN}, or stop the profiler before that"),
     ((".nsys-rep", ".qdrep", ".ncu-rep", ".nvvp", ".nvprof", ".db"), _NOT_WRITTEN),
     (
         (".csv", ".csv.gz"),

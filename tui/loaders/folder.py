@@ -1,4 +1,4 @@
-"""A folder of profiles, as the ranks of a job write them: every profile in it is opened."""
+"""Folders of profiles, as the ranks of a job write them: all profiles in a folder are opened together."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.loaders.nsys.database import REPORT_ENDINGS, newer_report
-from tui.model.errors import WHAT_OPENS, ProftuiError
+from tui.loaders.nsys.nsys_export import REPORT_ENDINGS, newer_report
+from tui.model.errors import WHAT_OPENS, ProftuiError, path_text
 from tui.model.profile import Profile, joined
-from tui.model.readable import readable
 from tui.model.schema import conform
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tui.loaders.many.reading import Outcome
+    from tui.loaders.multi_file.read_files import Outcome
+
 
 MOST_FILES: Final = 1000
 """A folder with more files is not one of profiles: nobody wants all of it read."""
@@ -26,7 +26,8 @@ MOST_FILES: Final = 1000
 LEFT_OUT: Final = "left out: "
 """How the reason of an issue begins that is of a file which could not be read."""
 
-_NUMBER: Final = re.compile(r"(\d+)")
+_NUMBER: Final = re.compile(r"([0-9]+)")
+_SPACE, _TRACE = ".xplane.pb", ".trace.json.gz"
 _PARTS: Final = ("nsys-stats", "rocprofv3-csv", "rocprof-csv", "dlprof-csv")
 """Formats that come as one file for each table of a run."""
 
@@ -54,12 +55,12 @@ def assembled(path: str, outcomes: Mapping[str, Outcome]) -> Profile:
     if not profiles:
         if errors:
             raise errors[0]
-        raise ProftuiError(f"{path}: no profile found: {_files_in_words(len(passed_over))} none", WHAT_OPENS)
+        raise ProftuiError(f"{path}: no profile found: {_file_list(len(passed_over))} none", WHAT_OPENS)
     profile = joined(sorted(profiles, key=_rank))
     issues = [{"severity": "error", "text": "", "reason": f"{LEFT_OUT}{error}"} for error in errors]
     if passed_over:
         names = ", ".join(passed_over[:5]) + (", ..." if len(passed_over) > 5 else "")
-        issues.append({"severity": "info", "text": names, "reason": f"{_files_in_words(len(passed_over))} no profile"})
+        issues.append({"severity": "info", "text": names, "reason": f"{_file_list(len(passed_over))} no profile"})
     reports = profile["sessions"].filter(pl.col("format").is_in(_PARTS)).select("source").n_unique()
     if reports > 1:
         reason = (
@@ -82,12 +83,12 @@ def with_issues(profile: Profile, issues: Sequence[Mapping[str, str]]) -> Profil
     if not issues:
         return profile
     # They name files.
-    more = conform("issues", pl.DataFrame([{key: readable(text) for key, text in row.items()} for row in issues]))
+    more = conform("issues", pl.DataFrame([{key: path_text(text) for key, text in row.items()} for row in issues]))
     frames = {**profile.frames, "issues": pl.concat([profile["issues"], more])}
     return Profile(frames, profile.sources, profile.texts, profile.partial)
 
 
-def _files_in_words(count: int) -> str:
+def _file_list(count: int) -> str:
     return "1 file holds" if count == 1 else f"{count} files hold"
 
 
@@ -108,6 +109,9 @@ def profile_files(path: str) -> list[str]:
     twice = {
         _of_two(entry) for entry in found if entry.suffix in REPORT_ENDINGS and entry.with_suffix(".sqlite") in found
     }
+    # XLA's profiler writes each run twice; the JSON of it is cut at a million events.
+    spaces = {entry.name.removesuffix(_SPACE) for entry in found if entry.name.endswith(_SPACE)}
+    twice |= {entry for entry in found if entry.name.removesuffix(_TRACE) in spaces and entry.name.endswith(_TRACE)}
     return [str(entry) for entry in sorted(set(found) - twice, key=lambda entry: _natural(entry.name))]
 
 

@@ -1,4 +1,4 @@
-"""Reads what Paleo prints: the static summary of a network, the full pass, and the tables of layer times.
+"""Reads the output of Paleo: static summary of a network, full pass, and layer times.
 
 Paleo (github.com/TalwalkarLab/paleo) predicts how long each layer of a network takes and can run the layers through
 cuDNN or TensorFlow beside it. A run prints one table: the prediction (``ours``), a column for each executor, and the
@@ -8,16 +8,127 @@ algorithms. One file often holds several runs one after another, each for one di
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
 from tui.loaders.base import Format
-from tui.loaders.paleo_context import Context, Static, Summary
 
 if TYPE_CHECKING:
     from tui.loaders.collector import Collector
-    from tui.loaders.text.section import Line, Section, TextReader
+    from tui.loaders.text.block import Line
+    from tui.loaders.text.section import Section, TextReader
+
+
+_SUMMARY_ROW: Final = re.compile(r"\s+(?P<layer>\S+)\s+\[(?P<outputs>[0-9, ]+)\]\s*(?P<rest>.*)")
+_FILTERS: Final = re.compile(r"Filters: \[([0-9, ]+)\]")
+_PARAMS: Final = re.compile(r"Params: ([0-9,]+)")
+_PARAMS_TOTAL: Final = re.compile(r"Number of params: ([0-9,]+)")
+
+_TYPE_BY_DETAIL: Final = (
+    ("Filters:", "conv2d"),
+    ("Kernel:", "pool2d"),
+    ("Keep prob:", "dropout"),
+    ("Classes:", "softmax"),
+)
+"""Each kind of layer prints its own details: they tell the type, by Paleo's names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Static:
+    """A layer as the static summary describes it; shapes are batch, height, width, channels."""
+
+    op_type: str | None
+    """By Paleo's names, as ``conv2d``; None where its details do not tell."""
+    output_shape: str
+    """As ``128x55x55x96``."""
+    filter_shape: str | None
+    """None where the layer has no weights."""
+    params: int | None
+    """How many weights and biases."""
+
+
+@dataclass(slots=True)
+class Context:
+    """What the lines above a table say of it."""
+
+    network: str | None = None
+    """The file of the network, as Paleo prints it."""
+    direction: str | None = None
+    """forward or backward."""
+    gradient: str | None = None
+    """What a backward pass is with respect to: data or filter."""
+    first_line: int | None = None
+    """Where the first summary or full pass began."""
+    network_line: int | None = None
+    """Where the network was named last."""
+    statics: dict[str, Static] = field(default_factory=dict)
+    """The layers of the last static summary, by name, in its order."""
+
+    @property
+    def phase(self) -> str | None:
+        """As the ``phase`` column of ``layers``: forward, backward data, backward filter."""
+        if self.direction == "backward" and self.gradient:
+            return f"backward {self.gradient}"
+        return self.direction
+
+
+def _shape(text: str) -> str:
+    return "x".join(part.strip() for part in text.split(","))
+
+
+_MAX_DIGITS: Final = 15
+"""Of a number of parameters: more would not fit into any memory, and are damage."""
+
+
+def _whole(text: str) -> int:
+    digits = text.replace(",", "")
+    if len(digits) > _MAX_DIGITS:
+        raise ValueError(f"{text} is too large a number")
+    return int(digits)
+
+
+class PaleoSummary:
+    """The static summary: one line a layer."""
+
+    def __init__(self, collector: Collector, context: Context) -> None:
+        self._collector = collector
+        self._context = context
+        self._params = 0
+        context.statics = {}
+
+    def take(self, line: Line) -> bool:
+        """Read a layer, the sum of the parameters, or what stands between."""
+        text = line.text
+        try:
+            if row := _SUMMARY_ROW.fullmatch(text):
+                self._layer(row["layer"], row["outputs"], row["rest"])
+                return True
+            if total := _PARAMS_TOTAL.match(text.lstrip(" \t")):
+                if _whole(total[1]) != self._params:
+                    reason = f"the layers above have {self._params:,} parameters, the summary says {total[1]}"
+                    self._collector.issue("warning", line.number, text, reason)
+                return True
+        except ValueError as error:
+            self._collector.issue("warning", line.number, text, f"{error}; this line of the summary is left out")
+            return True
+        return text.strip().startswith(("LAYER", "Activation:"))
+
+    def _layer(self, name: str, outputs: str, rest: str) -> None:
+        filters = _FILTERS.search(rest)
+        params = _PARAMS.search(rest)
+        op_type = next((op_type for detail, op_type in _TYPE_BY_DETAIL if rest.startswith(detail)), None)
+        if op_type == "conv2d" and "Pad:" not in rest:
+            op_type = "deconv2d"
+        static = Static(
+            op_type, _shape(outputs), _shape(filters[1]) if filters else None, _whole(params[1]) if params else None
+        )
+        self._params += static.params or 0
+        self._context.statics[name] = static
+
+    def close(self) -> None:
+        """The layers wait in the context for the tables."""
+
 
 NS_PER_MS: Final = 1_000_000
 MAX_MS: Final = 10**12
@@ -35,7 +146,7 @@ EXECUTORS: Final = ("cudnn", "tensorflow")
 FORMAT: Final = Format(
     name="paleo",
     title="Paleo's layer tables",
-    recognised_by="the line 'layer ours cudnn tensorflow ours_alg cu_alg', or 'A summary of static characteristics'",
+    recognized_by="the line 'layer ours cudnn tensorflow ours_alg cu_alg', or 'A summary of static characteristics'",
     feeds=("sessions", "layers", "issues"),
     record_with="./paleo.sh profile NET.json --direction=forward --executor=cudnn > run.txt",
 )
@@ -45,23 +156,25 @@ _HEADER: Final = re.compile(r"layer\s+ours\s+cudnn\s+tensorflow\s+ours_alg\s+cu_
 _CONTEXT: Final = re.compile(r"(?P<key>Network|Direction|Gradient wrt): *(?P<value>.*)")
 _FULL_PASS: Final = re.compile(r"(?P<phase>Forward|Backward|Softmax) time\s+(?P<ms>\S+)\s*")
 _FULL_PASS_START: Final = "Fullpass profiling with Tensorflow"
-_FOREIGN: Final = re.compile(r"\s*$|==\d+==|={8}|layer\s+ours\s|A summary of static|Fullpass profiling|[A-Z][a-z ]+: ")
+_FOREIGN: Final = re.compile(
+    r"\s*$|==[0-9]+==|={8}|layer\s+ours\s|A summary of static|Fullpass profiling|[A-Z][a-z ]+: "
+)
 """What ends a table at once, beside its sums."""
 
 MAX_STRAY_LINES: Final = 3
 """So many lines in a row can stand between the rows of a table before it counts as ended."""
 
-_NUMBER: Final = re.compile(r"\d{1,12}(?:\.\d{0,40})?(?:[eE][+-]?\d{1,3})?")
+_NUMBER: Final = re.compile(r"[0-9]{1,12}(?:\.[0-9]{0,40})?(?:[eE][+-]?[0-9]{1,3})?")
 _ROW: Final = re.compile(r"(?P<layer>\S+)\s+(?P<ours>\S+)\s+(?P<cudnn>\S+)\s+(?P<tensorflow>\S+)(?P<rest>.*)")
 _ALGORITHMS: Final = re.compile(
-    r"(?P<ours>Heuristic disabled\.|GEMM 1x1|\S+ \d{1,9}(?:\.\d{1,12})? MB|) ?(?P<cudnn>[A-Z][A-Z0-9_]*)?"
+    r"(?P<ours>Heuristic disabled\.|GEMM 1x1|\S+ [0-9]{1,9}(?:\.[0-9]{1,12})? MB|) ?(?P<cudnn>[A-Z][A-Z0-9_]*)?"
 )
-_WORKSPACE: Final = re.compile(r"(?P<name>\S+) (?P<mb>[\d.]+) MB")
+_WORKSPACE: Final = re.compile(r"(?P<name>\S+) (?P<mb>[0-9.]+) MB")
 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A line of a table; times as printed, in milliseconds, null where Paleo ran or modelled nothing."""
+    """A line of a table; times as printed, in milliseconds, null where Paleo ran or modeled nothing."""
 
     layer: str
     times: dict[str, Decimal | None]
@@ -86,7 +199,7 @@ def _time_ms(text: str) -> Decimal | None:
     if not _NUMBER.fullmatch(text):
         raise ValueError(f"expected a time in milliseconds, found {text!r}")
     if Decimal(text) > MAX_MS:
-        raise ValueError(f"{text} ms is no time a layer can take")
+        raise ValueError(f"{text} ms is an impossible time for a layer")
     return None if text == "0" else Decimal(text)
 
 
@@ -255,7 +368,7 @@ class _Table:
         return {}
 
 
-class _Reader:
+class _PaleoReader:
     """Paleo's part in one text."""
 
     def __init__(self, collector: Collector) -> None:
@@ -267,7 +380,7 @@ class _Reader:
         text = line.text.lstrip(" \t")
         if text.startswith(_SUMMARY_START):
             self._context.first_line = self._context.first_line or line.number
-            return Summary(self._collector, self._context)
+            return PaleoSummary(self._collector, self._context)
         if text.startswith(_FULL_PASS_START):
             self._context.first_line = self._context.first_line or line.number
             return _FullPass(self._collector, self._context, line)
@@ -306,7 +419,7 @@ class _PaleoFormat:
     )
 
     def reader(self, collector: Collector) -> TextReader:
-        return _Reader(collector)
+        return _PaleoReader(collector)
 
 
 PALEO: Final = _PaleoFormat()

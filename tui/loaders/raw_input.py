@@ -1,4 +1,4 @@
-"""The bytes of one input as they lie on the disk or come through a pipe, with progress while they are read."""
+"""The bytes of one input, from a file or a pipe, with progress while they are read."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ import select
 import stat
 import time
 import weakref
-from collections.abc import Callable
-from typing import Final
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
-from tui.loaders.base import LoadProgress, Report, keep_going
-from tui.loaders.preview import Preview
+from tui.loaders.progress import LoadProgress, PreviewBuilder, Report, keep_going
 from tui.model.errors import ProftuiError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 STANDARD_INPUT: Final = "-"
 
@@ -50,7 +53,7 @@ class RawInput:
         self.size = None
         self.bytes_read = 0
         self.stopped = False
-        self.preview = Preview()
+        self.preview = PreviewBuilder()
         self.report_to(report)
         self._reported = time.monotonic()
         self._rows = 0
@@ -77,18 +80,18 @@ class RawInput:
     def keep_going(self, rows: int = 0) -> bool:
         """Report progress, at most ten times a second; False once a report has asked to stop.
 
-        It is called by who makes rows of the input, and looks at them (`Preview`).
+        It is called by who makes rows of the input, and looks at them (`PreviewBuilder`).
         """
         self._rows = rows
         if self._is_to_report():
             self.preview.look()
-            self._tell()
+            self._report_progress()
         return not self.stopped
 
     def _is_to_report(self) -> bool:
         return not self.stopped and time.monotonic() - self._reported >= _REPORT_EVERY
 
-    def _tell(self) -> None:
+    def _report_progress(self) -> None:
         self._reported = time.monotonic()
         progress = LoadProgress(self.name, self.bytes_read, self.size, self._rows, self.preview.latest)
         self.stopped = not self._report(progress)
@@ -106,7 +109,7 @@ class RawInput:
         while self._pipe is not None and not self._pipe.poll(1000 * _REPORT_EVERY):
             # Another thread may be making rows meanwhile: they are not looked at.
             if self._is_to_report():
-                self._tell()
+                self._report_progress()
             if self.stopped:
                 return b""
         data = self._read(size)
@@ -138,6 +141,9 @@ class RawInput:
             raise ProftuiError(
                 f"{self.called}: is a device, which holds no profile", "name a file, or - to read a pipe"
             )
+        if stat.S_ISREG(status.st_mode) and not status.st_size and _is_made_by_system(status):
+            # Some, such as /proc/kmsg, never end or wait for more.
+            raise ProftuiError(f"{self.called}: is made by the system as it is read, and holds no profile")
         if stat.S_ISREG(status.st_mode):
             self._status = status
             self._begin_at = os.lseek(fd, 0, os.SEEK_CUR)
@@ -145,3 +151,12 @@ class RawInput:
         else:
             self._pipe = select.poll()
             self._pipe.register(fd, select.POLLIN)
+
+
+def _is_made_by_system(status: os.stat_result) -> bool:
+    """Whether a file without a size lies below /proc or /sys."""
+    for place in ("/proc", "/sys", "/sys/kernel/debug", "/sys/kernel/tracing"):
+        with suppress(OSError):
+            if Path(place).stat().st_dev == status.st_dev:
+                return True
+    return False

@@ -1,45 +1,73 @@
-"""Which loader reads an input: the one that is surest of its content."""
+"""The registry of loaders: the one that is most certain of the content reads an input."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
-from tui.loaders.base import Format, Kept, Loader, Report, keep_going
+from tui.loaders.ascend.ascend_communication import AscendCommunicationLoader
+from tui.loaders.ascend.ascend_csv import ASCEND_CSV
+from tui.loaders.ascend.ascend_database import ASCEND_DATABASE
 from tui.loaders.caffe import CAFFE
-from tui.loaders.dataset.loader import DATASET
-from tui.loaders.dataset.store import is_address, is_dataset
+from tui.loaders.dataset.dataset_loader import DATASET
+from tui.loaders.dataset.manifest import is_address, is_dataset
 from tui.loaders.dlprof import DLPROF_CSV, DLPROF_DATABASE
 from tui.loaders.file_kinds import file_kind
 from tui.loaders.folder import profile_files
-from tui.loaders.kineto.loader import KinetoLoader
-from tui.loaders.many.loading import load_together
+from tui.loaders.kineto.kineto_loader import KinetoLoader
+from tui.loaders.memory_snapshot import MEMORY_SNAPSHOT
+from tui.loaders.multi_file.load_together import load_together
 from tui.loaders.ncu import NCU_CSV
+from tui.loaders.ncu.ncu_report import NcuReportLoader
 from tui.loaders.nsys import NSYS_DATABASE, NSYS_FOLDER, NSYS_REPORT, is_parquetdir
 from tui.loaders.nsys_stats import NSYS_STATS
 from tui.loaders.nvprof import NVPROF
 from tui.loaders.nvprof_db import NVPROF_DATABASE
 from tui.loaders.paleo import PALEO
+from tui.loaders.perfetto import PERFETTO
+from tui.loaders.progress import Report, keep_going
+from tui.loaders.proton import ProtonLoader
 from tui.loaders.raw_input import STANDARD_INPUT
 from tui.loaders.rocpd import ROCPD, ROCPROF_DATABASE
 from tui.loaders.rocprof import ROCPROF_CSV, ROCPROFV3_CSV
-from tui.loaders.scratch import clear_all_abandoned
+from tui.loaders.rocprof.rocprofv3_json import Rocprofv3JsonLoader
 from tui.loaders.source import Source
-from tui.loaders.sqlite.loader import DatabaseLoader
+from tui.loaders.sqlite.sqlite_loader import DatabaseLoader
+from tui.loaders.temp_folders import clear_abandoned_temp_folders
+from tui.loaders.tensorrt import TENSORRT_LOG, TensorRtJsonLoader
 from tui.loaders.text.text_log import TextLogLoader
 from tui.loaders.tf_timeline import TfTimelineLoader
-from tui.loaders.xla.loader import XlaTraceLoader
+from tui.loaders.torch_table import TORCH_TABLE
+from tui.loaders.unitrace import UNITRACE
+from tui.loaders.xla.xla_loader import XlaTraceLoader
+from tui.loaders.xla.xplane_loader import XPLANE
 from tui.model.errors import WHAT_OPENS, ProftuiError
+from tui.model.paths import is_file_there
 
 if TYPE_CHECKING:
-    from tui.loaders.many.reading import Wanted
+    from collections.abc import Sequence
+
+    from tui.loaders.base import Format, Kept, Loader
+    from tui.loaders.multi_file.read_files import Wanted
     from tui.model.profile import Profile
 
-_TEXT_FORMATS: Final = (NVPROF, NSYS_STATS, NCU_CSV, ROCPROFV3_CSV, ROCPROF_CSV, DLPROF_CSV, CAFFE, PALEO)
+_TEXT_FORMATS: Final = (
+    NVPROF,
+    NSYS_STATS,
+    NCU_CSV,
+    ROCPROFV3_CSV,
+    ROCPROF_CSV,
+    DLPROF_CSV,
+    CAFFE,
+    PALEO,
+    TORCH_TABLE,
+    UNITRACE,
+    TENSORRT_LOG,
+    ASCEND_CSV,
+)
 
-_DATABASE_FORMATS: Final = (DLPROF_DATABASE, NSYS_DATABASE, NVPROF_DATABASE, ROCPD, ROCPROF_DATABASE)
+_DATABASE_FORMATS: Final = (DLPROF_DATABASE, NSYS_DATABASE, NVPROF_DATABASE, ROCPD, ROCPROF_DATABASE, ASCEND_DATABASE)
 
 LOADERS: Final[tuple[Loader, ...]] = (
     TextLogLoader(_TEXT_FORMATS),
@@ -48,8 +76,16 @@ LOADERS: Final[tuple[Loader, ...]] = (
     NSYS_FOLDER,
     DATASET,
     KinetoLoader(),
+    MEMORY_SNAPSHOT,
     XlaTraceLoader(),
+    XPLANE,
+    PERFETTO,
     TfTimelineLoader(),
+    NcuReportLoader(),
+    Rocprofv3JsonLoader(),
+    TensorRtJsonLoader(),
+    ProtonLoader(),
+    AscendCommunicationLoader(),
 )
 
 _CERTAIN: Final = 0.95
@@ -77,7 +113,7 @@ def load(
     Returns:
         What was read, or None where nothing could be; and for each input that could not be read, why.
     """
-    clear_all_abandoned()
+    clear_abandoned_temp_folders()
     return load_together(
         paths,
         _is_folder,
@@ -111,7 +147,7 @@ def load_one(
     named = None if format_in is None else _named(format_in)
     if stream is None and named in (None, DATASET) and (is_address(path) or is_dataset(Path(path))):
         return DATASET.load_folder(path, report, kept)
-    if path and stream is None and Path(path).is_dir():
+    if stream is None and is_file_there(path) and Path(path).is_dir():
         if named in (None, NSYS_FOLDER) and is_parquetdir(Path(path)):
             return NSYS_FOLDER.load_folder(Path(path), report)
         profile, errors = load((path,), format_in=format_in, report=report, kept=kept)
@@ -155,7 +191,9 @@ def _named(format_in: str) -> Loader:
 
 def _is_folder(path: str) -> bool:
     """Whether a path is that of a folder of profiles, not of a profile that is a folder."""
-    return bool(path) and Path(path).is_dir() and not (is_parquetdir(Path(path)) or is_dataset(Path(path)))
+    if not path or not is_file_there(path):
+        return False
+    return Path(path).is_dir() and not (is_parquetdir(Path(path)) or is_dataset(Path(path)))
 
 
 def _read_here(wanted: Wanted, report: Report, *, format_in: str | None, kept: Kept | None) -> Profile | None:
@@ -189,10 +227,8 @@ def _surest(source: Source) -> Loader:
         raise ProftuiError(f"{source.called}: is {kind.title}, which this version does not open", kind.hint)
     chance, place = max(_chances(source), key=lambda pair: pair[0])
     if chance <= 0:
-        looked_for = ", ".join(one.title for one in formats())
         raise ProftuiError(
-            f"{source.called}: no profile found: it is a binary file (it begins with {source.head[:8].hex(' ')}); "
-            f"looked for {looked_for}",
+            f"{source.called}: no profile found: it is a binary file (it begins with {source.head[:8].hex(' ')})",
             WHAT_OPENS,
         )
     return LOADERS[place]

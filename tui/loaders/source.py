@@ -1,35 +1,96 @@
-"""What an input holds, plain or compressed, in UTF-8 or UTF-16, as blocks of whole lines."""
+"""The content of an input, plain or compressed, in UTF-8 or UTF-16, as blocks of whole lines."""
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
-from tui.loaders.base import Report, keep_going
 from tui.loaders.decompress import DamagedStreamError, compression_of, decompressed
-from tui.loaders.descriptors import has_changed, is_replaced, number_of, opened, unreadable
 from tui.loaders.file_kinds import why_empty
-from tui.loaders.notes import FILE_CHANGED, Note, ended_early, line_cut, others_left_out
+from tui.loaders.input_issues import FILE_CHANGED, Note, ended_early, later_results_left_out, long_line_cut
+from tui.loaders.progress import Report, keep_going
 from tui.loaders.raw_input import STANDARD_INPUT, RawInput
-from tui.loaders.scratch import Scratch
+from tui.loaders.temp_folders import Scratch
 from tui.loaders.text.block import Block as Block
-from tui.loaders.text.cleaning import clean_line
-from tui.loaders.text.encoding import Encoding, as_utf8, encoding_of, has_bare_returns, with_newlines
+from tui.loaders.text.cleaning import clean_line, has_markup, is_notebook, unquoted, without_markup
 from tui.loaders.text.line_tags import later_tag, lines_of_others, tag_of
-from tui.loaders.text.lines import whole_lines
-from tui.loaders.text.markup import has_markup, without_markup
-from tui.loaders.text.notebook import is_notebook, unquoted
+from tui.loaders.text.lines import Encoding, as_utf8, encoding_of, has_bare_returns, whole_lines, with_newlines
 from tui.loaders.text.stored_text import StoredText
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
-    from tui.loaders.text.section import Line
+    from collections.abc import Callable, Iterator
+    from typing import BinaryIO
+
+    from tui.loaders.text.block import Line
+
+
+def opened(path: str) -> int:
+    """A file, open for reading; a named pipe also before anybody has opened it for writing.
+
+    Raises:
+        ProftuiError: It is not there, or may not be read.
+    """
+    try:
+        # Else a named pipe that nobody writes to yet would hold up the thread, which then could not be stopped.
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        os.set_blocking(descriptor, True)
+        return descriptor
+    except FileNotFoundError as error:
+        raise ProftuiError(f"{path}: no such file") from error
+    except PermissionError as error:
+        raise ProftuiError(f"{path}: permission denied", f"try: ls -l {path}") from error
+    except (OSError, ValueError) as error:
+        raise unreadable(path, error) from error
+
+
+def number_of(stream: BinaryIO) -> int | None:
+    """A file descriptor of its own for a stream that has one, so that nobody else's use of it matters."""
+    try:
+        return os.dup(stream.fileno())
+    except (io.UnsupportedOperation, AttributeError):
+        return None
+
+
+def unreadable(name: str, error: OSError | ValueError) -> ProftuiError:
+    """What to say of an input that cannot be read."""
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return ProftuiError(f"{name}: cannot be read ({reason.lower()})")
+
+
+def has_changed(descriptor: int, path: str | None, before: os.stat_result) -> bool:
+    """Whether a file is another than it was, or another one has taken its place.
+
+    Args:
+        descriptor: The open file.
+        path: Where it was opened; None for standard input.
+        before: What it was like.
+    """
+    after = os.fstat(descriptor)
+    if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+        return True
+    return path is not None and is_replaced(path, before)
+
+
+def is_replaced(path: str, before: os.stat_result) -> bool:
+    """Whether another file, or none, has the name of one that was opened.
+
+    Args:
+        path: Where it was opened.
+        before: What it was like.
+    """
+    try:
+        now = Path(path).stat()
+    except OSError:
+        return True
+    return (now.st_dev, now.st_ino) != (before.st_dev, before.st_ino)
+
 
 HEAD_SIZE: Final = 1 << 16
 """Bytes at the beginning that formats are told by."""
@@ -206,10 +267,10 @@ class Source(RawInput):
             if piece.cut_line_size:
                 last = block.line_count - 1
                 text = clean_line(block.raw(last)[:_QUOTED])
-                self.notes.append(line_cut(block.first_line + last, text, piece.cut_line_size, line_limit))
+                self.notes.append(long_line_cut(block.first_line + last, text, piece.cut_line_size, line_limit))
             yield block
         if others:
-            self.notes.append(others_left_out(others[0], len(others)))
+            self.notes.append(later_results_left_out(others[0], len(others)))
         if self._text.not_kept:
             self.notes.append(Note("info", None, "", f"the text {self._text.not_kept}; the figures are complete"))
 
@@ -247,8 +308,8 @@ class Source(RawInput):
             size += len(piece)
             if size > BOMB_SIZE and size > BOMB_RATIO * self.bytes_read:
                 raise DamagedStreamError(
-                    f"it unpacks to more than {BOMB_RATIO} times its size, as no profile does; "
-                    "if it is one, unpack it and open the result"
+                    f"it unpacks to more than {BOMB_RATIO} times its size, which no profile does; if it is one, "
+                    "unpack it first"
                 )
             yield piece
 

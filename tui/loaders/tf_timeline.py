@@ -1,4 +1,4 @@
-"""Reads the timeline of one ``session.run`` of TensorFlow 1, as Chrome trace events.
+"""Loads the timeline of one ``session.run`` of TensorFlow 1, as Chrome trace events.
 
 It names ops, not kernels, also where they ran on the GPU. Every row of a GPU stands there twice: on its own stream and
 on ``stream:all``; copies a third time on ``memcpy``.
@@ -11,22 +11,24 @@ from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.loaders.base import Format, Report, keep_going
-from tui.loaders.chrome.reader import looks_like_trace, read_trace
-from tui.loaders.chrome.trace import Arg, ArgKind
+from tui.loaders.base import Format
+from tui.loaders.chrome_trace.read_trace import looks_like_trace, read_trace
+from tui.loaders.chrome_trace.trace import Arg, ArgKind
 from tui.loaders.collector import Collector
+from tui.loaders.progress import Report, keep_going
 from tui.model.errors import WHAT_OPENS, ProftuiError
 from tui.model.schema import FRAMES, NAME
+from tui.model.text_numbers import number_in
 
 if TYPE_CHECKING:
-    from tui.loaders.chrome.trace import Trace
+    from tui.loaders.chrome_trace.trace import Trace
     from tui.loaders.source import Source
     from tui.model.profile import Profile
 
 FORMAT: Final = Format(
     name="tf-timeline",
     title="TensorFlow 1 timeline",
-    recognised_by='trace events of processes called "/device:GPU:0/stream:13 Compute"',
+    recognized_by='trace events of processes called "/device:GPU:0/stream:13 Compute"',
     feeds=("sessions", "activities", "ops", "ranges", "issues"),
     record_with="session.run(..., options=RunOptions(trace_level=FULL_TRACE), run_metadata=M), then "
     "timeline.Timeline(M.step_stats).generate_chrome_trace_format()",
@@ -38,9 +40,9 @@ _WANTED: Final = (
 )
 
 _SURE: Final = re.compile(rb'"name"\s*:\s*"[^"]*/(?:stream:(?:\d+|all)|(?:device:)?[cg]pu:\d+) Compute"', re.IGNORECASE)
-_DEVICE: Final = r"(?i)\bgpu:(\d{1,9})"
-_STREAM: Final = r"(?i)/stream:(\d{1,18}|all) Compute$"
-_EDGE: Final = r"^edge_\d+_"
+_DEVICE: Final = r"(?i)\bgpu:([0-9]{1,9})"
+_STREAM: Final = r"(?i)/stream:([0-9]{1,18}|all) Compute$"
+_EDGE: Final = r"^edge_[0-9]+_"
 """Stands before the name of a node that waited for another."""
 
 
@@ -83,7 +85,7 @@ class TfTimelineLoader:
                 "ranges": _run(ops, gpu),
             }
         )
-        _tell(gpu, collector)
+        _report_issues(gpu, collector)
         for note in (*source.notes, *trace.notes):
             collector.issue(note.severity, note.line, note.text, note.reason)
         return collector.profile(partial=trace.partial)
@@ -101,7 +103,7 @@ def _with_places(trace: Trace) -> pl.DataFrame:
         .filter(place.str.ends_with(" Compute"))
         .select(
             "pid",
-            place.str.extract(_DEVICE, 1).cast(pl.Int32, strict=False).alias("device"),
+            number_in(place, _DEVICE, dtype=pl.Int32).alias("device"),
             place.str.extract(_STREAM, 1).str.to_lowercase().alias("stream"),
             place.str.ends_with("/memcpy Compute").alias("is_memcpy"),
         )
@@ -122,7 +124,7 @@ def _with_places(trace: Trace) -> pl.DataFrame:
 
 def _gpu_rows(rows: pl.DataFrame) -> pl.DataFrame:
     """What ran on GPUs, each row once: those of single streams, and of the other processes what no stream has."""
-    streams = rows.filter(pl.col("stream").str.contains(r"^\d+$"))
+    streams = rows.filter(pl.col("stream").str.contains(r"^[0-9]+$"))
     key = ["device", "node", "start_ns", "duration_ns"]
     copies = rows.filter(pl.col("is_memcpy")).join(streams, on=key, how="anti", nulls_equal=True, maintain_order="left")
     known = pl.concat([streams, copies])
@@ -152,7 +154,7 @@ def _ops(rows: pl.DataFrame, gpu: pl.DataFrame) -> pl.DataFrame:
             node.str.extract(r"([^/]+)/*$", 1).cast(NAME).alias("name"),
             "op_type",
             # The name that tf.gradients gives to all that it adds.
-            pl.when(node.str.contains(r"(?:^|/)gradients(?:_\d+)?/"))
+            pl.when(node.str.contains(r"(?:^|/)gradients(?:_[0-9]+)?/"))
             .then(pl.lit("bprop"))
             .cast(NAME)
             .alias("direction"),
@@ -192,7 +194,7 @@ def _activities(gpu: pl.DataFrame, ops: pl.DataFrame) -> pl.DataFrame:
         "op",
         pl.when(pl.col("op").is_not_null())
         .then(pl.lit("recorded"))
-        .otherwise(pl.lit("no launch record"))
+        .otherwise(pl.lit("launch not recorded"))
         .cast(NAME)
         .alias("op_join"),
         pl.lit(0, pl.Int32).alias("iteration"),
@@ -213,10 +215,10 @@ def _run(ops: pl.DataFrame, gpu: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _tell(gpu: pl.DataFrame, collector: Collector) -> None:
+def _report_issues(gpu: pl.DataFrame, collector: Collector) -> None:
     if gpu.height:
-        reason = "the timeline names the op of each kernel and not the kernel: activities have the names of ops"
+        reason = "the timeline names ops, not kernels: GPU activities have the names of their ops"
         collector.issue("info", None, "", reason)
     else:
-        reason = "the timeline holds no work of a GPU: the program used none, or it was not traced (FULL_TRACE)"
+        reason = "no GPU work in the timeline: the program used no GPU, or its work was not traced (FULL_TRACE)"
         collector.issue("warning", None, "", reason)

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 import polars as pl
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.loaders.dlprof.test_reports import DETAILED, EXPERT, ITERATION, KERNEL, SUMMARY
@@ -33,7 +33,6 @@ places = st.sampled_from(
 )
 
 
-@settings(max_examples=40)
 @given(st.lists(st.tuples(places, odd_values), min_size=1, max_size=12))
 def test_any_value_may_stand_in_any_cell(changes: list[tuple[tuple[str, int, int], object]]) -> None:
     rows = {table: [list(row) for row in rows] for table, (_, rows) in TABLES.items()}
@@ -49,7 +48,6 @@ def test_any_value_may_stand_in_any_cell(changes: list[tuple[tuple[str, int, int
         assert profile["ops"].height >= 5
 
 
-@settings(max_examples=40)
 @given(st.data())
 def test_any_line_of_a_report_may_be_damaged(data: st.DataObject) -> None:
     lines = data.draw(st.sampled_from([ITERATION, KERNEL, DETAILED, SUMMARY, EXPERT])).split("\n")

@@ -213,7 +213,7 @@ def test_without_kernels_the_ops_are_shown(tmp_path: Path) -> None:
     assert profile["api_calls"]["name"].to_list() == ["cudaFree", "cudaStreamSynchronize"]
     (issue,) = profile["issues"].to_dicts()
     assert issue["severity"] == "warning"
-    assert issue["reason"].startswith("the database holds ops and not one kernel or copy")
+    assert issue["reason"].startswith("the database holds ops but no kernels or memcpys")
 
 
 @pytest.mark.parametrize("table", sorted(TABLES.keys() - {"dictionary"}))
@@ -269,7 +269,7 @@ def test_numbers_that_lead_nowhere_become_unknown(tmp_path: Path) -> None:
     unknown = ("name", "short_name", "op", "grid_x", "block_x", "uses_tensor_core", "tensor_core_reason")
     assert [kernel[column] for column in unknown] == [None] * len(unknown)
     assert kernel["duration_ns"] == 100
-    assert kernel["op_join"] == "no op around the launch"
+    assert kernel["op_join"] == "launched outside any op"
     texts = profile["issues"].filter(pl.col("severity") == "warning")["text"].to_list()
     assert texts == [
         *("name_id of 1 kernels", "long_name_id of 1 kernels", "1 GPU activities", "1 of 4 kernels"),
@@ -360,10 +360,11 @@ def test_grids_that_the_database_does_not_have_are_told(tmp_path: Path) -> None:
     cut = [(*row[:10], *row[12:]) for row in rows]
     profile = read(write(tmp_path / "a", {**TABLES, "read_only_kernels": (names, cut)}))
     assert profile["activities"]["grid_x"].null_count() == profile["activities"].height
-    assert "the table lacks columns that the profiler writes (grid_id, block_id): what they tell is unknown" in reasons(
-        profile
+    assert (
+        "columns that the profiler writes are missing from the table (grid_id, block_id): their values are unknown"
+        in reasons(profile)
     )
     for sizes, lost in ((None, 4), (((1, 8, 2, 1), (2, 128, 1, 1)), 2)):
         profile = read(write(tmp_path / "b", changed(read_only_grid_block=sizes)))
-        told = profile["issues"].filter(pl.col("reason").str.contains("no sizes for the numbers of their grids"))
+        told = profile["issues"].filter(pl.col("reason").str.contains("no sizes for their grid and block ids"))
         assert told["text"].to_list() == [f"{lost} of 4 kernels"]

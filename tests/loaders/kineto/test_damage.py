@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from tests.loaders.kineto.traces import call, document, event, kernel, op, read, read_bytes, texts
-from tui.loaders.kineto.loader import KinetoLoader
+from tui.loaders.kineto.kineto_loader import KinetoLoader
 from tui.loaders.registry import load, load_one
 from tui.model.errors import ProftuiError
 
@@ -23,7 +23,7 @@ def reasons(events: list[dict[str, object]], **metadata: object) -> list[tuple[s
 def test_launches_without_gpu_work_are_a_warning_that_says_what_to_do() -> None:
     ((severity, reason),) = reasons([op("aten::mm", 0, 10), call(1, 2), call(2, 5, name="cudaMemcpyAsync")])
     assert severity == "warning"
-    assert reason.startswith("the trace has 2 launches and copies but no work of the GPU")
+    assert reason.startswith("the trace has 2 launches and copies but no GPU work")
     assert "record again" in reason
 
 
@@ -54,7 +54,7 @@ def test_a_trace_of_another_accelerator_does_not_say_that_nothing_ran() -> None:
     assert reasons([op("aten::mm", 0, 9), event("hpu_op", "matmul", 3, 2)]) == [
         (
             "warning",
-            "no work of a GPU is known in the trace: events that are left out may be of an accelerator of another kind",
+            "no GPU work in the trace: events left out may belong to another kind of accelerator",
         ),
         ("info", "1 event is left out: not known as ops, calls or work of a GPU (`hpu_op`)"),
     ]
@@ -75,7 +75,7 @@ def test_gpu_work_without_ops_needs_no_excuse() -> None:
 
 def test_memory_events_that_tell_no_size_are_counted() -> None:
     memory = {"ph": "i", "cat": "cpu_instant_event", "name": "[memory]", "pid": 1, "tid": 1, "ts": 1, "args": {}}
-    assert reasons([kernel(1, 0), memory, memory]) == [("warning", "2 memory events are left out: no size is told")]
+    assert reasons([kernel(1, 0), memory, memory]) == [("warning", "2 memory events are left out: no size recorded")]
 
 
 def test_the_work_of_the_profiler_itself_is_one_of_its_figures() -> None:

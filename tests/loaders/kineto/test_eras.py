@@ -51,7 +51,7 @@ def test_the_first_versions_have_other_categories_threads_as_text_and_steps_amon
     assert profile["activities"].select("op", pl.col("op_join").cast(pl.String), "iteration", "grid_x").rows() == [
         (0, "launch", 5, 2),
         (0, "external id", None, 2),
-        (None, "no launch record", None, 2),
+        (None, "launch not recorded", None, 2),
     ]
     assert profile["sessions"]["origin_ns"].to_list() == [1_610_366_662_000_000_000]
 
@@ -83,7 +83,7 @@ def test_the_export_of_the_first_profiler_has_ops_and_their_gpu_work() -> None:
         pl.col("kind").cast(pl.String), "duration_ns", "device", "op", pl.col("op_join").cast(pl.String), "grid_x"
     ).rows() == [
         ("kernel", 12_250, 0, 1, "recorded", None),
-        ("memcpy", 1000, 0, None, "no launch record", None),
+        ("memcpy", 1000, 0, None, "launch not recorded", None),
     ]
     assert profile["issues"]["severity"].to_list() == ["info"]
     assert "no launch configuration" in profile["issues"]["reason"][0]

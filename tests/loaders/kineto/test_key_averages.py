@@ -11,7 +11,7 @@ import pytest
 
 from tests.corpus import oracle_file, recording_file
 from tui.analysis.ops.recorded import by_name
-from tui.loaders.linking.launches import link_ops, nest, parents, with_launch
+from tui.correlation.launches import link_ops, nest, parents, with_launch
 from tui.loaders.registry import load_one
 from tui.model.profile import Profile
 from tui.model.schema import NAME, conform

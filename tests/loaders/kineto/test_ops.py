@@ -190,8 +190,8 @@ def test_kernels_go_to_the_innermost_op_and_the_step_of_their_launch() -> None:
     assert profile["activities"].select("op", pl.col("op_join").cast(pl.String), "iteration").rows() == [
         (1, "launch", 8),
         (0, "launch", 8),
-        (None, "no op around the launch", 9),
-        (None, "no launch record", None),
+        (None, "launched outside any op", 9),
+        (None, "launch not recorded", None),
     ]
     assert profile["sessions"]["iteration_source"].to_list() == ["PyTorch's ProfilerStep"]
 
@@ -213,15 +213,15 @@ def lost_launch(*, external_id: int, lost: int = 2, **metadata: object) -> list[
 
 def test_a_lost_launch_is_made_up_for_by_the_id_where_ids_are_those_of_ops() -> None:
     assert lost_launch(external_id=6) == [(0, "launch"), (1, "external id")]
-    assert lost_launch(external_id=7) == [(0, "launch"), (None, "no launch record")]
+    assert lost_launch(external_id=7) == [(0, "launch"), (None, "launch not recorded")]
 
 
 def test_the_number_of_the_work_itself_is_no_id_of_an_op() -> None:
-    assert lost_launch(external_id=6, lost=6) == [(0, "launch"), (None, "no launch record")]
+    assert lost_launch(external_id=6, lost=6) == [(0, "launch"), (None, "launch not recorded")]
 
 
 def test_versions_whose_ids_mean_nothing_are_never_joined_by_them() -> None:
-    assert lost_launch(external_id=6, baseTimeNanoseconds=None) == [(0, "launch"), (None, "no launch record")]
+    assert lost_launch(external_id=6, baseTimeNanoseconds=None) == [(0, "launch"), (None, "launch not recorded")]
 
 
 def test_ids_that_prove_right_throughout_are_believed_whatever_the_version() -> None:
@@ -242,7 +242,7 @@ def test_ids_that_contradict_the_launches_are_not_believed() -> None:
             kernel(2, 60, External_id=6),
         ]
     )
-    assert texts(profile, "activities", "op_join") == ["launch", "no launch record"]
+    assert texts(profile, "activities", "op_join") == ["launch", "launch not recorded"]
 
 
 def test_all_kernels_of_a_graph_go_to_the_op_around_its_launch() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tui.loaders.kineto.loader import KinetoLoader
+from tui.loaders.kineto.kineto_loader import KinetoLoader
 from tui.loaders.source import Source
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from collections.abc import Callable
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.loaders.reading import read, reasons, rows
 from tui.analysis.kernels import kernels
-from tui.loaders.ncu.values import base_unit, numbers
+from tui.loaders.ncu.ncu_launches import base_unit, numbers, tensor_cores
 from tui.loaders.registry import load_one
 from tui.loaders.text.cell_values import decimal_sign
 from tui.model.errors import ProftuiError
@@ -196,8 +196,7 @@ def test_a_time_without_a_unit_is_no_duration() -> None:
     ]
     assert rows(profile, "metrics", "avg", "unit")[0] == (12.5, None)
     assert reasons(profile, "warning") == [
-        "the unit of this time is not told in 2 rows: durations stay unknown; a raw page has its units in its second "
-        "row"
+        "no unit for this time in 2 rows: durations are unknown; a raw page has its units in its second row"
     ]
 
 
@@ -215,7 +214,7 @@ def test_numbers_that_could_mean_two_things_stay_unknown() -> None:
     assert rows(profile, "activities", "duration_ns") == [(None,)]
     (reason,) = reasons(profile, "warning")
     assert reason == (
-        "1 numbers like this one are ambiguous, since the decimal sign of this file cannot be told: they stay unknown"
+        "1 numbers like this one are ambiguous, since the decimal sign of this file is unknown: they stay unknown"
     )
 
 
@@ -281,7 +280,7 @@ def test_a_note_of_the_tool_is_no_loss() -> None:
 
 
 def test_text_without_csv_says_how_to_print_it() -> None:
-    with pytest.raises(ProftuiError, match="what ncu prints for people"):
+    with pytest.raises(ProftuiError, match="console output of Nsight Compute"):
         read("==PROF== Connected to process 5\n  f(int), Context 1, Stream 7\n    Duration   us   5.2\n")
 
 
@@ -300,7 +299,6 @@ def test_a_damaged_row_costs_no_other() -> None:
     assert profile["issues"].filter(severity="warning")["line"].to_list() == [5, 9]
 
 
-@settings(max_examples=25)
 @given(st.integers(0, len(PAGE)), st.integers(0, len(RAW)))
 def test_a_page_that_was_cut_off_never_raises(details: int, raw: int) -> None:
     for text in (PAGE[:details], RAW[:raw]):
@@ -381,3 +379,10 @@ def test_what_the_tensor_pipe_did_tells_of_tensor_cores(metrics: dict[str, str],
     assert profile["activities"]["uses_tensor_core"].to_list() == [uses]
     reasons = profile["activities"]["tensor_core_reason"].cast(pl.String).to_list()
     assert [reason is None for reason in reasons] == [uses is None]
+
+
+def test_one_kind_of_matrix_instruction_is_enough_for_tensor_cores() -> None:
+    metrics = ["sm__inst_executed_pipe_tensor_op_dmma.sum", "sm__inst_executed_pipe_tensor_op_imma.sum"]
+    for values in ([0.0, 8.0], [8.0, 0.0]):
+        rows = pl.DataFrame({"id": [1, 1], "metric": metrics, "value_number": values})
+        assert tensor_cores(rows, "x")["uses_tensor_core"].to_list() == [True]

@@ -38,7 +38,7 @@ def test_a_raw_page_that_a_spreadsheet_saved_with_semicolons_is_the_same(*, comm
 def test_text_for_people_beside_another_profile_is_told() -> None:
     profile = read("==PROF== Connected to process 77 (/home/me/app)\n  f (1, 1, 1)x(1, 1, 1)\n" + KERN_2023)
     assert profile["summary"].height == 1
-    assert "this is text of Nsight Compute (ncu) without a table in CSV: it was not read" in reasons(profile)
+    assert "console output of Nsight Compute (ncu) without a CSV table: not read" in reasons(profile)
 
 
 def test_a_summary_without_durations_has_metrics_alone() -> None:
@@ -50,7 +50,7 @@ def test_a_summary_without_durations_has_metrics_alone() -> None:
 def test_columns_that_no_known_page_has_are_told() -> None:
     profile = read(SHORT.replace("\n", ',"Of Tomorrow"\n') + '"0","k","gpu__time_duration.sum","nsecond","500","x"\n')
     assert rows(profile, "activities", "duration_ns") == [(500,)]
-    assert "columns that no known page has: they are in the log alone" in reasons(profile)
+    assert "columns that no known page has: they are in the log only" in reasons(profile)
 
 
 def test_a_table_of_launches_without_metrics_is_no_page() -> None:
@@ -81,4 +81,4 @@ def test_a_summary_of_gpus_is_metrics_of_each_gpu_and_no_kernel() -> None:
 
 def test_columns_of_a_summary_that_are_not_known_are_told() -> None:
     table = SUMMARY.replace('"Invocations"', '"Invocations of Tomorrow"')
-    assert "columns that no known page has: they are in the log alone" in reasons(read(table))
+    assert "columns that no known page has: they are in the log only" in reasons(read(table))

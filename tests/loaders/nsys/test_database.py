@@ -104,10 +104,10 @@ def test_work_belongs_to_the_op_and_the_iteration_that_it_was_launched_in(profil
     ]
     assert rows(first, "start_ns", "op", "op_join", "iteration") == [
         (1500, 0, "launch", 0),
-        (1700, None, "no op around the launch", 0),
-        (1720, None, "no launch record", None),
+        (1700, None, "launched outside any op", 0),
+        (1720, None, "launch not recorded", None),
         (2100, 1, "launch", 0),
-        (2500, None, "no op around the launch", 1),
+        (2500, None, "launched outside any op", 1),
     ]
     second = profile["activities"].filter(pl.col("session") == 1)
     assert second["op"].to_list() == [3, None, None, 4, None]
@@ -148,11 +148,11 @@ def test_what_went_wrong_in_the_recording_is_told(profile: Profile, generation: 
     if generation == "2025.5":
         assert (1, "warning", "Events were lost.", "reported by Nsight Systems") in told
         assert (None, "error", "CUPTI failed.", "reported by Nsight Systems") in told
-        assert (None, "info", "OSRT_API", "no view shows these tables: OSRT_API") in told
+        assert (None, "info", "OSRT_API", "tables not shown in any view: OSRT_API") in told
         assert len(told) == 8
     else:
         assert len(told) == 5
-    assert (None, "info", "NVTX_EVENTS", "2 NVTX marks are left out: moments, which no view shows") in told
+    assert (None, "info", "NVTX_EVENTS", "2 NVTX marks are left out: instant events, not shown in any view") in told
 
 
 def test_a_packed_export_opens(tmp_path: Path) -> None:
@@ -337,6 +337,7 @@ def test_what_dlprof_says_of_convolutions_is_found_again(corpus: Callable[[str],
     assert convolutions.height == 46
 
 
+@pytest.mark.slow
 def test_of_very_many_processes_the_first_are_shown(tmp_path: Path) -> None:
     kernels = [twin.kernel(pid, 10 * pid, 10 * pid + 5, 1) for pid in range(1, 1006)]
     tables = {"StringIds": twin.tables("2023.4")["StringIds"], "CUPTI_ACTIVITY_KIND_KERNEL": kernels}
@@ -374,4 +375,4 @@ def test_a_time_of_another_century_costs_its_row_alone(tmp_path: Path) -> None:
     assert after["activities"]["duration_ns"].null_count() == before["activities"]["duration_ns"].null_count() + 1
     assert after["ops"].height >= before["ops"].height - 1 > 0
     assert not any("too far apart" in str(reason) for *_, reason in issues(after))
-    assert any("lie more than a week" in str(reason) for *_, reason in issues(after))
+    assert any("an impossible time" in str(reason) for *_, reason in issues(after))

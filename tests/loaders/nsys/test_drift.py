@@ -34,7 +34,7 @@ def issues(profile: Profile) -> list[tuple[object, ...]]:
 @pytest.mark.parametrize("generation", twin.GENERATIONS)
 def test_no_column_is_missed_in_what_a_version_writes(generation: str, tmp_path: Path) -> None:
     profile = changed(tmp_path / "run.sqlite", generation=generation)
-    assert not any("lacks columns" in str(reason) for *_, reason in issues(profile))
+    assert not any("are missing from the table" in str(reason) for *_, reason in issues(profile))
 
 
 def test_columns_of_another_name_are_told(tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_columns_of_another_name_are_told(tmp_path: Path) -> None:
         f"ALTER TABLE {KERNELS} RENAME COLUMN streamId TO stream",
         "ALTER TABLE NVTX_EVENTS RENAME COLUMN globalTid TO thread",
     )
-    told = "the table lacks columns that the profiler writes ({}): what they tell is unknown"
+    told = "columns that the profiler writes are missing from the table ({}): their values are unknown"
     assert (None, "warning", KERNELS, told.format("streamId, correlationId")) in issues(profile)
     assert (None, "warning", "NVTX_EVENTS", told.format("globalTid")) in issues(profile)
 
@@ -99,7 +99,7 @@ def test_a_file_that_lacks_its_last_bytes_says_so(tmp_path: Path) -> None:
     path = twin.write(tmp_path / "run.sqlite", "2023.4")
     whole = path.read_bytes()
     path.write_bytes(whole[:-1])
-    reason = "the file is 1 byte shorter than it says: it is cut short; what can be read of it is shown"
+    reason = "the file is 1 byte shorter than its header says (cut off); what could be read is shown"
     assert (None, "error", "run.sqlite", reason) in issues(load_one(str(path)))
     path.write_bytes(whole)
     assert not any("shorter" in str(reason) for *_, reason in issues(load_one(str(path))))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from tui.loaders.registry import load_one
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
-    from tui.loaders.base import LoadProgress
+    from tui.loaders.progress import LoadProgress
 
 FRAMES = ("activities", "api_calls", "ops", "ranges", "devices")
 
@@ -115,3 +116,39 @@ def test_an_empty_export_is_declined(tmp_path: Path) -> None:
     pl.DataFrame({"id": [1], "value": ["x"]}).write_parquet(path / "StringIds.parquet")
     with pytest.raises(ProftuiError, match="a failed export of Nsight Systems"):
         load_one(str(path))
+
+
+STRANGE = {
+    "struct": pl.struct(pl.lit(1).alias("a")),
+    "list": pl.concat_list(pl.lit(1)),
+    "nested": pl.concat_list(pl.struct(pl.concat_list(pl.lit("x")).alias("a"))),
+    "bytes": pl.lit(b"\xff"),
+    "time": pl.lit(1).cast(pl.Datetime("us")),
+    "duration": pl.lit(1).cast(pl.Duration("ns")),
+    "decimal": pl.lit(1).cast(pl.Decimal(38, 2)),
+    "text": pl.lit("\x1b]0;x٢"),
+    "huge": pl.lit(2**63).cast(pl.UInt64),
+    "fraction": pl.lit(float("nan")),
+    "flag": pl.lit(True),
+    "nothing": pl.lit(None),
+}
+
+
+@pytest.mark.parametrize("strange", STRANGE)
+def test_columns_of_other_types_cost_themselves_alone(strange: str, tmp_path: Path) -> None:
+    whole = write(tmp_path / "whole")
+    changes = [(file, [column]) for file in whole.glob("*KERNEL*") for column in pl.read_parquet_schema(file)]
+    changes = changes if strange == "struct" else []
+    changes += [(file, list(pl.read_parquet_schema(file))) for file in sorted(whole.iterdir())]
+    for number, (file, columns) in enumerate(changes):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        for other in set(whole.iterdir()) - {file}:
+            (folder / other.name).hardlink_to(other)
+        table = pl.read_parquet(file)
+        table.with_columns(STRANGE[strange].alias(column) for column in columns).write_parquet(folder / file.name)
+        with suppress(ProftuiError):  # any other error fails the test
+            profile = load_one(str(folder))
+            if strange in ("struct", "list", "nested", "bytes", "time", "duration", "decimal"):
+                said = profile["issues"].filter(pl.col("text") == file.stem)["reason"].str.join(" ").item()
+                assert f"columns that are neither numbers nor texts: {columns[0]} (" in said

@@ -65,8 +65,8 @@ def test_the_profilers_own_work_is_held_against_the_time_of_the_gpu_work(generat
         (0, "Nsight Systems", "overhead during GPU work", "TLS allocation", 50.0, "ns"),
     ]
     assert q4(profile) == [
-        (0, "found", "The profiler's own work takes 150 ns: 13.64% of the span."),
-        (1, "cannot tell", "what was read shows no overhead of a profiler"),
+        (0, "found", "Profiler overhead is 150 ns (7.5 % of the wall time)."),
+        (1, "cannot tell", "profiler overhead is not recorded"),
     ]
     left_out = (None, "info", "PROFILER_OVERHEAD", "overhead of 1 process that did nothing else is left out")
     assert left_out in profile["issues"].select("session", "severity", "text", "reason").rows()
@@ -74,7 +74,7 @@ def test_the_profilers_own_work_is_held_against_the_time_of_the_gpu_work(generat
     some = aggregated(profile, Aggregation(first=0, last=0))
     assert q4(some)[0][1:] == (
         "cannot tell",
-        "overhead of the profiler is known of the whole run, not of the iterations that were chosen",
+        "profiler overhead is known of the whole run only",
     )
 
 
@@ -99,7 +99,7 @@ def test_what_cuda_does_itself_is_not_the_profilers_work(tmp_path: Path) -> None
 
 def test_overhead_before_the_gpu_work_alone_is_none_in_its_span(tmp_path: Path) -> None:
     profile = read(tmp_path, "2023.4", PROFILER_OVERHEAD=[work(twin.FIRST, 100, 900, 22)])
-    assert q4(profile)[0] == (0, "clean", "the profiler's own work takes 0.00% of the span")
+    assert q4(profile)[0] == (0, "clean", "profiler overhead is 0 % of the wall time")
 
 
 def test_ranges_of_an_imported_text_are_ranges(tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_events_that_are_not_known_are_counted(tmp_path: Path) -> None:
     profile = read(tmp_path, "2023.4", NVTX_EVENTS=events)
     assert profile["ranges"].is_empty()
     assert reasons(profile) == [
-        "1 NVTX mark is left out: moments, which no view shows",
+        "1 NVTX mark is left out: instant events, not shown in any view",
         "4 NVTX events are left out: not known as ranges (event types: 35, 900, none)",
     ]
 

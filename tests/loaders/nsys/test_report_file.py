@@ -12,12 +12,12 @@ import pytest
 
 from tests.idle import PATIENCE_S
 from tests.loaders.nsys import twin
-from tui.loaders.nsys import exporting
+from tui.loaders.nsys import report_file
 from tui.loaders.registry import load_one
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
-    from tui.loaders.base import LoadProgress
+    from tui.loaders.progress import LoadProgress
     from tui.model.profile import Profile
 
 HEAD = b"NVIDIA Tegra Profiler Report 2025@1@3@140-251\n" + bytes(200)
@@ -63,12 +63,19 @@ def cached(folder: Path) -> list[str]:
     return sorted(path.name for path in (folder / "cache").rglob("*") if path.is_file())
 
 
+def kept(folder: Path) -> Path:
+    """The one export in the cache."""
+    (name,) = cached(folder)
+    return folder / "cache" / "proftui" / "nsys" / name
+
+
 def test_without_nsys_one_line_tells_the_command(folder: Path) -> None:
     report = folder / "run.nsys-rep"
     with pytest.raises(ProftuiError) as caught:
         load_one(str(report))
     assert str(caught.value) == (
-        f"{report}: a report of Nsight Systems, which nsys alone can read; no nsys is on the PATH; where there is one: "
+        f"{report}: an Nsight Systems report, which only nsys can read; nsys is not on the PATH; on a machine "
+        "with nsys: "
         f"nsys export --type sqlite --force-overwrite true -o {report.with_suffix('.sqlite')} {report}"
     )
 
@@ -145,6 +152,37 @@ def test_nsys_exports_it_once_and_never_beside_the_report(folder: Path) -> None:
     assert len(cached(folder)) == 2
 
 
+def test_a_kept_export_is_the_users_alone(folder: Path) -> None:
+    install_good(folder)
+    load_one(str(folder / "run.nsys-rep"))
+    export = kept(folder)
+    assert stat.S_IMODE(export.stat().st_mode) == 0o600
+    assert stat.S_IMODE(export.parent.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("spoil", ["others may read it", "others may look into its folder", "link", "second name"])
+def test_a_kept_export_that_others_could_have_written_is_made_anew(folder: Path, spoil: str) -> None:
+    install_good(folder)
+    load_one(str(folder / "run.nsys-rep"))
+    export = kept(folder)
+    if spoil == "others may read it":
+        export.chmod(0o644)
+    elif spoil == "others may look into its folder":
+        export.parent.chmod(0o755)
+    elif spoil == "link":
+        export.rename(folder / "elsewhere")
+        export.symlink_to(folder / "elsewhere")
+    else:
+        (folder / "second").hardlink_to(export)
+    assert kernels(load_one(str(folder / "run.nsys-rep"))) == 6
+    times = 1 if spoil == "others may look into its folder" else 2
+    assert len((folder / "called").read_text().splitlines()) == 5 * times
+    export = kept(folder)
+    assert not export.is_symlink()
+    assert stat.S_IMODE(export.stat().st_mode) == 0o600
+    assert stat.S_IMODE(export.parent.stat().st_mode) == 0o700
+
+
 def test_a_name_like_an_option_is_a_path(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install_good(folder)
     (folder / "--help.nsys-rep").write_bytes(HEAD)
@@ -162,7 +200,7 @@ def test_what_nsys_says_of_a_newer_report_is_told(folder: Path) -> None:
     with pytest.raises(ProftuiError) as caught:
         load_one(str(folder / "run.nsys-rep"))
     assert caught.value.message == (
-        f"{folder}/run.nsys-rep: nsys could not export it: Report was created in Nsight Systems version (2025.1.3), "
+        f"{folder}/run.nsys-rep: nsys export failed: Report was created in Nsight Systems version (2025.1.3), "
         "newer than your current version [31m"
     )
     assert cached(folder) == []
@@ -171,7 +209,7 @@ def test_what_nsys_says_of_a_newer_report_is_told(folder: Path) -> None:
 @pytest.mark.parametrize("script", ["exit 0", 'touch "$out"', 'echo no database > "$out"'])
 def test_an_nsys_that_writes_nothing_is_an_error(folder: Path, script: str) -> None:
     install(folder, script)
-    with pytest.raises(ProftuiError, match="nsys could not export it: exit status 0"):
+    with pytest.raises(ProftuiError, match="nsys export failed: exit status 0"):
         load_one(str(folder / "run.nsys-rep"))
     assert cached(folder) == []
 
@@ -206,7 +244,7 @@ def test_a_stop_ends_nsys_and_what_it_started(folder: Path) -> None:
 
 def test_the_cache_keeps_the_newest_exports(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install_good(folder)
-    monkeypatch.setattr(exporting, "_MOST_EXPORTS", 3)
+    monkeypatch.setattr(report_file, "_MOST_EXPORTS", 3)
     made: list[str] = []
     for number in range(5):
         (folder / "run.nsys-rep").write_bytes(HEAD + bytes(number))
@@ -226,5 +264,5 @@ def test_a_cache_that_cannot_be_written_is_one_line(folder: Path, monkeypatch: p
 
 def test_a_recording_that_is_no_report_yet_says_so(folder: Path) -> None:
     (folder / "run.qdstrm").write_bytes(HEAD)
-    with pytest.raises(ProftuiError, match="no report yet; make it one: QdstrmImporter -i"):
+    with pytest.raises(ProftuiError, match="not a report yet; make it one: QdstrmImporter -i"):
         load_one(str(folder / "run.qdstrm"))

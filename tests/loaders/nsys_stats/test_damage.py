@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.loaders.reading import read, reasons, rows
@@ -29,7 +29,6 @@ def figures(text: str) -> dict[int, tuple[object, ...]]:
     return {line: row for line, *row in rows(profile, "summary", "line", "total_ns", "calls", "name")}
 
 
-@settings(max_examples=25)
 @given(st.integers(0, 29), GARBAGE)
 def test_a_line_that_is_garbage_costs_no_other_row(place: int, garbage: str) -> None:
     for header, table in (([HEADER], ROWS), ([TEXT_HEADER, RULE], TEXT_ROWS)):
@@ -41,7 +40,6 @@ def test_a_line_that_is_garbage_costs_no_other_row(place: int, garbage: str) -> 
         }
 
 
-@settings(max_examples=25)
 @given(st.integers(0, 3000), st.sampled_from(["csv", "text"]))
 def test_a_text_that_was_cut_off_keeps_the_rows_above(length: int, kind: str) -> None:
     lines = [HEADER, *ROWS] if kind == "csv" else [TEXT_HEADER, RULE, *TEXT_ROWS]

@@ -68,7 +68,7 @@ def test_an_export_that_names_no_script_is_no_report() -> None:
 def test_a_device_without_a_number_is_told() -> None:
     profile = read(TRACE_2023.replace("NVIDIA A100 (0)", "NVIDIA A100"))
     assert profile["activities"]["device"].to_list() == [None, None]
-    assert "this device has no number: which one it is stays unknown" in reasons(profile)
+    assert "this device has no number: shown as unknown" in reasons(profile)
 
 
 def test_a_table_right_below_another_is_read() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.corpus import oracle_file, recording_file
 from tests.loaders.reading import read, reasons, rows
-from tui.analysis.api import api
+from tui.analysis.api_calls import api
 from tui.analysis.kernels import kernels
 from tui.loaders.registry import load_one
 
@@ -82,14 +82,14 @@ def test_the_same_time_is_counted_once_whatever_the_order_of_the_reports() -> No
         told = reasons(profile, "info")
         assert len(told) == 4
         assert (
-            sum(one.startswith("cuda_gpu_kern_gb_sum tells of the same time as cuda_gpu_kern_sum") for one in told) == 1
+            sum(one.startswith("cuda_gpu_kern_gb_sum covers the same time as cuda_gpu_kern_sum") for one in told) == 1
         )
         assert not any("adds up to" in one for one in told)
 
 
 def test_a_sum_that_disagrees_with_the_one_that_is_counted_is_told_with_both() -> None:
     (reason,) = reasons(read(KERN_2023 + GB.replace("25.0,100,1,", "25.0,101,1,")))
-    assert reason.endswith("it adds up to 401 ns, that one to 400 ns: its 2 rows are in the log alone")
+    assert reason.endswith("it adds up to 401 ns, that one to 400 ns: its 2 rows are in the log only")
 
 
 def test_calls_of_cuda_and_kernels_stand_in_one_report() -> None:
@@ -201,7 +201,7 @@ def test_calls_that_nothing_names_and_that_are_none_of_cuda_s_are_told() -> None
     profile = read(API.replace("cudaMalloc", "futex"))
     assert profile["summary"].is_empty()
     assert reasons(profile) == [
-        "its names are none of CUDA's, and nothing says which calls these are: they are in the log alone"
+        "its names are none of CUDA's, and nothing says which calls these are: they are in the log only"
     ]
 
 
@@ -212,7 +212,7 @@ def test_events_of_mpi_are_no_kernels() -> None:
         )
     )
     assert profile["summary"].is_empty()
-    assert reasons(profile) == ["the report mpi_event_sum has no view here: its 1 rows are in the log alone"]
+    assert reasons(profile) == ["the report mpi_event_sum has no view: its 1 rows are in the log only"]
 
 
 @pytest.mark.parametrize("name", ["gpu_kern_sum", "gpu_kern_gb_sum", "api_gpu_sum"])

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from tests.loaders.reading import read, reasons, rows
-from tui.loaders.nsys_stats.traces import copy_kind
+from tui.loaders.nsys_stats.build_stats_frames import copy_kind
 from tui.loaders.registry import load_one
 
 TRACE_2020 = (
@@ -141,7 +141,7 @@ def test_ranges_have_their_depth_and_mark_iterations() -> None:
 def test_with_calls_and_ranges_a_kernel_finds_its_op_and_iteration() -> None:
     profile = read("\n".join((TRACE_2023, CALLS, RANGES)))
     assert rows(profile, "activities", "kind", "op", "op_join", "iteration") == [
-        ("memset", None, "no op around the launch", 0),
+        ("memset", None, "launched outside any op", 0),
         ("kernel", 0, "launch", 1),
     ]
     assert rows(profile, "ops", "op", "name", "op_source") == [(0, "aten::mm", "nvtx")]

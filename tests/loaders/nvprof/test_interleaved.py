@@ -55,9 +55,13 @@ def told(text: str) -> list[tuple[int | None, str]]:
 
 
 def warned(text: str) -> list[int]:
-    """The lines of which it is said that nothing tells whose they are."""
+    """The lines of which it is said that their process is unknown."""
     profile: Profile = read(text.encode())
-    return profile["issues"].filter(pl.col("reason").str.contains("nothing tells"))["line"].to_list()
+    return (
+        profile["issues"]
+        .filter(pl.col("reason").str.contains("unknown which table|its process is unknown"))["line"]
+        .to_list()
+    )
 
 
 def test_what_stands_below_the_result_of_its_process_is_sure() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.loaders.nvprof import NVPROF
-from tui.loaders.nvprof.metric_values import measured, values_of
+from tui.loaders.nvprof.metrics import measured, values_of
 from tui.loaders.source import Source
 from tui.loaders.text.text_log import TextLogLoader
 

@@ -240,7 +240,7 @@ def test_many_damaged_rows_are_counted() -> None:
     profile = read("\n".join((*HEAD.splitlines(), header, row, *damaged, row, "")).encode())
     assert profile["activities"].height == 2
     assert profile["issues"].height == 101
-    assert profile["issues"]["reason"].to_list()[-1].startswith("400 more of this kind")
+    assert profile["issues"]["reason"].to_list()[-1].startswith("400 more issues like this")
 
 
 def test_csv_with_a_column_that_a_script_put_in_front() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.loaders.rocpd.build import ENDING, write
 from tui.loaders.registry import load_one
-from tui.loaders.rocpd.tables import from_json
+from tui.loaders.rocpd.rocpd_events import from_json
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
@@ -115,9 +115,9 @@ def test_a_recording_of_rocprofv3(tmp_path: Path) -> None:
     assert session["iteration_source"] == "roctx range step"
     columns = ("kind", "name", "short_name", "start_ns", "duration_ns", "device", "stream", "op_join", "iteration")
     assert texts(profile, "activities", *columns) == [
-        ("memcpy", "MEMORY_COPY_HOST_TO_DEVICE", "MEMORY_COPY_HOST_TO_DEVICE", 1, 4, 0, 2, "no launch record", None),
+        ("memcpy", "MEMORY_COPY_HOST_TO_DEVICE", "MEMORY_COPY_HOST_TO_DEVICE", 1, 4, 0, 2, "launch not recorded", None),
         ("kernel", "add(float*, int)", "add", 50, 10, 0, 0, "launch", 1),
-        ("kernel", "add(float*, int)", "add", 200, 30, 1, 0, "no op around the launch", 2),
+        ("kernel", "add(float*, int)", "add", 200, 30, 1, 0, "launched outside any op", 2),
     ]
     sizes = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z", "registers")
     assert texts(profile, "activities", *sizes)[1] == (4, 2, 1, 256, 1, 1, 32)
@@ -149,7 +149,7 @@ def test_a_recording_of_rocprofv3(tmp_path: Path) -> None:
     assert texts(profile, "devices", "max_threads_per_sm", "shared_memory_per_sm_bytes")[0] == (2048, 65536)
     assert profile["issues"]["reason"].to_list() == [
         "times count from the first event, at 5000000 ns of the machine's own clock",
-        "the database also holds what no view shows: allocations of memory (1)",
+        "in the database, but not shown in any view: allocations of memory (1)",
     ]
 
 
@@ -204,7 +204,7 @@ def test_rows_of_processes_that_are_not_shown_are_told(tmp_path: Path) -> None:
     tables["kernel_dispatch"][0]["pid"], tables["kernel_dispatch"][1]["pid"] = 2, 77
     profile = load_one(write(tmp_path / "out.db", tables))
     assert texts(profile, "activities", "session", "kind") == [(0, "memcpy"), (1, "kernel")]
-    told = (None, "error", "rows of no process that is shown were left out: 1")
+    told = (None, "error", "rows of processes that are not shown were left out: 1")
     assert told in texts(profile, "issues", "session", "severity", "reason")
 
 
@@ -225,7 +225,7 @@ def test_facts_of_an_agent_that_cannot_be_stay_unknown(tmp_path: Path, agent: di
 
 
 def test_a_recording_without_rows_is_declined_in_one_line(tmp_path: Path) -> None:
-    with pytest.raises(ProftuiError, match="in which nothing was recorded"):
+    with pytest.raises(ProftuiError, match="without a record"):
         load_one(write(tmp_path / "empty.db", {"string": [{"id": 1, "string": ""}]}))
 
 
@@ -246,7 +246,7 @@ def test_damaged_rows_cost_only_themselves(tmp_path: Path) -> None:
         ("add(float*, int)", 50, 10, 4, 2, 256, 0),
     ]
     assert profile["api_calls"]["tid"].to_list() == [None, None]
-    assert "numbers too large to be true were left out (1)" in profile["issues"]["reason"].to_list()
+    assert "implausibly large numbers left out (1)" in profile["issues"]["reason"].to_list()
 
 
 @given(st.text(max_size=30) | st.sampled_from(['{"message": 5}', '{"a": ' * 2000 + "1" + "}" * 2000, "[]", "nul"]))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.loaders.reading import read, reasons, rows
@@ -129,10 +129,10 @@ def test_tables_of_one_run_in_one_text_are_linked() -> None:
     assert rows(profile, "sessions", "pid", "iteration_source") == [(70, "roctx range step")]
     columns = ("kind", "start_ns", "op", "op_join", "iteration", "copy_kind", "device", "line")
     assert rows(profile, "activities", *columns) == [
-        ("memcpy", 200, None, "no launch record", None, "HtoD", 4, 6),
-        ("kernel", 1000, None, "no op around the launch", 0, None, 4, 2),
+        ("memcpy", 200, None, "launch not recorded", None, "HtoD", 4, 6),
+        ("kernel", 1000, None, "launched outside any op", 0, None, 4, 2),
         ("kernel", 5000, 0, "launch", 1, None, 4, 3),
-        ("memcpy", 5600, None, "no launch record", None, "DtoH", 4, 7),
+        ("memcpy", 5600, None, "launch not recorded", None, "DtoH", 4, 7),
     ]
     assert rows(profile, "ops", "name", "start_ns", "duration_ns") == [("linear", 4400, 300)]
     assert rows(profile, "ranges", "name", "duration_ns", "iteration", "line") == [
@@ -269,7 +269,6 @@ def test_damaged_rows_are_told_and_cost_no_other() -> None:
     assert sorted(profile["issues"].filter(severity="warning")["line"]) == [2, 3]
 
 
-@settings(max_examples=25)
 @given(st.data())
 def test_a_text_that_was_cut_off_keeps_the_rows_above(data: st.DataObject) -> None:
     text = "\n".join((NEW_KERNELS, COPIES, CALLS, MARKERS, COUNTERS, STATS_V3))
@@ -299,19 +298,13 @@ def test_real_files(corpus: Callable[[str], str]) -> None:
     assert v1["summary"].select("section", "total_ns").rows() == [("gpu", 885689740), ("gpu", 180717650)]
 
 
-def test_the_json_of_rocprofv3_says_what_to_record() -> None:
-    for text in ('{"rocprofiler-sdk-tool": [{"metadata": {"pid": 1}}]}', '{\n  "rocprofiler-sdk-tool": [\n  {}\n]}\n'):
-        with pytest.raises(ProftuiError, match=r"JSON file of rocprofv3.* --memory-copy-trace .*-format csv "):
-            read(text)
-
-
 def test_times_too_far_apart_to_be_of_one_run_cost_their_rows_alone() -> None:
     far = '"MARKER_CORE_API","far",70,71,5,9200000000000000000,9200000000000000009\n'
     profile = read("\n".join((NEW_KERNELS, CALLS, MARKERS + far)))
     assert rows(profile, "ops", "name", "duration_ns") == [("linear", 300)]
-    assert rows(profile, "ranges", "name", "start_ns", "duration_ns")[-1] == ("far", None, None)
+    assert rows(profile, "ranges", "name", "start_ns", "duration_ns")[-1] == ("far", None, 9)
     assert [op for (op,) in rows(profile, "activities", "op")] == [None, 0]
-    assert any("1 row has times that lie more than a week" in reason for reason in reasons(profile))
+    assert any("1 row has an impossible time" in reason for reason in reasons(profile))
 
 
 def test_more_threads_over_more_time_than_can_be_cost_the_ops_alone() -> None:

@@ -35,7 +35,7 @@ def test_each_pass_over_counters_is_a_run_of_its_own() -> None:
 def test_a_trace_of_allocations_is_told() -> None:
     profile = read(NEW_KERNELS + ALLOCATIONS)
     assert profile["activities"].height == 2
-    assert any("has no view here" in reason for reason in reasons(profile))
+    assert any("has no view" in reason for reason in reasons(profile))
 
 
 def test_sums_beside_a_trace_of_the_same_kernels_are_told() -> None:

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tui.loaders.sqlite import bulk, database
+from tui.loaders.sqlite import bulk_read, database
 from tui.loaders.sqlite.database import Database
 from tui.loaders.sqlite.salvage import read_part
 from tui.model.errors import ProftuiError
@@ -41,7 +41,7 @@ def numbers(path: Path, count: int, *, table: str = "CREATE TABLE t (n INTEGER, 
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small tables are read as large ones are, many ranges of few rows."""
     monkeypatch.setattr(database, "_MANY_ROWS", 0)
-    monkeypatch.setattr(bulk, "RANGE_ROWS", 4)
+    monkeypatch.setattr(bulk_read, "RANGE_ROWS", 4)
 
 
 def reasons(opened: Database) -> list[str]:
@@ -249,7 +249,7 @@ def test_a_log_with_changes_is_read_with_them_and_left_as_it_is(tmp_path: Path) 
 
 
 def test_what_is_no_log_is_not_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tui.loaders.sqlite.opening.shutil.copyfile", None)
+    monkeypatch.setattr("tui.loaders.sqlite.open_readonly.shutil.copyfile", None)
     path = make(tmp_path / "a.db", "PRAGMA journal_mode = WAL", "CREATE TABLE t (n)", "INSERT INTO t VALUES (1)")
     beside = tmp_path / "a.db-wal"
     beside.mkdir()
@@ -278,7 +278,7 @@ def test_a_change_that_was_not_finished_is_told(tmp_path: Path) -> None:
         assert opened.frame("t", {"n": pl.Int64}).height == 1
         [note] = opened.notes
         assert (note.severity, note.text) == ("error", "a.db-journal")
-        assert "did not finish its last change" in note.reason
+        assert "the last write to the database was not finished" in note.reason
     assert (tmp_path / "a.db-journal").exists()
     (tmp_path / "a.db-journal").write_bytes(bytes(600))
     with Database(path, "a.db") as opened:
@@ -349,11 +349,11 @@ def test_of_a_file_that_was_cut_the_beginning_is_kept(tmp_path: Path) -> None:
         found = opened.frame("t", {"n": pl.Int64})["n"]
         assert 10_000 < len(found) < 20_000
         assert found.to_list() == list(range(len(found)))
-        assert "shorter than it says: it is cut short" in reasons(opened)[0]
+        assert "shorter than its header says" in reasons(opened)[0]
 
 
 def test_a_stop_keeps_what_was_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bulk, "RANGE_ROWS", 10_000)
+    monkeypatch.setattr(bulk_read, "RANGE_ROWS", 10_000)
     path = numbers(tmp_path / "a.db", 100_000)
     with Database(path, "a.db", keep_going=lambda rows: rows < 30_000) as opened:
         found = opened.frame("t", {"n": pl.Int64})

@@ -12,18 +12,18 @@ import pytest
 from tests.loaders.nsys import twin
 from tui.loaders import raw_input, source
 from tui.loaders.registry import load_one
-from tui.loaders.sqlite import bulk, database
+from tui.loaders.sqlite import bulk_read, database
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
-    from tui.loaders.base import LoadProgress
+    from tui.loaders.progress import LoadProgress
 
 
 @pytest.fixture
 def export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An export with 3,000 kernels, read some at a time, with a report each time."""
     monkeypatch.setattr(database, "_MANY_ROWS", 100)
-    monkeypatch.setattr(bulk, "RANGE_ROWS", 500)
+    monkeypatch.setattr(bulk_read, "RANGE_ROWS", 500)
     monkeypatch.setattr(raw_input, "_REPORT_EVERY", 0)
     monkeypatch.setattr(source, "_READ_SIZE", 4096)
     kernels = [twin.kernel(100, 10 * row, 10 * row + 5, row) for row in range(3_000)]
@@ -68,7 +68,7 @@ def test_a_database_of_nothing_known_names_its_tables(tmp_path: Path) -> None:
         ProftuiError, match=r"no profile found: an SQLite database with cats; looked for .*Nsight"
     ) as told:
         load_one(str(tmp_path / "a.db"))
-    assert told.value.hint == "proftui formats lists what opens"
+    assert told.value.hint == "proftui formats lists the supported formats"
 
 
 def test_of_a_damaged_database_that_holds_nothing_else_the_damage_is_told(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from tests.loaders.nsys import twin as nsys
 from tests.loaders.nvprof_db import build as nvprof
 from tests.loaders.rocpd import build as rocpd
 from tui.loaders.registry import load_one
-from tui.loaders.sqlite.names import ByName, Names
+from tui.loaders.sqlite.database import ByName, Names
 
 if TYPE_CHECKING:
     from tui.model.profile import Profile

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from tui.loaders.text.block import Block
 from tui.loaders.text.csv_table import CsvTable
-from tui.loaders.text.table_rows import unique_names
+from tui.loaders.text.section import unique_names
 
 if TYPE_CHECKING:
-    from tui.loaders.text.section import Line
+    from tui.loaders.text.block import Line
 
 HEADER = re.compile("first")
 ENDS = re.compile("==")

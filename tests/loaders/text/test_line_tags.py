@@ -30,4 +30,4 @@ def test_lines_of_another_process_between_are_left_out_and_told() -> None:
     profile = read("\n".join((*both, "")))
     assert rows(profile, "summary", "total_ns") == [(3_000_000,), (1_000_000,)]
     (told,) = reasons(profile, "warning")
-    assert told.startswith(f"{len(second)} lines are of other processes, as what is in front of them says")
+    assert told.startswith(f"{len(second)} lines of other processes (by their tags) were left out")

@@ -11,7 +11,7 @@ import pytest
 from tests.loaders.reading import read, reasons, rows
 from tui.loaders.registry import load_one
 from tui.loaders.text.block import Block
-from tui.loaders.text.semicolons import Semicolons
+from tui.loaders.text.semicolon_csv import Semicolons
 from tui.model.errors import ProftuiError
 
 HEADER = "Time (%);Total Time (ns);Instances;Avg (ns);Med (ns);Min (ns);Max (ns);StdDev (ns);Name\n"
@@ -72,7 +72,7 @@ def test_a_decimal_point_stays_one() -> None:
 
 
 def test_numbers_that_prove_nothing_are_not_read() -> None:
-    with pytest.raises(ProftuiError, match="whether numbers have a decimal comma cannot be told"):
+    with pytest.raises(ProftuiError, match="ambiguous whether numbers have a decimal comma"):
         read(HEADER + "60;1,234;12;10;10;9;20;1;k\n")
 
 

@@ -14,16 +14,17 @@ from hypothesis import strategies as st
 
 import tui.loaders.raw_input
 import tui.loaders.source
-from tui.loaders.base import Format, LoadProgress, keep_going
+from tui.loaders.base import Format
+from tui.loaders.progress import LoadProgress, keep_going
 from tui.loaders.source import Source
-from tui.loaders.text.block import Block
-from tui.loaders.text.cues import Cues
+from tui.loaders.text.block import Block, Cues
 from tui.loaders.text.text_log import TextLogLoader, is_text
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
     from tui.loaders.collector import Collector
-    from tui.loaders.text.section import Line, Section
+    from tui.loaders.text.block import Line
+    from tui.loaders.text.section import Section
     from tui.model.profile import Profile
 
 
@@ -145,7 +146,7 @@ def test_nothing_found_says_what_was_looked_for_and_what_is_there() -> None:
         load("\n  \n  \x1b[1mstep 1\x1b[0m " + "x" * 100 + "\nrow 1\n")
     assert str(caught.value) == (
         "run.log: no profile found; looked for toy tables; it begins with “step 1 " + "x" * 72 + "…”; "
-        "proftui formats lists what opens"
+        "proftui formats lists the supported formats"
     )
 
 
@@ -174,14 +175,14 @@ def test_a_row_that_chokes_its_reader_is_an_issue_and_the_rest_is_read() -> None
 
 
 def test_of_a_last_row_without_a_line_end_is_told_that_it_may_be_cut() -> None:
-    reason = "the file ends within this line, without a line end: its last row may be cut"
+    reason = "the file ends inside this line: its last row may be cut off"
     assert issues(load("TABLE a\nrow 1\nrow 25")) == [(3, "info", "row 25", reason)]
     assert issues(load("TABLE a\nrow 1\nrow 25", bulk_table(Reads()))) == [(3, "info", "row 25", reason)]
     for whole in ("TABLE a\nrow 1\nrow 25\n", "TABLE a\nrow 25\nthe end", "TABLE a\nrow 25\n\n  "):
         assert issues(load(whole)) == []
     # What is told of already needs no second word.
     assert [reason for _, _, _, reason in issues(load(f"TABLE a\nrow {10**30}"))] == [
-        "the number is too large to be true; it was left out"
+        "implausibly large number; left out"
     ]
 
 

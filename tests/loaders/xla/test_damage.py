@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.loaders import test_tf_timeline as timeline
@@ -29,7 +29,6 @@ odd_values = st.one_of(
 )
 
 
-@settings(max_examples=60)
 @given(st.data())
 def test_any_value_may_stand_in_any_event(data: st.DataObject) -> None:
     events = damaged(data, ALL)
@@ -46,11 +45,10 @@ def test_an_event_far_from_all_others_costs_itself_alone(far_us: int) -> None:
     near = read(*ALL)
     assert profile["activities"].drop("line").equals(near["activities"].drop("line"))
     assert profile["ranges"].drop("line").equals(near["ranges"].drop("line"))
-    said = "1 event is left out: more than a week before or after all others"
+    said = "1 event left out: its start is more than a week from the median start"
     assert profile["issues"]["reason"].to_list().count(said) == 1
 
 
-@settings(max_examples=60)
 @given(st.data())
 def test_any_value_may_stand_in_any_row_of_a_timeline(data: st.DataObject) -> None:
     events = damaged(data, timeline.ROWS)

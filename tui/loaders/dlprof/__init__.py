@@ -2,5 +2,5 @@
 
 from __future__ import annotations
 
-from tui.loaders.dlprof.database import DLPROF_DATABASE as DLPROF_DATABASE
-from tui.loaders.dlprof.reports import DLPROF_CSV as DLPROF_CSV
+from tui.loaders.dlprof.csv_reports import DLPROF_CSV as DLPROF_CSV
+from tui.loaders.dlprof.dlprof_database import DLPROF_DATABASE as DLPROF_DATABASE

@@ -1,11 +1,13 @@
-"""What traces of AMD GPUs tell elsewhere than those of NVIDIA's: on the launching call, and in other numbers."""
+"""Traces of AMD GPUs: facts that stand on the launching call, and agent numbers in place of device numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 GRID: Final = ("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z")
 _IN_THREADS: Final = ("hipExtModuleLaunchKernel", "hipHccModuleLaunchKernel")

@@ -1,35 +1,85 @@
-"""The events of a trace by what they are, whichever version of PyTorch wrote them."""
+"""The events of a trace by role, whichever version of PyTorch wrote them; order and memory events."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import polars as pl
 
-from tui.loaders.kineto.categories import matching, whole_numbers
-from tui.loaders.kineto.order import in_order, outer_first
-from tui.loaders.kineto.roles import ROLES, Era
-from tui.loaders.linking.one_recording import of_one_recording
+from tui.correlation.plausible_times import MAX_NS, drop_outlier_events
+from tui.loaders.chrome_trace.microseconds import NULL
+from tui.loaders.kineto.distinct_names import matching, whole_numbers
+from tui.loaders.kineto.event_roles import ROLES, Era
 from tui.model.schema import NAME
+from tui.model.text_numbers import number_in
 
 if TYPE_CHECKING:
-    from tui.loaders.chrome.trace import Trace
-    from tui.loaders.kineto.roles import Roles
+    import numpy.typing as npt
+
+    from tui.loaders.chrome_trace.trace import Trace
+    from tui.loaders.kineto.event_roles import Roles
+
+    Ints = npt.NDArray[np.int64]
+
+
+def by_nesting_order(rows: pl.DataFrame) -> Ints | None:
+    """The rows by start, of those that begin together the longer first, of equal ones that whose id came first.
+
+    Args:
+        rows: With ``start_ns`` and ``duration_ns``, none of them null, and ``external_id``.
+
+    Returns:
+        The places of the rows; None where they are in order as they stand.
+    """
+    start = rows["start_ns"].to_numpy()
+    # Profilers write nearly in order: this sort sees that.
+    order = np.argsort(start, kind="stable")
+    moments = start[order]
+    together = moments[1:] == moments[:-1]
+    if together.any():
+        tied = np.append(together, False)
+        tied[1:] |= together
+        at = order[tied]
+        duration = rows["duration_ns"].to_numpy()[at]
+        ids = rows["external_id"].gather(pl.Series(at)).fill_null(NULL).to_numpy()
+        order[tied] = at[np.lexsort((ids, -duration, moments[tied]))]
+    return None if (order[1:] > order[:-1]).all() else order
+
+
+def in_order(columns: list[pl.Series], order: Ints | None) -> pl.DataFrame:
+    """The columns in another order, each in one piece; they are taken out of the list one by one.
+
+    So no more than one column is there twice, where nobody else holds them. One of them has values at least.
+    """
+    places = None if order is None else pl.Series(order.astype(np.uint32))
+    names = [column.name for column in columns]
+    columns.reverse()
+    made: list[pl.Series] = []
+    empty: list[pl.Expr] = []
+    while columns:
+        column = columns.pop()
+        if len(column) and column.null_count() == len(column):  # stays one value for all rows
+            empty.append(pl.lit(None, column.dtype).alias(column.name))
+        else:
+            made.append(column.rechunk() if places is None else column.gather(places))
+    return pl.DataFrame(made).with_columns(empty).select(names)
+
 
 STEP: Final = "ProfilerStep#"
 """How the annotation of a step of PyTorch's own profiler begins."""
 
-_RANGE_AMONG_OPERATORS: Final = rf"^(?:{STEP}\d|Optimizer\.\w+#|enumerate\(DataLoader\)#)"
+_RANGE_AMONG_OPERATORS: Final = rf"^(?:{STEP}[0-9]|Optimizer\.\w+#|enumerate\(DataLoader\)#)"
 """Annotations that the oldest versions put among the operators."""
 
 
 @dataclass(frozen=True, slots=True)
-class Events:
+class KinetoEvents:
     """A trace, sorted out.
 
-    Every frame has those columns of `tui.loaders.chrome.trace.Trace.complete` that its events need, with pid and tid as
-    Int64 (null where they are no numbers).
+    Every frame has those columns of `tui.loaders.chrome_trace.trace.Trace.complete` that its events need, with pid and
+    tid as Int64 (null where they are no numbers).
     """
 
     era: Era
@@ -51,7 +101,7 @@ class Events:
     """What 0 of the start times is in those of the trace."""
 
 
-def sort_out(trace: Trace, roles: Roles, *, called: str) -> Events:
+def sort_out(trace: Trace, roles: Roles, *, called: str) -> KinetoEvents:
     """Put the events of a trace into order.
 
     Args:
@@ -66,14 +116,14 @@ def sort_out(trace: Trace, roles: Roles, *, called: str) -> Events:
     labels = _gpu_labels(trace.names)
     parts = {role: _with_numbers(trace.parts.pop(role)) for role in ROLES}
     known = sum(rows.height for rows in parts.values())
-    parts, begin_ns = of_one_recording(parts, called=called)
+    parts, begin_ns = drop_outlier_events(parts, called=called)
     far = known - sum(rows.height for rows in parts.values())
     if era is Era.FIRST:
         is_range = matching(parts["op"]["name"], _RANGE_AMONG_OPERATORS)
         parts["range"] = pl.concat([parts["range"], parts["op"].filter(is_range).select(parts["range"].columns)])
         parts["op"] = parts["op"].filter(~is_range)
     work = [parts.pop(kind).with_columns(kind=pl.lit(kind, NAME)) for kind in ("kernel", "memcpy", "memset")]
-    return Events(
+    return KinetoEvents(
         era=era,
         ops=_outer_first(parts, "op"),
         ranges=_outer_first(parts, "range"),
@@ -91,12 +141,12 @@ def _with_numbers(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _gpu_labels(names: pl.DataFrame) -> pl.DataFrame:
-    """The GPU that each process of the trace stands for, where it is labelled as one: gpu and pid."""
+    """The GPU that each process of the trace stands for, where it is labeled as one: gpu and pid."""
     return (
         names.filter(pl.col("name").cast(pl.String) == "process_labels")
         .select(
             pl.col("pid").cast(pl.String).cast(pl.Int64, strict=False),
-            gpu=pl.col("value").str.extract(r"^GPU (\d{1,4})$").cast(pl.Int64),
+            gpu=number_in(pl.col("value"), r"^GPU ([0-9]{1,4})$"),
         )
         .drop_nulls()
         .unique("pid", keep="first")
@@ -120,5 +170,58 @@ def _placed(gpu: pl.DataFrame, labels: pl.DataFrame) -> pl.DataFrame:
 
 def _outer_first(parts: dict[str, pl.DataFrame], role: str) -> pl.DataFrame:
     """The rows of a role, which are taken out, sorted so that one that lies within another follows it."""
-    order = outer_first(parts[role])
+    order = by_nesting_order(parts[role])
     return in_order(parts.pop(role).get_columns(), order)
+
+
+EVENT: Final = r"^\[memory\]$"
+"""The name of such an event."""
+
+OUT_OF_MEMORY: Final = r"^\[OutOfMemory\]$"
+"""The name of one that tells of an allocation for which there was no room."""
+
+CPU: Final = 0
+"""The number of the CPU among PyTorch's types of devices; memory of all others is of GPUs."""
+
+
+def is_far(begin_ns: int) -> pl.Expr:
+    """Whether an event lies more than a week from where the recording begins: its time is broken."""
+    return ~(pl.col("start_ns") - begin_ns).is_between(-MAX_NS, MAX_NS)
+
+
+def memory_events(instants: pl.DataFrame, begin_ns: int) -> pl.DataFrame:
+    """The allocations and releases of a trace, by time: columns of ``memory_events``.
+
+    An event that does not say how much was allocated or released is left out, and so is one far from all ops and calls.
+
+    Args:
+        instants: `tui.loaders.chrome_trace.trace.Trace.instants`.
+        begin_ns: What 0 of the start times is in those of the trace.
+    """
+    is_cpu = pl.col("device_type") == CPU
+    return (
+        instants.filter(matching(instants["name"], EVENT), ~is_far(begin_ns))
+        .drop_nulls("bytes")
+        .select(
+            pl.when(is_cpu)
+            .then(pl.lit("CPU"))
+            .when(is_cpu.is_not_null())
+            .then(pl.lit("GPU"))
+            .cast(NAME)
+            .alias("place"),
+            pl.when(~is_cpu & (pl.col("device_id") >= 0))
+            .then("device_id")
+            .cast(pl.Int32, strict=False)
+            .alias("device"),
+            pl.col("start_ns") - begin_ns,
+            pl.col("bytes").alias("delta_bytes"),
+            # The first versions that wrote them know no totals.
+            *(
+                pl.when(pl.col(column) >= 0).then(column).alias(name)
+                for column, name in (("total_allocated", "allocated_bytes"), ("total_reserved", "reserved_bytes"))
+            ),
+            "address",
+            "line",
+        )
+        .sort("start_ns", maintain_order=True)
+    )

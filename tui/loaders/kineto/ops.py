@@ -1,4 +1,4 @@
-"""The ops of a trace: what they ran in, which way they go, what they worked on."""
+"""The ops of a trace: parents, direction (forward or backward), shapes and types."""
 
 from __future__ import annotations
 
@@ -10,25 +10,29 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import polars as pl
 
-from tui.loaders.freed_memory import give_back
-from tui.loaders.kineto.args import FORWARD_TO_BACKWARD
-from tui.loaders.kineto.categories import mapped, matching, whole_numbers
-from tui.loaders.kineto.groups import groups_of, stacks_of
-from tui.loaders.kineto.tree import inherited
-from tui.loaders.linking.launches import nest, parents, thread_codes
-from tui.loaders.linking.nesting import NONE
+from tui.correlation.launches import nest, parents, thread_codes
+from tui.correlation.nesting import NONE
+from tui.loaders.kineto.distinct_names import map_names, matching, whole_numbers
+from tui.loaders.kineto.event_roles import FORWARD_TO_BACKWARD
+from tui.loaders.kineto.op_paths import groups_of, inherited, stacks_of
 from tui.model.schema import NAME
+from tui.runtime import release_freed_memory
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from tui.loaders.kineto.events import Events
-    from tui.loaders.linking.nesting import Nesting
+    from tui.correlation.nesting import Nesting
+    from tui.loaders.kineto.events import KinetoEvents
 
     Ints = npt.NDArray[np.int64]
 
-_BACKWARD: Final = r"^autograd::engine::evaluate_function|Backward\d*$|^torch::autograd::AccumulateGrad"
+_BACKWARD: Final = r"^autograd::engine::evaluate_function|Backward[0-9]*$|^torch::autograd::AccumulateGrad"
 """Names of what the autograd engine runs."""
+
+_USES_VALUES: Final = (
+    r"conv|attention|_scaled_mm|::(?:sum|mean|prod|amax|amin|max|min|var|std|norm|linalg_vector_norm)$"
+)
+"""Ops whose FLOPs or bytes depend on arguments that are no tensors. Those of others would cost memory for nothing."""
 
 _SHORT_TYPES: Final = {
     "double": "float64",
@@ -69,7 +73,7 @@ class Ops:
     """Whether a path was too long to be kept whole."""
 
 
-def ops_of(events: Events, flows: pl.DataFrame, marks: pl.Series) -> Ops:
+def ops_of(events: KinetoEvents, flows: pl.DataFrame, marks: pl.Series) -> Ops:
     """Make ``ops`` of the operators of a trace.
 
     Args:
@@ -81,13 +85,13 @@ def ops_of(events: Events, flows: pl.DataFrame, marks: pl.Series) -> Ops:
     # These first: each needs much memory, and none of it longer.
     groups = groups_of(events, marks)
     stacks = stacks_of(events)
-    give_back()
+    release_freed_memory()
     nesting = nest(rows)
-    give_back()
+    release_freed_memory()
     is_backward = _is_backward(rows, nesting)
     knows_forward = inherited(nesting, np.where(_has_sequence(rows), 1, NONE)) != NONE
     forward = _forward(rows, nesting, is_backward, flows)
-    give_back()
+    release_freed_memory()
     directions = pl.Series(["bprop", "fprop", None], dtype=NAME)
     frame = rows.select(
         op=pl.int_range(pl.len(), dtype=pl.UInt32),
@@ -100,8 +104,12 @@ def ops_of(events: Events, flows: pl.DataFrame, marks: pl.Series) -> Ops:
         tid="tid",
         parent=parents(nesting),
         forward=forward,
-        dtype=mapped(rows["input_types"], _element_types),
-        input_shapes=mapped(rows["input_shapes"], _shapes),
+        dtype=map_names(rows["input_types"], _element_types),
+        input_shapes=map_names(rows["input_shapes"], _shapes),
+        input_types=map_names(rows["input_types"], _types_of_arguments),
+        input_values=map_names(
+            rows.select(pl.when(matching(rows["name"], _USES_VALUES)).then("input_values"))["input_values"], _values
+        ),
         stack=stacks.texts,
         op_source=pl.lit("recorded", NAME),
         line="line",
@@ -208,3 +216,23 @@ def _shapes(text: str) -> str | None:
     """
     shapes = _json_list(text)
     return json.dumps(shapes) if any(shapes) else None
+
+
+def _types_of_arguments(text: str) -> str | None:
+    """The element type of each input that is a tensor; what else the profiler says of an argument stays as it is.
+
+    >>> _types_of_arguments('["c10::BFloat16", "long", "Scalar", ""]')
+    '["bfloat16", "int64", "Scalar", ""]'
+    """
+    types = [_SHORT_TYPES.get(one) or _unlisted(one) or one if isinstance(one, str) else "" for one in _json_list(text)]
+    return json.dumps(types) if any(types) else None
+
+
+def _values(text: str) -> str | None:
+    """The values of the inputs that are no tensors, as texts.
+
+    >>> _values('["", "", "[1, 1]", "True"]')
+    '["", "", "[1, 1]", "True"]'
+    """
+    values = [one if isinstance(one, str) else json.dumps(one) for one in _json_list(text)]
+    return json.dumps(values) if any(values) else None

@@ -1,5 +1,5 @@
 """The CSV that Nsight Compute prints."""
 
-from tui.loaders.ncu.reader import NCU_CSV
+from tui.loaders.ncu.ncu_csv import NCU_CSV
 
 __all__ = ["NCU_CSV"]

@@ -1,27 +1,191 @@
-"""Nsight's own reports (.nsys-rep, .qdrep): what their export holds, which nsys alone can write."""
+"""Reports of Nsight Systems (.nsys-rep, .qdrep): exported by nsys in the background, or by an export beside them."""
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import os
 import shlex
 import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final
 
-from tui.loaders.base import Format, Report, keep_going
+from tui.loaders.base import Format
 from tui.loaders.collector import Collector
-from tui.loaders.notes import Note
-from tui.loaders.nsys.database import FEEDS, NSYS_DATABASE, export_command
-from tui.loaders.nsys.exporting import exported
-from tui.loaders.nsys.reader import read_export
-from tui.loaders.nsys.tables import CALLS, COPIES, GRAPHS, KERNELS, RANGES, STRINGS
+from tui.loaders.input_issues import Note
+from tui.loaders.nsys.export_tables import CALLS, COPIES, GRAPHS, KERNELS, RANGES, STRINGS
+from tui.loaders.nsys.nsys_export import FEEDS, NSYS_DATABASE, export_command, read_export
+from tui.loaders.progress import Report, keep_going
 from tui.loaders.raw_input import STANDARD_INPUT
-from tui.loaders.scratch import Scratch
 from tui.loaders.sqlite.database import Database
+from tui.loaders.sqlite.open_readonly import MAGIC as SQLITE_MAGIC
+from tui.loaders.temp_folders import Scratch, exports_folder, is_private, make_private
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tui.loaders.source import Source
     from tui.model.profile import Profile
+
+
+_GUARD: Final = (sys.executable, "-I", str(Path(__file__).parents[1] / "exit_with_parent.py"))
+"""It ends nsys where this process is killed."""
+_POLL_SECONDS: Final = 0.1
+_GRACE_SECONDS: Final = 2.0
+"""So long nsys may take to end when it is asked to."""
+_MOST_EXPORTS: Final = 16
+_MOST_BYTES: Final = 16 << 30
+"""So many exports, and so much of them, are kept; the ones not used for longest go first."""
+_SAID_BYTES: Final = 1 << 16
+_SAID_LIMIT: Final = 300
+
+
+def exported(nsys: str, report: Path, source: Source, *, into: Path | None = None) -> Path:
+    """The SQLite export of a report, made by nsys if it was not made before.
+
+    Args:
+        nsys: The program.
+        report: An absolute path, so that no name is taken for an option.
+        source: Told of progress; ends the export when it is stopped.
+        into: A folder for the export, instead of the user's cache.
+
+    Raises:
+        ProftuiError: nsys failed, with what it said; or it was stopped; or there is no room.
+    """
+    try:
+        folder = into or exports_folder()
+        make_private(folder)
+        export = folder / f"{_key(report)}.sqlite"
+        if _is_kept(export):
+            os.utime(export)
+            return export
+        with Scratch(folder) as scratch:
+            made = scratch / "export.sqlite"
+            _run(nsys, report, made, source)
+            made.chmod(0o600)
+            made.replace(export)
+        _make_room(folder, keep=export)
+    except OSError as error:
+        raise ProftuiError(
+            f"{source.called}: cannot be exported ({(error.strerror or str(error)).lower()})",
+            "set XDG_CACHE_HOME to a folder with more room",
+        ) from error
+    return export
+
+
+def _is_kept(export: Path) -> bool:
+    """Whether an export was made before; one that somebody else could have written is removed.
+
+    Raises:
+        OSError: It cannot be removed.
+    """
+    try:
+        status = export.lstat()
+    except FileNotFoundError:
+        return False
+    if stat.S_ISREG(status.st_mode) and status.st_nlink == 1 and is_private(status):
+        return True
+    export.unlink()
+    return False
+
+
+def _run(nsys: str, report: Path, made: Path, source: Source) -> None:
+    command = [*_GUARD, nsys, "export", "--type=sqlite", "--force-overwrite=true", f"--output={made}", str(report)]
+    with (
+        tempfile.TemporaryFile() as said,
+        subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=said,
+            stderr=subprocess.STDOUT,
+            cwd=made.parent,
+            start_new_session=True,
+        ) as process,
+    ):
+        try:
+            status = _waited(process, made, source)
+        finally:
+            _end(process)
+        if status is None:
+            raise ProftuiError(f"{source.called}: stopped while nsys exported it")
+        with contextlib.suppress(OSError), made.open("rb") as file:
+            if status == 0 and file.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC:
+                return
+        raise ProftuiError(
+            f"{source.called}: nsys export failed: {_last_messages(said) or f'exit status {status}'}",
+            "a report needs the nsys that recorded it, or a newer one",
+        )
+
+
+def _waited(process: subprocess.Popen[bytes], made: Path, source: Source) -> int | None:
+    """The exit status; None where the user stopped it."""
+    while True:
+        try:
+            return process.wait(_POLL_SECONDS)
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(OSError):
+                # Exports are of about the size of their reports.
+                source.bytes_read = max(source.bytes_read, min(made.stat().st_size, source.size or 0))
+            if not source.keep_going():
+                return None
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End it, and what it started."""
+    if process.poll() is not None:
+        return
+    for sign in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, sign)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_GRACE_SECONDS)
+            return
+
+
+def _last_messages(said: IO[bytes]) -> str:
+    """What nsys said, the line that tells most, without signs that a terminal obeys."""
+    said.seek(max(0, said.seek(0, os.SEEK_END) - _SAID_BYTES))
+    lines = [_plain(line) for line in said.read().decode("utf-8", "replace").splitlines()]
+    return _errors_of_nsys([line for line in lines if line])[:_SAID_LIMIT]
+
+
+def _errors_of_nsys(lines: Sequence[str]) -> str:
+    """The last line that speaks of an error or a version, else the last."""
+    found = [line for line in lines if any(word in line.lower() for word in ("error", "newer", "version", "fail"))]
+    return (found or lines or [""])[-1]
+
+
+def _plain(line: str) -> str:
+    return " ".join("".join(sign if sign.isprintable() else " " for sign in line).split())
+
+
+def _key(report: Path) -> str:
+    """Another for another file, and for the same one when it was written again."""
+    status = report.stat()
+    told = f"{report.resolve()}\0{status.st_size}\0{status.st_mtime_ns}"
+    return hashlib.sha256(told.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+
+
+def _make_room(folder: Path, *, keep: Path) -> None:
+    """Remove the exports that were not used for longest."""
+    exports = sorted(
+        ((file.stat(), file) for file in folder.glob("*.sqlite") if file != keep),
+        key=lambda one: one[0].st_mtime,
+        reverse=True,
+    )
+    size = keep.stat().st_size
+    for place, (status, file) in enumerate(exports, start=1):
+        size += status.st_size
+        if place >= _MOST_EXPORTS or size > _MOST_BYTES:
+            with contextlib.suppress(OSError):
+                file.unlink()
+
 
 MAGIC: Final = b"NVIDIA Tegra Profiler Report"
 
@@ -36,7 +200,7 @@ class NsysReportLoader:
         Format(
             name="nsys-report",
             title="Nsight Systems report",
-            recognised_by=f"the first bytes {MAGIC.decode()}; read by way of nsys, or of the .sqlite beside it",
+            recognized_by=f"the first bytes {MAGIC.decode()}; read by way of nsys, or of the .sqlite beside it",
             feeds=FEEDS,
             record_with="nsys profile --trace cuda,nvtx -o run ./app",
         ),
@@ -55,7 +219,7 @@ class NsysReportLoader:
         source.report_to(report)
         if source.name.endswith(_NOT_IMPORTED):
             raise ProftuiError(
-                f"{source.called}: a recording of Nsight Systems that is no report yet",
+                f"{source.called}: an unfinished Nsight Systems recording, not a report yet",
                 f"make it one: {shlex.join(['QdstrmImporter', '-i', source.name])}",
             )
         notes: list[Note] = []
@@ -69,8 +233,8 @@ class NsysReportLoader:
         if nsys is None:
             command = export_command(source.name if is_file else "run.nsys-rep")
             raise ProftuiError(
-                f"{source.called}: a report of Nsight Systems, which nsys alone can read; no nsys is on the PATH",
-                f"where there is one: {command}",
+                f"{source.called}: an Nsight Systems report, which only nsys can read; nsys is not on the PATH",
+                f"on a machine with nsys: {command}",
             )
         if is_file:
             export = exported(nsys, named.absolute(), source)

@@ -1,4 +1,4 @@
-"""The text that nvprof prints: summaries, traces, metrics, and what it says around them."""
+"""The text that nvprof prints: summaries, traces, metrics, and its messages."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tui.loaders.base import Format
-from tui.loaders.nvprof.reader import CUE, NvprofReader
-from tui.loaders.nvprof.state import FORMAT_NAME
+from tui.loaders.nvprof.nvprof_reader import CUE, NvprofReader
+from tui.loaders.nvprof.reader_state import FORMAT_NAME
 
 if TYPE_CHECKING:
     from tui.loaders.collector import Collector
@@ -30,7 +30,7 @@ NVPROF: Final[TextFormat] = _NvprofText(
     Format(
         name=FORMAT_NAME,
         title="nvprof text output",
-        recognised_by="lines such as ==1234== Profiling result:, or the header and rows of its tables",
+        recognized_by="lines such as ==1234== Profiling result:, or the header and rows of its tables",
         feeds=("sessions", "devices", "activities", "api_calls", "summary", "metrics"),
         record_with="nvprof --print-gpu-trace --print-api-trace --log-file run.nvprof.log ./app",
     ),

@@ -1,4 +1,4 @@
-"""What nvprof's own warnings and errors mean, in plain words, and what to do about each."""
+"""The warnings and errors of nvprof: what they mean, and what to do."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ _MESSAGES: Final[tuple[tuple[re.Pattern[str], str, _Words], ...]] = tuple(
     (re.compile(pattern), severity, words)
     for pattern, severity, words in (
         (
-            r"(?:Warning: )?Some kernel\(s\) will be replayed on device (\d+)",
+            r"(?:Warning: )?Some kernel\(s\) will be replayed on device ([0-9]+)",
             "info",
             r"kernels on device \1 were run several times to collect all metrics: times of this run are not comparable",
         ),
@@ -76,17 +76,17 @@ _MESSAGES: Final[tuple[tuple[re.Pattern[str], str, _Words], ...]] = tuple(
             r"nvprof wrote its records to a file of its own and printed no table: open that file",
         ),
         (
-            r"Warning: (\d+) records have invalid timestamps",
+            r"Warning: ([0-9]+) records have invalid timestamps",
             "warning",
             _counted(
-                "record has invalid timestamps, because the device buffer was too small: it is missing from the "
+                "record has invalid timestamps, because the device buffer was too small: it is not in the "
                 "figures. Record again with a larger --device-buffer-size",
                 "records have invalid timestamps, because the device buffer was too small: they are missing from the "
                 "figures. Record again with a larger --device-buffer-size",
             ),
         ),
         (
-            r"Warning: (\d+) API trace records have same start and end timestamps",
+            r"Warning: ([0-9]+) API trace records have same start and end timestamps",
             "warning",
             _counted(
                 "API call has the same start and end: it was shorter than a step of the clock and counts as 0 ns",
@@ -94,7 +94,7 @@ _MESSAGES: Final[tuple[tuple[re.Pattern[str], str, _Words], ...]] = tuple(
             ),
         ),
         (
-            r"Warning: Found (\d+) invalid records in the result",
+            r"Warning: Found ([0-9]+) invalid records in the result",
             "warning",
             _counted(
                 "record is invalid and missing from the figures: the device ran out of memory, or a kernel was "
@@ -104,7 +104,7 @@ _MESSAGES: Final[tuple[tuple[re.Pattern[str], str, _Words], ...]] = tuple(
             ),
         ),
         (
-            r"Warning: Found (\d+) invalid range marker",
+            r"Warning: Found ([0-9]+) invalid range marker",
             "warning",
             _counted(
                 "NVTX range marker has no partner: a range that was begun and not ended, or the reverse, is missing",
@@ -120,7 +120,7 @@ _MESSAGES: Final[tuple[tuple[re.Pattern[str], str, _Words], ...]] = tuple(
         (
             r"Warning: Unified Memory Profiling is not supported on",
             "warning",
-            "unified memory was not profiled: nvprof cannot on this combination of GPUs. One GPU "
+            "unified memory was not profiled: nvprof does not support this combination of GPUs. One GPU "
             "(CUDA_VISIBLE_DEVICES) can make it possible",
         ),
         (
@@ -168,7 +168,7 @@ _MESSAGES: Final[tuple[tuple[re.Pattern[str], str, _Words], ...]] = tuple(
             "the user may not profile this GPU: kernels or metrics are missing. The administrator can allow it "
             "(developer.nvidia.com/ERR_NVGPUCTRPERM)",
         ),
-        (r"Error: Application received signal (\d+)", "error", _signal),
+        (r"Error: Application received signal ([0-9]+)", "error", _signal),
         (
             r"Error: Application returned non-zero code (\S+)",
             "warning",

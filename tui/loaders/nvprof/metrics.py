@@ -1,19 +1,316 @@
-"""Reads the metrics and events of nvprof: tables over all launches of a kernel, as text or as CSV."""
+"""Reads the metrics and events of nvprof, by kernel and by launch, as text or CSV."""
 
 from __future__ import annotations
 
+import io
 import re
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from math import isfinite
 from typing import TYPE_CHECKING, Final
 
-from tui.loaders.nvprof.csv_cells import csv_cells
-from tui.loaders.nvprof.metric_table import MAX_ROW, VALUES, MetricTable
-from tui.loaders.nvprof.metric_values import VALUE
-from tui.loaders.nvprof.metrics_by_launch import LaunchCsv, LaunchText
-from tui.loaders.nvprof.state import is_message
+import polars as pl
+
+from tui.loaders.nvprof.numbers import csv_cells
+from tui.loaders.nvprof.reader_state import is_message
+from tui.loaders.text.section import MAX_STRAY_LINES
+from tui.model.text_numbers import number_in
 
 if TYPE_CHECKING:
-    from tui.loaders.nvprof.state import NvprofState
-    from tui.loaders.text.section import Line, Section
+    from collections.abc import Sequence
+
+    from tui.loaders.nvprof.reader_state import NvprofState
+    from tui.loaders.text.block import Line
+    from tui.loaders.text.section import Section
+
+
+OVERFLOW: Final = "<OVERFLOW>"
+
+_NUMBER: Final = r"-?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?"
+_SUFFIX: Final = r"%|[KMGT]?B(?:/s)?"
+_LEVEL: Final = r"(?:Idle|Low|Mid|High|Max) \([0-9]{1,2}\)"
+_NONE: Final = rf"{OVERFLOW}|-?nan%?|-?inf%?|[nN]/[aA]"
+
+VALUE: Final = rf"(?:{_LEVEL}|(?:{_NUMBER})(?:{_SUFFIX})?|{_NONE})"
+"""A regular expression of a value, without groups. A level has a blank in it: ``Low (1)``."""
+
+_PARTS: Final = re.compile(
+    rf"(?P<number>{_NUMBER})(?P<suffix>{_SUFFIX})?|[A-Z][a-z]+ \((?P<level>[0-9]{{1,2}})\)|{_NONE}"
+)
+_POWERS: Final = {"": 0, "B": 0, "K": 1, "M": 2, "G": 3, "T": 4}
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A value in base units."""
+
+    value: float | None
+    unit: str | None
+    """``%``, ``B/s``, ``B``, ``level`` (0 idle to 10 max), or null for counts and ratios."""
+
+    @property
+    def unknown(self) -> bool:
+        """Whether nvprof says itself that it has no value."""
+        return self.value is None
+
+
+def measured(text: str) -> Measured:
+    """A value in base units: bytes per second, percent from 0 to 100, the number of a level.
+
+    Metrics are younger than nvprof's change from decimal to binary prefixes: KB, MB and GB are powers of 1024.
+
+    Raises:
+        ValueError: It is no value.
+
+    >>> measured("7.5000KB/s"), measured("Low (2)")
+    (Measured(value=7680.0, unit='B/s'), Measured(value=2.0, unit='level'))
+    """
+    match = _PARTS.fullmatch(text)
+    if match is None:
+        raise ValueError(f"expected a number, a level or a rate, found {text!r}")
+    if match["level"]:
+        return Measured(float(match["level"]), "level")
+    if match["number"] is None:
+        return Measured(None, None)
+    suffix = match["suffix"] or ""
+    value = float(match["number"]) * 1024.0 ** _POWERS.get(suffix[:1], 0)
+    return Measured(value if isfinite(value) else None, suffix.lstrip("KMGT") or None)
+
+
+def values_of(column: str) -> tuple[pl.Expr, pl.Expr]:
+    """The same for a column of texts: expressions ``value`` and ``unit``; null where it is no value."""
+    text = pl.col(column)
+    parts = text.str.extract_groups(rf"^(?P<number>{_NUMBER})(?P<suffix>{_SUFFIX})?$")
+    number = parts.struct.field("number").cast(pl.Float64, strict=False)
+    suffix = parts.struct.field("suffix").fill_null("")
+    power = suffix.str.slice(0, 1).replace_strict(_POWERS, default=0, return_dtype=pl.Int64)
+    level = number_in(text, r"^(?:Idle|Low|Mid|High|Max) \(([0-9]{1,2})\)$", dtype=pl.Float64)
+    value = pl.coalesce(level, number * pl.lit(1024.0).pow(power))
+    value = pl.when(value.is_finite()).then(value)
+    unit = (
+        pl.when(level.is_not_null())
+        .then(pl.lit("level"))
+        .when(number.is_not_null() & (suffix != ""))
+        .then(suffix.str.strip_chars_start("KMGT"))
+    )
+    return value.alias("value"), unit.alias("unit")
+
+
+COLUMNS: Final = ("device", "kernel", "invocations", "metric", "description")
+VALUES: Final = ("min", "max", "avg", "total")
+"""What the values of a row can be called, in their order in a table."""
+
+MAX_ROW: Final = 2_000
+"""Characters: rows of metrics are far shorter, and no longer line is tried as one."""
+
+
+class MetricTable(ABC):
+    """What the tables have in common: the rows, and where they go."""
+
+    def __init__(self, line: Line, state: NvprofState) -> None:
+        self._state = state
+        self._rows: dict[str, list[str | int | float | None]] = {}
+        self._session = state.begin_table(line.number, {"metric"})
+
+    def warn(self, line: Line, reason: str) -> None:
+        """Tell of a row that could not be used as it stood."""
+        self._state.collector.issue("warning", line.number, line.text, reason)
+
+    def add(self, row: dict[str, str | int | None], texts: dict[str, str], line: Line) -> None:
+        """Add a row: what it is of, and its values as printed."""
+        values: dict[str, Measured] = {}
+        for column, text in texts.items():
+            try:
+                values[column] = measured(text)
+            except ValueError as error:
+                self.warn(line, f"{error}; the value stays unknown")
+        for text in dict.fromkeys(texts[column] for column, value in values.items() if value.unknown):
+            self.warn(line, f"{text} in place of a value: the counter has no result")
+        units = {value.unit for value in values.values() if value.value is not None}
+        if len(units) > 1:
+            self.warn(line, "the values of this row have different units; the row is left out")
+            return
+        full: dict[str, str | int | float | None] = {
+            **row,
+            **{column: value.value for column, value in values.items()},
+            "unit": next(iter(units), None),
+            "line": line.number,
+        }
+        for name in (*COLUMNS, *VALUES, "unit", "line"):
+            self._rows.setdefault(name, []).append(full.get(name))
+
+    @abstractmethod
+    def is_row(self, text: str) -> bool:
+        """Whether a line is a row of this table by its looks."""
+
+    @abstractmethod
+    def take(self, line: Line) -> bool:
+        """Read a line."""
+
+    def is_next_row(self, line: Line) -> bool:
+        """Read a row behind program output."""
+        is_ours = self._state.collector.session is self._session and self.is_row(self._state.bare(line.text))
+        return is_ours and self.take(line)
+
+    def close(self) -> None:
+        """Hand the rows over; more may come behind program output."""
+        if self._rows:
+            self._state.collector.add_frame("metrics", pl.DataFrame(self._rows, infer_schema_length=None))
+            self._rows = {}
+        self._state.interrupted_metrics = self
+
+
+_LAUNCH_CSV_ROW: Final = re.compile(r'\s*"[^"]+","[0-9]+","[0-9]+","')
+_OTHER_TABLE: Final = re.compile(r"Time ?\(%\)|Start\s+Duration|Invocations\s|Device \"")
+_CORRELATION: Final = r" \[[0-9]+\]$"
+_CONTEXT_AND_STREAM: Final = re.compile(r"\S\s+[0-9]{1,9}\s+[0-9]{1,9}\s+\S")
+
+
+class LaunchCsv(MetricTable):
+    """One launch a line and one metric or event a column; there can be many of both, so Polars reads them at the end.
+
+    A launch is an invocation: its value is the minimum, the maximum and the average of one.
+    """
+
+    def __init__(self, line: Line, state: NvprofState, header: str) -> None:
+        super().__init__(line, state)
+        self._fields = csv_cells(header)
+        self._units: list[str] | None = None
+        self._texts: list[str] = []
+        self._numbers: list[int] = []
+
+    def is_row(self, text: str) -> bool:
+        """Whether a line begins with a device, a context and a stream."""
+        return _LAUNCH_CSV_ROW.match(text) is not None
+
+    def take(self, line: Line) -> bool:
+        """Keep a row."""
+        text = self._state.bare(line.text).strip()
+        if text.startswith('"'):
+            if _OTHER_CSV.match(text):
+                return False
+            if text.count('"') % 2:
+                self.warn(line, "a quotation mark of this launch has no end; it is left out")
+            else:
+                self._texts.append(text)
+                self._numbers.append(line.number)
+            return True
+        if text.startswith(",,,,") and not self._texts:
+            self._units = csv_cells(text)
+            return True
+        return not text
+
+    def close(self) -> None:
+        """Read the rows."""
+        if not self._texts:
+            return
+        whole = self._whole_rows()
+        names = {
+            f"cell {index}": name
+            for index, name in enumerate(self._fields)
+            if index > 3 and name.lower() != "correlation_id"
+        }
+        long = (
+            whole.unpivot(list(names), index=["cell 0", "cell 3", "line"], variable_name="cell", value_name="text")
+            .filter(pl.col("text").is_not_null() & (pl.col("text") != ""))
+            .with_columns(pl.col("cell").replace_strict(names, return_dtype=pl.String).alias("metric"))
+        )
+        if self._units is not None:
+            units = dict(zip(self._fields, self._units, strict=False))
+            suffix = pl.col("metric").replace_strict(units, default="", return_dtype=pl.String)
+            long = long.with_columns(pl.col("text") + suffix)
+        long = long.with_columns(values_of("text"))
+        self._unknown(long)
+        for device in whole["cell 0"].unique(maintain_order=True):
+            self._state.note_device(device)
+        rows = long.select(
+            pl.col("cell 0").alias("device"),
+            pl.col("cell 3").str.replace(_CORRELATION, "").alias("kernel"),
+            pl.lit(1).alias("invocations"),
+            "metric",
+            *(pl.col("value").alias(column) for column in ("min", "max", "avg")),
+            "unit",
+            "line",
+        )
+        self._state.collector.add_frame("metrics", rows.sort("line", maintain_order=True))
+        self._texts, self._numbers = [], []
+        super().close()
+
+    def _whole_rows(self) -> pl.DataFrame:
+        """The rows with as many cells as the header; an issue for each other one."""
+        width = len(self._fields)
+        header = ",".join(f"cell {index}" for index in range(width + 1))
+        text = io.StringIO("\n".join((header, *self._texts)))
+        parsed = pl.read_csv(text, infer_schema=False, truncate_ragged_lines=True).with_columns(
+            pl.Series("line", self._numbers, pl.UInt32), pl.Series("source", self._texts)
+        )
+        # An empty last cell is null as well, but then the line ends with a comma.
+        whole = pl.col(f"cell {width}").is_null() & (
+            pl.col(f"cell {width - 1}").is_not_null() | pl.col("source").str.ends_with(",")
+        )
+        for number, text in parsed.filter(~whole).select("line", "source").iter_rows():
+            reason = f"expected a launch of {width} cells; it is left out"
+            self._state.collector.issue("warning", number, text, reason)
+        return parsed.filter(whole & pl.col("cell 0").is_not_null())
+
+    def _unknown(self, long: pl.DataFrame) -> None:
+        """One issue for each metric without a value in some launches."""
+        unknown = long.filter(pl.col("value").is_null()).group_by("metric", "text", maintain_order=True)
+        for metric, text, count, line in unknown.agg(pl.len(), pl.col("line").first().alias("at")).iter_rows():
+            what = "the counter overflowed" if text == OVERFLOW else "that is no value"
+            where = f"in {count} launches, here first" if count > 1 else "here"
+            reason = f"{metric} is {text} {where}: {what}, and it stays unknown"
+            self._state.collector.issue("warning", line, text, reason)
+
+
+class LaunchText(MetricTable):
+    """The same as text: cells are known by their kinds, as the name of a kernel can have blanks in it."""
+
+    def __init__(self, line: Line, state: NvprofState, metrics: Sequence[str]) -> None:
+        super().__init__(line, state)
+        self._metrics = metrics
+        self._stray = 0
+        self._blank = False
+        values = rf"\s+({VALUE})" * len(metrics)
+        self._row = re.compile(
+            rf"\s*(\S+(?: \S+)*+)\s{{2,}}([0-9]{{1,9}})\s{{2,}}([0-9]{{1,9}})\s{{2,}}(\S.*?){values}\s*"
+        )
+
+    def is_row(self, text: str) -> bool:
+        """Whether a line has all cells of a launch."""
+        return len(text) <= MAX_ROW and self._row.fullmatch(text) is not None
+
+    def take(self, line: Line) -> bool:
+        """Read a launch."""
+        text = self._state.bare(line.text)
+        if is_message(line.text) or len(text) > MAX_ROW:
+            return False
+        if not text.strip():
+            self._blank = True
+            return True
+        row = self._row.fullmatch(text)
+        if row is None:
+            return self._is_damaged(text, line) or self._is_stray(text)
+        self._stray, self._blank = 0, False
+        device, _, _, kernel = row.group(1, 2, 3, 4)
+        self._state.note_device(device)
+        for metric, value in zip(self._metrics, row.groups()[4:], strict=True):
+            of = {"device": device, "kernel": re.sub(_CORRELATION, "", kernel), "invocations": 1, "metric": metric}
+            self.add({**of, "description": None}, dict.fromkeys(("min", "max", "avg"), value), line)
+        return True
+
+    def _is_stray(self, text: str) -> bool:
+        """Whether a line is output of the program between the rows."""
+        self._stray += 1
+        return not self._blank and self._stray <= MAX_STRAY_LINES and _OTHER_TABLE.search(text) is None
+
+    def _is_damaged(self, text: str, line: Line) -> bool:
+        """Whether a line that cannot be read is a launch all the same: it has a context and a stream."""
+        if _CONTEXT_AND_STREAM.search(text) is None:
+            return False
+        self.warn(line, "this looks like a launch with its metrics, but not all of its columns can be read; left out")
+        return True
+
 
 _TEXT_HEADER: Final = re.compile(
     r"Invocations\s+(?:Metric Name\s+Metric Description|Event Name)\s+Min\s+Max\s+Avg(?P<total>\s+Total)?\s*"
@@ -27,7 +324,7 @@ _LAUNCH_TEXT_HEADER: Final = re.compile(r"Device\s+Context\s+Stream\s+Kernel\s+(
 _GAP: Final = re.compile(r"\s{2,}|\s(?!\()")
 """Between two metrics; the number of an instance is part of a name: ``local_load (0)``."""
 
-_CSV_ROW: Final = re.compile(r'\s*"[^"]+","[^"]+",\d+,"')
+_CSV_ROW: Final = re.compile(r'\s*"[^"]+","[^"]+",[0-9]+,"')
 _OTHER_CSV: Final = re.compile(r'"(?:Device|Start|Type|Time\(%\)|Count)","')
 """The header of a table, which ends the one above it."""
 
@@ -35,15 +332,15 @@ _DEVICE: Final = re.compile(r'\s*Device "(?P<device>[^"]*)"\s*(?P<rest>.*)')
 _KERNEL: Final = re.compile(r"\s*Kernel: (?P<kernel>.*)")
 _ROW: Final = {
     count: re.compile(
-        r"\s*(?P<invocations>\d{1,18})\s+(?P<metric>[A-Za-z]\w*(?: \(\d+\))?)(?P<description>\s.*?)??"
+        r"\s*(?P<invocations>[0-9]{1,18})\s+(?P<metric>[A-Za-z]\w*(?: \([0-9]+\))?)(?P<description>\s.*?)??"
         + rf"\s+({VALUE})" * count
     )
     for count in (3, 4)
 }
-_TORN_HEAD: Final = re.compile(r"\s*\d+\s+[a-z]\w*_\w+\s.*")
+_TORN_HEAD: Final = re.compile(r"\s*[0-9]+\s+[a-z]\w*_\w+\s.*")
 _TORN_TAIL: Final = re.compile(rf"(?:\s+{VALUE}){{2,4}}")
-_INVOCATIONS: Final = re.compile(r"\d{1,18}")
-_OTHER_PROCESS: Final = re.compile(r"==(?P<pid>\d+)==")
+_INVOCATIONS: Final = re.compile(r"[0-9]{1,18}")
+_OTHER_PROCESS: Final = re.compile(r"==(?P<pid>[0-9]+)==")
 
 
 def open_metrics(line: Line, state: NvprofState) -> Section | None:
@@ -59,7 +356,7 @@ def open_metrics(line: Line, state: NvprofState) -> Section | None:
         return LaunchCsv(line, state, header)
     if match := _LAUNCH_TEXT_HEADER.fullmatch(header):
         return LaunchText(line, state, _GAP.split(match["metrics"].rstrip()))
-    if state.interrupted_metrics is not None and state.interrupted_metrics.goes_on(line):
+    if state.interrupted_metrics is not None and state.interrupted_metrics.is_next_row(line):
         return state.interrupted_metrics
     return None
 

@@ -1,7 +1,8 @@
-"""The numbers of nvprof's text, read exactly: decimal arithmetic, no floats, the unit in the cell or beside it."""
+"""Parses the numbers and CSV cells of nvprof's text, exactly: decimal arithmetic, no floats."""
 
 from __future__ import annotations
 
+import csv
 import re
 from decimal import ROUND_HALF_EVEN, Decimal
 from types import MappingProxyType
@@ -10,12 +11,12 @@ from typing import Final
 NS_PER_UNIT: Final = MappingProxyType({"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000})
 
 _SIZE_POWER: Final = MappingProxyType({"B": 0, "KB": 1, "MB": 2, "GB": 3, "TB": 4})
-_NUMBER: Final = r"(\d+(?:\.\d*)?(?:[eE][+-]?\d{1,3})?)"
+_NUMBER: Final = r"([0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]{1,3})?)"
 _TIME: Final = re.compile(_NUMBER + r"(ns|us|ms|s)?")
 _SIZE: Final = re.compile(_NUMBER + r"([KMGT]?B)?")
 _RATE: Final = re.compile(_NUMBER + r"(?:([KMGT]?B)/s)?")
 _PERCENT: Final = re.compile(_NUMBER + r"%?")
-_COUNT: Final = re.compile(r"\d{1,18}")
+_COUNT: Final = re.compile(r"[0-9]{1,18}")
 
 
 def _whole(value: Decimal, text: str) -> int:
@@ -115,3 +116,15 @@ def count(text: str) -> int:
     if _COUNT.fullmatch(text) is None:
         raise ValueError(f"expected a whole number, found {text!r}")
     return int(text)
+
+
+def csv_cells(text: str) -> list[str]:
+    """The cells of one line, without blanks around them; none where it cannot be split.
+
+    >>> csv_cells('1.5,, "f(int, int) [7]"')
+    ['1.5', '', 'f(int, int) [7]']
+    """
+    try:
+        return [cell.strip() for cell in next(csv.reader([text], skipinitialspace=True), [])]
+    except csv.Error:
+        return []

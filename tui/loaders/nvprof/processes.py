@@ -1,15 +1,16 @@
-"""Which process nvprof's lines are about, and so which session its tables belong to."""
+"""Assigns the tables of nvprof to processes, and so to sessions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tui.loaders.collector import Session
-    from tui.loaders.nvprof.state import NvprofState
-    from tui.loaders.text.section import Line
+    from tui.loaders.nvprof.reader_state import NvprofState
+    from tui.loaders.text.block import Line
 
 STARTED: Final = "NVPROF is profiling"
 APPLICATION: Final = "Profiling application"
@@ -20,12 +21,12 @@ _TABLE_LINES: Final = 2
 
 _OWN_LOGS: Final = "nvprof --log-file profile.%p.log gives each process a log of its own"
 _WHOSE_TABLE: Final = (
-    "{} were announced before any of their tables: nothing tells which table is whose, and this one may be of another "
-    f"of them; {_OWN_LOGS}"
+    "{} were announced before any of their tables: it is unknown which table belongs to which, and this one "
+    f"may belong to another; {_OWN_LOGS}"
 )
 _WHOSE_ROWS: Final = (
-    "this row has no header above it and stands between lines of {} and {}: nothing tells whose it is, and it may be "
-    f"in the wrong session; {_OWN_LOGS}"
+    "this row has no header above it and stands between lines of {} and {}: its process is unknown, and it may "
+    f"be in the wrong session; {_OWN_LOGS}"
 )
 
 

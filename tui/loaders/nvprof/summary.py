@@ -1,21 +1,23 @@
-"""Reads the summary tables of nvprof's text: old and new layout, with or without a row of units, whole or torn."""
+"""Reads nvprof's summary tables, as text or CSV: here an nvprof summary is parsed."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from tui.loaders.nvprof import damage
-from tui.loaders.nvprof.figures import LABEL, LABELS, ROW, Row, Units, is_api_name, row_of
-from tui.loaders.nvprof.names import depth, identifiers, is_cut, joined_name, may_continue, with_underscores
-from tui.loaders.nvprof.repair import Piece, pieces_of, rows_from
-from tui.loaders.nvprof.state import NvprofState, is_lead, is_message
-from tui.loaders.nvprof.summary_rows import add_rows
+from tui.loaders.nvprof import damaged_rows
+from tui.loaders.nvprof.damaged_rows import RowFragment, fragments_of, rows_from
+from tui.loaders.nvprof.numbers import NS_PER_UNIT, csv_cells
+from tui.loaders.nvprof.reader_state import NvprofState, Units, is_lead, is_message
+from tui.loaders.nvprof.summary_figures import LABEL, LABELS, ROW, SummaryRow, add_rows, is_api_name, row_of
+from tui.loaders.nvprof.wrapped_names import depth, identifiers, is_cut, joined_name, may_continue, with_underscores
 
 if TYPE_CHECKING:
-    from tui.loaders.text.section import Line
+    from collections.abc import Sequence
+
+    from tui.loaders.text.block import Line
+
 
 _HEADER: Final = ("Time(%)", "Time", "Calls", "Avg", "Min", "Max", "Name")
 _MISREAD: Final = MappingProxyType({"Ava": "Avg", "Avq": "Avg"})
@@ -27,22 +29,22 @@ _NEUTRAL: Final = re.compile(r"[\s|:+.\-]*|(?:```|~~~)\w*|\[\.\.\.\]|[ .]{0,8}<\
 """Lines within a table that say nothing: blank, fences of Markdown, rules, marks of what an author left out."""
 
 _LABEL: Final = re.compile(rf"({LABEL}):\s*")
-_SPLIT_NUMBER: Final = re.compile(r"\b(\d+) 0(\.\d+[num]?s)\b")
+_SPLIT_NUMBER: Final = re.compile(r"\b([0-9]+) 0(\.[0-9]+[num]?s)\b")
 """What a careless copy makes of 142.36ms: 142 0.36ms."""
 
-_SPLIT_BEFORE_POINT: Final = re.compile(r"(?<=\d)[ \t]+(?=\.\d+[num]?s\b)")
+_SPLIT_BEFORE_POINT: Final = re.compile(r"(?<=[0-9])[ \t]+(?=\.[0-9]+[num]?s\b)")
 
-_CUT: Final = re.compile(rf"(?:(?:{LABEL}):\s*)?\d{{1,3}}\.(?:\d?|\d\d%?|\d\d%\s+\d.*)")
+_CUT: Final = re.compile(rf"(?:(?:{LABEL}):\s*)?[0-9]{{1,3}}\.(?:[0-9]?|[0-9][0-9]%?|[0-9][0-9]%\s+[0-9].*)")
 """The beginning of a row, and all that is left of one."""
 
 _NOTHING: Final = re.compile(r"\s*No (?:kernels|API activities|events/metrics) were profiled")
 _SECOND_ROW: Final = re.compile(
-    rf"(?:(?:{LABEL}):\s*+)?\d{{1,3}}\.\d+%\s++\d[\d.]*[num]?s\s++\d+(?:\s++\d[\d.]*[num]?s){{3}}\s"
+    rf"(?:(?:{LABEL}):\s*+)?[0-9]{{1,3}}\.[0-9]+%\s++[0-9][0-9.]*[num]?s\s++[0-9]+(?:\s++[0-9][0-9.]*[num]?s){{3}}\s"
 )
 """Another row where a name ends, because the end of a line was lost."""
 
 _SECOND_BARE_ROW: Final = re.compile(
-    r"(?<![\d.])\d{1,3}\.\d\d\s++\d[\d.e+-]*\s++\d+(?:\s++\d[\d.e+-]*){3}\s++(?=[A-Za-z_\[])"
+    r"(?<![0-9.])[0-9]{1,3}\.[0-9][0-9]\s++[0-9][0-9.e+-]*\s++[0-9]+(?:\s++[0-9][0-9.e+-]*){3}\s++(?=[A-Za-z_\[])"
 )
 """The same where a row of units gives the units."""
 
@@ -81,7 +83,7 @@ def open_summary(line: Line, state: NvprofState) -> SummarySection | None:
         return SummarySection(line, state, header_words(text[header.start() :]))
     match = ROW.fullmatch(text.strip())
     whole = match is not None and row_of(match, line.number).proven(state.units)
-    if whole or any(piece.ends_a_row for piece in pieces_of(text, line.number)):
+    if whole or any(piece.ends_a_row for piece in fragments_of(text, line.number)):
         section = SummarySection(line, state, None)
         section.take(line)
         return section
@@ -103,13 +105,13 @@ class SummarySection:
         self._header_left: Sequence[str] = header or ()
         self._misread = header is not None and any(word in _MISREAD for word in line.text.split())
         self._piped = line.text.count("|") > 2
-        self._rows: list[Row] = []
-        self._pieces: list[Piece] = []
-        self._named: Row | Piece | None = None
+        self._rows: list[SummaryRow] = []
+        self._pieces: list[RowFragment] = []
+        self._named: SummaryRow | RowFragment | None = None
         self._parts: list[Line] = []
         self._stray: Line | None = None
         self._warnings: list[tuple[int, str, str]] = []
-        self._wraps: list[tuple[Row | Piece, list[Line]]] = []
+        self._wraps: list[tuple[SummaryRow | RowFragment, list[Line]]] = []
         if self.has_header:
             state.label, state.units = "", Units()
         self._label = state.label
@@ -201,7 +203,7 @@ class SummarySection:
             text = text[label.end() :]
             if not text:
                 return True
-        pieces = pieces_of(text, line.number) if len(self._pieces) < _MAX_PIECES else ()
+        pieces = fragments_of(text, line.number) if len(self._pieces) < _MAX_PIECES else ()
         if not pieces or (pieces[0].kinds == "N" and not self._pieces):
             return False
         self._pieces.extend(pieces)
@@ -223,14 +225,16 @@ class SummarySection:
 
     def _take_cut(self, text: str, line: Line) -> bool:
         """What is left of a row directly below the header or another row."""
-        if not (_CUT.fullmatch(text) or damage.like_summary_row(text, with_units=self._state.units.total is None)):
+        if not (
+            _CUT.fullmatch(text) or damaged_rows.like_summary_row(text, with_units=self._state.units.total is None)
+        ):
             return False
         if self._last_line != line.number - 1:
             return False
-        self._warnings.append((line.number, text, damage.SUMMARY))
+        self._warnings.append((line.number, text, damaged_rows.SUMMARY))
         return True
 
-    def _begin_name(self, named: Row | Piece, line: Line) -> None:
+    def _begin_name(self, named: SummaryRow | RowFragment, line: Line) -> None:
         self._end_name()
         if is_cut(named.name):
             self._named, self._parts = named, [line]
@@ -238,7 +242,7 @@ class SummarySection:
     def _take_name(self, line: Line) -> bool:
         """A line that goes on with the name of a row above, because brackets of that are open."""
         named = self._named
-        if named is None or pieces_of(line.text, line.number) or not may_continue(line.text):
+        if named is None or fragments_of(line.text, line.number) or not may_continue(line.text):
             return False
         self._parts.append(line)
         so_far = joined_name([named.name, *(self._state.bare(part.text) for part in self._parts[1:])], hard=False)
@@ -286,18 +290,18 @@ class SummarySection:
                 self._warnings.append((parts[0].number, parts[0].text.strip(), words))
                 continue
             named.name = name
-            if isinstance(named, Row):
+            if isinstance(named, SummaryRow):
                 named.repairs.append(f"name joined from lines {parts[0].number} to {parts[-1].number}")
 
-    def _restore_underscores(self, rows: Sequence[Row]) -> None:
+    def _restore_underscores(self, rows: Sequence[SummaryRow]) -> None:
         known = sorted(self._state.identifiers.union(*(identifiers(row.name) for row in rows)))
         for row in rows:
             name = with_underscores(row.name, known)
             if name != row.name and row.section != "Range":
                 row.name = name
-                row.repairs.append("underscores restored in the name, where C++ lets no blank stand")
+                row.repairs.append("underscores restored in the name, where C++ allows no blank")
 
-    def _name_sections(self, rows: Sequence[Row]) -> None:
+    def _name_sections(self, rows: Sequence[SummaryRow]) -> None:
         """Say what each row is about: its label, else the heading above the table, else what the names prove."""
         state = self._state
         unlabelled = [row for row in rows if not row.section]
@@ -308,7 +312,7 @@ class SummarySection:
             if row.section == "api" and not (self.has_header or own_label or is_api_name(row.name)):
                 row.section = "gpu"  # quoted below the table: the label far above is not its own
 
-    def _report(self, left: Sequence[Sequence[Piece]]) -> None:
+    def _report(self, left: Sequence[Sequence[RowFragment]]) -> None:
         """Tell of the pieces of rows that nothing proves, and of all else that is doubtful."""
         for pieces in left:
             if all(piece.kinds in ("N", "T") and not piece.name for piece in pieces):
@@ -326,3 +330,125 @@ class SummarySection:
         for line, text, words in self._warnings:
             self._state.ensure_session(line)
             self._state.collector.issue("warning", line, text, words)
+
+
+_SUMMARY: Final = ("Time(%)", "Time", "Calls", "Avg", "Min", "Max", "Name")
+
+_FIGURE: Final = r"[0-9][0-9.]*(?:e[+-]?[0-9]+)?"
+_ROW: Final = re.compile(rf'(?:"[^"]*",)?{_FIGURE},{_FIGURE},[0-9]+,{_FIGURE},{_FIGURE},{_FIGURE},')
+"""A row by its looks; blanks before it are a paste's."""
+
+_CUT_ROW: Final = re.compile(rf'"[^"]*",{_FIGURE},{_FIGURE},[0-9]+(?:,{_FIGURE})*,?')
+"""A row that ends before its name."""
+
+_BETWEEN_ROWS: Final = re.compile(rf'(?<=")(?=(?:"[A-Z]\w+ [^"]*",)?{_FIGURE},{_FIGURE},[0-9]+,{_FIGURE},{_FIGURE},)')
+_LEAST_CELLS: Final = 4
+"""Of a damaged row; lines of fewer cells are program output."""
+
+
+def open_summary_csv(line: Line, state: NvprofState) -> SummaryCsvSection | None:
+    """Begin a table with its header, quoted as nvprof writes it or not."""
+    text = state.bare(line.text)
+    start = min((at for at in (text.find('"'), text.find("Time(%)"), text.find("Type,")) if at >= 0), default=-1)
+    if start < 0 or "," not in text or not is_lead(text[:start]):
+        return None
+    columns = tuple(csv_cells(text[start:]))
+    if columns not in (_SUMMARY, ("Type", *_SUMMARY)):
+        return None
+    state.note_lead(line.text, len(line.text) - len(text) + start)
+    return SummaryCsvSection(line, state, columns)
+
+
+def resume_summary_csv(line: Line, state: NvprofState) -> SummaryCsvSection | None:
+    """Go on with a table behind program output; rows without a header above them are told and left out."""
+    if state.collector.session is None or not _ROW.match(state.bare(line.text)):
+        return None
+    section = SummaryCsvSection(line, state, state.csv_columns, state.csv_units, has_header=False)
+    section.take(line)
+    return section
+
+
+class SummaryCsvSection:
+    """One summary table in CSV; the second line gives a unit for each column."""
+
+    def __init__(
+        self,
+        line: Line,
+        state: NvprofState,
+        columns: Sequence[str],
+        units: Units | None = None,
+        *,
+        has_header: bool = True,
+    ) -> None:
+        self._state = state
+        self._first_line = line.number
+        self._columns = columns
+        self._units = units
+        self._has_header = has_header
+        self._rows: list[SummaryRow] = []
+        self._damaged: list[Line] = []
+        self._open_names: list[Line] = []
+        state.csv_columns = columns
+
+    def take(self, line: Line) -> bool:
+        """Read a row, or two where the end of a line was lost."""
+        text = self._state.bare(line.text).strip()
+        if is_message(line.text):
+            return False
+        if not text:
+            return True
+        taken = [self._take_row(part, line) for part in _BETWEEN_ROWS.split(text)]
+        return any(taken)
+
+    def _take_row(self, text: str, line: Line) -> bool:
+        cells = csv_cells(text)
+        width = len(self._columns)
+        if width and len(cells) > width:
+            # Names that were not quoted are cut at their commas; the name is the last column.
+            cells[width - 1 :] = [",".join(text.split(",")[width - 1 :])]
+        cell = dict(zip(self._columns, cells, strict=False)) if len(cells) == width else {}
+        if cell and self._units is None and not self._rows and not cell["Name"] and cell["Time"] in NS_PER_UNIT:
+            self._units = Units(cell["Time"], *(cell[column] or None for column in ("Avg", "Min", "Max")))
+            self._state.csv_units = self._units
+            return True
+        if not cell or not (cell["Calls"].isdecimal() and cell["Time"][:1].isdecimal()):
+            is_row = _ROW.match(text) or _CUT_ROW.fullmatch(text) or text.count(",") >= width - 1 > 0
+            if len(cells) < _LEAST_CELLS or not is_row:
+                return False
+            self._damaged.append(line)
+            return True
+        if text.count('"') % 2:
+            self._open_names.append(line)
+        label = LABELS.get(cell.get("Type", ""), "")
+        self._rows.append(
+            SummaryRow(
+                cell["Time(%)"],
+                cell["Time"],
+                cell["Calls"],
+                cell["Avg"],
+                cell["Min"],
+                cell["Max"],
+                cell["Name"],
+                line.number,
+                label or self._state.heading,
+            )
+        )
+        return True
+
+    def close(self) -> None:
+        """Hand over the rows."""
+        units = self._units or Units()
+        add_rows(self._state, self._rows, units, first_line=self._first_line, has_header=self._has_header)
+        for line in self._open_names:
+            reason = "the name of this row has no quotation mark at its end: it is cut off; its figures are read"
+            self._state.collector.issue("warning", line.number, line.text.strip(), reason)
+        if self._damaged:
+            first = self._damaged[0]
+            self._state.ensure_session(first.number)
+            rows = "this row of a summary" if len(self._damaged) == 1 else f"{len(self._damaged)} rows of a summary"
+            reason = (
+                f"{rows} in CSV could not be read: a cell is damaged"
+                if self._columns
+                else f"{rows} in CSV stand without the header above them that says what they are; left out"
+            )
+            self._state.collector.issue("warning", first.number, first.text.strip(), reason)

@@ -1,4 +1,4 @@
-"""Reads the plain rows of a trace many at once: what text and CSV have in common.
+"""Bulk reading of the plain rows of a trace: what text and CSV share.
 
 What repeats from launch to launch, everything between duration and correlation id, is looked up as one string and read
 once for all rows that have it. A trace in which hardly anything repeats is read column by column instead.
@@ -7,7 +7,6 @@ once for all rows that have it. A trace in which hardly anything repeats is read
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from decimal import Decimal
@@ -17,18 +16,18 @@ import nanoarrow  # type: ignore[import-untyped]
 import numpy as np
 import polars as pl
 
-from tui.loaders.nvprof.state import is_message
+from tui.loaders.nvprof.reader_state import is_message
 from tui.loaders.nvprof.trace_layout import csv_header, text_header
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from concurrent.futures import Future
 
     import numpy.typing as npt
 
     from tui.loaders.digits import Bytes, Mask, Places
     from tui.loaders.nvprof.trace_table import TraceTable
-    from tui.loaders.text.block import Block
-    from tui.loaders.text.section import Line
+    from tui.loaders.text.block import Block, Line
 
     LookedUp = list[Future[npt.NDArray[np.uint32]]]
 
@@ -59,7 +58,7 @@ def strings(data: Bytes, starts: Places, ends: Places) -> pl.Series:
     return pl.Series("", nanoarrow.Array(array))[pl.Series(np.arange(0, 2 * len(starts), 2, dtype=np.uint32))]
 
 
-def goes_on(block: Block | None, line: Line, is_row: Callable[[str], bool]) -> bool:
+def is_next_row(block: Block | None, line: Line, is_row: Callable[[str], bool]) -> bool:
     """Whether a table goes on behind a line that is not of it: program output can stand between its rows.
 
     Args:
@@ -120,7 +119,7 @@ class Dictionary:
 
 
 @dataclass(slots=True)
-class Rows:
+class BulkRows:
     """Rows that look plain, in line order; those of which ``code`` is `ODD` were not, after all."""
 
     index: Places
@@ -134,7 +133,7 @@ class Rows:
     """The power of ten, in nanoseconds, of the last digit of each start."""
 
 
-class BulkReader(ABC):
+class TraceBulkReader(ABC):
     """The plain rows of one table."""
 
     def __init__(self, table: TraceTable) -> None:
@@ -160,7 +159,7 @@ class BulkReader(ABC):
         return start
 
     @abstractmethod
-    def _rows(self, data: Bytes, begins: Places, ends: Places, ascii_lines: Mask | None) -> Rows:
+    def _rows(self, data: Bytes, begins: Places, ends: Places, ascii_lines: Mask | None) -> BulkRows:
         """Read the plain ones of some lines.
 
         Args:
@@ -244,7 +243,7 @@ class BulkReader(ABC):
             self._keep(rows, plain, block.first_line + start)
         return read
 
-    def _keep(self, rows: Rows, plain: Mask, first_line: int) -> None:
+    def _keep(self, rows: BulkRows, plain: Mask, first_line: int) -> None:
         self._table.note_step(Decimal(10) ** max(0, int(rows.last_digit[plain].max())))
         for is_api, store in ((False, self._table.gpu), (True, self._table.api)):
             kept = np.flatnonzero(plain & (rows.is_api == is_api))

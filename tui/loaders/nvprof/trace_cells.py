@@ -1,18 +1,20 @@
-"""The cells of one trace row, read one by one: the tolerant way, which takes everything that can be proved."""
+"""Parses the cells of one trace row, the tolerant path."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import polars as pl
 
 from tui.loaders.nvprof.trace_layout import SIZE_UNITS, TextLayout
 from tui.model.schema import NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class Cells(NamedTuple):
@@ -70,23 +72,23 @@ MISSING: Final = {
 }
 """Null in the columns that numpy makes; they become null when the table is complete."""
 
-_NUMBER: Final = r"\d+(?:\.\d*)?(?:e[+-]?\d+)?"
-_DIMENSIONS: Final = re.compile(r"\((\d{1,10}) (\d{1,10}) (\d{1,10})\)")
+_NUMBER: Final = r"[0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?"
+_DIMENSIONS: Final = re.compile(r"\(([0-9]{1,10}) ([0-9]{1,10}) ([0-9]{1,10})\)")
 _SIZE: Final = re.compile(rf"({_NUMBER})([KMGT]?B)?")
 _RATE: Final = re.compile(rf"({_NUMBER})(?:([KMGT]?B)/s)?")
 _OWN_NAME: Final = re.compile(r"\[(?:CUDA|Unified Memory) [\w ]+\]$")
 """The name of an activity that is no kernel: nothing else ends so."""
-_INTEGER: Final = re.compile(r"\d{1,18}")
-_CORRELATION: Final = re.compile(r" \[(\d{1,18})\]$")
-_API_CORRELATION: Final = re.compile(r" \[(\d{1,18})\]\)?$")
+_INTEGER: Final = re.compile(r"[0-9]{1,18}")
+_CORRELATION: Final = re.compile(r" \[([0-9]{1,18})\]$")
+_API_CORRELATION: Final = re.compile(r" \[([0-9]{1,18})\]\)?$")
 _INT32: Final = 2**31
 
 _ANYTHING: Final = r"\S+(?: \S+)*"
 _PATTERNS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "grid": r"-|\(\d+ \d+ \d+\)",
-        "block": r"-|\(\d+ \d+ \d+\)",
-        "registers": r"-|\d+",
+        "grid": r"-|\([0-9]+ [0-9]+ [0-9]+\)",
+        "block": r"-|\([0-9]+ [0-9]+ [0-9]+\)",
+        "registers": r"-|[0-9]+",
         "static": rf"-|{_NUMBER}(?:[KMGT]?B)?",
         "dynamic": rf"-|{_NUMBER}(?:[KMGT]?B)?",
         "size": rf"-|{_NUMBER}(?:[KMGT]?B)?",
@@ -94,13 +96,13 @@ _PATTERNS: Final[Mapping[str, str]] = MappingProxyType(
         "src_memory": r"-|[A-Za-z]+(?: [A-Za-z]+)*",
         "dst_memory": r"-|[A-Za-z]+(?: [A-Za-z]+)*",
         "device": r"-|\S+(?: \S+)*",
-        "context": r"-|\d+",
-        "stream": r"-|\d+",
+        "context": r"-|[0-9]+",
+        "stream": r"-|[0-9]+",
         "src_device": r"-|\S+(?: \S+)*",
-        "src_context": r"-|\d+",
+        "src_context": r"-|[0-9]+",
         "dst_device": r"-|\S+(?: \S+)*",
-        "dst_context": r"-|\d+",
-        "um": r"-|PC 0x[0-9a-f]+|[\d.]+(?:[KMGT]?B)?",
+        "dst_context": r"-|[0-9]+",
+        "um": r"-|PC 0x[0-9a-f]+|[0-9.]+(?:[KMGT]?B)?",
         "address": r"-|0x[0-9a-f]+",
     }
 )

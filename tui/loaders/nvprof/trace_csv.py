@@ -1,27 +1,208 @@
-"""Reads nvprof's traces in CSV (``--csv``)."""
+"""Reads nvprof's traces in CSV (``--csv``), plain rows in bulk."""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Final
 
-from tui.loaders.nvprof.csv_cells import csv_cells
-from tui.loaders.nvprof.numbers import time_ns, time_step_ns
-from tui.loaders.nvprof.trace_bulk import goes_on
-from tui.loaders.nvprof.trace_cells import cells_of, is_api, split_correlation
-from tui.loaders.nvprof.trace_csv_bulk import CsvBulk, bulk_reads
-from tui.loaders.nvprof.trace_layout import HEADLESS_AGAIN, CsvLayout, csv_header, units_again
+import numpy as np
+import polars as pl
+
+from tui.loaders.digits import Bytes, Mask, Places, final_digits
+from tui.loaders.nvprof.numbers import NS_PER_UNIT, csv_cells, time_ns, time_step_ns
+from tui.loaders.nvprof.trace_bulk import ODD, BulkRows, TraceBulkReader, is_next_row, strings
+from tui.loaders.nvprof.trace_cells import CELLS, MISSING, api_name, cells_of, is_api, split_correlation
+from tui.loaders.nvprof.trace_layout import HEADLESS_AGAIN, SIZE_UNITS, CsvLayout, csv_header, units_again
+from tui.loaders.nvprof.trace_numbers import cells_at, final_ids, six_decimals
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tui.loaders.nvprof.state import NvprofState
+    import numpy.typing as npt
+
+    from tui.loaders.nvprof.reader_state import NvprofState
     from tui.loaders.nvprof.trace_table import TraceTable
-    from tui.loaders.text.block import Block
-    from tui.loaders.text.section import Line
+    from tui.loaders.text.block import Block, Line
+
+
+_TIMES_WIDTH: Final = 40
+"""Start and duration end within so many characters; longer ones are not nvprof's."""
+
+_SIZES: Final = ("static", "dynamic", "size", "throughput")
+_WHOLE: Final = (
+    *("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"),
+    *("registers", "context", "stream"),
+)
+_BULK_NUMBER: Final = r"^[0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?$"
+
+
+def can_read_csv_bulk(layout: CsvLayout) -> bool:
+    """Whether a layout is one that `CsvBulk` can read: as nvprof prints it, with nothing in front of the rows."""
+    names = layout.columns[2:-1] if layout.columns[-1] == "correlation" else layout.columns[2:]
+    return (
+        layout.columns[:2] == ("start", "duration")
+        and bool(names)
+        and names[-1] == "name"
+        and layout.lead.fullmatch("") is not None
+        and layout.lead.fullmatch("0") is None
+        and {"start", "duration"} <= set(layout.units)
+    )
+
+
+class CsvBulk(TraceBulkReader):
+    """The plain rows of one CSV table.
+
+    Whether cells are those of an API call shows only when they are read: the codes of the dictionary say it in their
+    lowest bit.
+    """
+
+    def __init__(self, layout: CsvLayout, table: TraceTable) -> None:
+        super().__init__(table)
+        self._layout = layout
+        self._has_ids = layout.columns[-1] == "correlation"
+        self._columns = layout.columns[2:-1] if self._has_ids else layout.columns[2:]
+        # Cells that every reader of CSV splits alike.
+        self._regular = rf'^(?:(?:"[^"]*"|[^",]*),){{{len(self._columns) - 1}}}"[^"]*"$'
+
+    def _rows(self, data: Bytes, begins: Places, ends: Places, ascii_lines: Mask | None) -> BulkRows:
+        # Nothing is looked at beyond the data: a last row that is so short is not plain.
+        whole = int(np.searchsorted(begins, len(data) - _TIMES_WIDTH, "right"))
+        begins, ends = begins[:whole], ends[:whole]
+        times = cells_at(data, begins, _TIMES_WIDTH)
+        commas = times == ord(",")
+        first = commas.argmax(axis=1)
+        commas[np.arange(whole), first] = False
+        second = commas.argmax(axis=1)
+        plain = (first > 0) & (second > first) & (begins + second < ends - 1) & (len(data) > 2 * _TIMES_WIDTH)
+        if ascii_lines is not None:
+            plain &= ascii_lines[:whole]
+        index = np.flatnonzero(plain)
+        if len(index) < whole:
+            begins, ends, first, second = begins[index], ends[index], first[index], second[index]
+        cells_begin = begins + second + 1
+        ids, cell_ends, good = self._ids(data, cells_begin, ends)
+        looked_up = self._looked_up(data, cells_begin, cell_ends)
+        # Of the rows, times are side by side: those of a block stay in the cache.
+        times, at = times.reshape(-1), index * _TIMES_WIDTH
+        start, fits = six_decimals(times, at, at + first)
+        good &= fits
+        duration, fits = six_decimals(times, at + first + 1, at + second)
+        no_duration = second == first + 1
+        good &= fits | no_duration
+        codes = self._codes(data, cells_begin, cell_ends, good, looked_up)
+        is_api = (codes >= 0) & (codes & 1 == 1)
+        units = self._layout.units
+        return BulkRows(
+            index,
+            _in_ns(start, units["start"]),
+            np.where(no_duration, -1, _in_ns(duration, units["duration"])),
+            ids,
+            is_api,
+            np.where(codes >= 0, codes >> 1, ODD),
+            np.full(len(index), len(str(NS_PER_UNIT[units["start"]])) - 1 - 6),
+        )
+
+    def _ids(self, data: Bytes, cells_begin: Places, ends: Places) -> tuple[Places, Places, Mask]:
+        """Correlation ids, where the name before them ends (without its quotation mark), and which rows are plain."""
+        ids = np.full(len(ends), -1, np.int64)
+        good: Mask = np.ones(len(ends), np.bool_)
+        if self._has_ids:
+            ids, count = final_digits(data, ends)
+            ids[count == 0] = -1
+            ends = ends - count - 1
+            good = data[ends] == ord(",")
+        good &= data[ends - 1] == ord('"')
+        # An API call, which has no grid, has the id within the brackets around the kernel's name.
+        last = data[ends - 2]
+        bracket = (last == ord(")")) & (data[ends - 3] == ord("]"))
+        if not self._layout.is_api:
+            bracket &= data[cells_begin] == ord(",")
+        name_ends = ends - 1
+        may_have = np.flatnonzero(bracket | (last == ord("]")))
+        if len(may_have):
+            in_name, before = final_ids(data, name_ends[may_have] - bracket[may_have])
+            has_id = in_name >= 0
+            found = may_have[has_id]
+            name_ends[found] = before[has_id]
+            ids[found] = np.where(ids[found] < 0, in_name[has_id], ids[found])
+        return ids, name_ends, good & (name_ends > cells_begin)
+
+    def _new_codes(self, data: Bytes, cells_begin: Places, ends: Places) -> npt.NDArray[np.int32]:
+        codes = np.full(len(ends), ODD, np.int32)
+        # The name's closing quotation mark stands behind the id.
+        rows = strings(data, cells_begin, ends) + '"'
+        regular = rows.str.contains(self._regular)
+        if not regular.all():
+            which = np.flatnonzero(regular)
+            if len(which):
+                codes[which] = self._new_codes(data, cells_begin[which], ends[which])
+            return codes
+        read = pl.read_csv("\n".join(rows).encode(), has_header=False, schema=dict.fromkeys(self._columns, pl.String))
+        plain = read.select(pl.all_horizontal(self._checks()).fill_null(False)).to_series()
+        is_api = read.select(self._is_api()).to_series()
+        names = read["name"].filter(plain & is_api)
+        codes[(plain & is_api).to_numpy()] = [2 * self._table.api_code(api_name(name)) + 1 for name in names]
+        cells = read.filter(plain & ~is_api).select(self._cells())
+        if cells.height:
+            first = self._table.add_cells(cells)
+            codes[(plain & ~is_api).to_numpy()] = 2 * np.arange(first, first + cells.height)
+        return codes
+
+    def _is_api(self) -> pl.Expr:
+        if self._layout.is_api:
+            return pl.col("name").is_not_null()
+        if "grid_x" not in self._columns:
+            return pl.col("name").is_null()
+        on_gpu = pl.col("device").is_not_null() if "device" in self._columns else pl.lit(False)
+        return pl.col("grid_x").is_null() & ~on_gpu & ~pl.col("name").str.starts_with("[")
+
+    def _checks(self) -> list[pl.Expr]:
+        """What has to be true of the cells of a plain row."""
+        checks = [pl.col("name").is_not_null(), pl.col("name").str.strip_chars() == pl.col("name")]
+        for column in self._columns[:-1]:
+            cell = pl.col(column)
+            if column in _WHOLE:
+                checks.append(cell.is_null() | cell.str.contains("^[0-9]{1,9}$"))
+            elif column in _SIZES:
+                checks.append(cell.is_null() | (cell.str.contains(_BULK_NUMBER) & (column in self._layout.units)))
+            elif column == "um":
+                checks.append(cell.is_null() | ~cell.str.contains("[B.]") | cell.str.contains(_BULK_NUMBER))
+            else:
+                checks.append(cell.is_null() | ((cell.str.strip_chars() == cell) & (cell != "-")))
+        return checks
+
+    def _cells(self) -> list[pl.Expr]:
+        """The columns of `CELLS`."""
+        made = {column: pl.col(column) for column in self._columns if column in CELLS}
+        units = self._layout.units
+        for column in _SIZES:
+            if column in made:
+                place = SIZE_UNITS.index(units.get(column, "B").removesuffix("/s"))
+                made[f"{column}_power"] = pl.when(made[column].is_not_null()).then(place)
+        if "um" in self._columns and "um" in units:
+            # The column also holds program counters and counts of pages.
+            size = pl.when(pl.col("um").str.contains(".", literal=True)).then("um")
+            power = pl.when(size.is_not_null()).then(SIZE_UNITS.index(units["um"]))
+            made["size"] = pl.coalesce(made["size"], size) if "size" in made else size
+            made["size_power"] = pl.coalesce(made["size_power"], power) if "size_power" in made else power
+        for column in ("src_memory", "dst_memory"):
+            if column in made:
+                made[column] = made[column].str.to_lowercase()
+        return [
+            made[name].cast(dtype).alias(name) if name in made else pl.lit(MISSING[name], dtype).alias(name)
+            for name, dtype in CELLS.items()
+        ]
+
+
+def _in_ns(millionths: Places, unit: str) -> Places:
+    factor = NS_PER_UNIT[unit]
+    if factor >= 10**6:
+        return millionths * (factor // 10**6)
+    return np.rint(millionths / (10**6 // factor)).astype(np.int64)
+
 
 _MANY_CELLS: Final = 8
-_NUMBER: Final = re.compile(r"\d+(?:\.\d*)?(?:e[+-]?\d+)?")
+_NUMBER: Final = re.compile(r"[0-9]+(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?")
 
 
 class CsvTrace:
@@ -49,7 +230,7 @@ class CsvTrace:
                 return True
         cells = self._layout.cells(line.text)
         if cells is None:
-            return self._is_damaged(line) or goes_on(self._block, line, self._is_row)
+            return self._is_damaged(line) or is_next_row(self._block, line, self._is_row)
         values = dict(zip(self._layout.columns, cells, strict=True))
         if not _NUMBER.fullmatch(values["start"]):
             again = csv_header(line.text)
@@ -59,14 +240,14 @@ class CsvTrace:
                 # Those of another table, whose header is lost: its rows are not to be read by the units of this one.
                 self._is_over = True
                 return False
-            return self._is_damaged(line) or goes_on(self._block, line, self._is_row)
+            return self._is_damaged(line) or is_next_row(self._block, line, self._is_row)
         self._read(line, values)
         return True
 
     def take_block(self, block: Block, start: int) -> int:
         """Read rows in bulk, those between that need it one by one."""
         self._block = block
-        if self._at_header or not bulk_reads(self._layout):
+        if self._at_header or not can_read_csv_bulk(self._layout):
             return start
         if self._bulk is None:
             self._bulk = CsvBulk(self._layout, self.table)
@@ -76,7 +257,7 @@ class CsvTrace:
         """Rows may go on behind program output; the table is complete when the text ends or another begins."""
         self._state.interrupted_trace = self
 
-    def headless_again(self, line: Line, new_table: Callable[[bool], TraceTable]) -> CsvTrace | None:
+    def new_trace_without_header(self, line: Line, new_table: Callable[[bool], TraceTable]) -> CsvTrace | None:
         """The trace whose row of units is a line, and whose header, the same as this one's, is lost."""
         layout = units_again(self._layout, line.text)
         if layout is None:
@@ -116,7 +297,7 @@ class CsvTrace:
         wanted = len(self._layout.columns)
         begins = len(cells) >= 3 and _NUMBER.fullmatch(cells[0]) and (_NUMBER.fullmatch(cells[1]) or not cells[1])
         # So many cells as a row of a GPU trace has, no program prints by chance, and begins with a digit.
-        is_wide = wanted // 2 >= _MANY_CELLS <= len(cells) and cells[0][:1].isdigit()
+        is_wide = wanted // 2 >= _MANY_CELLS <= len(cells) and cells[0][:1].isdecimal()
         if not begins and not is_wide:
             return False
         what = f"the row has {len(cells)} cells, not {wanted}" if len(cells) != wanted else "the start is no number"

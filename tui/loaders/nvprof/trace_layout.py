@@ -1,15 +1,16 @@
-"""The columns of a trace: what its header says of them, in text and in CSV."""
+"""The columns of a trace by its header, in text and CSV."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from tui.loaders.nvprof.csv_cells import csv_cells
-from tui.loaders.nvprof.numbers import NS_PER_UNIT
+from tui.loaders.nvprof.numbers import NS_PER_UNIT, csv_cells
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
 TEXT_HEADINGS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -75,7 +76,8 @@ _BARE_COLUMNS: Final = {
     " name",
 }
 _BARE_ROW: Final = re.compile(
-    r"[ \t]*[\d.]+(?:ns|us|ms|s)  +[\d.]+(?:ns|us|ms|s)  +(?:-|\(\d+ \d+ \d+\))  +(?:-|\(\d+ \d+ \d+\))  +\S.*"
+    r"[ \t]*[0-9.]+(?:ns|us|ms|s)  +[0-9.]+(?:ns|us|ms|s)  +"
+    r"(?:-|\([0-9]+ [0-9]+ [0-9]+\))  +(?:-|\([0-9]+ [0-9]+ [0-9]+\))  +\S.*"
 )
 
 
@@ -213,11 +215,11 @@ def bare_row(text: str) -> TextLayout | None:
 
 _ANYTHING: Final = re.compile(r".+")
 _BARE_TYPES: Final = {
-    "registers": re.compile(r"-|\d+"),
-    "static": re.compile(r"-|[\d.]+[KMG]?B"),
-    "dynamic": re.compile(r"-|[\d.]+[KMG]?B"),
-    "size": re.compile(r"-|[\d.]+[KMG]?B"),
-    "throughput": re.compile(r"-|[\d.e+]+[KMG]?B/s"),
+    "registers": re.compile(r"-|[0-9]+"),
+    "static": re.compile(r"-|[0-9.]+[KMG]?B"),
+    "dynamic": re.compile(r"-|[0-9.]+[KMG]?B"),
+    "size": re.compile(r"-|[0-9.]+[KMG]?B"),
+    "throughput": re.compile(r"-|[0-9.e+]+[KMG]?B/s"),
     "src_memory": re.compile(r"-|[A-Za-z ]+"),
     "dst_memory": re.compile(r"-|[A-Za-z ]+"),
     "device": re.compile(r".*[A-Za-z].*"),
@@ -243,5 +245,5 @@ def csv_header(text: str) -> CsvLayout | None:
     if not _are_of_a_trace(columns) or "name" not in columns:
         return None
     lead = match["lead"].strip()
-    pattern = r"[ \t]*" + re.sub(r"\d+", r"\\d+", re.escape(lead)) + r"[ \t]*"
+    pattern = r"[ \t]*" + re.sub("[0-9]+", "[0-9]+", re.escape(lead)) + r"[ \t]*"
     return CsvLayout(re.compile(pattern), columns)

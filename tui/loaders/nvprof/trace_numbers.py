@@ -1,4 +1,4 @@
-"""Figures of many rows at once: right-aligned cells at one place of every row, eight bytes of each in one integer.
+"""Parses figures of many trace rows at once, from right-aligned cells.
 
 A cell is taken only where every byte of it is as nvprof prints it; all others are left to the tolerant reader.
 The bytes of eight characters are one little-endian integer: the first character is the lowest byte.
@@ -6,9 +6,8 @@ The bytes of eight characters are one little-endian integer: the first character
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +27,9 @@ from tui.loaders.digits import (
     words_at,
 )
 from tui.loaders.nvprof.trace_layout import SIZE_UNITS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
 
 _THREE, _SEVEN, _EIGHT, _TOP = (np.uint64(bits) for bits in (3, 7, 8, 56))
 _POINTS, _BLANKS = every(ord(".")), every(ord(" "))

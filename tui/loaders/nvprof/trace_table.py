@@ -1,24 +1,248 @@
-"""The rows of one trace while they are read, and the frames they become."""
+"""The rows of one trace, and the frames that they become: kinds, devices, units of sizes, NVTX ranges."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+import polars.selectors as cs
 from polars.exceptions import PolarsError
 
 from tui.loaders.nvprof.trace_cells import CELLS, MISSING, Cells
-from tui.loaders.nvprof.trace_finish import UNKNOWN, activities_of
-from tui.loaders.nvprof.trace_ranges import MARK, add_ranges
-from tui.loaders.preview import summed
+from tui.loaders.progress import summed
+from tui.model.constant_columns import compact_constants
+from tui.model.names import kind_of, short_name
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
     from tui.loaders.collector import Collector, Session
+
+
+MARK: Final = r"^\[(?:Range start|Range end|Marker)\](?: |$)"
+"""A regular expression of the names of such rows."""
+
+_PARTS: Final = re.compile(
+    r"\[(?P<what>Range start|Range end|Marker)\] ?(?P<name>.*?)(?: \(Domain: (?P<domain>.*)\))?", re.DOTALL
+)
+_NO_DOMAIN: Final = ("<unnamed>", "default")
+
+
+def add_ranges(marks: pl.DataFrame, collector: Collector) -> None:
+    """Pair starts with ends, and hand over the ranges.
+
+    A trace names no threads: an end closes the last range of its domain and name that is open. What is not closed has
+    no duration, as have markers.
+
+    Args:
+        marks: line, start_ns and name of the rows, of one trace.
+        collector: Gets the rows of the ``ranges`` frame, and an issue where partners are missing.
+    """
+    starts: list[int] = []
+    durations: list[int | None] = []
+    names: list[str] = []
+    domains: list[str | None] = []
+    depths: list[int] = []
+    opened: dict[tuple[str, str | None], list[int]] = {}
+    open_count = alone = first_alone = 0
+    for line, start, text in marks.sort("start_ns", "line").select("line", "start_ns", "name").iter_rows():
+        parts = _PARTS.fullmatch(text)
+        assert parts is not None
+        domain = None if parts["domain"] in _NO_DOMAIN else parts["domain"]
+        key = (parts["name"], domain)
+        if parts["what"] == "Range end":
+            if opened.get(key):
+                place = opened[key].pop()
+                durations[place] = start - starts[place]
+                open_count -= 1
+            else:
+                alone, first_alone = alone + 1, first_alone or line
+            continue
+        if parts["what"] == "Range start":
+            opened.setdefault(key, []).append(len(starts))
+        starts.append(start)
+        durations.append(None)
+        names.append(parts["name"])
+        domains.append(domain)
+        depths.append(open_count)
+        open_count += parts["what"] == "Range start"
+    alone += open_count
+    if alone:
+        reason = f"{alone} starts or ends of NVTX ranges in this trace have no partner: their duration is unknown"
+        collector.issue("warning", first_alone or int(marks["line"][0]), "", reason)
+    frame = {"start_ns": starts, "duration_ns": durations, "depth": depths}
+    collector.add_frame(
+        "ranges",
+        pl.DataFrame(frame, schema_overrides={"duration_ns": pl.Int64, "depth": pl.Int32}).with_columns(
+            pl.Series("name", names, pl.String).cast(NAME), pl.Series("domain", domains, pl.String).cast(NAME)
+        ),
+    )
+
+
+_DEVICE: Final = re.compile(r"(?P<name>.*\S) \((?P<device>[0-9]{1,4})(?P<end>\))?")
+_NUMBER: Final = re.compile(r"[0-9]{1,4}")
+_COPY: Final = re.compile(r"\[(?:CUDA|Unified Memory) [Mm]emcpy (\w+)\]")
+
+UNKNOWN: Final = -1
+"""Stands for null in whole numbers while a trace is read, as NaN does in others."""
+
+_BASES: Final = (1024, 1000)
+_NEAR: Final = 0.008
+"""A base is meant where sizes over durations come so near to it: 1024 and 1000 lie three times as far apart."""
+_MIN_TELLING: Final = 1e-4
+"""A smaller number tells no base: CSV has six decimals, so 0.000012 GB/s may be 4% off."""
+_LARGEST: Final = float(2**62)
+
+
+def activities_of(
+    rows: pl.DataFrame, codes: npt.NDArray[np.int32], cells: pl.DataFrame, collector: Collector
+) -> pl.DataFrame:
+    """The ``activities`` of a table.
+
+    Args:
+        rows: line, start_ns, duration_ns, correlation.
+        codes: For each row, the row of ``cells`` that belongs to it.
+        cells: Columns of `tui.loaders.nvprof.trace_cells.CELLS`.
+        collector: Told of devices, and of what had to be assumed.
+    """
+    first_line = int(rows["line"][0])
+    cells = cells.with_columns(
+        pl.when(cs.integer() != UNKNOWN).then(cs.integer()).name.keep(),
+        cs.float().fill_nan(None),
+    )
+    base = _base(rows, codes, cells, collector)
+    names = cells["name"].unique()
+    known = cells.lazy().select(
+        # Of rows whose name is lost, only kernels are kept: their launch configuration shows what they are.
+        kind=_mapped("name", names, kind_of).fill_null(pl.lit("kernel", NAME)),
+        name="name",
+        short_name=_mapped("name", names, short_name),
+        device=_devices(cells, first_line, collector),
+        context="context",
+        stream="stream",
+        grid_x="grid_x",
+        grid_y="grid_y",
+        grid_z="grid_z",
+        block_x="block_x",
+        block_y="block_y",
+        block_z="block_z",
+        registers="registers",
+        static_shared_bytes=_bytes("static", base),
+        dynamic_shared_bytes=_bytes("dynamic", base),
+        size_bytes=_bytes("size", base),
+        throughput=_in_bytes("throughput", base),
+        copy_kind=_mapped("name", names, _copy_kind),
+        src_memory="src_memory",
+        dst_memory="dst_memory",
+    )
+    read = known.collect()
+    if len(codes) != read.height or not np.array_equal(codes, np.arange(len(codes))):
+        # What all cells say alike need not be gathered.
+        read = compact_constants(read, 1)[codes]
+    return pl.concat((rows, read), how="horizontal")
+
+
+def _mapped(column: str, values: pl.Series, function: Callable[[str], str | None]) -> pl.Expr:
+    """A categorical column, each of its values replaced by what a function says of it."""
+    texts = values.cast(pl.String)
+    replaced = pl.Series([None if text is None else function(text) for text in texts], dtype=pl.String).cast(NAME)
+    return pl.col(column).replace_strict(values, replaced, default=None, return_dtype=NAME)
+
+
+def _copy_kind(name: str) -> str | None:
+    match = _COPY.fullmatch(name)
+    return match[1] if match else None
+
+
+def _in_bytes(column: str, base: int) -> pl.Expr:
+    return pl.col(column) * pl.lit(base, pl.Float64).pow(pl.col(f"{column}_power"))
+
+
+def _bytes(column: str, base: int) -> pl.Expr:
+    value = _in_bytes(column, base).round(mode="half_to_even")
+    return pl.when(value < _LARGEST).then(value).cast(pl.Int64)
+
+
+def _base(rows: pl.DataFrame, codes: npt.NDArray[np.int32], cells: pl.DataFrame, collector: Collector) -> int:
+    """Tell 1024 from 1000 by rows whose size and rate have different units: size / duration = rate."""
+    telling = cells.with_row_index("code").filter(
+        pl.col("size") >= _MIN_TELLING,
+        pl.col("throughput") >= _MIN_TELLING,
+        pl.col("size_power") != pl.col("throughput_power"),
+    )
+    if telling.is_empty():
+        return _BASES[0]
+    # Some thousand rows are enough to tell; a log of copies has millions.
+    is_telling = np.zeros(cells.height, np.bool_)
+    is_telling[telling["code"]] = True
+    places = np.flatnonzero(is_telling[codes])[:4096]
+    power = pl.col("throughput_power") - pl.col("size_power")
+    ratio = pl.col("size") / (pl.col("duration_ns") * 1e-9) / pl.col("throughput")
+    found = (
+        rows[places]
+        .with_columns(code=pl.Series(codes[places], dtype=pl.UInt32))
+        .filter(pl.col("duration_ns") > 0)
+        .join(telling, on="code", how="left", maintain_order="left")
+        .select("line", base=ratio.pow(1 / power.cast(pl.Float64)))
+    )
+    binary, decimal = (found.filter((pl.col("base") / base - 1).abs() < _NEAR) for base in _BASES)
+    if decimal.is_empty() or binary.height >= 9 * decimal.height:
+        return _BASES[0]
+    is_decimal = decimal.height >= 9 * binary.height
+    collector.issue(
+        "info",
+        int(decimal["line"][0]),
+        "",
+        "KB, MB and GB count 1000 in this trace (size / duration = throughput), as in nvprof's oldest versions"
+        if is_decimal
+        else f"size / duration = throughput holds with KB, MB and GB of 1000 in {decimal.height} rows, with 1024 in "
+        f"{binary.height}; 1024 is taken",
+    )
+    return _BASES[is_decimal]
+
+
+def _devices(cells: pl.DataFrame, first_line: int, collector: Collector) -> pl.Expr:
+    """The number of each row's device, and their names to the collector.
+
+    The device cell is cut at 15 characters, the number with it: where all rows name one GPU and one context, and no
+    copy goes from one GPU to another, the only GPU is number 0; else nothing tells GPUs of one model apart. The oldest
+    versions print the number alone.
+    """
+    used = cells.filter(pl.col("device").is_not_null()).select("device", "context").unique()
+    texts = used["device"].unique()
+    names = [text for text in texts.cast(pl.String).sort() if not text.startswith("CPU")]
+    numbers: dict[str, int] = {}
+    clipped = []
+    for text in names:
+        match = _DEVICE.fullmatch(text)
+        # What follows the digits of "(1" may be cut off too; no number goes on after a 0.
+        if match is not None and (match["end"] or match["device"] == "0"):
+            numbers[text] = int(match["device"])
+            collector.add_device(numbers[text], match["name"])
+        elif _NUMBER.fullmatch(text):
+            numbers[text] = int(text)
+        else:
+            clipped.append(text)
+    if clipped:
+        contexts = (
+            used.filter(~pl.col("device").cast(pl.String).str.starts_with("CPU"))["context"].drop_nulls().n_unique()
+        )
+        peers = cells["name"].cast(pl.String).str.contains("PtoP", literal=True).any()
+        single = len(names) == 1 and contexts <= 1 and not peers
+        if single:
+            numbers[clipped[0]] = 0
+            collector.add_device(0, clipped[0])
+        outcome = "it is taken as device 0: the trace names one GPU and one context" if single else "it stays unknown"
+        collector.issue("info", first_line, clipped[0], f"nvprof cut the device's number off; {outcome}")
+    known = pl.Series([numbers.get(text) for text in texts.cast(pl.String)], dtype=pl.Int32)
+    if texts.is_empty():
+        return pl.lit(None, pl.Int32)
+    return pl.col("device").replace_strict(texts, known, default=None, return_dtype=pl.Int32)
+
 
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
@@ -181,7 +405,7 @@ class TraceTable:
         """Hand everything to the collector."""
         current, self._collector.session = self._collector.session, self.session
         try:
-            self._hand_over()
+            self._add_frames()
         except (ValueError, OverflowError, PolarsError) as error:
             reason = f"the trace that ends here could not be used ({(str(error).splitlines() or [''])[0][:80]})"
             self._collector.issue("error", self.session.last_line, "", reason)
@@ -189,7 +413,7 @@ class TraceTable:
             self._cell_codes.clear()
             self._collector.session = current
 
-    def _hand_over(self) -> None:
+    def _add_frames(self) -> None:
         if self._collector.preview.is_wanted:
             self._show()
         if self._step_ns:
@@ -221,8 +445,9 @@ class TraceTable:
         if len(falls):
             others = f" ({len(falls) - 1:,} more rows below do)" if len(falls) > 1 else ""
             reason = (
-                f"the row starts before the one above it{others}, as none of one trace does: its start is damaged, or "
-                "rows of another trace begin here without their header, and are read as rows of this one"
+                f"the row starts before the one above it{others}, which never happens within one trace: its "
+                "start is damaged, or rows of another trace begin here without a header and are read as rows "
+                "of this one"
             )
             self._collector.issue("warning", int(rows["line"][int(falls[0])]), "", reason)
         return rows, codes

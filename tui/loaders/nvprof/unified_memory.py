@@ -1,29 +1,28 @@
-"""Reads nvprof's unified memory result, as text or as CSV: what was moved, how often, and how long it took."""
+"""Reads nvprof's unified memory result, as text or CSV."""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Final
 
-from tui.loaders.nvprof.csv_cells import csv_cells
-from tui.loaders.nvprof.numbers import count, size_bytes, time_ns
-from tui.loaders.nvprof.state import NvprofState, is_lead, is_message
-from tui.loaders.nvprof.summary_rows import add_row
+from tui.loaders.nvprof.numbers import count, csv_cells, size_bytes, time_ns
+from tui.loaders.nvprof.reader_state import NvprofState, is_lead, is_message
+from tui.loaders.nvprof.summary_figures import add_row
 
 if TYPE_CHECKING:
-    from tui.loaders.text.section import Line
+    from tui.loaders.text.block import Line
 
 _HEADER: Final = re.compile(
     r"\s*Count\s+Avg Size\s+Min Size\s+Max Size\s+Total Size\s+Total Time\s+(?:Bandwidth\s+)?Name\s*"
 )
 _CSV_HEADER: Final = ("Device", "Count", "Avg Size", "Min Size", "Max Size", "Total Size", "Total Time", "")
 _DEVICE: Final = re.compile(r'\s*Device "(?P<device>[^"]*)"\s*')
-_COUNT: Final = re.compile(r"\d{1,18}")
+_COUNT: Final = re.compile(r"[0-9]{1,18}")
 _ROW: Final = re.compile(
-    r"(?P<count>\d+|-)" + r"\s+(\S+)" * 4 + r"\s+(?P<time>\S+)\s+(?:[\d.]+[KMGT]?B/s\s+)?(?P<name>[A-Za-z].*)"
+    r"(?P<count>[0-9]+|-)" + r"\s+(\S+)" * 4 + r"\s+(?P<time>\S+)\s+(?:[0-9.]+[KMGT]?B/s\s+)?(?P<name>[A-Za-z].*)"
 )
-_FOOTER: Final = re.compile(r"\s*Total (?P<name>[A-Za-z][\w ]*?): (?P<count>\d+)\s*")
-_CELL: Final = re.compile(r"(?<!\S)(?:\d[\d.]*(?:[KMGT]?B|[num]?s)|-)(?!\S)")
+_FOOTER: Final = re.compile(r"\s*Total (?P<name>[A-Za-z][\w ]*?): (?P<count>[0-9]+)\s*")
+_CELL: Final = re.compile(r"(?<!\S)(?:[0-9][0-9.]*(?:[KMGT]?B|[num]?s)|-)(?!\S)")
 _LEAST_CELLS: Final = 3
 _TOTAL: Final = re.compile(r"\s*Total (?:CPU|remote|GPU) ")
 

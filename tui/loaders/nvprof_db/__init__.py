@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-from tui.loaders.nvprof_db.database import NVPROF_DATABASE as NVPROF_DATABASE
+from tui.loaders.nvprof_db.nvprof_database import NVPROF_DATABASE as NVPROF_DATABASE

@@ -2,5 +2,5 @@
 
 from __future__ import annotations
 
-from tui.loaders.rocpd.database import ROCPD as ROCPD
-from tui.loaders.rocpd.first_rocprof import ROCPROF_DATABASE as ROCPROF_DATABASE
+from tui.loaders.rocpd.rocpd_database import ROCPD as ROCPD
+from tui.loaders.rocpd.rocprof_v1_database import ROCPROF_DATABASE as ROCPROF_DATABASE

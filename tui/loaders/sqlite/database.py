@@ -1,25 +1,64 @@
-"""A database that somebody else wrote: opened read-only, asked for its real tables alone."""
+"""A foreign SQLite database: opened read-only; only its real tables are read."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import polars as pl
 
-from tui.loaders.notes import FILE_CHANGED, Note
-from tui.loaders.sqlite.bulk import BulkReader, Types, quoted, ranges
-from tui.loaders.sqlite.names import ByName, Names
-from tui.loaders.sqlite.opening import DAMAGE, opened
-from tui.loaders.sqlite.opening import MAGIC as MAGIC
+from tui.loaders.input_issues import FILE_CHANGED, Note
+from tui.loaders.sqlite.bulk_read import TableBulkReader, Types, quoted, ranges
+from tui.loaders.sqlite.open_readonly import DAMAGE, opened
+from tui.loaders.sqlite.open_readonly import MAGIC as MAGIC
 from tui.loaders.sqlite.salvage import Salvaged, read_part, read_whole
 from tui.model.errors import ProftuiError
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from types import TracebackType
+
+
+Value = TypeVar("Value")
+
+
+def folded(name: str) -> str:
+    """What is the same for all names that SQLite takes for one.
+
+    >>> folded("StringIds") == folded("STRINGIDS"), folded("\u00c4") == folded("\u00e4")
+    (True, False)
+    """
+    return str(name.encode("utf-8", "surrogatepass").lower(), "utf-8", "surrogatepass")
+
+
+class Names(tuple[str, ...]):
+    """Names as they are written in a file; one is among them in any letter case."""
+
+    __slots__ = ()
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and folded(name) in map(folded, self)
+
+
+class ByName(Mapping[str, Value]):
+    """Values by names as they are written in a file; they are found in any letter case."""
+
+    def __init__(self, values: Mapping[str, Value]) -> None:
+        """Keep the values."""
+        self._values = {folded(name): value for name, value in values.items()}
+        self._names = tuple(values)
+
+    def __getitem__(self, name: str) -> Value:
+        return self._values[folded(name)]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
 
 _MANY_ROWS: Final = 20_000
 """From so many rows on, threads and the bulk reader pay."""
@@ -74,7 +113,7 @@ class Database:
         self.bytes_read = 0
         self.keep_going = keep_going
         self._stopped = False
-        self._bulk: BulkReader | None = None
+        self._bulk: TableBulkReader | None = None
         self._told: set[str] = set()
         self._unfit: Counter[str] = Counter()
         self._opened = opened(path, called)
@@ -122,7 +161,7 @@ class Database:
         that cannot be read for damage are left out. `notes` then tells of both. ``seen`` is given the columns that are
         there, some rows at a time, while the others are read.
         """
-        self._tell_of_views(table)
+        self._report_views(table)
         columns = {name: dtype for name, dtype in schema.items() if name in self.tables.get(table, ())}
         if not columns:
             return pl.DataFrame(schema=dict(schema))
@@ -132,7 +171,7 @@ class Database:
             parts.append(part)
             if seen is not None:
                 seen(part)
-        self._tell_of_unfit(table)
+        self._report_unfit(table)
         data = pl.concat(parts) if parts else pl.DataFrame(schema=columns)
         return data.select(
             pl.col(name) if name in columns else pl.lit(None, dtype).alias(name) for name, dtype in schema.items()
@@ -155,7 +194,7 @@ class Database:
             given: Iterator[pl.DataFrame | None] = iter([None] * len(parts))
         else:
             if self._bulk is None:
-                self._bulk = BulkReader(self._opened.path)
+                self._bulk = TableBulkReader(self._opened.path)
             given = self._bulk.read(table, rowid, types, parts)
         going = self._going(table)
         for part, data in zip(parts, given, strict=True):
@@ -210,7 +249,7 @@ class Database:
             )
         return result.data
 
-    def _tell_of_unfit(self, table: str) -> None:
+    def _report_unfit(self, table: str) -> None:
         for column, count in self._unfit.items():
             place = f"{table}.{column}"
             if place not in self._told:
@@ -219,7 +258,7 @@ class Database:
                 reason = f"{what} of another type than profilers write there, or too large; left out"
                 self.notes.append(Note("warning", None, place, reason))
 
-    def _tell_of_views(self, table: str) -> None:
+    def _report_views(self, table: str) -> None:
         kind = "a view" if table in self.views else "a virtual table" if table in self.virtual_tables else ""
         if kind and table not in self._told:
             self._told.add(table)

@@ -1,25 +1,27 @@
-"""Reading rows one by one: of small tables, of columns with values of several types, and around damaged pages."""
+"""Reads rows one by one: small tables, columns of mixed types, and rows around damaged pages."""
 
 from __future__ import annotations
 
 import re
 import sqlite3
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from tui.loaders.sqlite.bulk import Types, is_text, quoted
-from tui.loaders.sqlite.opening import DAMAGE
+from tui.loaders.sqlite.bulk_read import Types, is_text, quoted
+from tui.loaders.sqlite.open_readonly import DAMAGE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
 
 Rows = list[tuple[Any, ...]]
 
 _CHUNK_ROWS: Final = 1 << 14
 _MOST_QUERIES: Final = 4096
 """So often damaged parts of a table are cut in two to find what can be read around the damage."""
-_INTEGER: Final = re.compile(r"-?\d{1,18}", re.ASCII)
+_INTEGER: Final = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 _EXACT: Final = 1 << 53
 """Whole numbers below this are exact as floats."""
 _FEW_ROWS: Final = 8

@@ -1,1 +1,1 @@
-"""Text logs: their lines, encodings, sections and separated values, whatever format stands in them."""
+"""Text logs: lines, encodings, sections and separated values, shared by all text formats."""

@@ -1,17 +1,18 @@
-"""From the cells of a table, which are strings, to numbers and times; what cannot be read is told."""
+"""Parses the cells of a table to numbers and times; reports what cannot be parsed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
-from tui.loaders.text.table_rows import LINE
+from tui.loaders.text.section import LINE
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tui.loaders.collector import Collector
 
 NOTHING: Final = ("", "None", "-", "--", "N/A", "n/a", "NULL")
@@ -28,7 +29,7 @@ NS_PER_UNIT: Final = MappingProxyType(
 )
 """Nanoseconds in units of time, by the names that tools give them."""
 
-_THOUSANDS: Final = r"^[+-]?\d{1,3}(?:,\d{3})+(?:\.\d*)?$"
+_THOUSANDS: Final = r"^[+-]?[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]*)?$"
 _LARGEST: Final = 9.2e18
 """Below what 64 bits hold."""
 _TOLD: Final = 5
@@ -72,7 +73,7 @@ class CellValues:
         if dtype is None:
             return values
         narrow = values.cast(dtype, strict=False)
-        self._tell(column, values.is_not_null() & narrow.is_null(), "a number that is too large to be true")
+        self._report(column, values.is_not_null() & narrow.is_null(), "an implausibly large number")
         return narrow
 
     def time_ns(self, column: str, unit: str | None) -> pl.Series:
@@ -89,7 +90,7 @@ class CellValues:
             return exact
         values = self.number(column) * factor
         fits = values.is_finite() & (values.abs() < _LARGEST)
-        self._tell(column, values.is_not_null() & ~fits, "a number that is too large to be true")
+        self._report(column, values.is_not_null() & ~fits, "an implausibly large number")
         rounded = values.set(~fits, None).round().cast(pl.Int64)
         if factor != 1 or column not in self:
             return rounded
@@ -100,7 +101,7 @@ class CellValues:
         """The largest number of decimals in a column of numbers."""
         if column not in self or self.cells.schema[column] != pl.String:
             return 0
-        found = self._strings(column).str.extract(r"\.(\d+)\s*$").str.len_chars().max()
+        found = self._strings(column).str.extract(r"\.([0-9]+)\s*$").str.len_chars().max()
         return found if isinstance(found, int) else 0
 
     def _read(self, column: str, dtype: pl.DataType) -> pl.Series:
@@ -119,13 +120,13 @@ class CellValues:
             integral = (floats == floats.round()) & (floats.abs() < _LARGEST)
             values = values.fill_null(floats.set(~integral.fill_null(False), None).cast(pl.Int64))
         bad = texts.is_not_null() & values.is_null() & ~texts.is_in(NOTHING)
-        self._tell(column, bad, "not a number")
+        self._report(column, bad, "not a number")
         return values
 
     def _strings(self, column: str) -> pl.Series:
         return self.cells[column].cast(pl.String)
 
-    def _tell(self, column: str, bad: pl.Series, what: str) -> None:
+    def _report(self, column: str, bad: pl.Series, what: str) -> None:
         """Issues for the rows where ``bad`` is true."""
         if not bad.any():
             return
@@ -145,10 +146,10 @@ def decimal_sign(texts: pl.Series) -> str | None:
     nothing or the opposite is proven as well.
     """
     point = texts.str.contains(
-        r"^[+-]?(?:\d{1,3}(?:,\d{3})+\.\d*|\d{1,3}(?:,\d{3}){2,}|\d+\.(?:\d{1,2}|\d{4,})(?:[eE][+-]?\d+)?|0\.\d+|\d{4,}\.\d+)$"
+        r"^[+-]?(?:[0-9]{1,3}(?:,[0-9]{3})+\.[0-9]*|[0-9]{1,3}(?:,[0-9]{3}){2,}|[0-9]+\.(?:[0-9]{1,2}|[0-9]{4,})(?:[eE][+-]?[0-9]+)?|0\.[0-9]+|[0-9]{4,}\.[0-9]+)$"
     ).any()
     comma = texts.str.contains(
-        r"^[+-]?(?:\d{1,3}(?:\.\d{3})+,\d*|\d{1,3}(?:\.\d{3}){2,}|\d+,(?:\d{1,2}|\d{4,})(?:[eE][+-]?\d+)?|0,\d+|\d{4,},\d+)$"
+        r"^[+-]?(?:[0-9]{1,3}(?:\.[0-9]{3})+,[0-9]*|[0-9]{1,3}(?:\.[0-9]{3}){2,}|[0-9]+,(?:[0-9]{1,2}|[0-9]{4,})(?:[eE][+-]?[0-9]+)?|0,[0-9]+|[0-9]{4,},[0-9]+)$"
     ).any()
     return None if point == comma else "." if point else ","
 

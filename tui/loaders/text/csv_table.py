@@ -1,22 +1,22 @@
-"""Reads tables of separated values out of a text, many rows at once: what the formats that print CSV have in common."""
+"""Reads tables of separated values out of a text in bulk; shared by the formats that print CSV."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
 from polars.exceptions import PolarsError
 
-from tui.loaders.text.table_rows import LINE, MAX_STRAY_LINES, TableSink, split_cells, unique_names
+from tui.loaders.text.section import LINE, MAX_STRAY_LINES, TableSink, split_cells, unique_names
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
     import numpy.typing as npt
 
-    from tui.loaders.text.block import Block
-    from tui.loaders.text.section import Line
+    from tui.loaders.text.block import Block, Line
 
 _QUOTE: Final = ord('"')
 _MAX_LINES_OF_A_ROW: Final = 400
@@ -32,7 +32,7 @@ _WIDE: Final = 5
 _LEAST_SEPARATORS: Final = 3
 """A line with so many among the rows of a table is one of them, damaged; one with fewer is program output."""
 
-_ROW_START: Final = re.compile(r'\s*(?:"?-?\d[\d.]*"?\s*(?:[,;\t]|$)|"[^"]*"[,;\t])')
+_ROW_START: Final = re.compile(r'\s*(?:"?-?[0-9][0-9.]*"?\s*(?:[,;\t]|$)|"[^"]*"[,;\t])')
 """How a row with a number or a quoted cell in front begins, and all that may be left of one."""
 
 
@@ -188,7 +188,7 @@ class CsvTable:
                 stop = start + int(headers.arg_max() or 0)
                 cells = cells.head(stop - start)
         if cells.height:
-            self._hand_over_rows()
+            self._add_rows()
             first = block.first_line + start
             lines = pl.int_range(first, first + cells.height, dtype=pl.UInt32, eager=True)
             self._sink.add(cells.with_columns(lines.alias(LINE)))
@@ -248,7 +248,7 @@ class CsvTable:
         )
         return np.asarray(closed & fits, np.bool_)
 
-    def _hand_over_rows(self) -> None:
+    def _add_rows(self) -> None:
         if self._rows:
             cells = pl.DataFrame(self._rows, schema=dict.fromkeys(self._columns, pl.String), orient="row")
             self._sink.add(cells.with_columns(pl.Series(LINE, self._lines, pl.UInt32)))
@@ -258,5 +258,5 @@ class CsvTable:
         """Hand over the last rows."""
         while self._pending:
             self._give_up()
-        self._hand_over_rows()
+        self._add_rows()
         self._sink.close()

@@ -1,4 +1,4 @@
-"""What is written in front of every line: the time in CI logs, the rank under mpirun, the name of a container."""
+"""Tags in front of every line: times of CI logs, ranks of mpirun, names of containers."""
 
 from __future__ import annotations
 

@@ -1,17 +1,21 @@
-"""Cutting a stream of bytes into pieces of whole lines, without ever holding an endless one."""
+"""Splits a stream of bytes into pieces of whole lines of bounded length, and detects its encoding."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import codecs
+import re
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
 
 _FIRST: Final = 1 << 20
 """Bytes of the first piece: who works on pieces need not wait for a large one. The next are each twice as large."""
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class LinePiece:
     """Some whole lines; all end with a newline, also the last of a stream that has none there."""
 
     data: bytes
@@ -29,7 +33,7 @@ def _never() -> bool:
 
 def whole_lines(
     chunks: Iterable[bytes], *, piece_size: int, line_limit: int, is_late: Callable[[], bool] = _never
-) -> Iterator[Piece]:
+) -> Iterator[LinePiece]:
     """Put a stream together as pieces of about ``piece_size`` bytes; the first ones are smaller.
 
     Of a line longer than ``line_limit`` bytes only so many are kept, and its piece ends with it. While the rest of such
@@ -46,10 +50,10 @@ def whole_lines(
             end = chunk.find(b"\n")
             if end < 0:
                 passed += len(chunk)
-                yield Piece(b"", 0)
+                yield LinePiece(b"", 0)
                 continue
             passed += end
-            yield Piece(beginning + b"\n", passed + 1, passed)
+            yield LinePiece(beginning + b"\n", passed + 1, passed)
             beginning, rest = b"", chunk[end + 1 :]
         pending.append(rest)
         held += len(rest)
@@ -62,7 +66,7 @@ def whole_lines(
             beginning, passed, rest = _beginning(rest, line_limit), len(rest), b""
         pending, held = [rest] if rest else [], len(rest)
     if beginning:
-        yield Piece(beginning + b"\n", passed, passed)
+        yield LinePiece(beginning + b"\n", passed, passed)
         return
     data = b"".join(pending)
     if not data or data.endswith(b"\n"):
@@ -84,7 +88,7 @@ def _split(parts: list[bytes]) -> tuple[bytes, bytes]:
     return whole[:end], whole[end:]
 
 
-def _with_lines_cut(data: bytes, limit: int) -> Iterator[Piece]:
+def _with_lines_cut(data: bytes, limit: int) -> Iterator[LinePiece]:
     """Whole lines as pieces, every line that is too long at the end of one."""
     start = position = 0
     while len(data) - position > limit + 1:
@@ -94,10 +98,10 @@ def _with_lines_cut(data: bytes, limit: int) -> Iterator[Piece]:
             continue
         end = data.index(b"\n", position + limit)
         kept = data[start:position] + _beginning(data[position:end], limit) + b"\n"
-        yield Piece(kept, end + 1 - start, end - position)
+        yield LinePiece(kept, end + 1 - start, end - position)
         start = position = end + 1
     if start < len(data):
-        yield Piece(data[start:], len(data) - start)
+        yield LinePiece(data[start:], len(data) - start)
 
 
 def _beginning(line: bytes, limit: int) -> bytes:
@@ -106,3 +110,67 @@ def _beginning(line: bytes, limit: int) -> bytes:
     while limit - end < 3 and line[end] & 0xC0 == 0x80:
         end -= 1
     return line[:end]
+
+
+_SAMPLE: Final = 4096
+"""Bytes in which zeros are counted."""
+_BARE_RETURN: Final = re.compile(rb"\r(?!\n)")
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """An encoding, and the length of the byte order mark that the input begins with."""
+
+    name: str
+    """utf-8, utf-16-le or utf-16-be."""
+    mark_size: int = 0
+    """Bytes of the mark; 0 where there is none."""
+
+
+def encoding_of(head: bytes) -> Encoding:
+    """The encoding of an input that begins with ``head``; UTF-8 where nothing speaks for another.
+
+    UTF-16 without a mark is known by its zero bytes: every other byte of mostly Latin text.
+    """
+    if head.startswith(codecs.BOM_UTF8):
+        return Encoding("utf-8", 3)
+    if head.startswith(codecs.BOM_UTF16_LE):
+        return Encoding("utf-16-le", 2)
+    if head.startswith(codecs.BOM_UTF16_BE):
+        return Encoding("utf-16-be", 2)
+    first, second = head[:_SAMPLE:2], head[1:_SAMPLE:2]
+    if len(second) >= 2:
+        zeros_first, zeros_second = first.count(0) / len(first), second.count(0) / len(second)
+        if zeros_second > 0.6 and zeros_first < 0.1:
+            return Encoding("utf-16-le")
+        if zeros_first > 0.6 and zeros_second < 0.1:
+            return Encoding("utf-16-be")
+    return Encoding("utf-8")
+
+
+def as_utf8(encoding: Encoding, chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """The same text as UTF-8 without the mark; UTF-8 itself passes through, damaged or not."""
+    skip = encoding.mark_size
+    decoder = None if encoding.name == "utf-8" else codecs.getincrementaldecoder(encoding.name)("replace")
+    for chunk in chunks:
+        data = chunk[skip:] if skip else chunk
+        skip = max(0, skip - len(chunk))
+        yield data if decoder is None else decoder.decode(data).encode()
+    if decoder is not None:
+        yield decoder.decode(b"", final=True).encode()
+
+
+def has_bare_returns(head: bytes) -> bool:
+    """Whether carriage returns alone end the lines of a text that begins so, as spreadsheets save it for old Macs."""
+    return head.count(b"\r") > 1 and b"\n" not in head and b"\0" not in head
+
+
+def with_newlines(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """The same text with newlines for carriage returns; where both stand together, the newline is enough."""
+    held = b""
+    for chunk in chunks:
+        data = held + chunk
+        held = b"\r" if data.endswith(b"\r") else b""
+        yield _BARE_RETURN.sub(b"\n", data[: len(data) - len(held)])
+    if held:
+        yield b"\n"

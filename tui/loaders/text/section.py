@@ -1,4 +1,4 @@
-"""How the formats of a text log take part in reading it.
+"""The interface of text formats: how the reader of a text log offers them lines, and what tables share.
 
 A text log is read once, top to bottom, by `text_log.py`. Each line goes to the open `Section` (a table) until that
 declines it; then to each format's `TextReader`, which may take the line, open a section with it, or leave it: what
@@ -7,22 +7,17 @@ nobody takes is program output, kept for the Log view only.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+import csv
+from typing import TYPE_CHECKING, Final, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import polars as pl
+
     from tui.loaders.base import Format
     from tui.loaders.collector import Collector
-    from tui.loaders.text.block import Block
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One line of a text: decoded, without line end, terminal escapes and NUL bytes; its indentation kept."""
-
-    text: str
-    number: int
-    """From 1."""
+    from tui.loaders.text.block import Block, Line
 
 
 class Section(Protocol):
@@ -79,3 +74,57 @@ class TextFormat(Protocol):
 
     def reader(self, collector: Collector) -> TextReader:
         """A reader for one text."""
+
+
+MAX_STRAY_LINES: Final = 20
+"""So many lines of program output in a row can stand between the rows of a table before it counts as ended."""
+
+LINE: Final = "line"
+"""The column of the line that a row comes from."""
+
+
+class TableSink(Protocol):
+    """Where the rows of a table go."""
+
+    def add(self, cells: pl.DataFrame) -> None:
+        """Take rows: a column of strings (null where empty) for each column of the table, and ``line``.
+
+        Columns of whole numbers can come as such.
+        """
+
+    def damaged(self, line: Line, reason: str) -> None:
+        """Note a line that is a row by its looks and cannot be read."""
+
+    def close(self) -> None:
+        """The table has ended."""
+
+
+def split_cells(text: str, separator: str = ",") -> list[str]:
+    """The cells of a line; none where it is not separated values.
+
+    >>> split_cells('1,"f<int, 4>",')
+    ['1', 'f<int, 4>', '']
+    """
+    try:
+        return next(csv.reader([text], delimiter=separator), [])
+    except csv.Error:
+        return []
+
+
+def unique_names(names: Sequence[str]) -> list[str]:
+    """Names for columns: those that are empty, come twice or are called ``line`` get a number.
+
+    >>> unique_names(["name", "", "name", "line"])
+    ['name', 'column 1', 'name 2', 'line 3']
+    """
+    made: list[str] = []
+    taken = {LINE}
+    for place, name in enumerate(names):
+        unique = name or f"column {place}"
+        if unique in taken:
+            unique = f"{unique} {place}"
+        while unique in taken:
+            unique += "'"
+        taken.add(unique)
+        made.append(unique)
+    return made

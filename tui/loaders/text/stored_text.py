@@ -1,4 +1,4 @@
-"""The lines of a text that was read, again and from any place."""
+"""The lines of a text that was read, to be read again from any place."""
 
 from __future__ import annotations
 

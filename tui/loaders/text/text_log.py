@@ -1,34 +1,100 @@
-"""Reading a text log: sessions and tables of several formats, with program output and prose between them."""
+"""Reads a text log: sessions and tables of several formats, with program output between them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import queue
+import threading
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 from polars.exceptions import PolarsError
 
-from tui.loaders.ahead import one_ahead
-from tui.loaders.base import keep_going
 from tui.loaders.collector import Collector
-from tui.loaders.freed_memory import BLOCK_BYTES, kept_for_next
-from tui.loaders.sizes import size_in_words
-from tui.loaders.text.cues import Cues
+from tui.loaders.input_issues import size_text
+from tui.loaders.progress import keep_going
+from tui.loaders.text.block import Cues
 from tui.loaders.text.line_tags import tag_of
 from tui.loaders.text.section import BulkSection
-from tui.loaders.text.semicolons import semicolons_in
+from tui.loaders.text.semicolon_csv import semicolons_in
 from tui.model.errors import WHAT_OPENS, ProftuiError
+from tui.runtime import BLOCK_BYTES, keep_freed_memory
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
     import numpy.typing as npt
 
-    from tui.loaders.base import Format, Report
+    from tui.loaders.base import Format
+    from tui.loaders.progress import Report
     from tui.loaders.source import Source
-    from tui.loaders.text.block import Block
-    from tui.loaders.text.section import Line, Section, TextFormat, TextReader
-    from tui.loaders.text.semicolons import Semicolons
+    from tui.loaders.text.block import Block, Line
+    from tui.loaders.text.section import Section, TextFormat, TextReader
+    from tui.loaders.text.semicolon_csv import Semicolons
     from tui.model.profile import Profile
+
+
+Item = TypeVar("Item")
+
+_LOOK_UP_EVERY: Final = 0.1
+"""Seconds after which a thread that waits looks whether it is still needed, or was interrupted."""
+
+
+def prefetch(items: Iterable[Item], give_up: Callable[[], None]) -> Iterator[Item]:
+    """The same items, each made in a thread while the one before it is in use.
+
+    The thread ends with the items, with an exception (which is raised here), or when this generator is closed or
+    interrupted.
+
+    Args:
+        items: Made one at a time.
+        give_up: Called where not all items are wanted: what makes them must not wait for anything any longer.
+    """
+    ready: queue.Queue[list[Item] | BaseException] = queue.Queue(maxsize=1)
+    unwanted = threading.Event()
+
+    def put(made: list[Item] | BaseException) -> bool:
+        while not unwanted.is_set():
+            try:
+                ready.put(made, timeout=_LOOK_UP_EVERY)
+            except queue.Full:
+                continue
+            return True
+        return False
+
+    def make() -> None:
+        try:
+            for item in items:
+                if not put([item]):
+                    return
+            put([])
+        except BaseException as error:
+            put(error)
+
+    maker = threading.Thread(target=make, name="read-ahead", daemon=True)
+    maker.start()
+
+    def take() -> list[Item] | BaseException:
+        while True:
+            try:
+                # A wait without an end would not be interrupted by ctrl+c once Polars has installed its own handler.
+                return ready.get(timeout=_LOOK_UP_EVERY)
+            except queue.Empty:
+                continue
+
+    wanted = True
+    try:
+        while made := take():
+            if isinstance(made, BaseException):
+                raise made
+            yield made[0]
+        wanted = False
+    finally:
+        unwanted.set()
+        if wanted:
+            give_up()
+        maker.join()
+
 
 _BAD_ROW: Final = (ValueError, OverflowError, PolarsError)
 """What a reader raises for a row that does not hold what its table promised."""
@@ -76,8 +142,8 @@ class TextLogLoader:
         collector = Collector(source.name, source.preview)
         reading = _Reading(source, collector, [form.reader(collector) for form in self._text_formats], self._cues)
         semicolons = semicolons_in(source.head, self._cues)
-        with kept_for_next(BLOCK_BYTES):
-            for block in one_ahead(source.blocks(), source.give_up):
+        with keep_freed_memory(BLOCK_BYTES):
+            for block in prefetch(source.blocks(), source.give_up):
                 if not reading.read(block if semicolons is None else semicolons.with_commas(block)):
                     break
         reading.finish()
@@ -265,5 +331,5 @@ def _partial(source: Source, bytes_done: int) -> str:
     if source.stopped:
         if source.size:
             return f"stopped at {100 * bytes_done // source.size}%"
-        return f"stopped after {size_in_words(bytes_done)}"
+        return f"stopped after {size_text(bytes_done)}"
     return source.cut_short

@@ -1,0 +1,102 @@
+"""Intervals within intervals, against a plain stack."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from tui.correlation.nesting import NONE, nested
+
+
+def ints(values: list[int]) -> np.ndarray:
+    return np.array(values, np.int64)
+
+
+@st.composite
+def trees(draw: st.DrawFn) -> list[tuple[int, int, int]]:
+    """Properly nested intervals of some threads, as (thread, start, end), in any order."""
+    intervals = []
+
+    def fill(thread: int, start: int, end: int, depth: int) -> None:
+        at = start
+        while at < end and depth < 5 and draw(st.integers(0, 3)):
+            begin = draw(st.integers(at, end - 1))
+            stop = draw(st.integers(begin + 1, end))
+            intervals.append((thread, begin, stop))
+            fill(thread, begin, stop, depth + 1)
+            at = stop
+
+    for thread in draw(st.lists(st.integers(-3, 3), max_size=3, unique=True)):
+        fill(thread, 100, 160, 0)
+    return draw(st.permutations(intervals))
+
+
+def around(intervals: list[tuple[int, int, int]], thread: int, at: int) -> tuple[int, int] | None:
+    """The innermost interval around a moment: the last to begin, of those the first to end."""
+    inside = [(start, end) for t, start, end in intervals if t == thread and start <= at <= end]
+    return max(inside, key=lambda pair: (pair[0], -pair[1]), default=None)
+
+
+@given(trees(), st.lists(st.tuples(st.integers(-4, 4), st.integers(90, 170)), max_size=20))
+# The end of an interval belongs to it.
+@example([(1, 100, 140), (1, 110, 120)], [(1, 120), (1, 121), (1, 140), (1, 141)])
+def test_innermost_and_parents_are_those_of_a_search(
+    intervals: list[tuple[int, int, int]], moments: list[tuple[int, int]]
+) -> None:
+    thread, start, end = (ints([interval[place] for interval in intervals]) for place in range(3))
+    nesting = nested(thread, start, end)
+    found = nesting.innermost(ints([t for t, _ in moments]), ints([at for _, at in moments]))
+    for (t, at), index in zip(moments, found, strict=True):
+        expected = around(intervals, t, at)
+        assert (None if index == NONE else (int(start[index]), int(end[index]))) == expected
+    for child, parent in enumerate(nesting.parent):
+        others = [
+            pair
+            for place, pair in enumerate(intervals)
+            if pair[0] == thread[child]
+            and pair[1] <= start[child]
+            and pair[2] >= end[child]
+            and pair != intervals[child]
+        ]
+        if parent == NONE:
+            assert not others
+        elif others:
+            assert (start[parent], end[parent]) in [(pair[1], pair[2]) for pair in (*others, intervals[child])]
+
+
+def test_a_child_that_rounding_makes_end_late_is_a_child() -> None:
+    nesting = nested(ints([1, 1]), ints([0, 5]), ints([10, 11]), slack=1)
+    assert nesting.parent.tolist() == [NONE, 0]
+
+
+def test_an_interval_that_only_overlaps_is_no_child() -> None:
+    nesting = nested(ints([1, 1, 1, 1]), ints([0, 2, 9, 12]), ints([10, 10, 20, 13]), slack=1)
+    assert nesting.parent.tolist() == [NONE, 0, NONE, 2]
+    assert nesting.innermost(ints([1, 1, 1]), ints([3, 10, 20])).tolist() == [1, 2, 2]
+
+
+def test_no_intervals() -> None:
+    nothing = nested(ints([]), ints([]), ints([]))
+    assert nothing.parent.tolist() == []
+    assert nothing.innermost(ints([1]), ints([5])).tolist() == [NONE]
+
+
+def test_moments_after_the_end_and_of_other_threads() -> None:
+    nesting = nested(ints([1, 2]), ints([0, 0]), ints([10, 30]))
+    assert nesting.innermost(ints([1, 1, 2, 3, 1]), ints([10, 11, 10**15, 5, -1])).tolist() == [
+        0,
+        NONE,
+        NONE,
+        NONE,
+        NONE,
+    ]
+
+
+def test_the_innermost_of_some_that_begins_at_a_moment() -> None:
+    nesting = nested(ints([1, 1, 1, 2]), ints([0, 0, 0, 0]), ints([10, 5, 7, 4]))
+    among = np.array([True, False, True, False])
+    # Interval 1 lies within 2, but is not among them; thread 2 has none, and at 5 nothing begins.
+    assert nesting.beginning(ints([1, 1, 2, 3]), ints([0, 5, 0, 0]), among).tolist() == [2, NONE, NONE, NONE]
+    assert nesting.beginning(ints([1, 2]), ints([0, 0]), ~among).tolist() == [1, 3]
+    assert nesting.beginning(ints([1]), ints([0]), np.zeros(4, np.bool_)).tolist() == [NONE]

@@ -1,0 +1,120 @@
+"""Ascend's CSV files: kernels and communication, sums, memory, steps; and communication.json."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.corpus import shared_file
+from tui.loaders.registry import load_one
+from tui.model.errors import ProftuiError
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+KERNELS = """\
+Step Id,Model ID,Task ID,Stream ID,Name,Type,Accelerator Core,Start Time(us),Duration(us),Wait Time(us),Block Dim,\
+Input Shapes
+19,1,7,2,aclnnMatmul_MatMulV2,MatMulV2,AI_CORE,"1736413971558972.912\t",185.504,1.087,16,\"\"\"81920,4096\"\"\"
+19,1,N/A,N/A,hcom_allReduce__586_0_1,hcom_allReduce_,HCCL,"1736413971558970.5\t",79089.52,0,0,N/A
+19,1,8,2,aclnnAdd_Add,Add,AI_VECTOR_CORE,1736413971559160,2.1,0.2,8,
+"""
+STATISTIC = """\
+OP Type,Core Type,Count,Total Time(us),Min Time(us),Avg Time(us),Max Time(us),Ratio(%)
+MatMulV2,AI_CORE,3,1959.079,624.152,653.026,706.614,57.9
+TransData,AI_VECTOR_CORE,57,1423.208,6.54,24.969,70.801,42.1
+"""
+CALLS = "Level,API Name,Time(us),Count,Avg(us),Min(us),Max(us),Variance\nacl,aclnnAdd,30.83,3,10.277,7.67,14.54,9.2\n"
+MEMORY = """\
+Component,Timestamp(us),Total Allocated(MB),Total Reserved(MB),Total Active(MB),Stream Ptr,Device Type
+APP,"1727593954494062.866\t",,2130.09375,,,NPU:0
+PTA,"1727593954494070.000\t",2.0,20.0,2.0,1,NPU:0
+PTA,"1727593954494080.000\t",1.5,20.0,1.5,1,NPU:0
+"""
+STEPS = "Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free,Stage\n50,8873.756,1.5,2,3.5,4,5\n"
+
+
+def read(text: str) -> Profile:
+    return load_one("x.csv", stream=BytesIO(text.encode()))
+
+
+def test_kernels_and_communication() -> None:
+    profile = read(KERNELS)
+    assert profile["activities"].select(
+        pl.col("name").cast(str), "start_ns", "duration_ns", "stream", "grid_x", "iteration", "line"
+    ).rows() == [
+        ("aclnnMatmul_MatMulV2", 2_412, 185_504, 2, 16, 19, 2),
+        ("aclnnAdd_Add", 189_500, 2_100, 2, 8, 19, 4),
+    ]
+    assert profile["ranges"].select(pl.col("name", "domain").cast(str), "start_ns", "duration_ns").rows() == [
+        ("hcom_allReduce__586_0_1", "HCCL", 0, 79_089_520)
+    ]
+    assert profile["sessions"]["origin_ns"].to_list() == [1_736_413_971_558_970_500]
+    assert profile["activities"]["arguments"][0] == 'Type: MatMulV2; Core: AI_CORE; Input shapes: "81920,4096"'
+
+
+def test_sums() -> None:
+    columns = (pl.col("section", "name").cast(str), "calls", "total_ns", "min_ns", "avg_ns", "max_ns")
+    assert read(STATISTIC)["summary"].select(columns).rows() == [
+        ("gpu", "MatMulV2", 3, 1_959_079, 624_152, 653_026, 706_614),
+        ("gpu", "TransData", 57, 1_423_208, 6_540, 24_969, 70_801),
+    ]
+    assert read(CALLS)["summary"].select(columns).rows() == [("api", "aclnnAdd", 3, 30_830, 7_670, 10_277, 14_540)]
+
+
+def test_memory_and_steps() -> None:
+    events = read(MEMORY)["memory_events"]
+    assert events.select("start_ns", "delta_bytes", "allocated_bytes", "reserved_bytes", "device").rows() == [
+        (0, 2 << 20, 2 << 20, 20 << 20, 0),
+        (10_000, -(1 << 19), 3 << 19, 20 << 20, 0),
+    ]
+    figures = read(STEPS)["tool_figures"].select("name", "value")
+    assert figures.row(0) == ("step 50: Computing", 8_873_756.0)
+    assert figures.height == 6
+
+
+@pytest.mark.parametrize("name", ["kernel_details_small.csv", "level1_rank0/kernel_details.csv"])
+def test_real_kernels_and_communication_add_up(name: str) -> None:
+    expected = json.loads(Path(shared_file("corpus2/expected.json")).read_text())["ascend"][name]
+    profile = load_one(shared_file(f"corpus2/ascend/{name}"))
+    total = profile["activities"]["duration_ns"].sum() + profile["ranges"]["duration_ns"].sum()
+    assert total == int(Decimal(expected["sums"]["Duration(us)"]["sum"]) * 1000)
+    assert profile["activities"].height + profile["ranges"].height == expected["rows"]
+
+
+def test_real_sums_add_up() -> None:
+    profile = load_one(shared_file("corpus2/ascend/level1_rank0/op_statistic.csv"))
+    assert profile["summary"]["total_ns"].sum() == 8_873_751
+
+
+def test_communication_json() -> None:
+    operation = {"Communication Time Info": {"Start Timestamp(us)": 1695115378810042.5, "Elapse Time(ms)": 0.5}}
+    later = {"Communication Time Info": {"Start Timestamp(us)": 1695115378810142.5, "Elapse Time(ms)": 1.25}}
+    total = {"Communication Time Info": {"Elapse Time(ms)": 1.75}}
+    document = {"step2": {"p2p": {"send@1": operation}, "collective": {"hcom@2": later, "Total Op Info": total}}}
+    profile = load_one("communication.json", stream=BytesIO(json.dumps(document).encode()))
+    assert profile["ranges"].select(pl.col("name").cast(str), "start_ns", "duration_ns").rows() == [
+        ("send", 0, 500_000),
+        ("hcom", 100_000, 1_250_000),
+    ]
+
+
+@given(st.data())
+def test_damaged_files_are_read_or_declined(data: st.DataObject) -> None:
+    text = data.draw(st.sampled_from((KERNELS, STATISTIC, MEMORY, STEPS)))
+    begin = data.draw(st.integers(0, len(text)))
+    end = data.draw(st.integers(begin, min(len(text), begin + 40)))
+    damaged = text[:begin] + data.draw(st.text(max_size=20)) + text[end:]
+    try:
+        profile = read(damaged or " ")
+    except ProftuiError:
+        return
+    assert (profile["activities"]["duration_ns"].drop_nulls() >= 0).all()

@@ -1,0 +1,103 @@
+"""Ascend's databases: kernels with their times, calls, ops, communication, steps."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.corpus import shared_file
+from tui.loaders.registry import load_one
+from tui.model.errors import ProftuiError
+
+NAMES = ["aclnnAdd", "Add", "LaunchKernel", "aten::add", "hcom_allReduce", "aten::linear"]
+THREAD = (77 << 32) + 5
+ZERO = 1_736_410_576_000_000_000
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> str:
+    path = tmp_path / "ascend_pytorch_profiler_0.db"
+    with sqlite3.connect(path) as made:
+        made.executescript(
+            """
+            CREATE TABLE STRING_IDS (id INTEGER, value TEXT);
+            CREATE TABLE NPU_INFO (id INTEGER, name TEXT);
+            CREATE TABLE TASK (startNs INTEGER, endNs INTEGER, deviceId INTEGER, connectionId INTEGER,
+                               globalTaskId INTEGER, streamId INTEGER);
+            CREATE TABLE COMPUTE_TASK_INFO (name INTEGER, globalTaskId INTEGER, opType INTEGER, blockDim INTEGER);
+            CREATE TABLE CANN_API (startNs INTEGER, endNs INTEGER, globalTid INTEGER, connectionId INTEGER,
+                                   name INTEGER);
+            CREATE TABLE PYTORCH_API (startNs TEXT, endNs TEXT, globalTid INTEGER, connectionId INTEGER, name INTEGER,
+                                      type INTEGER);
+            CREATE TABLE CONNECTION_IDS (id INTEGER, connectionId INTEGER);
+            CREATE TABLE COMMUNICATION_OP (opName INTEGER, startNs INTEGER, endNs INTEGER);
+            CREATE TABLE STEP_TIME (id INTEGER, startNs INTEGER, endNs INTEGER);
+            """
+        )
+        made.executemany("INSERT INTO STRING_IDS VALUES (?, ?)", list(enumerate(NAMES)))
+        made.execute("INSERT INTO NPU_INFO VALUES (0, 'Ascend910B')")
+        made.executemany(
+            "INSERT INTO TASK VALUES (?, ?, 0, ?, ?, 2)",
+            [(ZERO + 1000, ZERO + 1500, 41, 7), (ZERO + 2000, ZERO + 2100, 42, 8), (ZERO + 1, ZERO + 2, 0, 9)],
+        )
+        made.executemany("INSERT INTO COMPUTE_TASK_INFO VALUES (0, ?, 1, 8)", [(7,), (8,)])
+        made.execute("INSERT INTO CANN_API VALUES (?, ?, ?, 41, 2)", (ZERO + 500, ZERO + 600, THREAD))
+        made.executemany(
+            "INSERT INTO PYTORCH_API VALUES (?, ?, ?, ?, ?, ?)",
+            [
+                (str(ZERO + 300), str(ZERO + 900), THREAD, None, 5, 50002),
+                (str(ZERO + 400), str(ZERO + 700), THREAD, 3, 3, 50002),
+                (str(ZERO + 400), str(ZERO + 410), THREAD, 3, 3, 50001),
+            ],
+        )
+        made.execute("INSERT INTO CONNECTION_IDS VALUES (3, 41)")
+        made.execute("INSERT INTO COMMUNICATION_OP VALUES (4, ?, ?)", (ZERO + 900, ZERO + 1900))
+        made.execute("INSERT INTO STEP_TIME VALUES (50, ?, ?)", (ZERO, ZERO + 1800))
+    return str(path)
+
+
+def test_kernels_calls_and_ops(database: str) -> None:
+    profile = load_one(database)
+    assert profile["activities"].select(
+        pl.col("name").cast(str), "start_ns", "duration_ns", "device", "stream", "grid_x", "op", "iteration"
+    ).rows() == [
+        ("aclnnAdd", 700, 500, 0, 2, 8, 1, 50),
+        ("aclnnAdd", 1700, 100, 0, 2, 8, None, None),
+    ]
+    assert profile["activities"]["op_join"].cast(str).to_list() == ["external id", "launch not recorded"]
+    assert profile["api_calls"].select(pl.col("name").cast(str), "start_ns", "duration_ns", "pid", "tid").rows() == [
+        ("LaunchKernel", 200, 100, 77, 5)
+    ]
+    assert profile["ops"].select(pl.col("name").cast(str), "start_ns", "duration_ns", "parent").rows() == [
+        ("aten::linear", 0, 600, None),
+        ("aten::add", 100, 300, 0),
+    ]
+    assert profile["devices"]["name"].to_list() == ["Ascend910B"]
+    assert profile["sessions"]["origin_ns"].to_list() == [ZERO + 300]
+
+
+def test_communication_and_steps_are_ranges(database: str) -> None:
+    ranges = load_one(database)["ranges"].select(pl.col("name", "domain").cast(str), "start_ns", "duration_ns")
+    assert ranges.rows() == [("step 50", "step", -300, 1800), ("hcom_allReduce", "HCCL", 600, 1000)]
+
+
+def test_a_database_without_times_is_declined(tmp_path: Path) -> None:
+    path = tmp_path / "empty.db"
+    with sqlite3.connect(path) as made:
+        made.executescript(
+            "CREATE TABLE STRING_IDS (id INTEGER, value TEXT);"
+            "CREATE TABLE TASK (startNs INTEGER, endNs INTEGER, globalTaskId INTEGER);"
+        )
+    with pytest.raises(ProftuiError, match="nothing in it has a time"):
+        load_one(str(path))
+
+
+@pytest.mark.parametrize("name", ["ascend_pytorch_profiler_0.db", "msprof_0.db"])
+def test_real_databases_agree(name: str) -> None:
+    expected = json.loads(Path(shared_file("corpus2/expected.json")).read_text())["ascend"][name]["compute_ops"]
+    activities = load_one(shared_file(f"corpus2/ascend/{name}"))["activities"]
+    assert (activities.height, activities["duration_ns"].sum()) == (expected["rows"], expected["total_ns"])

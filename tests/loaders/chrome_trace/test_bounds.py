@@ -1,0 +1,106 @@
+"""No input, whatever it holds, takes more than a bounded amount of memory."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+
+import tui.loaders.chrome_trace.read_trace
+import tui.loaders.chrome_trace.stream
+from tests.loaders.chrome_trace.documents import kernel, read
+from tui.loaders.chrome_trace.decoder import Decoder
+
+if TYPE_CHECKING:
+    from tui.loaders.chrome_trace.event_batches import EventBatch
+    from tui.loaders.chrome_trace.trace import Trace
+
+HUGE = 100_000
+REASON = "1 event is longer than 64 MB; it is left out"
+
+
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How much text a stream held, at most; more than 10,000 bytes of one event are too many."""
+    monkeypatch.setattr(tui.loaders.chrome_trace.read_trace, "_SMALL_BLOCK", 2000)
+    monkeypatch.setattr(tui.loaders.chrome_trace.stream, "SEAM", 500)
+    monkeypatch.setattr(tui.loaders.chrome_trace.stream, "_LAST", 500)
+    monkeypatch.setattr(tui.loaders.chrome_trace.stream, "LONGEST", 10_000)
+    most = [0]
+    more = tui.loaders.chrome_trace.stream.Stream._more
+
+    def watched(self: tui.loaders.chrome_trace.stream.Stream) -> bool:
+        most[0] = max(most[0], len(self._text))
+        return more(self)
+
+    monkeypatch.setattr(tui.loaders.chrome_trace.stream.Stream, "_more", watched)
+    return most
+
+
+def laid_out(*events: str) -> str:
+    return '{"traceEvents": [\n' + ",\n".join(events) + '\n], "traceName": "x"}'
+
+
+def names(trace: Trace) -> list[str]:
+    return trace.complete["name"].cast(pl.String).to_list()
+
+
+def event(name: str, **more: Any) -> str:
+    return json.dumps(kernel(name=name, **more))
+
+
+@pytest.mark.parametrize(
+    "huge",
+    [
+        '{"ph": "X", "name": "' + "a" * HUGE + '", "ts": 5, "dur": 1}',
+        '{"ph": "X", "ts": 5, "dur": 1, "args": {"Input Dims": [' + "1, " * HUGE + "1]}}",
+        '{"ph": "X", "ts": 5, "dur": 1, "args": {\n' + '"a": {},\n' * (HUGE // 9) + '"b": 1}}',
+        '{"ph": "X", "name": "' + "\n" * HUGE + '", "ts": 5, "dur": 1}',
+    ],
+    ids=["a name", "an argument", "many arguments", "lines"],
+)
+@pytest.mark.parametrize("before", [0, 1, 60], ids=["first", "second", "later"])
+def test_an_event_without_end_is_passed_over(huge: str, before: int, held: list[int]) -> None:
+    first, last = [event(f"{n}") for n in range(before)], [event(f"after {n}") for n in range(60)]
+    document = laid_out(*first, huge, *last)
+    trace = read(document, chunk=700)
+    assert names(trace) == [*map(str, range(before)), *(f"after {n}" for n in range(60))]
+    assert [(note.severity, note.reason, note.line) for note in trace.notes] == [("error", REASON, before + 2)]
+    assert trace.notes[0].text.startswith('{"ph": "X"')
+    assert trace.metadata == {"traceName": "x"}
+    assert trace.complete["line"].drop_nulls().to_list()[-1] == document[: document.index('"after 59"')].count("\n") + 1
+    assert held[0] < 12_000
+
+
+def test_the_last_event_without_end_costs_nothing_behind_it(held: list[int]) -> None:
+    trace = read(laid_out(event("first"), '{"ph": "X", "name": "' + "a" * HUGE + '"}'), chunk=700)
+    assert (names(trace), trace.metadata, trace.partial) == (["first"], {"traceName": "x"}, "")
+    assert [note.reason for note in trace.notes] == [REASON]
+    assert held[0] < 12_000
+
+
+def test_an_event_that_never_ends(held: list[int]) -> None:
+    trace = read('{"traceEvents": [' + event("first") + ', {"ph": "X", "name": "' + "a" * HUGE, chunk=700)
+    assert names(trace) == ["first"]
+    assert trace.partial == "cut off after 1 event"
+    assert REASON in [note.reason for note in trace.notes]
+    assert held[0] < 12_000
+
+
+def test_events_that_say_nothing_are_decoded_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tui.loaders.chrome_trace.stream, "_MOST_EVENTS", 30_000)
+    decode = Decoder.decode
+    counts: list[int] = []
+
+    def watched(self: Decoder, data: bytes) -> EventBatch | None:
+        piece = decode(self, data)
+        counts.append(0 if piece is None else piece.events)
+        return piece
+
+    monkeypatch.setattr(Decoder, "decode", watched)
+    trace = read(laid_out(event("first"), ",".join(["{}"] * 1_000_000), event("last")))
+    assert names(trace) == ["first", "last"]
+    assert sum(counts) > 900_000
+    assert max(counts[1:]) < 40_000

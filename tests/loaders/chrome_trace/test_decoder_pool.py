@@ -1,0 +1,162 @@
+"""Processes that decode: they change nothing but the time, also when they die or say nothing."""
+
+from __future__ import annotations
+
+import gc
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import tui.loaders.chrome_trace.read_trace
+import tui.loaders.raw_input
+from tests.loaders.chrome_trace.documents import ARGS, kernel, read
+from tests.loaders.chrome_trace.test_round_trip import assert_same
+from tui.loaders.chrome_trace.decoder import Decoder
+from tui.loaders.chrome_trace.decoder_pool import DecoderPool, DecoderProcess
+from tui.loaders.chrome_trace.read_trace import read_trace
+from tui.loaders.source import Source
+from tui.loaders.worker_process import WorkerLostError
+
+if TYPE_CHECKING:
+    from tui.loaders.chrome_trace.trace import Arg, Trace
+    from tui.loaders.progress import LoadProgress
+
+EVENTS = [kernel(name=f"kernel {n % 7}", ts=10 + n, args={"correlation": n, "grid": [n % 3 + 1]}) for n in range(3000)]
+DOCUMENT = json.dumps({"traceEvents": EVENTS}, indent=1)
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tui.loaders.chrome_trace.read_trace, "_SMALL_BLOCK", 1 << 12)
+    monkeypatch.setattr(tui.loaders.chrome_trace.read_trace, "_BLOCK", 1 << 15)
+
+
+@pytest.fixture(scope="module")
+def read_here() -> Trace:
+    """The document as it is read without workers, in blocks of the usual size."""
+    return read(DOCUMENT)
+
+
+def read_by(pool: partial[DecoderPool] | type[DecoderPool], document: str = DOCUMENT) -> Trace:
+    source = Source.open("trace.json", stream=io.BytesIO(document.encode()))
+    return read_trace(source, ARGS, make_pool=pool)
+
+
+def test_a_worker_decodes_as_it_is_done_here() -> None:
+    text = json.dumps(EVENTS)[1:-1].encode()
+    worker = DecoderProcess(ARGS)
+    try:
+        theirs, ours = worker.decode(text), Decoder(ARGS).decode(text)
+        assert theirs is not None
+        assert ours is not None
+        assert (theirs.texts, theirs.events) == (ours.texts, ours.events) == (ours.texts, 3000)
+        assert worker.decode(b"damaged") is None
+        assert worker.decode(text) is not None
+    finally:
+        worker.process.close()
+
+
+@pytest.mark.usefixtures("small_blocks")
+class TestPools:
+    def test_the_trace_is_the_same(self, read_here: Trace) -> None:
+        trace = read_by(DecoderPool)
+        assert_same(trace, read_here)
+        assert trace.complete["correlation"].to_list() == list(range(3000))
+        assert (trace.partial, list(trace.notes)) == ("", [])
+
+    def test_a_damaged_event_among_many(self) -> None:
+        trace = read_by(DecoderPool, DOCUMENT.replace('"correlation": 1500,', '"correlation": inf,'))
+        assert trace.complete["correlation"].to_list() == [*range(1500), None, *range(1501, 3000)]
+        assert [note.line for note in trace.notes] == [
+            DOCUMENT[: DOCUMENT.index('"correlation": 1500,')].count("\n") - 8
+        ]
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize(
+        "program",
+        [
+            "raise SystemExit(1)",
+            "import sys; sys.stdin.buffer.read(100)",
+            "import os; os.write(1, b'\\xff' * 8)",
+            "import os; os.write(1, (5).to_bytes(8, 'little') + b'nonsense')",
+            "import threading; threading.Event().wait()",
+        ],
+        ids=["exits", "reads and exits", "answers too much", "answers nonsense", "hangs"],
+    )
+    def test_workers_that_fail_are_done_without(self, program: str) -> None:
+        trace = read_by(partial(DecoderPool, command=(sys.executable, "-c", program), timeout_s=0.5))
+        assert trace.complete["correlation"].to_list() == list(range(3000))
+
+    def test_workers_that_cannot_be_started(self) -> None:
+        assert read_by(partial(DecoderPool, command=("/nowhere/python",))).complete.height == 3000
+
+    def test_nothing_is_left_of_them(self) -> None:
+        pools: list[DecoderPool] = []
+
+        def make(args: Sequence[Arg], count: int) -> DecoderPool:
+            pools.append(DecoderPool(args, count))
+            return pools[-1]
+
+        read_trace(Source.open("x", stream=io.BytesIO(DOCUMENT.encode())), ARGS, make_pool=make)
+        (pool,) = pools
+        assert pool.workers
+        assert all(worker.process.process.poll() is not None for worker in pool.workers)
+        assert gc.isenabled()
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("pool", [DecoderPool, None], ids=["workers", "here"])
+def test_a_report_that_stops_keeps_what_was_read(
+    pool: type[DecoderPool] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tui.loaders.raw_input, "_REPORT_EVERY", 0.0)
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps({"traceEvents": EVENTS * 20}))
+    seen: list[LoadProgress] = []
+
+    def report(progress: LoadProgress) -> bool:
+        seen.append(progress)
+        return progress.rows < 1000
+
+    trace = read_trace(Source.open(str(path)), ARGS, report, make_pool=pool)
+    assert 1000 <= trace.complete.height < 60_000
+    assert trace.complete["correlation"].to_list() == [n % 3000 for n in range(trace.complete.height)]
+    percent = int(trace.partial.removeprefix("stopped at ").removesuffix("%"))
+    assert 0 < percent <= 100
+    assert list(trace.notes) == []
+    assert len(seen) > 2
+
+
+def test_a_worker_that_is_lost_says_so() -> None:
+    worker = DecoderProcess(ARGS, (sys.executable, "-c", "raise SystemExit(1)"))
+    with pytest.raises(WorkerLostError):
+        worker.decode(b"x" * 10_000_000)
+    worker.process.close()
+
+
+@pytest.mark.slow
+def test_a_worker_does_not_load_what_it_does_not_need() -> None:
+    program = "import sys, tui.loaders.chrome_trace.decoder_pool; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"polars", "textual", "rich"} & set(loaded)
+
+
+@pytest.mark.slow
+def test_modules_of_the_working_folder_are_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("tui", "msgspec", "pickle", "gc"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit(1)")
+    monkeypatch.chdir(tmp_path)
+    worker = DecoderProcess(ARGS)
+    try:
+        piece = worker.decode(json.dumps(kernel()).encode())
+    finally:
+        worker.process.close()
+    assert piece is not None
+    assert piece.events == 1

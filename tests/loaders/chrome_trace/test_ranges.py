@@ -1,0 +1,121 @@
+"""A plain file of which workers read their own parts: they change nothing but the time."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import tui.loaders.chrome_trace.read_trace
+import tui.loaders.chrome_trace.stream
+from tests.loaders.chrome_trace.documents import ARGS, kernel, read
+from tests.loaders.chrome_trace.test_round_trip import assert_same
+from tui.loaders.chrome_trace.decoder_pool import DecoderPool, FileRange
+from tui.loaders.chrome_trace.read_trace import read_trace
+from tui.loaders.chrome_trace.stream import Ranges
+from tui.loaders.source import Source
+
+if TYPE_CHECKING:
+    from tui.loaders.chrome_trace.trace import Trace
+
+EVENTS = [kernel(name=f"kernel {n % 7}", ts=10 + n, args={"correlation": n}) for n in range(3000)]
+DOCUMENT = json.dumps({"traceEvents": EVENTS, "traceName": "x"}, indent=1)
+
+
+@pytest.fixture(autouse=True)
+def given(monkeypatch: pytest.MonkeyPatch) -> list[FileRange]:
+    """All ranges that were given out."""
+    monkeypatch.setattr(tui.loaders.chrome_trace.read_trace, "_SMALL_BLOCK", 1 << 12)
+    monkeypatch.setattr(tui.loaders.chrome_trace.read_trace, "_BLOCK", 1 << 15)
+    ranges: list[FileRange] = []
+    next_range = Ranges.next
+
+    def watched(self: Ranges, size: int) -> FileRange | None:
+        found = next_range(self, size)
+        if found is not None:
+            ranges.append(found)
+        return found
+
+    monkeypatch.setattr(Ranges, "next", watched)
+    return ranges
+
+
+def read_file(path: Path, document: str, pool: partial[DecoderPool] | type[DecoderPool] = DecoderPool) -> Trace:
+    path.write_text(document)
+    return read_trace(Source.open(str(path)), ARGS, make_pool=pool)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        DOCUMENT,
+        pytest.param("\ufeff" + DOCUMENT, marks=pytest.mark.slow),
+        DOCUMENT.replace('"correlation": 1500\n', '"correlation": inf\n'),
+        pytest.param(DOCUMENT[: len(DOCUMENT) // 2], marks=pytest.mark.slow),
+        pytest.param(
+            DOCUMENT.replace('"correlation": 1500\n   }\n  },', '"correlation": 1500\n   }\n  }], "further": ['),
+            marks=pytest.mark.slow,
+        ),
+        DOCUMENT.replace("kernel 3", "k" * 50_000, 1),
+    ],
+    ids=["whole", "with a mark", "damaged", "cut", "closed early", "a long name"],
+)
+def test_the_trace_is_that_of_a_pipe(document: str, tmp_path: Path, given: list[FileRange]) -> None:
+    trace, expected = read_file(tmp_path / "trace.json", document), read(document)
+    assert_same(trace, expected)
+    assert (list(trace.notes), trace.partial) == (list(expected.notes), expected.partial)
+    assert trace.metadata == expected.metadata
+    assert len(given) > 2
+    assert all(before.end == after.begin for before, after in itertools.pairwise(given))
+
+
+def test_a_file_that_ends_just_when_others_would_take_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The block before they would is the last but one: what follows it has been read already."""
+    block = 1 << 17
+    monkeypatch.setattr(tui.loaders.chrome_trace.read_trace, "_SMALL_BLOCK", block)
+    events: list[str] = []
+    size = 0
+    while size < 7.5 * block:
+        events.append(json.dumps(kernel(ts=10 + len(events), args={"correlation": len(events)})))
+        size += len(events[-1]) + 2
+    trace = read_file(tmp_path / "trace.json", f'{{"traceEvents": [{", ".join(events)}]}}')
+    assert trace.complete["correlation"].to_list() == list(range(len(events)))
+    assert (trace.partial, list(trace.notes)) == ("", [])
+
+
+def test_workers_that_fail_are_done_without(tmp_path: Path, given: list[FileRange]) -> None:
+    trace = read_file(tmp_path / "trace.json", DOCUMENT, partial(DecoderPool, command=("/bin/false",)))
+    assert trace.complete["correlation"].to_list() == list(range(3000))
+    assert given
+
+
+@pytest.mark.parametrize("happens", ["replaced", "removed"])
+def test_a_file_that_is_another_one_meanwhile_is_read_as_it_was(
+    happens: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: list[FileRange]
+) -> None:
+    path = tmp_path / "trace.json"
+    use_file_ranges = tui.loaders.chrome_trace.stream.Blocks.use_file_ranges
+
+    def changed(self: tui.loaders.chrome_trace.stream.Blocks, size: int) -> None:
+        use_file_ranges(self, size)
+        path.unlink()
+        if happens == "replaced":
+            path.write_text("[" + "{}," * 100_000 + "]")
+
+    monkeypatch.setattr(tui.loaders.chrome_trace.stream.Blocks, "use_file_ranges", changed)
+    trace = read_file(path, DOCUMENT)
+    assert trace.complete["correlation"].to_list() == list(range(3000))
+    assert given
+
+
+def test_another_file_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    path.write_text("0123456789")
+    status = path.stat()
+    assert FileRange(str(path), status.st_dev, status.st_ino, 2, 5).read() == b"234"
+    with pytest.raises(FileNotFoundError):
+        FileRange(str(path), status.st_dev, status.st_ino + 1, 2, 5).read()

@@ -1,0 +1,117 @@
+"""Which rank a file is of, and what is told of ranks that are missing or here twice."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+from tests.screens.opening import SAMPLES
+from tui.loaders.multi_file.ranks import FROM_NAME, in_words, rank_issues, ranks_in_names
+from tui.loaders.registry import load
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LOG = SAMPLES / "resnet50_training.nvprof.log"
+WHOLE = SAMPLES / "ddp_ranks"
+
+
+@pytest.mark.parametrize(
+    ("names", "ranks"),
+    [
+        (["ddp_rank0.json", "ddp_rank1.json"], [0, 1]),
+        (["RANK-3.nsys-rep", "x/rank_12/trace_rank.7.sqlite"], [3, 7]),
+        (["frank5.json", "frank6.json"], [None, None]),
+        (["trace.0.json", "trace.1.json", "trace.2.json"], [0, 1, 2]),
+        (["trace.1.json", "trace.2.json"], [None, None]),
+        (["p.00.log", "p.01.log", "p.03.log"], [0, 1, 3]),
+        (["p.0.log", "p.9.log"], [None, None]),
+        (["node1_0.log", "node1_1.log"], [0, 1]),
+        (["node0_gpu1.log", "node1_gpu0.log"], [None, None]),
+        (["run.2001.log", "run.2002.log"], [None, None]),
+        (["a_0.log", "b_1.log"], [None, None]),
+        (["host_600.1718.pt.trace.json", "host_601.1718.pt.trace.json"], [None, None]),
+        (["only.json"], [None]),
+    ],
+)
+def test_ranks_of_names(names: list[str], ranks: list[int | None]) -> None:
+    assert ranks_in_names(names) == ranks
+
+
+def test_a_rank_of_a_name_is_marked_as_inferred(tmp_path: Path) -> None:
+    for number in (0, 1, 3):
+        shutil.copy(LOG, tmp_path / f"prof.{number}.log")
+    profile, _ = load([str(tmp_path)])
+    assert profile is not None
+    assert profile["sessions"]["rank"].to_list() == [0, 1, 3]
+    assert set(profile["sessions"]["rank_source"]) == {FROM_NAME}
+    told = profile["issues"].filter(pl.col("session").is_null()).select("severity", "text", "reason").rows()
+    assert told == [
+        (
+            "info",
+            "prof.0.log: rank 0, prof.1.log: rank 1, prof.3.log: rank 3",
+            "the ranks of 3 files are inferred from the name alone: the content tells none",
+        ),
+        ("warning", "", "rank 2 is missing: ranks 0 to 3 are here without it"),
+    ]
+
+
+def test_what_the_content_tells_goes_before_the_name(tmp_path: Path) -> None:
+    for rank in (0, 1):
+        shutil.copy(WHOLE / f"ddp_rank{rank}.pt.trace.json.gz", tmp_path / f"rank{1 - rank}.pt.trace.json.gz")
+    profile, _ = load([str(tmp_path)])
+    assert profile is not None
+    assert profile["sessions"]["rank"].to_list() == [0, 1]
+    assert profile.sources[0].endswith("rank1.pt.trace.json.gz")
+    assert profile["sessions"]["rank_source"].to_list() == [None, None]
+    assert profile["issues"].is_empty()
+
+
+def sessions(*ranks: int, world_size: int | None = None, source: str = "recorded") -> pl.DataFrame:
+    rows = [
+        {"rank": rank, "world_size": world_size, "source": f"x/{at}.json", "rank_source": None}
+        for at, rank in enumerate(ranks)
+    ]
+    return pl.DataFrame(rows, schema={"rank": pl.Int32, "world_size": pl.Int32, "source": str, "rank_source": str})
+
+
+def reasons(*ranks: int, world_size: int | None = None, left_out: tuple[str, ...] = ()) -> list[str]:
+    told = rank_issues(sessions(*ranks, world_size=world_size), left_out=left_out, not_read=())
+    return [one["reason"] for one in told]
+
+
+def test_missing_ranks_are_named() -> None:
+    assert reasons(0, 1, 2, 3, 4, 6, 7, world_size=8) == ["rank 5 is missing: of 8 ranks 7 are here"]
+    assert reasons(0, 1, 4, world_size=8) == ["ranks 2 to 3, 5 to 7 are missing: of 8 ranks 3 are here"]
+    assert reasons(0, 1, 3) == ["rank 2 is missing: ranks 0 to 3 are here without it"]
+    assert reasons(0, 2, world_size=3, left_out=("t/rank1.json", "t/notes")) == [
+        "rank 1 is missing: of 3 ranks 2 are here; left out: rank1.json"
+    ]
+    assert reasons(0, 1, world_size=2) == []
+
+
+def test_ranks_that_were_not_read_are_not_missing() -> None:
+    assert rank_issues(sessions(0, 1, world_size=8), left_out=(), not_read=("rank2.json",)) == []
+
+
+def test_a_rank_that_is_here_twice_is_told_with_its_files() -> None:
+    (told,) = rank_issues(sessions(0, 1, 1, world_size=2), left_out=(), not_read=())
+    assert told["reason"].startswith("rank 1 is here 2 times")
+    assert told["text"] == "1.json, 2.json"
+
+
+def test_recordings_of_one_rank_are_a_comparison() -> None:
+    assert reasons(0, 0, world_size=8) == []
+
+
+def test_jobs_of_several_sizes_are_told() -> None:
+    mixed = pl.concat([sessions(0, world_size=2), sessions(1, world_size=4)])
+    told = rank_issues(mixed, left_out=(), not_read=())
+    assert told[0]["reason"] == "these ranks are of jobs of different size (2, 4 ranks)"
+
+
+def test_many_are_not_all_listed() -> None:
+    assert in_words(range(1, 60, 2)).endswith("23 and 18 more")

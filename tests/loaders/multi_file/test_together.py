@@ -1,0 +1,296 @@
+"""Several files at once: the same as one after the other, whatever happens to one of them."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+from tests.cache.keeping import a_cache, same
+from tests.idle import PATIENCE_S
+from tests.screens.opening import SAMPLES
+from tui.loaders.folder import left_out
+from tui.loaders.multi_file import read_files
+from tui.loaders.multi_file.read_files import Wanted
+from tui.loaders.multi_file.reader_process import ReaderProcess
+from tui.loaders.progress import DONE, LEFT_OUT, READING, STOPPED, LoadProgress
+from tui.loaders.registry import load, load_one
+from tui.model.errors import ProftuiError
+from tui.model.profile import joined
+
+if TYPE_CHECKING:
+    from tui.loaders.progress import FileProgress
+    from tui.model.profile import Profile
+
+DDP = SAMPLES / "ddp_ranks"
+LOG = SAMPLES / "tracking_four_runs.nvprof.log"
+
+
+@pytest.fixture
+def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Every file is read by a process of its own, whatever its size; what they write lies here."""
+    monkeypatch.setattr(read_files, "PAYS_BYTES", 0)
+    monkeypatch.setattr(read_files, "available_cores", lambda: 2)
+    folder = tmp_path / "handed-over"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
+
+
+def trace_folder(folder: Path) -> Path:
+    """A folder with the traces of two ranks."""
+    folder.mkdir()
+    for file in DDP.iterdir():
+        shutil.copy(file, folder)
+    return folder
+
+
+def opened(*paths: Path | str) -> Profile:
+    profile, errors = load([str(path) for path in paths])
+    assert profile is not None
+    assert not errors
+    return profile
+
+
+def test_processes_give_what_one_after_the_other_gives(elsewhere: Path, tmp_path: Path) -> None:
+    log = shutil.copy(LOG, tmp_path / "run.log")
+    packed = str(SAMPLES / "gpt_cudagraph.nsys.sqlite.gz")
+    paths = [*sorted(map(str, DDP.iterdir())), str(log), packed]
+    together, errors = load(paths)
+    assert not errors
+    assert together is not None
+    same(together, joined([load_one(path) for path in paths]))
+    assert list(elsewhere.glob("proftui-read-*")) == []
+
+
+@pytest.mark.slow
+def test_what_a_text_of_a_pipe_holds_can_be_read_again_from_its_copy(elsewhere: Path, tmp_path: Path) -> None:
+    import gzip
+
+    packed = tmp_path / "run.log.gz"
+    packed.write_bytes(gzip.compress(LOG.read_bytes()))
+    profile = opened(packed, DDP)
+    assert profile.texts[str(packed)].lines(1, 3) == LOG.read_text().splitlines()[:3]
+    assert list(elsewhere.glob("proftui-read-*")) == []
+
+
+@pytest.mark.parametrize("pays", [0, 1 << 60], ids=["elsewhere", "here"])
+def test_a_damaged_rank_is_named_and_left_out(
+    pays: int, elsewhere: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(read_files, "PAYS_BYTES", pays)
+    folder = trace_folder(tmp_path / "traces")
+    (folder / "ddp_rank1.pt.trace.json.gz").write_bytes(b"\x1f\x8b\x08\x00not gzip at all")
+    (folder / "notes.txt").write_text("nothing\n")
+    shown: dict[str, FileProgress] = {}
+
+    def report(progress: LoadProgress) -> bool:
+        shown.update({Path(one.path).name: one for one in progress.files})
+        return True
+
+    profile, errors = load([str(folder)], report=report)
+    assert profile is not None
+    assert not errors
+    assert profile["sessions"]["rank"].to_list() == [0]
+    (why,) = left_out(profile)
+    assert why.startswith(str(folder / "ddp_rank1.pt.trace.json.gz"))
+    assert {name: one.state for name, one in shown.items()} == {
+        "ddp_rank0.pt.trace.json.gz": DONE,
+        "ddp_rank1.pt.trace.json.gz": LEFT_OUT,
+        "notes.txt": LEFT_OUT,
+    }
+    assert shown["ddp_rank0.pt.trace.json.gz"].rank == 0
+    assert shown["ddp_rank1.pt.trace.json.gz"].why in why
+    assert shown["notes.txt"].why == "holds no profile"
+
+
+@pytest.mark.slow
+def test_a_rank_that_is_cut_off_is_kept_and_its_file_is_named(elsewhere: Path, tmp_path: Path) -> None:
+    folder = trace_folder(tmp_path / "traces")
+    import gzip
+
+    whole = gzip.decompress((folder / "ddp_rank1.pt.trace.json.gz").read_bytes())
+    (folder / "ddp_rank1.pt.trace.json.gz").unlink()
+    (folder / "ddp_rank1.pt.trace.json").write_bytes(whole[: len(whole) // 2])
+    profile = opened(folder)
+    assert sorted(profile["sessions"]["rank"].to_list()) == [0, 1]
+    assert profile.partial.startswith("ddp_rank1.pt.trace.json cut off after ")
+
+
+@pytest.mark.slow
+def test_a_process_that_is_killed_costs_its_file_alone(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = ReaderProcess
+    number = itertools.count()
+
+    def first_one_dies(cores: int) -> ReaderProcess:
+        dies = (sys.executable, "-c", "import os, sys; sys.stdin.buffer.read(8); os.kill(os.getpid(), 9)")
+        return real(cores) if next(number) else real(cores, dies)
+
+    monkeypatch.setattr(read_files, "ReaderProcess", first_one_dies)
+    paths = sorted(map(str, DDP.iterdir()))
+    profile, errors = load(paths)
+    assert len(errors) == 1
+    assert "the worker process was killed, as happens when memory is used up" in str(errors[0])
+    assert profile is not None
+    assert profile["sessions"].height == 1
+    assert left_out(profile) == [str(errors[0])]
+    assert list(elsewhere.glob("proftui-read-*")) == []
+
+
+def test_no_process_begins_for_little_or_on_one_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(cores: int) -> ReaderProcess:
+        raise AssertionError("a process began")
+
+    monkeypatch.setattr(read_files, "ReaderProcess", never)
+    monkeypatch.setattr(read_files, "PAYS_BYTES", 1 << 60)
+    assert opened(DDP)["sessions"].height == 2
+    monkeypatch.setattr(read_files, "PAYS_BYTES", 0)
+    monkeypatch.setattr(read_files, "available_cores", lambda: 1)
+    assert opened(DDP)["sessions"].height == 2
+
+
+def test_where_no_process_can_begin_the_files_are_read_here(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read_files, "ReaderProcess", partial(ReaderProcess, command=("/nonexistent/python",)))
+    same(opened(DDP), joined([load_one(str(path)) for path in sorted(DDP.iterdir())]))
+    assert list(elsewhere.glob("proftui-read-*")) == []
+
+
+@pytest.mark.slow
+def test_what_is_kept_is_not_read_again(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = a_cache()
+    first, _ = load([str(DDP)], kept=kept)
+    kept.write()
+    monkeypatch.setattr(read_files, "ReaderProcess", lambda _cores: pytest.fail("a file was read again"))
+    used = a_cache()
+    again, _ = load([str(DDP)], kept=used)
+    assert first is not None
+    assert again is not None
+    assert len(used.used) == 2
+    same(first, again)
+
+
+def test_stopping_keeps_what_is_there_and_names_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read_files, "PAYS_BYTES", 1 << 60)
+    monkeypatch.setattr(read_files, "available_cores", lambda: 1)
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    for rank in range(3):
+        shutil.copy(LOG, folder / f"rank{rank}.log")
+    first_is_read = threading.Event()
+    real = read_files._Reading._give
+
+    def give(self: read_files._Reading, at: int, outcome: read_files.Outcome) -> None:
+        real(self, at, outcome)
+        first_is_read.set()
+        # Nothing more begins before the caller has been asked.
+        while at == 0 and not self._state.stopped:
+            time.sleep(0.001)
+
+    monkeypatch.setattr(read_files._Reading, "_give", give)
+    states: list[str] = []
+
+    def report(progress: LoadProgress) -> bool:
+        states[:] = [one.state for one in progress.files]
+        return not first_is_read.is_set()
+
+    profile, errors = load([str(folder)], report=report)
+    assert profile is not None
+    assert not errors
+    assert states == [DONE, STOPPED, STOPPED]
+    assert profile.sources == (str(folder / "rank0.log"),)
+    assert profile.partial == "stopped: 2 of 3 files not read"
+    assert "rank1.log, rank2.log" in profile["issues"]["text"].to_list()
+
+
+@pytest.mark.slow
+def test_a_process_is_told_to_stop(elsewhere: Path) -> None:
+    paths = sorted(map(str, DDP.iterdir()))
+    profile, errors = load(paths, report=lambda _progress: False)
+    assert list(elsewhere.glob("proftui-read-*")) == []
+    if profile is None:
+        assert "stopped before anything was read" in str(errors[0])
+    else:
+        assert profile.partial
+
+
+@pytest.mark.slow
+def test_large_files_are_read_one_after_the_other(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read_files, "free_memory", lambda: 1)
+    most: list[int] = []
+
+    def report(progress: LoadProgress) -> bool:
+        most.append(sum(one.state == READING for one in progress.files))
+        return True
+
+    profile, _ = load([str(DDP)], report=report)
+    assert profile is not None
+    assert max(most) == 1
+
+
+@pytest.mark.parametrize("failure", [ZeroDivisionError("odd"), pl.exceptions.PanicException("odd")])
+def test_a_failure_that_nobody_expected_is_told_with_the_file(failure: BaseException) -> None:
+    def read_here(wanted: Wanted, _report: object) -> Profile | None:
+        if wanted.path == "b":
+            raise failure
+        raise ProftuiError(f"{wanted.path}: nothing")
+
+    found = read_files.read_all(
+        [Wanted("a"), Wanted("b")], read_here, format_in=None, report=lambda _progress: True, kept=None
+    )
+    assert [str(one.error) for one in found] == ["a: nothing", f"b: cannot be read ({failure!r})"]
+
+
+def test_a_file_whose_name_is_no_text_is_read_by_this_process(elsewhere: Path, tmp_path: Path) -> None:
+    folder = trace_folder(tmp_path / "ranks")
+    first = next(folder.iterdir())
+    first.rename(folder / f"\udcff{first.name}")
+    assert opened(folder)["sessions"]["rank"].to_list() == [0, 1]
+
+
+@pytest.mark.slow
+def test_a_pipe_is_read_by_this_process(elsewhere: Path) -> None:
+    with subprocess.Popen(["cat", str(LOG)], stdout=subprocess.PIPE) as cat:
+        assert cat.stdout is not None
+        profile = opened(DDP, f"/dev/fd/{cat.stdout.fileno()}")
+    assert profile["sessions"].height == 2 + load_one(str(LOG))["sessions"].height
+
+
+@pytest.mark.slow
+def test_a_process_ends_with_the_one_that_started_it(elsewhere: Path) -> None:
+    worker = ReaderProcess(1)
+    (folder,) = elsewhere.glob("proftui-read-*")
+    assert worker.process.process.stdin is not None
+    worker.process.process.stdin.close()
+    assert worker.process.process.wait(timeout=PATIENCE_S) == 0
+    assert not folder.exists()
+    worker.close()
+
+
+def test_a_file_that_is_named_twice_is_one_session(tmp_path: Path) -> None:
+    log, link = tmp_path / "run.log", tmp_path / "link.log"
+    shutil.copy(LOG, log)
+    link.symlink_to(log)
+    once = load_one(str(log))
+    profile = opened(log, log, f"{tmp_path}/./run.log", link)
+    assert profile["sessions"].height == once["sessions"].height
+    assert profile.sources == (str(log),)
+    more = profile["issues"].filter(pl.col("reason").str.contains("named more than once"))
+    assert more.select("session", "severity", "reason").rows() == [
+        (None, "info", "3 files are named more than once: read once")
+    ]
+    with_folder = opened(log, tmp_path)
+    assert with_folder.sources == (str(log),)
+    assert "2 files are named more than once: read once" in with_folder["issues"]["reason"].to_list()
+    nothing, errors = load([str(tmp_path / "missing"), str(tmp_path / "missing")])
+    assert nothing is None
+    assert len(errors) == 1

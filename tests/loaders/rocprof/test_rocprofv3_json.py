@@ -1,0 +1,162 @@
+"""rocprofv3's JSON: dispatches, copies, calls, markers and counters of every process."""
+
+from __future__ import annotations
+
+import copy
+import io
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.corpus import shared_file
+from tui.loaders.registry import load_one
+from tui.model.errors import ProftuiError
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+CPU, GPU = {"handle": 10}, {"handle": 20}
+KINDS = {"HIP_RUNTIME_API": ["hipLaunchKernel", "hipMemcpy"], "KERNEL_DISPATCH": ["NONE", "DISPATCH"]}
+KINDS |= {"MEMORY_COPY": ["NONE", "MEMORY_COPY_HOST_TO_DEVICE"], "MARKER_CORE_API": ["roctxRangePop"]}
+
+
+def record(kind: str, operation: int, start: int, end: int, correlation: int, **more: Any) -> dict[str, Any]:
+    times = {"start_timestamp": 1_000_000 + start, "end_timestamp": 1_000_000 + end, "thread_id": 7}
+    place = {"kind": list(KINDS).index(kind), "operation": operation, "correlation_id": {"internal": correlation}}
+    return {**place, **times, **more}
+
+
+def sizes(x: int, y: int = 1, z: int = 1) -> dict[str, int]:
+    return {"x": x, "y": y, "z": z}
+
+
+DISPATCH = {
+    "agent_id": GPU,
+    "queue_id": {"handle": 16},
+    "kernel_id": 5,
+    "dispatch_id": 1,
+    "private_segment_size": 0,
+    "group_segment_size": 512,
+    "workgroup_size": sizes(256),
+    "grid_size": sizes(1000, 4),
+}
+PROCESS = {
+    "metadata": {"pid": 77, "command": ["python", "train.py"], "node": {"hostname": "box"}},
+    "agents": [
+        {"id": CPU, "type": 1},
+        {"id": GPU, "type": 2, "name": "gfx950", "product_name": "AMD Instinct MI350X", "cu_count": 256},
+    ],
+    "strings": {
+        "buffer_records": [{"kind": kind, "operations": operations} for kind, operations in KINDS.items()],
+        "marker_api": [{"key": 9, "value": "forward"}],
+    },
+    "kernel_symbols": [
+        {"kernel_id": 5, "formatted_kernel_name": "f<int>(A)", "arch_vgpr_count": 32, "sgpr_count": 48},
+        {"kernel_id": 6, "formatted_kernel_name": "never"},
+    ],
+    "counters": [{"id": {"handle": 3}, "name": "SQ_WAVES"}],
+    "buffer_records": {
+        "kernel_dispatch": [record("KERNEL_DISPATCH", 1, 500, 900, 1, dispatch_info=DISPATCH)],
+        "hip_api": [record("HIP_RUNTIME_API", 0, 100, 150, 1)],
+        "memory_copy": [record("MEMORY_COPY", 1, 200, 300, 2, src_agent_id=CPU, dst_agent_id=GPU, bytes=4096)],
+        "marker_api": [record("MARKER_CORE_API", 0, 0, 400, 9)],
+    },
+    "callback_records": {
+        "counter_collection": [
+            {
+                "dispatch_data": {"dispatch_info": DISPATCH},
+                "records": [{"counter_id": {"handle": 3}, "value": 8.0}, {"counter_id": {"handle": 3}, "value": 4.0}],
+            }
+        ]
+    },
+}
+
+
+def read(*processes: dict[str, Any], indent: int | None = None) -> Profile:
+    text = json.dumps({"rocprofiler-sdk-tool": list(processes)}, indent=indent)
+    return load_one("1_results.json", stream=io.BytesIO(text.encode()))
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_a_process(indent: int | None) -> None:
+    profile = read(PROCESS, indent=indent)
+    activities = profile["activities"].select(
+        pl.col("kind", "name", "copy_kind").cast(str), "start_ns", "duration_ns", "device", "stream", "size_bytes"
+    )
+    assert activities.rows() == [
+        ("memcpy", "MEMORY_COPY_HOST_TO_DEVICE", "HtoD", 200, 100, 0, None, 4096),
+        ("kernel", "f<int>(A)", None, 500, 400, 0, 16, None),
+    ]
+    kernel = profile["activities"].row(1, named=True)
+    # The grid is recorded in work items.
+    assert [kernel[f"grid_{axis}"] for axis in "xyz"] == [4, 4, 1]
+    assert (kernel["registers"], kernel["shared_bytes"], kernel["op"]) == (32, 512, 0)
+    assert profile["api_calls"].select(pl.col("name").cast(str), "start_ns", "duration_ns").rows() == [
+        ("hipLaunchKernel", 100, 50)
+    ]
+    assert profile["ranges"].select(pl.col("name").cast(str), "duration_ns").rows() == [("forward", 400)]
+    assert profile["metrics"].select(pl.col("kernel", "metric").cast(str), "avg").rows() == [
+        ("f<int>(A)", "SQ_WAVES", 12.0)
+    ]
+    assert profile["devices"].select("name", "sm_count").rows() == [("AMD Instinct MI350X", 256)]
+    assert profile["sessions"].select("pid", "command", "host").rows() == [(77, "python train.py", "box")]
+
+
+def test_two_processes_are_two_sessions() -> None:
+    other = copy.deepcopy(PROCESS)
+    other["metadata"]["pid"] = 78
+    profile = read(PROCESS, other)
+    assert profile["sessions"]["pid"].to_list() == [77, 78]
+    assert profile["activities"]["session"].to_list() == [0, 0, 1, 1]
+
+
+def test_a_list_of_another_shape_costs_itself_alone() -> None:
+    other = copy.deepcopy(PROCESS)
+    other["buffer_records"]["memory_copy"] = {"not": "a list"}
+    profile = read(other)
+    assert profile["activities"]["kind"].cast(str).to_list() == ["kernel"]
+    assert "this list could not be read" in profile["issues"].filter(severity="error")["reason"][0]
+
+
+@pytest.mark.parametrize(
+    "text", ['{"rocprofiler-sdk-tool": [', '{"rocprofiler-sdk-tool": [{}]}', '{"rocprofiler-sdk-tool": 1}']
+)
+def test_what_holds_no_records_is_declined(text: str) -> None:
+    with pytest.raises(ProftuiError):
+        load_one("1_results.json", stream=io.BytesIO(text.encode()))
+
+
+@pytest.mark.parametrize("name", ["908_results.json.gz", "made_all_domains_rocm6_results.json"])
+def test_real_files_add_up(name: str) -> None:
+    expected = json.loads(Path(shared_file("corpus2/expected.json")).read_text())["rocprofv3_json"][name]
+    kernels = load_one(shared_file(f"corpus2/rocprofv3_json/{name}"))["activities"].filter(pl.col("kind") == "kernel")
+    (process,) = expected["processes"]
+    assert (kernels.height, kernels["duration_ns"].sum()) == (
+        process["kernel_dispatches"],
+        process["kernel_total_ns"],
+    )
+    assert kernels["name"].n_unique() == process["distinct_kernels"]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(1 << 70), 1 << 70) | st.floats(allow_nan=False) | st.text(max_size=6),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.sampled_from(sorted(PROCESS)), JSON, st.sampled_from(sorted(PROCESS["buffer_records"])), JSON)
+def test_any_document_is_read_or_declined(key: str, value: Any, record_list: str, rows: Any) -> None:
+    made = copy.deepcopy(PROCESS)
+    made["buffer_records"][record_list] = rows
+    if key != "buffer_records":
+        made[key] = value
+    try:
+        read(made)
+    except ProftuiError:
+        return

@@ -1,0 +1,340 @@
+"""Memory snapshots of PyTorch: totals, what was alive at the peak, and that nothing in a pickle is ever run."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import pickle
+import tracemalloc
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.corpus import shared_file
+from tests.loaders.damage import damaged, read_damaged
+from tests.loaders.reading import reasons, rows
+from tui.analysis.allocations import allocators, memory_curve
+from tui.analysis.memory_snapshot import (
+    memory_allocations,
+    memory_devices,
+    memory_peak,
+    segment_blocks,
+    segments_held,
+)
+from tui.loaders.registry import load_one
+from tui.model.errors import ProftuiError
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+MB = 1 << 20
+NATIVE = {"filename": "??", "name": "torch::unwind::unwind()", "line": 0}
+TORCH = {"filename": "/venv/torch/nn/modules/linear.py", "name": "forward", "line": 117}
+MODEL = {"filename": "/home/me/model.py", "name": "forward", "line": 7}
+TRAIN = {"filename": "/home/me/train.py", "name": "step", "line": 3}
+IN_MODEL = [NATIVE, TORCH, MODEL, TRAIN]
+IN_TRAIN = [NATIVE, TRAIN]
+
+WHERE_MODEL = "/home/me/model.py(7): forward"
+WHERE_TRAIN = "/home/me/train.py(3): step"
+
+
+def event(
+    action: str, addr: int, size: int, time_us: int, frames: list[dict[str, object]] = IN_MODEL
+) -> dict[str, Any]:
+    return {"action": action, "addr": addr, "size": size, "stream": 0, "time_us": time_us, "frames": frames}
+
+
+def block(address: int, size: int, state: str = "active_allocated", **more: object) -> dict[str, Any]:
+    return {"address": address, "size": size, "requested_size": size - 100, "state": state, "frames": IN_TRAIN, **more}
+
+
+TRACE = [
+    event("segment_alloc", 5000 * MB, 20 * MB, 1_700_000_000_000_000),
+    event("alloc", 5000 * MB, 6 * MB - 100, 1_700_000_000_000_010),
+    event("alloc", 5006 * MB, 4 * MB - 100, 1_700_000_000_000_020),
+    event("free_requested", 1000 * MB, MB - 100, 1_700_000_000_000_030, IN_TRAIN),
+    event("free_completed", 1000 * MB, MB - 100, 1_700_000_000_000_030, IN_TRAIN),
+    event("free_requested", 5000 * MB, 6 * MB - 100, 1_700_000_000_000_050),
+    event("free_completed", 5000 * MB, 6 * MB - 100, 1_700_000_000_000_060),
+    {**event("oom", 0, 900 * MB, 1_700_000_000_000_070), "device_free": 3 * MB},
+    event("alloc", 5010 * MB, MB - 100, 1_700_000_000_000_080, IN_TRAIN),
+]
+
+
+def snapshot(**parts: object) -> dict[str, Any]:
+    """Two segments on GPU 0 and one on GPU 1; the trace of GPU 0 begins after 3 MB were allocated."""
+    shared = {"stream": 0, "segment_pool_id": (0, 0), "is_expandable": False, "frames": []}
+    first = [block(1000 * MB, MB, "inactive"), block(1001 * MB, 2 * MB), block(1003 * MB, MB, "inactive")]
+    second = [
+        block(5000 * MB, 6 * MB, "inactive"),
+        block(5006 * MB, 4 * MB),
+        block(5010 * MB, MB),
+        block(5011 * MB, 9 * MB, "inactive"),
+    ]
+    other = [block(9000 * MB, 2 * MB)]
+    segments = [
+        {
+            "device": device,
+            "address": blocks[0]["address"],
+            "total_size": sum(one["size"] for one in blocks),
+            "allocated_size": used,
+            "active_size": used,
+            "requested_size": used - 100 * sum(one["state"] != "inactive" for one in blocks),
+            "segment_type": "large",
+            "blocks": blocks,
+            **shared,
+        }
+        for device, blocks, used in ((0, first, 2 * MB), (0, second, 5 * MB), (1, other, 2 * MB))
+    ]
+    notes = [
+        {"stage": "START", "name": "forward", "device": 0, "time_us": 1_700_000_000_000_005},
+        {"stage": "END", "name": "forward", "device": 0, "time_us": 1_700_000_000_000_025},
+    ]
+    return {"segments": segments, "device_traces": [TRACE, []], "external_annotations": notes, **parts}
+
+
+def read(value: object, protocol: int = 4) -> Profile:
+    return load_one("-", stream=io.BytesIO(pickle.dumps(value, protocol)))
+
+
+@pytest.mark.parametrize("protocol", [2, 3, 4, 5])
+def test_totals_after_each_event_begin_with_what_was_there_before(protocol: int) -> None:
+    profile = read(snapshot(), protocol)
+
+    assert rows(
+        profile, "memory_events", "action", "delta_bytes", "allocated_bytes", "active_bytes", "reserved_bytes"
+    ) == [
+        ("segment_alloc", 0, 3 * MB - 200, 3 * MB - 200, 24 * MB),
+        ("alloc", 6 * MB - 100, 9 * MB - 300, 9 * MB - 300, 24 * MB),
+        ("alloc", 4 * MB - 100, 13 * MB - 400, 13 * MB - 400, 24 * MB),
+        ("free_requested", 100 - MB, 12 * MB - 300, 13 * MB - 400, 24 * MB),
+        ("free_completed", 0, 12 * MB - 300, 12 * MB - 300, 24 * MB),
+        ("free_requested", 100 - 6 * MB, 6 * MB - 200, 12 * MB - 300, 24 * MB),
+        ("free_completed", 0, 6 * MB - 200, 6 * MB - 200, 24 * MB),
+        ("oom", 0, 6 * MB - 200, 6 * MB - 200, 24 * MB),
+        ("alloc", MB - 100, 7 * MB - 300, 7 * MB - 300, 24 * MB),
+    ]
+    assert rows(profile, "memory_events", "start_ns", "call_site")[1] == (10_000, WHERE_MODEL)
+    assert rows(profile, "sessions", "format", "origin_ns") == [("torch-memory-snapshot", 1_700_000_000_000_000_000)]
+    assert rows(profile, "ranges", "name", "start_ns", "duration_ns") == [("forward", 5_000, 20_000)]
+
+
+def test_what_was_alive_at_the_peak_by_stack() -> None:
+    peak = memory_peak(read(snapshot())).filter(device=0)
+
+    assert peak.select("call_site", "size_bytes", "allocations", "largest_bytes").rows() == [
+        (WHERE_MODEL, 10 * MB - 200, 2, 6 * MB - 100),
+        (WHERE_TRAIN, 2 * MB - 100, 1, 2 * MB - 100),
+        (None, MB - 100, 1, MB - 100),
+    ]
+    assert peak["peak_pct"].sum() == pytest.approx(100)
+    assert peak["stack"][0] == f"/venv/torch/nn/modules/linear.py(117): forward;{WHERE_MODEL};{WHERE_TRAIN}"
+
+
+def test_single_allocations_live_from_event_to_event() -> None:
+    found = memory_allocations(read(snapshot())).filter(device=0)
+
+    columns = ("size_bytes", "allocated_event", "freed_event", "lived_ns", "lived_events", "at_peak")
+    assert found.select(columns).rows() == [
+        (6 * MB - 100, 1, 6, 50_000, 5, True),
+        (4 * MB - 100, 2, None, None, None, True),
+        (2 * MB - 100, None, None, None, None, True),
+        (MB - 100, 8, None, None, None, False),
+        (MB - 100, None, 4, None, None, True),
+    ]
+
+
+def test_segments_and_their_free_blocks() -> None:
+    profile = read(snapshot())
+
+    columns = (
+        "segment",
+        "reserved_bytes",
+        "active_bytes",
+        "free_bytes",
+        "largest_free_bytes",
+        "fragmentation_pct",
+        "blocks",
+    )
+    assert segments_held(profile).select(columns).rows() == [
+        (1, 20 * MB, 5 * MB, 15 * MB, 9 * MB, 40.0, 4),
+        (0, 4 * MB, 2 * MB, 2 * MB, MB, 50.0, 3),
+        (2, 2 * MB, 2 * MB, 0, 0, None, 1),
+    ]
+    assert memory_devices(profile).select(
+        "device", "reserved_bytes", "allocated_bytes", "segments", "blocks"
+    ).rows() == [
+        (0, 24 * MB, 7 * MB, 2, 7),
+        (1, 2 * MB, 2 * MB, 1, 1),
+    ]
+    assert segment_blocks(profile, 0, 0)["state"].to_list() == ["inactive", "active_allocated", "inactive"]
+
+
+def test_running_out_of_memory_and_a_trace_that_begins_in_the_middle_are_told() -> None:
+    told = reasons(read(snapshot()))
+
+    assert told == [
+        "the trace begins in the middle: 1 releases are of what was allocated before; record with more max_entries to "
+        "see it",
+        "out of memory: 900 MB were asked for, 3 MB were free on the GPU",
+    ]
+
+
+def test_events_without_times_are_in_order() -> None:
+    trace = [{key: value for key, value in one.items() if key != "time_us"} for one in TRACE]
+    profile = read(snapshot(device_traces=[trace], external_annotations=[]))
+
+    assert profile["memory_events"]["start_ns"].null_count() == len(TRACE)
+    assert allocators(profile)["peak_bytes"].to_list() == [13 * MB - 400]
+    curve = memory_curve(profile, session=0, place="GPU", device=0, steps=3)
+    assert curve.tolist() == [13 * MB - 400, 13 * MB - 400, 7 * MB - 300]
+
+
+def test_traces_that_tell_only_when_releases_are_completed() -> None:
+    trace = [one for one in TRACE if one["action"] != "free_requested"]
+    profile = read(snapshot(device_traces=[trace]))
+
+    assert allocators(profile).select("peak_bytes", "active_peak_bytes").rows() == [(13 * MB - 400, 13 * MB - 400)]
+
+
+def test_the_oldest_snapshots_have_histories_and_no_addresses() -> None:
+    old = {"size": 2 * MB, "state": "active_allocated", "history": [{"addr": 70, "real_size": 5, "frames": IN_MODEL}]}
+    free = {"size": MB, "state": "inactive"}
+    segment = {
+        "device": 0,
+        "address": 64,
+        "total_size": 3 * MB,
+        "allocated_size": 2 * MB,
+        "active_size": 2 * MB,
+        "blocks": [old, free],
+    }
+    profile = read({"segments": [segment], "device_traces": [[]]})
+
+    assert rows(profile, "memory_blocks", "address", "requested_bytes", "call_site") == [
+        (70, 5, WHERE_MODEL),
+        (70 + 2 * MB, None, None),
+    ]
+    assert memory_peak(profile).select("size_bytes", "call_site").rows() == [(5, WHERE_MODEL)]
+
+
+def test_a_list_of_segments_alone_is_a_snapshot() -> None:
+    profile = read(snapshot()["segments"])
+
+    assert profile["memory_segments"]["reserved_bytes"].sum() == 26 * MB
+    assert reasons(profile)[0].startswith("no trace was recorded, only what the allocator holds at last")
+
+
+def test_an_empty_snapshot_says_so() -> None:
+    told = reasons(read({"segments": [], "device_traces": [[]]}), "warning")
+
+    assert told[0].startswith("nothing was recorded: no segments and no events")
+
+
+def test_a_compressed_snapshot_opens() -> None:
+    packed = gzip.compress(pickle.dumps(snapshot()))
+
+    assert load_one("-", stream=io.BytesIO(packed))["memory_events"].height == len(TRACE)
+
+
+class Harmful:
+    """What runs a command when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return os.system, (f"touch {self.path}",)
+
+
+@pytest.mark.parametrize("protocol", range(2, 6))
+def test_nothing_in_a_pickle_is_run(tmp_path: Path, protocol: int) -> None:
+    mark = tmp_path / "mark"
+    assert pickle.loads(pickle.dumps(Harmful(mark))) == 0
+    assert mark.exists()
+    mark.unlink()
+
+    for value in (snapshot(extra=Harmful(mark)), snapshot(segments=[Harmful(mark)])):
+        with pytest.raises(ProftuiError, match=r"wants to import or call posix\.system, .* nothing of it was run"):
+            read(value, protocol)
+    assert not mark.exists()
+
+
+def test_no_opcode_but_those_that_build_builtin_values_is_let_through(tmp_path: Path) -> None:
+    mark = str(tmp_path / "mark").encode()
+    head = b"\x80\x02}U\x08segments]sU\x0ddevice_traces]s0"
+    for harm in (
+        b"cos\nsystem\n(S'touch " + mark + b"'\ntR.",
+        b"(S'touch " + mark + b"'\nios\nsystem\n.",
+        b"(cos\nsystem\nS'touch " + mark + b"'\no.",
+        b"\x8c\x02os\x8c\x06system\x93(\x8c\x05touch\x85R.",
+        b"P1\n.",
+        b"\x82\x01.",
+        b"c__builtin__\neval\n}U\x01ab.",
+    ):
+        with pytest.raises(ProftuiError):
+            load_one("-", stream=io.BytesIO(head + harm))
+    assert not os.path.exists(mark)  # noqa: PTH110
+
+
+@pytest.mark.parametrize(
+    "bomb",
+    [
+        b"r\xff\xff\xff\xff.",  # room in the memo for four billion values
+        b"\x8d" + b"\xff" * 7 + b"\x7f.",
+        b"X\xff\xff\xff\x7fa.",
+        b"\x8b\xff\xff\xff\x7f1.",
+    ],
+)
+def test_absurd_sizes_take_no_memory(bomb: bytes) -> None:
+    head = b"\x80\x02}U\x08segments]"
+
+    tracemalloc.start()
+    try:
+        assert read_damaged([head + bomb]) == []
+        assert tracemalloc.get_traced_memory()[1] < 50 * MB
+    finally:
+        tracemalloc.stop()
+
+
+def test_one_block_that_is_referred_to_often_is_not_read_more_often_than_the_file_is_large() -> None:
+    segment = {"device": 0, "total_size": 1, "allocated_size": 1, "blocks": [block(1, 1)] * 1000}
+    value = {"segments": [segment] * 1000, "device_traces": []}
+
+    assert read(value)["memory_blocks"].height <= len(pickle.dumps(value))
+
+
+def test_a_cut_snapshot_shows_what_comes_before() -> None:
+    content = pickle.dumps(snapshot(device_traces=[TRACE * 50]))
+    profile = load_one("-", stream=io.BytesIO(content[: len(content) * 3 // 4]))
+
+    assert profile["memory_segments"].height == 3
+    assert 200 < profile["memory_events"].height < 450
+    assert "the pickle is cut or damaged" in profile.partial
+
+
+def test_another_pickle_is_told_by_its_keys() -> None:
+    with pytest.raises(ProftuiError, match="no memory snapshot: it holds a dict with 'weights', 'epoch'"):
+        read({"weights": [1.0], "epoch": 3})
+
+
+def test_damaged_snapshots_are_read_or_declined() -> None:
+    assert len(read_damaged(damaged(pickle.dumps(snapshot()), 300))) > 60
+
+
+@pytest.mark.parametrize(
+    "name", ["cs336_small.pickle", "gpt_forward.pickle", "compile_context.pickle", "msd_expandable.pkl"]
+)
+def test_real_snapshots_have_the_peaks_that_were_counted(name: str) -> None:
+    expected = json.loads(Path(shared_file("corpus2/expected.json")).read_text("utf-8"))["memory_snapshot"][name]
+    profile = load_one(shared_file(f"corpus2/memory_snapshot/{name}"))
+    told = expected["traces"]["0"]
+
+    assert allocators(profile)["active_peak_bytes"].to_list() == [told["peak_bytes_with_what_was_there_before"]]
+    assert memory_peak(profile)["size_bytes"].sum() == told["peak_bytes_with_what_was_there_before"]
+    assert memory_devices(profile).select("reserved_bytes", "allocated_bytes").rows() == [
+        (expected["total_size"], expected["allocated_size"])
+    ]

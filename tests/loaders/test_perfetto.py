@@ -1,0 +1,232 @@
+"""Perfetto traces: clocks, names by number, pairs of begins and ends, stages of GPU drivers, and damage."""
+
+from __future__ import annotations
+
+import io
+import json
+import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.corpus import shared_file
+from tests.loaders.damage import damaged, read_damaged
+from tests.loaders.reading import reasons, rows
+from tests.loaders.wire import field, fixed64, message
+from tui.loaders.registry import load_one
+from tui.model.errors import ProftuiError
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+BEGIN, END, INSTANT, COUNTER = 1, 2, 3, 4
+QUEUE, THREAD, COPIES, BYTES, MARKS = 10, 11, 12, 13, 14
+
+
+def packet(*fields: tuple[int, int | float | str | bytes], sequence: int = 2, flags: int = 2) -> bytes:
+    return field(1, message(*fields, (10, sequence), (13, flags)))
+
+
+def event(
+    time: int, kind: int, track: int, *fields: tuple[int, int | float | str | bytes], interned: bytes = b""
+) -> bytes:
+    body = message((9, kind), (11, track), *fields)
+    return packet((8, time), (11, body), *(((12, interned),) if interned else ()))
+
+
+def note(name: str, value: int) -> tuple[int, bytes]:
+    return 4, message((10, name), (3, value))
+
+
+def track(uuid: int, name: str, parent: int | None = None) -> bytes:
+    return packet((60, message((1, uuid), (2, name), *(((5, parent),) if parent else ()))))
+
+
+NAMES = message(
+    (1, message((1, 5), (2, "kernel_dispatch"))),
+    (1, message((1, 6), (2, "hip_api"))),
+    (2, message((1, 1), (2, "void k<int>(int)"))),
+    (2, message((1, 2), (2, "hipLaunchKernel"))),
+)
+
+INCREMENTAL = (
+    packet((59, message((58, 64))), (58, 6), (8, 1_000_000), flags=1)
+    + packet(
+        (58, 6),
+        (8, 1_000_000),
+        (6, message((1, message((1, 6), (2, 1_000_000))), (1, message((1, 64), (2, 77), (3, 1), (4, 10))))),
+    )
+    + track(QUEUE, "COMPUTE AGENT [1] QUEUE [3] (GPU)")
+    + track(THREAD, "THREAD 1 (908)")
+    + track(COPIES, "COPY to AGENT [1] THREAD [1] (GPU)")
+)
+"""A clock that counts tens of nanoseconds from the packet before."""
+
+BODY = (
+    event(10, BEGIN, THREAD, (10, 2), (3, 6), note("corr_id", 9), interned=NAMES)
+    + event(30, END, THREAD)
+    + event(20, BEGIN, QUEUE, (10, 1), (3, 5), note("corr_id", 9), note("workgroup_size", 64), note("grid_size", 640))
+    + event(100, END, QUEUE)
+    + event(5, BEGIN, COPIES, (23, "MEMORY_COPY_HOST_TO_DEVICE"), (22, "memory_copy"), note("copy_bytes", 4096))
+    + event(5, END, COPIES)
+)
+
+
+def read(content: bytes) -> Profile:
+    return load_one("-", stream=io.BytesIO(content))
+
+
+ACTIVITIES = [
+    ("kernel", "void k<int>(int)", 500, 1000, 1, 3, 9, None, None),
+    ("memcpy", "MEMORY_COPY_HOST_TO_DEVICE", 1550, 50, 1, 1, None, 4096, "HtoD"),
+]
+COLUMNS = ("kind", "name", "start_ns", "duration_ns", "device", "stream", "correlation", "size_bytes", "copy_kind")
+
+
+def test_times_of_an_incremental_clock_and_names_by_number() -> None:
+    profile = read(INCREMENTAL + BODY)
+
+    assert rows(profile, "activities", *COLUMNS) == ACTIVITIES
+    assert rows(profile, "activities", "arguments")[0] == ("workgroup_size: 64; grid_size: 640",)
+    assert rows(profile, "api_calls", "name", "start_ns", "duration_ns", "tid", "correlation") == [
+        ("hipLaunchKernel", 0, 300, 908, 9)
+    ]
+    assert rows(profile, "sessions", "format", "tool") == [("perfetto", "rocprofv3")]
+    assert reasons(profile) == []
+
+
+def test_compressed_packets_are_those_that_they_hold() -> None:
+    content = field(1, field(50, zlib.compress(INCREMENTAL))) + field(1, field(50, zlib.compress(BODY)))
+
+    assert rows(read(content), "activities", *COLUMNS) == ACTIVITIES
+
+
+def test_an_absolute_time_between_increments_changes_none_of_them() -> None:
+    absolute = packet((58, 6), (8, 1_000_400), (11, message((9, INSTANT), (11, THREAD), (23, "mark"))))
+    profile = read(INCREMENTAL + absolute + BODY)
+
+    assert rows(profile, "activities", *COLUMNS) == ACTIVITIES
+    assert rows(profile, "ranges", "name", "start_ns", "duration_ns") == [("mark", 300, 0)]
+
+
+def test_times_that_the_writer_tells_beside_a_slice_count() -> None:
+    told = event(10, BEGIN, QUEUE, (23, "k"), note("begin_ns", 2_000_000), note("end_ns", 2_000_700))
+    profile = read(INCREMENTAL + told + event(999, END, QUEUE))
+
+    assert rows(profile, "activities", "name", "duration_ns") == [("k", 700)]
+
+
+def test_names_of_a_state_that_was_cleared_or_never_given_are_not_used() -> None:
+    late = (
+        packet((59, message((58, 6))), (8, 5), flags=1)
+        + event(9_000_000, BEGIN, QUEUE, (10, 1))
+        + event(9_000_100, END, QUEUE)
+    )
+    lost = packet((8, 1), (11, message((9, BEGIN), (11, QUEUE), (10, 1))), sequence=9)
+    profile = read(INCREMENTAL + BODY + late + lost)
+
+    assert rows(profile, "activities", "name", "duration_ns")[-1] == (None, 100)
+    assert reasons(profile, "warning") == ["packets need names that the trace has lost, and are left out: 1"]
+
+
+def test_slices_that_never_end_and_ends_without_a_begin_are_told() -> None:
+    odd = (
+        event(10, END, QUEUE)
+        + event(10, BEGIN, QUEUE, (23, "outer"))
+        + event(1, BEGIN, QUEUE, (23, "inner"))
+        + event(5, END, QUEUE)
+    )
+    profile = read(INCREMENTAL + odd)
+
+    assert rows(profile, "activities", "name", "duration_ns") == [("inner", 50)]
+    assert reasons(profile, "warning") == [
+        "slices never end, and are left out: 1",
+        "ends of slices without a begin are left out: 1",
+    ]
+
+
+def test_tracks_within_tracks_are_told_by_their_path() -> None:
+    content = packet((59, message((58, 6))), flags=1) + track(1, "Hostname n0") + track(2, "Process 5", 1)
+    content += track(3, "Device 1 | Subdevice 0", 2) + track(4, "Thread 5", 2)
+    content += event(100, BEGIN, 4, (23, "zeCommandListAppendLaunchKernel")) + event(130, END, 4)
+    content += (
+        event(200, BEGIN, 3, (23, "gemm")) + event(260, END, 3) + event(10, BEGIN, 4, (23, "step")) + event(300, END, 4)
+    )
+    profile = read(content)
+
+    assert rows(profile, "activities", "name", "duration_ns", "device") == [("gemm", 60, 1)]
+    assert rows(profile, "api_calls", "name", "duration_ns", "tid") == [("zeCommandListAppendLaunchKernel", 30, 5)]
+    assert rows(profile, "ranges", "name", "duration_ns") == [("step", 290)]
+
+
+def test_counters_are_metrics() -> None:
+    samples = b"".join(packet((8, at), (11, message((9, COUNTER), (11, BYTES), (30, at)))) for at in (2, 8, 5))
+    own = packet((8, 9), (11, message((9, COUNTER), (11, BYTES), (44, 1.5))))
+    head = message((1, message((1, 7), (2, "GPU Frequency"), (3, "clock speed"))))
+    gpu = packet(
+        (8, 1), (52, message((1, head), (2, message((1, 7), (2, 900))), (2, message((1, 7), (3, 1100.0))), (3, 1)))
+    )
+    profile = read(INCREMENTAL + track(BYTES, "COPY BYTES") + samples + own + gpu)
+
+    assert rows(profile, "metrics", "device", "metric", "description", "invocations", "min", "max", "avg") == [
+        (None, "COPY BYTES", None, 4, 1.5, 8.0, 4.125),
+        ("GPU 1", "GPU Frequency", "clock speed", 2, 900.0, 1100.0, 1000.0),
+    ]
+
+
+def test_stages_of_a_gpu_driver_are_activities() -> None:
+    names = message(
+        (23, message((1, 1), (2, 100), (3, 4))),
+        (24, message((1, 1), (2, "Compute Queue"))),
+        (24, message((1, 2), (2, "Kernel"))),
+        (1000, message((1, 1), (2, "_Z3addPf"), (3, "add(float*)"))),
+    )
+    shape = message((1, message((1, 256), (2, 2), (3, 1))), (2, message((1, 128), (2, 1), (3, 1))))
+    kernel = message((2, 50), (5, 1), (11, 2), (13, 1), (14, 2), (19, 1), (21, shape))
+    stage = message((2, 10), (13, 1), (14, 2))
+    content = packet((8, 0), (12, names), flags=1) + packet((8, 100), (53, kernel)) + packet((8, 300), (53, stage))
+    profile = read(content)
+
+    columns = ("name", "start_ns", "duration_ns", "device", "stream", "grid_x", "grid_y", "block_x")
+    assert rows(profile, "activities", *columns) == [
+        ("add(float*)", 0, 50, 2, 1, 256, 2, 128),
+        ("Kernel", 200, 10, 0, 1, None, None, None),
+    ]
+
+
+def test_a_trace_without_events_is_declined() -> None:
+    with pytest.raises(ProftuiError, match="a Perfetto trace without events"):
+        read(track(1, "main") + packet((8, 5), (36, fixed64(1, 2))))
+
+
+def test_a_cut_trace_shows_what_comes_before() -> None:
+    profile = read((INCREMENTAL + BODY)[:-30])
+
+    assert profile["activities"].height == 1
+    assert any(reason.startswith("the file is cut or damaged") for reason in reasons(profile, "error"))
+
+
+def test_damaged_traces_are_read_or_declined() -> None:
+    for content in (INCREMENTAL + BODY, field(1, field(50, zlib.compress(INCREMENTAL + BODY)))):
+        read_damaged(damaged(content, 40), "perfetto")
+    assert len(read_damaged(damaged(INCREMENTAL + BODY, 60))) > 30
+
+
+def test_a_bomb_is_unpacked_no_further_than_a_trace_would_be() -> None:
+    bomb = zlib.compress(bytes(1 << 26), 9)
+    content = INCREMENTAL + BODY + field(1, field(50, bomb))
+
+    assert rows(read(content), "activities", *COLUMNS) == ACTIVITIES
+
+
+@pytest.mark.parametrize("name", ["made_rocprofv3", "made_rocprofv3_compressed", "made_thapi", "gpu_compute_kernel"])
+def test_traces_hold_what_was_counted(name: str) -> None:
+    told = json.loads(Path(shared_file("corpus2/expected.json")).read_text("utf-8"))["perfetto"][f"{name}.pftrace"]
+    profile = load_one(shared_file(f"corpus2/perfetto/{name}.pftrace"))
+
+    counted = told["slices"] + told["render_stage_events"]
+    held = [profile[frame] for frame in ("activities", "api_calls", "ranges")]
+    assert sum(frame.height for frame in held) == counted
+    total = sum(one["total_ns"] for one in told["by_category"].values()) + told["render_stage_total_ns"]
+    assert sum(frame["duration_ns"].sum() for frame in held) == total

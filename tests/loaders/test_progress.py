@@ -1,0 +1,136 @@
+"""What is told of an input while the rest of it is read."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+from tests.corpus import recording_file
+from tests.screens.opening import SAMPLES
+from tui.loaders import progress, raw_input, registry
+from tui.loaders import source as sources
+from tui.loaders.chrome_trace import frames
+from tui.loaders.sqlite import bulk_read
+
+if TYPE_CHECKING:
+    from tui.loaders.progress import LoadPreview, LoadProgress
+    from tui.model.profile import Profile
+
+
+@pytest.fixture(autouse=True)
+def every_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No look is put off."""
+    monkeypatch.setattr(progress, "_EVERY_S", 0.0)
+    monkeypatch.setattr(raw_input, "_REPORT_EVERY", 0.0)
+
+
+def read(path: Path) -> tuple[Profile, list[LoadPreview]]:
+    """The profile, and all that was told before it was there."""
+    told: list[LoadPreview] = []
+
+    def report(progress: LoadProgress) -> bool:
+        if progress.preview is not None:
+            told.append(progress.preview)
+        return True
+
+    return registry.load_one(str(path), report=report), told
+
+
+def by_name(profile: Profile) -> dict[str, tuple[int, int]]:
+    sums = profile["activities"].group_by(pl.col("name").cast(pl.String)).agg(pl.len(), pl.col("duration_ns").sum())
+    return {name: (calls, total_ns) for name, calls, total_ns in sums.iter_rows()}
+
+
+def check(profile: Profile, told: list[LoadPreview], *, least: int) -> None:
+    """What was told grows up to what was read, and is never more."""
+    assert len(told) >= least
+    calls = [so_far.calls for so_far in told]
+    assert calls == sorted(calls)
+    assert len(set(calls)) >= least
+    truth = by_name(profile)
+    last = told[-1]
+    assert last.calls <= profile["activities"].height
+    for one in last.names:
+        if one.name.startswith("Mem"):  # Kineto's names of copies become those that all tools share
+            continue
+        assert one.calls <= truth[one.name][0]
+        assert one.total_ns <= truth[one.name][1]
+    assert [one.total_ns for one in last.names] == sorted((one.total_ns for one in last.names), reverse=True)
+
+
+@pytest.mark.parametrize("pack", [False, True])
+def test_a_trace_of_nvprof_is_told_of_block_by_block(
+    tmp_path: Path, pack: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources.Source.blocks, "__kwdefaults__", {"block_size": 1 << 14, "line_limit": 1 << 20})
+    data = (SAMPLES / "resnet50_training.nvprof.log").read_bytes()
+    path = tmp_path / ("run.log.gz" if pack else "run.log")
+    path.write_bytes(gzip.compress(data) if pack else data)
+    profile, told = read(path)
+    check(profile, told, least=3)
+    so_far = told[-1]
+    assert so_far.calls == profile["activities"].height
+    assert so_far.total_ns == profile["activities"]["duration_ns"].sum()
+    starts = profile["activities"]["start_ns"]
+    assert so_far.span_ns == starts.max() - starts.min()
+    assert {one.name: (one.calls, one.total_ns) for one in so_far.names}.items() <= by_name(profile).items()
+
+
+def test_several_clocks_have_no_span(tmp_path: Path) -> None:
+    path = tmp_path / "runs.log"
+    path.write_bytes(2 * (SAMPLES / "resnet50_training.nvprof.log").read_bytes())
+    profile, told = read(path)
+    assert profile["sessions"].height == 2
+    assert told[-1].span_ns is None
+
+
+def test_who_asks_for_no_progress_pays_nothing() -> None:
+    source = sources.Source.open(str(SAMPLES / "resnet50_training.nvprof.log"))
+    assert not source.preview.is_wanted
+    source.preview.add(pl.DataFrame({"name": ["x"], "calls": [1], "total_ns": [1], "first_ns": [0], "last_ns": [0]}))
+    assert source.preview.look() is None
+
+
+def test_impossible_times_are_no_error() -> None:
+    told = progress.PreviewBuilder()
+    told.is_wanted = True
+    huge = (1 << 63) - 1
+    rows = pl.DataFrame({"name": ["a", "a", None], "start_ns": [-huge, huge, None], "duration_ns": [huge, huge, None]})
+    told.add(progress.summed(rows))
+    so_far = told.look()
+    assert so_far is not None
+    assert so_far.calls == 3
+    assert so_far.total_ns == 2.0 * huge
+    assert so_far.names[-1].name == ""
+
+
+def test_a_trace_of_pytorch_tells_of_ops_before_its_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frames, "_PART_ROWS", 1 << 10)
+    profile, told = read(Path(recording_file("resnet50_amp.pt.trace.json.gz")))
+    assert told[0].calls == 0
+    assert dict(told[0].others)["CPU ops"] > 0
+    check(profile, told, least=3)
+
+
+def test_an_export_of_nsight_is_told_of_range_by_range(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bulk_read, "RANGE_ROWS", 500)
+    profile, told = read(Path(recording_file("resnet50_amp.nsys.sqlite.gz")))
+    check(profile, told, least=3)
+    assert told[-1].calls == profile["activities"].height
+
+
+def test_a_trace_of_pytorch_stops_when_asked_and_keeps_what_is_there() -> None:
+    asked = 0
+
+    def report(_progress: LoadProgress) -> bool:
+        nonlocal asked
+        asked += 1
+        return asked < 6
+
+    profile = registry.load_one(recording_file("resnet50_amp.pt.trace.json.gz"), report=report)
+    assert profile.partial.startswith("stopped at ")
+    assert 0 < profile["ops"].height < 20_000

@@ -1,0 +1,107 @@
+"""Proton's trees: kernels, scopes around them, FLOPs and bytes, devices."""
+
+from __future__ import annotations
+
+import json
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.corpus import shared_file
+from tui.loaders.registry import load_one
+from tui.model.errors import ProftuiError
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+
+def node(name: str, *children: dict[str, Any], **metrics: Any) -> dict[str, Any]:
+    named = {key.replace("time_ns", "time (ns)"): value for key, value in metrics.items()}
+    return {"children": list(children), "frame": {"name": name, "type": "function"}, "metrics": named}
+
+
+LEAF = {"device_id": "0", "device_type": "CUDA"}
+TREE = [
+    node(
+        "ROOT",
+        node("step", node("matmul", node("gemm", count=2, time_ns=400, **LEAF), flops8=1e9, bytes=64)),
+        node("gemm", count=1, time_ns=250, **LEAF),
+        node("relu", count=5, time_ns=50, **LEAF),
+    ),
+    {"CUDA": {"0": {"arch": "90", "bus_width": 6144, "clock_rate": 1980000, "num_sms": 132}}},
+]
+
+
+def read(document: Any) -> Profile:
+    text = document if isinstance(document, str) else json.dumps(document)
+    return load_one("run.hatchet", stream=BytesIO(text.encode()))
+
+
+def test_kernels_and_scopes() -> None:
+    profile = read(TREE)
+    columns = (pl.col("section", "name", "range").cast(str), "calls", "total_ns", "avg_ns")
+    assert profile["summary"].select(columns).rows() == [
+        ("gpu", "gemm", None, 3, 650, 216),
+        ("gpu", "relu", None, 5, 50, 10),
+        ("nvtx", "step", None, 2, 400, 200),
+        ("nvtx", "step / matmul", None, 2, 400, 200),
+        ("nvtx", "gemm", "step / matmul", 2, 400, 200),
+    ]
+    assert profile["metrics"].select(pl.col("kernel", "metric").cast(str), "total").rows() == [
+        ("step / matmul", "flops8", 1e9),
+        ("step / matmul", "bytes", 64),
+    ]
+    assert profile["devices"].select("device", "compute_capability", "sm_count").rows() == [(0, "9.0", 132)]
+
+
+def test_names_of_metrics_of_2024() -> None:
+    leaf = {
+        "children": [],
+        "frame": {"name": "k", "type": "function"},
+        "metrics": {"Count": 1, "Time (ns)": 204800, "DeviceId": "0", "DeviceType": "HIP"},
+    }
+    assert read([node("ROOT", leaf)])["summary"].select("calls", "total_ns").rows() == [(1, 204800)]
+
+
+@pytest.mark.parametrize("document", [[node("ROOT")], [node("ROOT", node("scope"))], '[{"children": [ "metrics" }'])
+def test_a_tree_without_times_is_declined(document: Any) -> None:
+    with pytest.raises(ProftuiError):
+        read(document)
+
+
+@pytest.mark.parametrize(
+    "name", ["htyu_matmul.hatchet", "triton_cuda.json", "triton_frame_old.json", "triton_leaf_nodes.json"]
+)
+def test_real_trees_add_up(name: str) -> None:
+    expected = json.loads(Path(shared_file("corpus2/expected.json")).read_text())["proton"][name]
+    summary = load_one(shared_file(f"corpus2/proton/{name}"))["summary"].filter(pl.col("section") == "gpu")
+    assert summary["total_ns"].sum() == expected["leaf_time_ns"]
+    assert summary["calls"].sum() == expected["leaf_count_sum"]
+
+
+def test_a_file_that_is_not_json_is_declined_in_one_line() -> None:
+    with pytest.raises(ProftuiError, match="not valid JSON") as raised:
+        load_one(shared_file("corpus2/proton/htyu_matmul_ws.hatchet"))
+    assert "\n" not in str(raised.value).splitlines()[0]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(JSON, JSON, JSON)
+def test_any_tree_is_read_or_declined(children: Any, metrics: Any, devices: Any) -> None:
+    tree = [{**node("ROOT", node("k", count=1, time_ns=1), {"children": children, "metrics": metrics})}, devices]
+    try:
+        profile = read(tree)
+    except ProftuiError:
+        return
+    assert profile["summary"].height >= 1

@@ -1,0 +1,149 @@
+"""TensorRT's layer profiles: trtexec's log in each of its layouts, and the JSON that it exports."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.corpus import shared_file
+from tui.analysis.layers import layers
+from tui.loaders.registry import load_one
+from tui.model.errors import ProftuiError
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+NAME_LAST = """\
+[07/07/2026-02:11:43] [I] === Profile (100 iterations ) ===
+[07/07/2026-02:11:43] [I]    Time(ms)     Avg.(ms)   Median(ms)   Time(%)   Layer
+[07/07/2026-02:11:43] [I]       31.40       0.3140       0.3018      25.0   conv 1 + relu_2
+[07/07/2026-02:11:43] [I]       94.20       0.9420       0.9098      75.0   {ForeignNode[a...b]} 7
+[07/07/2026-02:11:43] [I]      125.60       1.2560       1.2116     100.0   Total
+[07/07/2026-02:11:43] [I]
+"""
+NAME_FIRST = """\
+some text of the program
+[I] === Profile (10 iterations ) ===
+[I]              Layer   Time (ms)   Avg. Time (ms)   Median Time (ms)   Time %
+[I]      conv 1 + relu_2       3.14           0.3140             0.3018     25.0
+[I]   {ForeignNode[a...b]} 7       9.42           0.9420             0.9098     75.0
+[I]              Total      12.56           1.2560             1.2116    100.0
+"""
+SEVEN = """\
+[I] === Profile (10 iterations ) ===
+[I]              Layer   Time (ms)   Avg. Time (ms)   Time %
+[I]      conv 1 + relu_2       3.14           0.31     25.0
+[I]              Total      3.14           0.31    100.0
+"""
+EXPORTED = """\
+[
+  { "count" : 10 }
+, { "name" : "conv", "timeMs" : 3.14, "averageMs" : 0.314, "medianMs" : 0.3018, "percentage" : 25 }
+, { "name" : "shape", "timeMs" : 0, "averageMs" : 0, "medianMs" : 0, "percentage" : 0 }
+, { "name" : "old", "timeMs" : 9.42, "averageMs" : 0.942, "percentage" : 75 }
+]
+"""
+
+
+def read(text: str, name: str = "run.log") -> Profile:
+    return load_one(name, stream=BytesIO(text.encode()))
+
+
+def rows(profile: Profile) -> list[tuple[object, ...]]:
+    return profile["layers"].select("layer", "time_ns", "median_ns", "total_ns", "calls").rows()
+
+
+def test_a_log_with_the_name_last() -> None:
+    profile = read(NAME_LAST)
+    assert rows(profile) == [
+        ("conv 1 + relu_2", 314_000, 301_800, 31_400_000, 100),
+        ("{ForeignNode[a...b]} 7", 942_000, 909_800, 94_200_000, 100),
+    ]
+    assert profile["issues"].is_empty()
+
+
+def test_a_log_with_the_name_first() -> None:
+    assert rows(read(NAME_FIRST)) == [
+        ("conv 1 + relu_2", 314_000, 301_800, 3_140_000, 10),
+        ("{ForeignNode[a...b]} 7", 942_000, 909_800, 9_420_000, 10),
+    ]
+
+
+def test_a_log_of_version_seven() -> None:
+    assert rows(read(SEVEN)) == [("conv 1 + relu_2", 310_000, None, 3_140_000, 10)]
+
+
+def test_two_profiles_are_two_sessions() -> None:
+    profile = read(NAME_LAST + NAME_FIRST)
+    assert profile["layers"]["session"].to_list() == [0, 0, 1, 1]
+
+
+def test_a_missing_row_is_told() -> None:
+    kept = [line for line in NAME_LAST.splitlines(keepends=True) if "conv 1" not in line]
+    assert read("".join(kept))["issues"]["reason"].to_list() == [
+        "the layers add up to 94.20 ms, the table says 125.60 ms: rows may be missing"
+    ]
+
+
+def test_a_table_without_its_total_is_told() -> None:
+    assert "ends without its Total" in read(NAME_LAST[: NAME_LAST.index("125.60")])["issues"]["reason"][0]
+
+
+def test_the_exported_json() -> None:
+    profile = read(EXPORTED, "profile.json")
+    assert rows(profile) == [
+        ("conv", 314_000, 301_800, 3_140_000, 10),
+        ("shape", 0, 0, 0, 10),
+        ("old", 942_000, None, 9_420_000, 10),
+    ]
+    assert layers(profile).select("measured_ns", pl.col("time_pct").round(6)).rows() == [
+        (314_000, 25),
+        (0, 0),
+        (942_000, 75),
+    ]
+
+
+@pytest.mark.parametrize("text", ['[{"count": 3}', '[{"count": 3}]', '[{"count": 3}, {"name": 1, "timeMs": 2}]'])
+def test_json_without_layers_is_declined(text: str) -> None:
+    with pytest.raises(ProftuiError):
+        read(text, "profile.json")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "cookbook_trtexec_result_05.log",
+        "qat_resnet18.log.gz",
+        "detr_profile.json",
+        "trex_a100_resnet_fp16.profile.json",
+        "trex_mobilenet_qat.profile.json",
+    ],
+)
+def test_real_profiles_add_up(name: str) -> None:
+    (expected,) = json.loads(Path(shared_file("corpus2/expected.json")).read_text())["tensorrt"][name]["profiles"]
+    found = load_one(shared_file(f"corpus2/tensorrt/{name}"))["layers"]
+    assert found.height == expected["layers"]
+    assert set(found["calls"]) == {expected["iterations"]}
+    total = Decimal(expected.get("sum_time_ms") or expected["total_timeMs"])
+    assert abs(found["total_ns"].sum() - int(total * 1_000_000)) <= found.height
+
+
+@given(st.data())
+def test_damaged_profiles_are_read_or_declined(data: st.DataObject) -> None:
+    text = data.draw(st.sampled_from((NAME_LAST, NAME_FIRST, EXPORTED)))
+    begin = data.draw(st.integers(0, len(text)))
+    end = data.draw(st.integers(begin, min(len(text), begin + 40)))
+    damaged = text[:begin] + data.draw(st.text(max_size=20)) + text[end:]
+    try:
+        profile = read(damaged or " ")
+    except ProftuiError:
+        return
+    assert (profile["layers"]["time_ns"].drop_nulls() >= 0).all()

@@ -1,0 +1,143 @@
+"""unitrace's output: summaries of kernels and API calls, kernel properties and metrics, the device timeline."""
+
+from __future__ import annotations
+
+import json
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.corpus import shared_file
+from tui.loaders.registry import load_one
+from tui.model.errors import ProftuiError
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+SUMMARY = """\
+
+=== Device Timing Summary ===
+
+                Total Execution Time (ns):             89614076
+    Total Device Time for L0 backend (ns):             14571760
+
+== L0 Backend ==
+
+                                         Kernel,  Calls,  Time (ns), Time (%),  Average (ns),  Min (ns),  Max (ns)
+"f<int, 4>(A, B)[SIMD16 {56; 1; 1} {64; 8; 1}]",      1,    4706560,    32.30,       4706560,   4706560,   4706560
+     hgemm_nocopy[SIMD16 {56; 1; 1} {64; 8; 1}],      2,    9865200,    67.70,       4932600,   4000000,   5865200
+
+
+=== Kernel Properties ===
+
+                                          Kernel, Number of Arguments, SLM Per Work Group
+  "f<int, 4>(A, B)[SIMD16 {56; 1; 1} {64; 8; 1}]",                  27,                  8
+
+== Kernel Metrics ==
+
+Kernel,Device,SubDeviceId,GpuTime[ns],XVE_ACTIVE[%],
+hgemm_nocopy[SIMD16 {56; 1; 1} {64; 8; 1}],0,0,4708080,89.46,
+
+=== API Timing Summary ===
+
+             Total Execution Time (ns):             81615043
+
+== L0 Backend ==
+
+                      Function,        Calls,   Time (ns),      Time (%),     Average (ns),   Min (ns),  Max (ns)
+  zeCommandListHostSynchronize,            8,    19911548,    100.000000,          2488943,       1270,   5135361
+
+the program's own last words, with, commas, 1, 2, 3
+"""
+
+PLACE = "Thread 47571 Device 35747536 :"
+KERNEL = "f<int, 4>(A, B)[SIMD32 {1; 1024; 2} {64; 8; 1}]"
+TIMELINE = f"""\
+{PLACE} "zeCommandListAppendMemoryCopy(M2D)[4096]" [ns] 1000 (append) 1010 (submit) 1100 (start) 1400 (end)
+{PLACE} "{KERNEL}" [ns] 1500 (append) 1510 (submit) 1600 (start) 2600 (end)
+Thread 47571 Device 99 : "g" [ns] 1700 (append) 1710 (submit) 1800 (start) 1750 (end)
+"""
+
+
+def read(text: str) -> Profile:
+    return load_one("run.log", stream=BytesIO(text.encode()))
+
+
+def test_summaries() -> None:
+    profile = read(SUMMARY)
+    rows = profile["summary"].select(pl.col("section", "name").cast(str), "calls", "total_ns", "avg_ns", "line").rows()
+    assert rows == [
+        ("gpu", "f<int, 4>(A, B)[SIMD16 {56; 1; 1} {64; 8; 1}]", 1, 4706560, 4706560, 10),
+        ("gpu", "hgemm_nocopy[SIMD16 {56; 1; 1} {64; 8; 1}]", 2, 9865200, 4932600, 11),
+        ("api", "zeCommandListHostSynchronize", 8, 19911548, 2488943, 31),
+    ]
+    assert profile["sessions"]["tool"].to_list() == ["unitrace"]
+
+
+def test_properties_and_metrics() -> None:
+    rows = read(SUMMARY)["metrics"].select(pl.col("kernel", "metric", "unit").cast(str), "avg", "device").rows()
+    assert rows == [
+        ("f<int, 4>(A, B)[SIMD16 {56; 1; 1} {64; 8; 1}]", "Number of Arguments", None, 27, None),
+        ("f<int, 4>(A, B)[SIMD16 {56; 1; 1} {64; 8; 1}]", "SLM Per Work Group", None, 8, None),
+        ("hgemm_nocopy[SIMD16 {56; 1; 1} {64; 8; 1}]", "GpuTime", None, 4708080, "0"),
+        ("hgemm_nocopy[SIMD16 {56; 1; 1} {64; 8; 1}]", "XVE_ACTIVE", "%", 89.46, "0"),
+    ]
+
+
+def test_a_second_summary_is_another_run() -> None:
+    assert read(SUMMARY + SUMMARY)["sessions"].height == 2
+
+
+def test_timeline() -> None:
+    profile = read(TIMELINE)
+    rows = profile["activities"].select(
+        pl.col("kind", "name", "copy_kind").cast(str),
+        "start_ns",
+        "duration_ns",
+        "device",
+        "size_bytes",
+        "grid_y",
+        "block_x",
+    )
+    assert rows.rows() == [
+        ("memcpy", "zeCommandListAppendMemoryCopy(M2D)", "HtoD", 100, 300, 0, 4096, None, None),
+        ("kernel", "f<int, 4>(A, B)", None, 600, 1000, 0, None, 1024, 64),
+        ("kernel", "g", None, 800, None, 1, None, None, None),
+    ]
+    assert "ends before it starts" in profile["issues"]["reason"].to_list()[1]
+
+
+@pytest.mark.parametrize("name", ["cl_gemm_d.txt", "dpc_gemm_d.txt", "dpc_gemm_h.txt", "gemm_fp16_flops.1799853"])
+def test_real_summaries_add_up(name: str) -> None:
+    expected = json.loads(Path(shared_file("corpus2/expected.json")).read_text())["unitrace"][name]
+    profile = load_one(shared_file(f"corpus2/unitrace/{name}"))
+    sections = [one for one in expected["sections"] if one["title"].endswith("Timing Summary")]
+    summary = profile["summary"]
+    assert summary["total_ns"].sum() == sum(one["total_ns"] for one in sections)
+    assert summary["calls"].sum() == sum(one["calls"] for one in sections)
+    assert summary.height == sum(one["rows"] for one in sections)
+
+
+@pytest.mark.parametrize("name", ["dpc_gemm_t.txt", "torch_mat_mul_t.txt"])
+def test_real_timelines_add_up(name: str) -> None:
+    expected = json.loads(Path(shared_file("corpus2/expected.json")).read_text())["unitrace"][name]["timeline"]
+    activities = load_one(shared_file(f"corpus2/unitrace/{name}"))["activities"]
+    assert (activities.height, activities["duration_ns"].sum()) == (expected["events"], expected["total_ns"])
+
+
+@given(st.data())
+def test_damaged_output_is_read_or_declined(data: st.DataObject) -> None:
+    text = data.draw(st.sampled_from((SUMMARY, TIMELINE)))
+    begin = data.draw(st.integers(0, len(text)))
+    end = data.draw(st.integers(begin, min(len(text), begin + 40)))
+    damaged = text[:begin] + data.draw(st.text(max_size=20)) + text[end:]
+    try:
+        profile = read(damaged or " ")
+    except ProftuiError:
+        return
+    assert (profile["activities"]["duration_ns"].drop_nulls() >= 0).all()

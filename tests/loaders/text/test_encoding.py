@@ -1,0 +1,27 @@
+"""Texts in other encodings, in chunks of any size."""
+
+from __future__ import annotations
+
+import codecs
+
+import pytest
+
+from tui.loaders.text.lines import as_utf8, encoding_of
+
+TEXT = "kernel µs\n"
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 100])
+@pytest.mark.parametrize(
+    ("name", "mark"),
+    [
+        ("utf-8", b""),
+        ("utf-8", codecs.BOM_UTF8),
+        ("utf-16-le", codecs.BOM_UTF16_LE),
+        ("utf-16-be", codecs.BOM_UTF16_BE),
+    ],
+)
+def test_the_mark_is_left_out_however_small_the_chunks_are(name: str, mark: bytes, size: int) -> None:
+    data = mark + TEXT.encode(name)
+    chunks = [data[start : start + size] for start in range(0, len(data), size)]
+    assert b"".join(as_utf8(encoding_of(data), chunks)) == TEXT.encode()

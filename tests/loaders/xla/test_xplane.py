@@ -1,0 +1,242 @@
+"""XSpaces of XLA's profiler: planes, stats and names by number, and how damage is told."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import polars as pl
+import pytest
+
+from tests.corpus import shared_file
+from tests.loaders.damage import damaged, read_damaged
+from tests.loaders.reading import reasons, rows
+from tests.loaders.wire import field, message
+from tui.loaders.registry import load_one
+from tui.model.errors import ProftuiError
+
+if TYPE_CHECKING:
+    from tui.model.profile import Profile
+
+STATS = (
+    *(
+        "correlation_id",
+        "kernel_details",
+        "memcpy_details",
+        "hlo_op",
+        "hlo_module",
+        "context_id",
+        "group_id",
+        "step_num",
+    ),
+    *("tf_op", "annotation", "device_vendor", "core_count", "memory_size", "compute_cap_major", "compute_cap_minor"),
+    *("memory_bandwidth", "profile_start_time"),
+)
+"""Stat n has the number n + 1; texts that stats refer to follow."""
+
+
+class Plane:
+    """A plane of an XSpace, while it is made."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.names: list[str] = []
+        self.texts = list(STATS)
+        self.lines: list[bytes] = []
+        self.own = b""
+        self.types: dict[str, bytes] = {}
+
+    def stat(self, name: str, value: int | float | str, *, ref: bool = False) -> bytes:
+        """A stat; a text can be written as the number of a name."""
+        number = (1, STATS.index(name) + 1)
+        if isinstance(value, str) and ref:
+            if value not in self.texts:
+                self.texts.append(value)
+            return message(number, (7, self.texts.index(value) + 1))
+        kind = 5 if isinstance(value, str) else 2 if isinstance(value, float) else 4 if value < 0 else 3
+        return message(number, (kind, value))
+
+    def event(self, name: str, offset_ps: int, duration_ps: int, *stats: bytes) -> bytes:
+        if name not in self.names:
+            self.names.append(name)
+        number = self.names.index(name) + 100
+        return message((1, number), (2, offset_ps), (3, duration_ps), *((4, stat) for stat in stats))
+
+    def line(self, name: str, at_ns: int, *events: bytes, number: int = 7) -> None:
+        self.lines.append(message((1, number), *((4, event) for event in events), (2, name), (3, at_ns)))
+
+    def content(self) -> bytes:
+        types = (
+            message((1, n + 100), (2, message((1, n + 100), (2, name)) + self.types.get(name, b"")))
+            for n, name in enumerate(self.names)
+        )
+        texts = (message((1, n + 1), (2, message((1, n + 1), (2, text)))) for n, text in enumerate(self.texts))
+        parts = [
+            (2, self.name),
+            *((3, line) for line in self.lines),
+            *((4, one) for one in types),
+            *((5, one) for one in texts),
+        ]
+        return message(*parts) + self.own
+
+
+def gpu() -> Plane:
+    """A kernel, a copy and a kernel, and two lines that repeat them."""
+    plane = Plane("/device:GPU:1")
+    details = "regs:16 static_shared:64 dynamic_shared:0 grid:30,2,1 block:256,1,1 occ_pct:50"
+    of_kernel = (plane.stat("kernel_details", details, ref=True), plane.stat("hlo_op", "fusion.3", ref=True))
+    module = plane.stat("hlo_module", "jit_step")
+    first = plane.event("void k<int>(int)", 1_000_500, 2_000_000, *of_kernel, module, plane.stat("correlation_id", 11))
+    copy = plane.event(
+        "MemcpyH2D",
+        4_000_000,
+        500_000,
+        plane.stat("memcpy_details", "kind_src:pinned kind_dst:device size:4096 dest:0 async:1"),
+    )
+    plane.types["void k<int>(int)"] = field(5, plane.stat("tf_op", "model/dense:MatMul", ref=True))
+    last = plane.event("void k<int>(int)", 9_000_000, 1_000_400, *of_kernel, module, plane.stat("correlation_id", -12))
+    plane.line("Stream #14(Compute)", 1000, first, last)
+    plane.line("Stream #15(MemcpyH2D)", 1000, copy)
+    plane.line("XLA Ops", 1000, plane.event("fusion.3", 1_000_000, 8_000_000))
+    facts = (("device_vendor", "Nvidia"), ("core_count", 132), ("memory_size", 1 << 36), ("compute_cap_major", 9),
+             ("compute_cap_minor", 0), ("memory_bandwidth", 4_000_000_000))  # fmt: skip
+    plane.own = b"".join(field(6, plane.stat(name, value)) for name, value in facts)
+    return plane
+
+
+def host() -> Plane:
+    plane = Plane("/host:CPU")
+    launches = [
+        plane.event("void k<int>(int)", at * 1000, 300_000, plane.stat("correlation_id", number))
+        for at, number in ((500, 11), (5000, -12))
+    ]
+    plane.line("main", 1000, plane.event("train", 0, 9_000_000), *launches, plane.event("$a.py:1 f", 0, 10), number=-5)
+    return plane
+
+
+def space(*planes: Plane, more: bytes = b"") -> bytes:
+    return b"".join(field(1, plane.content()) for plane in planes) + more
+
+
+def environment() -> Plane:
+    plane = Plane("Task Environment")
+    plane.own = field(6, plane.stat("profile_start_time", 1_700_000_000_000_000_000))
+    return plane
+
+
+def read(content: bytes) -> Profile:
+    return load_one("-", stream=io.BytesIO(content))
+
+
+WHOLE = space(host(), gpu(), environment(), more=field(4, "node-3") + field(3, "dropped 5 events"))
+
+
+def test_activities_of_streams_and_none_of_derived_lines() -> None:
+    profile = read(WHOLE)
+
+    columns = (
+        "kind",
+        "name",
+        "start_ns",
+        "duration_ns",
+        "device",
+        "stream",
+        "correlation",
+        "registers",
+        "size_bytes",
+        "copy_kind",
+    )
+    assert rows(profile, "activities", *columns) == [
+        ("kernel", "void k<int>(int)", 2001, 2000, 1, 14, 11, 16, None, None),
+        ("memcpy", "MemcpyH2D", 5000, 500, 1, 15, None, None, 4096, "HtoD"),
+        ("kernel", "void k<int>(int)", 10_000, 1000, 1, 14, -12, 16, None, None),
+    ]
+    assert rows(profile, "activities", "grid_x", "grid_y", "block_x", "static_shared_bytes")[0] == (30, 2, 256, 64)
+    assert rows(profile, "ops", "op_id", "name", "op_type", "group") == [
+        ("fusion.3", "dense", "MatMul", "jit_step/model")
+    ]
+    assert rows(profile, "api_calls", "name", "start_ns", "tid", "correlation") == [
+        ("[kernel launch]", 1500, -5, 11),
+        ("[kernel launch]", 6000, -5, -12),
+    ]
+    assert rows(profile, "ranges", "name", "start_ns", "duration_ns") == [("train", 1000, 9000)]
+
+
+def test_facts_of_the_gpu_the_host_and_the_profiler() -> None:
+    profile = read(WHOLE)
+
+    assert rows(profile, "devices", "device", "compute_capability", "sm_count", "memory_bytes", "memory_bandwidth") == [
+        (1, "9.0", 132, 1 << 36, 4e9)
+    ]
+    assert rows(profile, "sessions", "format", "host", "origin_ns") == [("xplane", "node-3", 1_700_000_000_000_000_000)]
+    assert profile["issues"].filter(severity="warning").select("text", "reason").rows() == [
+        ("dropped 5 events", "the profiler says so of its own work")
+    ]
+
+
+def test_steps_are_the_groups_of_the_line_steps() -> None:
+    plane = gpu()
+    group = plane.stat("group_id", 40)
+    details = plane.stat("kernel_details", "regs:1 grid:1,1,1 block:1,1,1")
+    plane.line("Stream #16(Compute)", 1000, plane.event("late", 20_000_000, 1000, details, group))
+    plane.line("Steps", 1000, plane.event("7", 1_000_000, 2_000_000, group), plane.event("8", 4_000_000, 2_000_000))
+    profile = read(space(plane))
+
+    assert profile["activities"].filter(name="late")["iteration"].to_list() == [7]
+
+
+def test_a_tpu_alone_is_shown_as_ranges() -> None:
+    plane = Plane("/device:TPU:0")
+    plane.line("XLA Ops", 100, plane.event("fusion.1", 5_000, 7_000))
+    profile = read(space(plane))
+
+    assert rows(profile, "ranges", "name", "domain", "start_ns", "duration_ns") == [
+        ("fusion.1", "TPU:0 XLA Ops", 105, 7)
+    ]
+    assert reasons(profile, "warning") == [
+        "the file has no GPU: what ran on other accelerators (TPU) is shown as ranges"
+    ]
+
+
+def test_a_space_that_was_copied_as_text_is_declined() -> None:
+    broken = WHOLE.decode("utf-8", "replace").encode() + "\N{REPLACEMENT CHARACTER}".encode() * 100
+
+    with pytest.raises(ProftuiError, match="was copied as text"):
+        read(broken)
+
+
+def test_a_cut_space_shows_what_comes_before() -> None:
+    profile = read(space(host(), gpu())[:-40])
+
+    assert profile["api_calls"].height == 2
+    assert "the file is cut or damaged" in " ".join(reasons(profile, "error"))
+
+
+def test_of_the_two_files_of_a_run_the_space_is_read(tmp_path: Path) -> None:
+    (tmp_path / "host.xplane.pb").write_bytes(WHOLE)
+    (tmp_path / "host.trace.json.gz").write_bytes(b"not read")
+
+    profile = load_one(str(tmp_path))
+
+    assert profile["sessions"]["format"].to_list() == ["xplane"]
+    assert reasons(profile, "error") == []
+
+
+def test_damaged_spaces_are_read_or_declined() -> None:
+    assert len(read_damaged(damaged(WHOLE, 200))) > 100
+
+
+@pytest.mark.parametrize("name", ["tf23_resnet_1", "tf25_chess_2", "jax08_mi300_conv", "jax_legacy_mi300_conv"])
+def test_real_spaces_hold_the_kernels_that_were_counted(name: str) -> None:
+    expected = json.loads(Path(shared_file("corpus2/expected.json")).read_text("utf-8"))["xplane"][f"{name}.xplane.pb"]
+    kernels = load_one(shared_file(f"corpus2/xplane/{name}.xplane.pb"))["activities"].filter(kind="kernel")
+    by_device = {
+        f"/device:GPU:{device}": (count, ns)
+        for device, count, ns in kernels.group_by("device").agg(pl.len(), pl.col("duration_ns").sum()).iter_rows()
+    }
+
+    for plane, told in expected["gpu_planes"].items():
+        count, ns = by_device.get(plane, (0, 0))
+        assert (count, ns) == (told["kernels"], pytest.approx(told["kernel_total_ps"] / 1000, abs=count / 2 + 1))

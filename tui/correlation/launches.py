@@ -1,0 +1,167 @@
+"""Correlates GPU activities with the API calls that launched them, and with the op and iteration around the call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from tui.correlation.nesting import NONE, Nesting, nested
+from tui.model.schema import NAME
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+_SPARSE: Final = 8
+"""With more numbers than so many for each correlation, most of a table of them would be empty."""
+
+_BLOCK: Final = 1 << 16
+"""Numbers that are looked up together: what is made of them stays in the cache of the processor."""
+
+SLACK_NS: Final = 1000
+"""By so much rounding to microseconds can make a call seem to end after the op that it was made in."""
+
+
+def with_launch(activities: pl.DataFrame, api_calls: pl.DataFrame) -> pl.DataFrame:
+    """Add ``launch_ns``, ``launch_pid`` and ``launch_tid``: when and where each activity was launched, else null.
+
+    Args:
+        activities: Of one session, with ``correlation``.
+        api_calls: Of the same session. Where several calls share a correlation (a runtime call and the driver call
+            within it), the one that began first counts.
+    """
+    rows = launching_calls(activities["correlation"], api_calls)
+    columns = {"start_ns": "launch_ns", "pid": "launch_pid", "tid": "launch_tid"}
+    return activities.with_columns(api_calls[column].gather(rows).alias(name) for column, name in columns.items())
+
+
+def launching_calls(correlations: pl.Series, api_calls: pl.DataFrame) -> pl.Series:
+    """The row of the call that launched each activity; null where there is none.
+
+    Args:
+        correlations: Of the activities of one session.
+        api_calls: Of the same session. Of several calls that share a correlation, the one that began first counts;
+            one without a start is none.
+    """
+    return pl.Series(launching_rows(correlations, api_calls), dtype=pl.UInt32, strict=False)
+
+
+def launching_rows(correlations: pl.Series, api_calls: pl.DataFrame) -> npt.NDArray[np.int32]:
+    """The same as numbers, -1 where there is none."""
+    calls = api_calls.select(pl.col("correlation").cast(pl.Int64), "start_ns")
+    numbered = np.arange(calls.height, dtype=np.int32)
+    if any(calls[name].null_count() for name in calls.columns):
+        known = calls["correlation"].is_not_null() & calls["start_ns"].is_not_null()
+        calls, numbered = calls.filter(known), numbered[known.to_numpy()]
+    if calls.is_empty():
+        return np.full(len(correlations), -1, np.int32)
+    keys, began = calls["correlation"].to_numpy(), calls["start_ns"].to_numpy()
+    if not (keys[1:] > keys[:-1]).all():
+        order = np.argsort(keys, kind="stable") if (began[1:] >= began[:-1]).all() else np.lexsort((began, keys))
+        keys = keys[order]
+        first = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1])))
+        keys, numbered = keys[first], numbered[order[first]]
+    wanted = correlations.cast(pl.Int64)
+    rows = _looked_up(keys, numbered, wanted.fill_null(0).to_numpy())
+    if wanted.null_count():
+        rows[wanted.is_null().to_numpy()] = -1
+    return rows
+
+
+def _looked_up(
+    keys: npt.NDArray[np.int64], values: npt.NDArray[np.int32], wanted: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int32]:
+    """The value of each wanted number among distinct keys in rising order; -1 where it is none of them."""
+    first, last = int(keys[0]), int(keys[-1])
+    if last - first >= _SPARSE * len(keys):
+        at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        return np.where(keys[at] == wanted, values[at], np.int32(-1))
+    # Numbers that tools count up lie close together: to look them up in a table takes a third of the time.
+    table = np.full(last - first + 2, -1, np.int32)
+    for begin in range(0, len(keys), _BLOCK):
+        table[keys[begin : begin + _BLOCK] - first] = values[begin : begin + _BLOCK]
+    found = np.empty(len(wanted), np.int32)
+    for begin in range(0, len(wanted), _BLOCK):
+        block = wanted[begin : begin + _BLOCK]
+        inside = (block >= first) & (block <= last)
+        found[begin : begin + _BLOCK] = table[np.where(inside, block - first, last - first + 1)]
+    return found
+
+
+def thread_codes(pid: pl.Series, tid: pl.Series) -> npt.NDArray[np.int64]:
+    """One number for each process and thread, the same in every call: threads of -1 are those that are not known."""
+    process = pid.fill_null(-1).to_numpy().astype(np.int64, copy=False)
+    thread = tid.fill_null(-1).to_numpy().astype(np.int64, copy=False)
+    # Thread ids of Linux and Windows take 32 bits, process ids fewer than 31.
+    codes = (process & 0x7FFFFFFF) << 32
+    codes |= thread & 0xFFFFFFFF
+    codes[thread == -1] = -1
+    return codes
+
+
+def nest(rows: pl.DataFrame, *, slack_ns: int = SLACK_NS) -> Nesting:
+    """Nest rows with ``pid``, ``tid``, ``start_ns`` and ``duration_ns`` (none of the times null)."""
+    start = rows["start_ns"].to_numpy().astype(np.int64, copy=False)
+    end = start + rows["duration_ns"].to_numpy().astype(np.int64, copy=False)
+    return nested(thread_codes(rows["pid"], rows["tid"]), start, end, slack=slack_ns)
+
+
+def rows_around(nesting: Nesting, pid: pl.Series, tid: pl.Series, at_ns: pl.Series) -> pl.Series:
+    """The row number of the innermost row around each moment of a thread; null where there is none."""
+    found = nesting.innermost(
+        thread_codes(pid, tid), at_ns.fill_null(np.iinfo(np.int64).min).to_numpy().astype(np.int64)
+    )
+    return _or_null(found)
+
+
+def parents(nesting: Nesting) -> pl.Series:
+    """The row number of each row's parent; null for the outermost."""
+    return _or_null(nesting.parent)
+
+
+def _or_null(indices: npt.NDArray[np.int64]) -> pl.Series:
+    return pl.Series(indices.astype(np.uint32)).set(pl.Series(indices == NONE), None)
+
+
+def link_ops(activities: pl.DataFrame, ops: pl.DataFrame, nesting: Nesting) -> pl.DataFrame:
+    """Fill ``op`` and ``op_join`` of activities: the innermost op of the launching thread around the launch.
+
+    Args:
+        activities: With the columns of `with_launch`.
+        ops: With ``op``; `nesting` is theirs.
+        nesting: `nest` of the ops.
+    """
+    row = rows_around(nesting, activities["launch_pid"], activities["launch_tid"], activities["launch_ns"])
+    op = ops["op"].gather(row) if ops.height else pl.Series(row.to_list(), dtype=pl.UInt32)
+    why = (
+        pl.when(pl.col("op").is_not_null())
+        .then(pl.lit("launch", NAME))
+        .when(pl.col("launch_ns").is_null())
+        .then(pl.lit("launch not recorded", NAME))
+        .otherwise(pl.lit("launched outside any op", NAME))
+    )
+    return activities.with_columns(op.alias("op")).with_columns(why.alias("op_join"))
+
+
+def iteration_at(marks: pl.DataFrame, at_ns: pl.Series) -> pl.Series:
+    """The iteration that each moment lies in, whatever the thread; null between iterations and for unknown moments.
+
+    Args:
+        marks: Rows of ``ranges`` that mark iterations (``iteration`` not null), which do not overlap.
+        at_ns: Moments: of a launch for GPU work, since the GPU is often a step behind.
+    """
+    steps = (
+        marks.select("iteration", "start_ns", end_ns=pl.col("start_ns") + pl.col("duration_ns"))
+        .drop_nulls(["start_ns", "end_ns"])
+        .sort("start_ns", maintain_order=True)
+    )
+    if steps.is_empty():
+        return pl.repeat(None, len(at_ns), dtype=pl.Int32, eager=True).alias("iteration")
+    at = at_ns.fill_null(np.iinfo(np.int64).min).to_numpy()
+    here = np.searchsorted(steps["start_ns"].to_numpy(), at, side="right") - 1
+    inside = (here >= 0) & (at <= steps["end_ns"].to_numpy()[here])
+    row = pl.Series(np.where(inside, here, 0).astype(np.uint32))
+    if not inside.all():
+        row = row.set(pl.Series(~inside), None)
+    return steps["iteration"].cast(pl.Int32).gather(row).alias("iteration")

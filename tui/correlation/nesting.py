@@ -1,0 +1,162 @@
+"""Nesting of intervals per thread, as calls and ranges nest; vectorized, without a stack."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+
+    Ints = npt.NDArray[np.int64]
+
+NONE: Final = -1
+"""In place of an index: there is none."""
+
+_SMALL: Final = (1 << 16) - 1
+_ROUNDS: Final = 64
+"""Overlaps are cut in so many rounds at most; one is enough unless they are nested themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nesting:
+    """Intervals of any number of threads, with the interval that each lies in; indices are those of the input."""
+
+    parent: Ints
+    """The innermost interval of the same thread around each interval, or `NONE`."""
+
+    depth: Ints
+    """How many intervals lie around each, from 0."""
+
+    _threads: Ints
+    """The distinct threads, sorted."""
+    _origin: int
+    _width: int
+    _order: Ints
+    """Indices by thread and start, the longer first."""
+    _start_keys: Ints
+    """Of ``_order``: thread and start in one number."""
+    _end_keys: Ints
+    """Of ``_order``: thread and end, where intervals that only overlap were cut apart."""
+    _parent_in_order: Ints
+
+    def innermost(self, thread: Ints, at: Ints) -> Ints:
+        """The index of the innermost interval around each moment, both ends included; `NONE` where there is none."""
+        if not len(self._order) or not len(thread):
+            return np.full(len(thread), NONE, np.int64)
+        key, inside = self._keys(thread, at)
+        code = key // self._width
+        here = np.searchsorted(self._start_keys, key, side="right") - 1
+        here = np.where(inside, here, NONE)
+        while True:
+            known = here != NONE
+            same = known & (self._start_keys[here] // self._width == code)
+            here = np.where(same, here, NONE)
+            ended = same & (self._end_keys[here] < key)
+            if not ended.any():
+                break
+            here = np.where(ended, self._parent_in_order[here], here)
+        return np.where(here != NONE, self._order[here], NONE)
+
+    def beginning(self, thread: Ints, at: Ints, among: npt.NDArray[np.bool_]) -> Ints:
+        """The index of the innermost of some intervals that begins at each moment; `NONE` where none does."""
+        chosen = np.flatnonzero(among[self._order])
+        if not len(chosen) or not len(thread):
+            return np.full(len(thread), NONE, np.int64)
+        keys = self._start_keys[chosen]
+        key, inside = self._keys(thread, at)
+        here = np.maximum(np.searchsorted(keys, key, side="right") - 1, 0)
+        return np.where(inside & (keys[here] == key), self._order[chosen[here]], NONE)
+
+    def _keys(self, thread: Ints, at: Ints) -> tuple[Ints, npt.NDArray[np.bool_]]:
+        """Thread and moment in one number, and whether an interval could be there: of a thread, and not too early."""
+        code = np.minimum(np.searchsorted(self._threads, thread), len(self._threads) - 1)
+        inside = (self._threads[code] == thread) & (at >= self._origin)
+        # Later than every interval is as late as the end of the thread's own stretch of keys.
+        return code * self._width + 2 * np.clip(at - self._origin, 0, self._width // 2 - 1), inside
+
+
+def nested(thread: Ints, start: Ints, end: Ints, *, slack: int = 0) -> Nesting:
+    """Find which interval lies in which, within each thread.
+
+    Args:
+        thread: Any number that tells threads apart.
+        start: When each interval begins.
+        end: When each ends, not before it begins.
+        slack: How much later than its parent a child may seem to end, because times were rounded. An interval that
+            ends later than that only overlaps the one before it: that one then counts as ended where it begins.
+    """
+    threads = np.sort(pl.Series(thread).unique().to_numpy())
+    codes = np.searchsorted(threads, thread)
+    order = _order(codes, start, end)
+    origin = int(start.min()) if len(start) else 0
+    span = int(end.max()) - origin if len(end) else 0
+    # Times are doubled, so that an interval of no length still has a place of its own.
+    width = 2 * (span + 2)
+    if len(threads) * width >= 1 << 62:
+        raise ValueError("the times are too far apart to be of one recording")
+    base = codes[order] * width
+    starts = base + 2 * (start[order] - origin)
+    ends = np.maximum(base + 2 * (end[order] - origin), starts + 1)
+    del codes, base, thread, start, end
+    nothing = np.zeros(0, np.int64)
+    for _ in range(_ROUNDS):
+        parent = depth = nothing  # those of the last round take no memory while there are new ones
+        # Nearly in order already: this sort sees that.
+        depth = np.searchsorted(np.sort(ends, kind="stable"), starts, side="right")
+        np.subtract(np.arange(len(order)), depth, out=depth)
+        parent = _parents(depth)
+        # What has no parent is compared with itself.
+        around = ends.copy()
+        inner = np.flatnonzero(parent != NONE)
+        around[inner] = ends[parent[inner]]
+        del inner
+        over = np.flatnonzero(ends > around + 2 * slack)
+        late = ends[over]
+        np.minimum(ends, around, out=ends)
+        del around
+        if not len(over):
+            break
+        ends[over] = late
+        np.minimum.at(ends, parent[over], starts[over])
+        np.maximum(ends, starts + 1, out=ends)
+    in_input = np.empty(len(order), np.int64)
+    depths = np.empty(len(order), np.int64)
+    in_input[order] = np.where(parent != NONE, order[parent], NONE)
+    depths[order] = depth
+    return Nesting(in_input, depths, threads, origin, width, order, starts, ends, parent)
+
+
+def levels(depth: Ints) -> Iterator[Ints]:
+    """The indices of each depth from 0 on, in their order."""
+    deepest = int(depth.max(initial=0))
+    # The sort for small numbers takes a fraction of the time.
+    by_depth = np.argsort(depth.astype(np.uint16) if deepest <= _SMALL else depth, kind="stable")
+    end = 0
+    for count in np.bincount(depth, minlength=deepest + 1).tolist():
+        begin, end = end, end + count
+        yield by_depth[begin:end]
+
+
+def _order(codes: Ints, start: Ints, end: Ints) -> Ints:
+    """The indices by thread, start, and the longer first."""
+    later = start[1:] > start[:-1]
+    if bool((later | ((start[1:] == start[:-1]) & (end[1:] <= end[:-1]))).all()):
+        # As most inputs are: only the threads are mixed.
+        return np.argsort(codes.astype(np.uint16) if codes.max(initial=0) <= _SMALL else codes, kind="stable")
+    return np.lexsort((-end, start, codes))
+
+
+def _parents(depth: Ints) -> Ints:
+    """Of intervals by thread and start: the last one before each that is one level less deep."""
+    parent = np.full(len(depth), NONE, np.int64)
+    for above, here in pairwise(levels(depth)):
+        if len(here) and len(above):
+            parent[here] = above[np.searchsorted(above, here) - 1]
+    return parent

@@ -1,0 +1,231 @@
+"""Turns NVTX ranges of frameworks, profiling hooks and users into ops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from tui.correlation.launches import iteration_at, nest, parents, thread_codes
+from tui.correlation.nesting import NONE, Nesting
+from tui.correlation.nvtx_texts import Role, read_texts
+from tui.correlation.plausible_times import is_plausible_duration
+from tui.model.schema import NAME, OPS, RANGES, conform, empty
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Ints = npt.NDArray[np.int64]
+    Flags = npt.NDArray[np.bool_]
+
+_LIBRARY: Final = r"(?i)^(?:nccl|cublas|cublaslt|cudnn|cufft|cusparse|cusolver|curand|cub|cccl|thrust|nvjpeg|npp)\b"
+"""Domains of libraries that frameworks call. TensorRT is a framework itself: its ranges are layers of the network."""
+
+_LIBRARY_CALL: Final = r"^(?:nccl|cublas|cudnn|cufft|cusparse|cusolver)[A-Z]"
+"""Names of such calls, where the domain has no name."""
+
+_PATH_LEVELS: Final = 12
+"""A group path has so many elements at most."""
+_PATH_NAME_LIMIT: Final = 60
+"""And of each element so many characters."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpsOfRanges:
+    """What was found."""
+
+    ops: pl.DataFrame
+    """By start, columns of the model; ``op`` counts from 0."""
+    nesting: Nesting
+    """Of `ops`, as `tui.correlation.launches.link_ops` wants it."""
+    ranges: pl.DataFrame
+    """The ranges given, in their order, with ``depth``: how many ranges of the same thread lie around each."""
+    fault: str = ""
+    """Why no ops could be made, or empty."""
+
+
+def ops_from_ranges(ranges: pl.DataFrame) -> OpsOfRanges:
+    """Take ranges for ops, with what their texts tell of them.
+
+    Every closed range with a name is an op, but for
+
+    - ranges that mark an iteration, or have one in them on the same thread (an epoch);
+    - what hooks write to tell where an op was called from, and settings: they give the ops in them ``stack`` and
+      ``group``;
+    - ranges of a library (NCCL, cuBLAS, cuDNN, ...) inside an op that a framework wrote: the op is the framework's;
+    - ranges of no thread, where others have one: they belong to the whole process and overlap in any way.
+
+    A group is the path of modules where a call site tells it, else of the ops around. A backward op has the direction
+    bprop, and so has all that runs in it; an op with a sequence number fprop, and what runs in it; the others have
+    none. ``forward`` is the last forward op that began with the same sequence number before, if only one thread has
+    such: later ops have a higher one.
+
+    Args:
+        ranges: Push/pop ranges of one session, columns of the model, ``iteration`` filled (`mark_steps`).
+
+    Returns:
+        What was found; no ops where the times are too far apart to be of one recording.
+    """
+    has_threads = ranges["tid"].null_count() < ranges.height
+    closed = (
+        ranges.with_row_index("range")
+        .filter(pl.col("start_ns").is_not_null(), is_plausible_duration())
+        .filter(pl.col("tid").is_not_null() | (not has_threads))
+        .sort("start_ns", "duration_ns", descending=[False, True], maintain_order=True)
+    )
+    fault, none = "", empty("ops")
+    try:
+        around = nest(closed)
+    except ValueError as error:
+        fault = str(error)
+    if fault or closed.is_empty():
+        return OpsOfRanges(none, nest(none), ranges, fault)
+    told = _told(closed)
+    depths = closed.select("range", depth=pl.Series(around.depth, dtype=pl.Int32))
+    with_depth = (
+        ranges.drop("depth", strict=False)
+        .with_row_index("range")
+        .join(depths, on="range", how="left", maintain_order="left")
+        .select(name for name in RANGES if name in ranges.columns or name == "depth")
+    )
+    is_op = _are_ops(told, around.parent)
+    told = _from_call_sites(told, around.parent).filter(is_op).with_row_index("op")
+    nesting = nest(told)
+    parent = nesting.parent
+    told = told.with_columns(parents(nesting).alias("parent"))
+    direction = _directions(told, parent)
+    ops = told.with_columns(
+        name=pl.col("op_name").cast(NAME),
+        direction=pl.Series([None, "fprop", "bprop"]).gather(pl.Series(direction)),
+        group=pl.coalesce("modules", _paths(told, parent)).replace("", None),
+        forward=_forward(told, parent),
+        iteration=iteration_at(closed.filter(pl.col("iteration").is_not_null()), told["start_ns"]),
+        op_source=pl.lit("nvtx"),
+    )
+    return OpsOfRanges(conform("ops", ops.select(name for name in OPS if name in ops.columns)), nesting, with_depth)
+
+
+def _told(closed: pl.DataFrame) -> pl.DataFrame:
+    """The ranges with what their texts say, which is worked out once for each distinct text."""
+    table = read_texts(closed["name"].unique().drop_nulls().cast(pl.String))
+    joined = closed.with_columns(pl.col("name").cast(pl.String).alias("text")).join(
+        table, on="text", how="left", maintain_order="left"
+    )
+    library = (
+        pl.col("domain").cast(pl.String).str.contains(_LIBRARY) | pl.col("text").str.contains(_LIBRARY_CALL)
+    ).fill_null(False)
+    return joined.with_columns(pl.col("framework", "call", "backward").fill_null(False), library.alias("library"))
+
+
+def _are_ops(told: pl.DataFrame, parent: Ints) -> pl.Series:
+    library = told["library"].to_numpy()
+    # A library's own range is no framework op, whatever its name looks like.
+    framework = told["framework"].to_numpy() & (told["role"] == Role.OP).fill_null(False).to_numpy() & ~library
+    within = _nearest(parent, framework) != NONE
+    return (told["role"] == Role.OP).fill_null(False) & pl.Series(~_around_iterations(told) & ~(library & within))
+
+
+def _from_call_sites(told: pl.DataFrame, parent: Ints) -> pl.DataFrame:
+    """The ranges with stack and modules of the nearest call site around."""
+    sites = (told["role"] == Role.CALL_SITE).fill_null(False).to_numpy()
+    nearest = _nearest(parent, sites)
+    row = pl.Series(nearest).cast(pl.Int64)
+    row = row.set(row == NONE, None)
+    return told.with_columns(told["stack"].gather(row), told["modules"].gather(row))
+
+
+def _directions(told: pl.DataFrame, parent: Ints) -> Ints:
+    """Of each op: 0 unknown, 1 forward, 2 backward."""
+    backward = _nearest(parent, told["backward"].to_numpy(), with_self=True) != NONE
+    forward = _nearest(parent, told["seq"].is_not_null().to_numpy(), with_self=True) != NONE
+    direction = np.where(backward, 2, np.where(forward, 1, 0))
+    # A wrapped call has no number of its own: it goes the way of the ops in it.
+    calls = told["call"].to_numpy()
+    for _ in range(_PATH_LEVELS):
+        inner = (parent != NONE) & (direction != 0)
+        inner &= calls[parent] & (direction[parent] == 0)
+        if not inner.any():
+            break
+        direction[parent[inner]] = direction[inner]
+    return direction
+
+
+def _forward(told: pl.DataFrame, parent: Ints) -> pl.Series:
+    """The op that each backward op belongs to."""
+    backward = told["backward"].to_numpy()
+    within = _nearest(parent, backward, with_self=True) != NONE
+    # Processes that are not known are one.
+    numbered = told.select(
+        "op", "tid", "seq", "start_ns", pl.col("pid").fill_null(-1), pl.Series(backward).alias("backward")
+    )
+    candidates = numbered.filter(pl.Series(~within), pl.col("seq").is_not_null())
+    several = (
+        candidates.group_by("pid", "seq").agg(pl.col("tid").n_unique().alias("threads")).filter(pl.col("threads") > 1)
+    )
+    candidates = candidates.join(several, on=["pid", "seq"], how="anti", maintain_order="left")
+    found = numbered.filter("backward", pl.col("seq").is_not_null()).join_asof(
+        candidates.select("pid", "seq", "start_ns", forward="op"),
+        on="start_ns",
+        by=["pid", "seq"],
+        strategy="backward",
+        check_sortedness=False,
+    )
+    return numbered.join(found, on="op", how="left", maintain_order="left")["forward"]
+
+
+def _paths(told: pl.DataFrame, parent: Ints) -> pl.Series:
+    """Names of the ops around each, outermost first; each distinct path is made once."""
+    names = told["op_name"].str.slice(0, _PATH_NAME_LIMIT)
+    codes = names.rank("dense").cast(pl.Int64).to_numpy()
+    path = np.zeros(len(parent), np.int64)
+    texts = [""]
+    done = parent == NONE
+    for _ in range(_PATH_LEVELS):
+        below = np.flatnonzero(~done & done[parent])
+        if not len(below):
+            break
+        above = parent[below]
+        _, first, inverse = np.unique(
+            path[above] * (len(codes) + 1) + codes[above], return_index=True, return_inverse=True
+        )
+        path[below] = len(texts) + inverse
+        for row in above[first].tolist():
+            outer, name = texts[path[row]], names[row]
+            texts.append(f"{outer}/{name}" if outer else name)
+        done[below] = True
+    deeper = ~done
+    path[deeper] = path[_nearest(parent, done)[deeper]]
+    return pl.Series(texts, dtype=pl.String).gather(pl.Series(path))
+
+
+def _nearest(parent: Ints, has: Flags, *, with_self: bool = False) -> Ints:
+    """Of each row the innermost row around it that has something, or `NONE`; found by leaps that double."""
+    rows = np.arange(len(parent))
+    # ``to`` is where the search stands: at a row that has it, or at one that is still to be asked for its parent.
+    to = np.where(has, rows, parent)
+    while True:
+        further = np.where(to != NONE, to[to], NONE)
+        if np.array_equal(further, to):
+            break
+        to = further
+    if with_self:
+        return to
+    return np.where(parent != NONE, to[parent], NONE)
+
+
+def _around_iterations(told: pl.DataFrame) -> Flags:
+    """Which ranges have one in them, on the same thread, that marks an iteration; those have one that does, too."""
+    thread = thread_codes(told["pid"], told["tid"])
+    start = told["start_ns"].to_numpy()
+    end = start + told["duration_ns"].to_numpy()
+    marks = told["iteration"].is_not_null().to_numpy()
+    around = marks.copy()
+    for one in np.unique(thread[marks]):
+        here = np.flatnonzero(marks & (thread == one))
+        # Iterations do not overlap: if any lies within a range, the first that begins in it does.
+        following = np.searchsorted(start[here], start)
+        first = here[np.minimum(following, len(here) - 1)]
+        around |= (thread == one) & (following < len(here)) & (end[first] <= end)
+    return around

@@ -1,0 +1,208 @@
+"""The one rule for implausible times: what no recording can hold is dropped before it is added up or linked.
+
+A recording lasts at most a week. A start more than a week from the median start of its recording is dropped, and so is
+a duration that is negative or longer than a week. Dropped times become null; the other values of the row stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.model.errors import ProftuiError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+MAX_NS: Final = 7 * 24 * 3600 * 10**9
+"""A week, in nanoseconds: the longest recording."""
+MAX_SUM_NS: Final = 1 << 53
+"""About a hundred days: the largest sum of times in a table of one run."""
+_MAX_THREAD_TIME_NS: Final = 1 << 60
+"""What `tui.correlation.nesting` can count, with room to spare."""
+_INT64: Final = (-(1 << 63), (1 << 63) - 1)
+
+_TIMED: Final = ("activities", "api_calls", "ops", "ranges")
+DURATIONS: Final = {
+    **dict.fromkeys(_TIMED, ("duration_ns",)),
+    "summary": ("total_ns", "avg_ns", "min_ns", "max_ns", "median_ns", "std_ns"),
+}
+"""The columns of each frame that hold durations."""
+_LABELS: Final = {
+    "activities": "GPU activities",
+    "api_calls": "API calls",
+    "ops": "ops",
+    "ranges": "ranges",
+    "summary": "rows of the summary",
+}
+
+Report = Callable[[int, int | None, str], None]
+"""Told of a session, the first line, and what was dropped."""
+
+
+def is_plausible_duration(column: str = "duration_ns", longest_ns: int = MAX_NS) -> pl.Expr:
+    """Whether a duration can be true; null where it is null."""
+    return pl.col(column).is_between(0, longest_ns)
+
+
+def start_bounds(starts: Iterable[pl.Series]) -> tuple[int, int] | None:
+    """The first and the last plausible start of a recording; None where all starts are plausible.
+
+    Args:
+        starts: The start times of one recording, in any order, in one or several columns.
+    """
+    known = [series for series in starts if series.null_count() < len(series)]
+    if not known:
+        return None
+    # Python's integers, so that no difference can wrap around.
+    first, last = min(int(series.min()) for series in known), max(int(series.max()) for series in known)  # type: ignore[arg-type]
+    if last - first <= MAX_NS:
+        return None
+    ordered = pl.concat(known).drop_nulls().sort()
+    median = int(ordered[(len(ordered) - 1) // 2])
+    return max(median - MAX_NS, _INT64[0]), min(median + MAX_NS, _INT64[1])
+
+
+def drop_outlier_times(*frames: pl.DataFrame) -> tuple[tuple[pl.DataFrame, ...], int]:
+    """Drop the implausible times of one recording.
+
+    Args:
+        frames: With ``start_ns`` and ``duration_ns``.
+
+    Returns:
+        The frames with null in place of such times, and the number of rows that had one.
+    """
+    bounds = start_bounds(frame["start_ns"] for frame in frames)
+    # Conditions are null where a time is unknown, and unknown times stay so.
+    is_near = pl.lit(True) if bounds is None else pl.col("start_ns").is_between(*bounds)
+    is_good = is_near.fill_null(True) & is_plausible_duration().fill_null(True)
+    count = sum(frame.select((~is_good).sum()).item() for frame in frames)
+    if not count:
+        return frames, 0
+    dropped = tuple(
+        frame.with_columns(
+            pl.when(is_near).then("start_ns").alias("start_ns"),
+            pl.when(is_plausible_duration()).then("duration_ns").alias("duration_ns"),
+        )
+        for frame in frames
+    )
+    return dropped, count
+
+
+def dropped_times_text(count: int) -> str:
+    """What an issue says of rows whose times were dropped.
+
+    >>> dropped_times_text(2)
+    '2 rows have an impossible time (more than a week from the median start, or lasting longer): shown as unknown'
+    """
+    rows = "1 row has" if count == 1 else f"{count:,} rows have"
+    return f"{rows} an impossible time (more than a week from the median start, or lasting longer): shown as unknown"
+
+
+def drop_outlier_events(parts: Mapping[str, pl.DataFrame], *, called: str) -> tuple[dict[str, pl.DataFrame], int]:
+    """Drop whole events whose start is implausible; the start times of the others then count from the first of them.
+
+    Args:
+        parts: With ``start_ns`` and ``duration_ns``, neither of them null, and pid and tid.
+        called: What messages call the file.
+
+    Returns:
+        The events, and how many nanoseconds were subtracted from their start times.
+
+    Raises:
+        ProftuiError: There are more threads over a longer time than a recording has.
+    """
+    begin_ns = 0
+    bounds = start_bounds(rows["start_ns"] for rows in parts.values())
+    if bounds is not None:
+        parts = {name: rows.filter(pl.col("start_ns").is_between(*bounds)) for name, rows in parts.items()}
+        begin_ns = _span(parts)[0]
+        parts = {name: rows.with_columns(pl.col("start_ns") - begin_ns) for name, rows in parts.items()}
+    _check_size(parts, called)
+    return dict(parts), begin_ns
+
+
+def dropped_events_text(count: int) -> str:
+    """What an issue says of events that were dropped.
+
+    >>> dropped_events_text(1)
+    '1 event left out: its start is more than a week from the median start'
+    """
+    if count == 1:
+        return "1 event left out: its start is more than a week from the median start"
+    return f"{count:,} events left out: their starts are more than a week from the median start"
+
+
+def drop_outlier_times_of_sessions(frames: dict[str, pl.DataFrame], report: Report) -> None:
+    """Drop the implausible times of all sessions of a profile.
+
+    Args:
+        frames: Of the model, by name; changed in place.
+        report: Told of each session and frame with such times.
+    """
+    for name, columns in DURATIONS.items():
+        longest = MAX_SUM_NS if name == "summary" else MAX_NS
+        plausible = {column: is_plausible_duration(column, longest) for column in columns}
+        bad = ~pl.all_horizontal(one.fill_null(True) for one in plausible.values())
+        if not frames[name].select(bad.any()).item():
+            continue
+        reason = f"{_LABELS[name]} with an impossible duration (negative or too long), which is shown as unknown"
+        _report(frames[name].filter(bad), reason, report)
+        kept = {column: pl.when(one).then(column) for column, one in plausible.items()}
+        if name == "activities":  # the rate of an impossible duration is none
+            kept["throughput"] = pl.when(~bad).then("throughput")
+        frames[name] = frames[name].with_columns(**kept)
+    for session in _sessions_with_outliers(frames):
+        own = pl.col("session") == session
+        bounds = start_bounds(frames[name].filter(own)["start_ns"] for name in _TIMED)
+        if bounds is None:
+            continue
+        far = own & ~pl.col("start_ns").is_between(*bounds)
+        for name in _TIMED:
+            if frames[name].select(far.any()).item():
+                reason = f"{_LABELS[name]} that start more than a week from the median start, which is shown as unknown"
+                _report(frames[name].filter(far), reason, report)
+                frames[name] = frames[name].with_columns(pl.when(~far).then("start_ns").alias("start_ns"))
+
+
+def _sessions_with_outliers(frames: Mapping[str, pl.DataFrame]) -> list[int]:
+    """The sessions whose starts lie more than a week apart."""
+    start = pl.col("start_ns")
+    ends = pl.concat(
+        frames[name].group_by("session").agg(start.min().alias("first"), start.max().alias("last")) for name in _TIMED
+    ).drop_nulls()
+    spans: dict[int, tuple[int, int]] = {}
+    for session, first, last in ends.iter_rows():
+        known = spans.get(session, (first, last))
+        spans[session] = (min(first, known[0]), max(last, known[1]))
+    return sorted(session for session, (first, last) in spans.items() if last - first > MAX_NS)
+
+
+def _report(rows: pl.DataFrame, reason: str, report: Report) -> None:
+    found = rows.group_by("session", maintain_order=True).agg(pl.len(), pl.col("line").min())
+    for session, count, line in found.iter_rows():
+        report(session, line, f"{reason}: {count:,}")
+
+
+def _span(parts: Mapping[str, pl.DataFrame]) -> tuple[int, int]:
+    """When the first event begins and the last ends."""
+    begin, end = pl.col("start_ns").min(), (pl.col("start_ns") + pl.col("duration_ns")).max()
+    ends = pl.concat(rows.select(begin=begin, end=end) for rows in parts.values())
+    first_ns, last_ns = ends["begin"].min(), ends["end"].max()
+    return (first_ns, last_ns) if isinstance(first_ns, int) and isinstance(last_ns, int) else (0, 0)
+
+
+def _check_size(parts: Mapping[str, pl.DataFrame], called: str) -> None:
+    """Check that threads times nanoseconds can be counted, as those of every recording can."""
+    first_ns, last_ns = _span(parts)
+    most_threads = sum(rows.height for rows in parts.values())
+    if most_threads * (last_ns - first_ns + 2) < _MAX_THREAD_TIME_NS:
+        return
+    threads = pl.concat(rows.select("pid", "tid").unique() for rows in parts.values()).n_unique()
+    if threads * (last_ns - first_ns + 2) >= _MAX_THREAD_TIME_NS:
+        raise ProftuiError(
+            f"{called}: {threads} threads over {(last_ns - first_ns) / 1e9:.0f} s cannot be of one recording",
+            "the times in the file are damaged",
+        )

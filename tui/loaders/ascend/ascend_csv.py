@@ -1,0 +1,337 @@
+r"""Reads the CSV files of Ascend's profilers: ``ASCEND_PROFILER_OUTPUT/`` of torch_npu, and those of msprof.
+
+Times are decimal microseconds since 1970, in quotes with a tab behind (``"1736413971558972.912\t"``): too many digits
+for a float, so they are read as two whole numbers. Communication (HCCL) overlaps the kernels that it waits for; it is
+kept as ranges, so that sums of kernels mean something.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.loaders.base import Format
+from tui.loaders.text.cell_values import CellValues, by_value
+from tui.loaders.text.csv_table import CsvTable
+from tui.loaders.text.section import split_cells
+from tui.model.names import short_name
+from tui.model.schema import NAME
+from tui.model.text_numbers import number_in
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tui.loaders.collector import Collector, Session
+    from tui.loaders.text.block import Line
+    from tui.loaders.text.section import Section, TextReader
+
+FORMAT: Final = Format(
+    name="ascend-csv",
+    title="Ascend CSV",
+    recognized_by="the header 'Step Id,…,Accelerator Core,Start Time(us),…' or 'OP Type,Core Type,Count,…'",
+    feeds=("sessions", "activities", "ranges", "summary", "metrics", "memory_events", "tool_figures", "issues"),
+    record_with="torch_npu.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.NPU], "
+    "on_trace_ready=torch_npu.profiler.tensorboard_trace_handler('out'))",
+)
+
+HCCL: Final = "HCCL"
+"""Huawei's library of collective operations, and the domain of its ranges here."""
+
+_KIBI, _MEBI = 1 << 10, 1 << 20
+_TIME: Final = r"^([0-9]{1,16})(?:\.([0-9]{1,12}))?$"
+_ANY_ROW: Final = re.compile(r"\x00")
+"""Ends no table: program output does not stand in these files."""
+
+
+def _nanoseconds(cells: CellValues, column: str) -> pl.Series:
+    """A column of decimal microseconds as whole nanoseconds; null where it holds none."""
+    parts = cells.text(column).str.strip_chars().str.extract_groups(_TIME).struct.unnest()
+    whole, fraction = parts.to_series(0), parts.to_series(1)
+    nanoseconds = fraction.fill_null("").str.slice(0, 3).str.pad_end(3, "0").cast(pl.Int64, strict=False)
+    return (1000 * whole.cast(pl.Int64, strict=False) + nanoseconds).alias(column)
+
+
+def _first_of(cells: CellValues, *columns: str) -> str:
+    """The first of these columns that the table has."""
+    return next((column for column in columns if column in cells), columns[0])
+
+
+@dataclass(slots=True)
+class _Rows:
+    """What all tables of a text hold, with times as in the file."""
+
+    activities: list[pl.DataFrame]
+    ranges: list[pl.DataFrame]
+    memory_events: list[pl.DataFrame]
+
+
+def _kernels(cells: CellValues, rows: _Rows, _collector: Collector) -> None:
+    """kernel_details.csv and op_summary.csv: one row a kernel or collective operation."""
+    core = cells.text(_first_of(cells, "Accelerator Core", "Task Type", "Accelerator Core Type"))
+    kind = cells.text(_first_of(cells, "Type", "OP Type"))
+    name = cells.name(_first_of(cells, "Name", "Op Name"))
+    frame = pl.DataFrame(
+        {
+            "name": name,
+            "short_name": by_value(name, short_name, NAME),
+            "start_ns": _nanoseconds(cells, _first_of(cells, "Start Time(us)", "Task Start Time(us)")),
+            "duration_ns": _nanoseconds(cells, _first_of(cells, "Duration(us)", "Task Duration(us)")),
+            "device": cells.whole("Device_id", pl.Int32()),
+            "stream": cells.whole("Stream ID"),
+            "grid_x": cells.whole(_first_of(cells, "Block Dim", "Block Num"), pl.Int32()),
+            "iteration": cells.whole("Step Id", pl.Int32()),
+            "type": kind,
+            "core": core,
+            "input_shapes": cells.text("Input Shapes"),
+            "line": cells.line,
+        }
+    )
+    is_collective = pl.col("core").str.contains("(?i)hccl|communication").fill_null(False)
+    rows.ranges.append(
+        frame.filter(is_collective).select(
+            "name", pl.lit(HCCL, NAME).alias("domain"), "start_ns", "duration_ns", "line"
+        )
+    )
+    rows.activities.append(
+        frame.filter(~is_collective).select(
+            pl.lit("kernel", NAME).alias("kind"),
+            *("name", "short_name", "start_ns", "duration_ns", "device", "stream", "grid_x", "iteration"),
+            pl.concat_str(
+                pl.format("Type: {}", "type"),
+                pl.format("Core: {}", "core"),
+                pl.format("Input shapes: {}", "input_shapes"),
+                separator="; ",
+                ignore_nulls=True,
+            )
+            .cast(NAME)
+            .alias("arguments"),
+            "line",
+        )
+    )
+
+
+def _op_statistic(cells: CellValues, _rows: _Rows, collector: Collector) -> None:
+    """op_statistic.csv: sums by type of op and core; it leaves communication out."""
+    collector.add_frame("summary", _summary(cells, "gpu", cells.name("OP Type"), "Total Time(us)", " Time(us)"))
+
+
+def _api_statistic(cells: CellValues, _rows: _Rows, collector: Collector) -> None:
+    """api_statistic.csv: sums by API call."""
+    collector.add_frame("summary", _summary(cells, "api", cells.name("API Name"), "Time(us)", "(us)"))
+
+
+def _summary(cells: CellValues, section: str, name: pl.Series, total: str, ending: str) -> pl.DataFrame:
+    times = {"total_ns": total, "avg_ns": f"Avg{ending}", "min_ns": f"Min{ending}", "max_ns": f"Max{ending}"}
+    return pl.DataFrame(
+        {
+            "name": name,
+            "calls": cells.whole("Count"),
+            **{target: _nanoseconds(cells, column) for target, column in times.items()},
+            "time_pct": cells.number("Ratio(%)"),
+            "line": cells.line,
+        }
+    ).with_columns(pl.lit(section, NAME).alias("section"), pl.lit(False).alias("repaired"))
+
+
+def _operator_details(cells: CellValues, _rows: _Rows, collector: Collector) -> None:
+    """operator_details.csv: what the ops of the framework took of the CPU."""
+    frame = pl.DataFrame(
+        {"name": cells.name("Name"), "total_ns": _nanoseconds(cells, "Host Self Duration(us)"), "line": cells.line}
+    )
+    collector.add_frame(
+        "summary", frame.with_columns(pl.lit("cpu", NAME).alias("section"), pl.lit(False).alias("repaired"))
+    )
+
+
+def _device_of(cells: CellValues) -> pl.Series:
+    return number_in(cells.text("Device Type"), "NPU:([0-9]{1,4})$", dtype=pl.Int32)
+
+
+def _memory_record(cells: CellValues, rows: _Rows, _collector: Collector) -> None:
+    """memory_record.csv: what is allocated and reserved at times, by component; the framework's own is shown."""
+    frame = pl.DataFrame(
+        {
+            "component": cells.text("Component"),
+            "device": _device_of(cells),
+            "start_ns": _nanoseconds(cells, "Timestamp(us)"),
+            "allocated_bytes": cells.scaled("Total Allocated(MB)", _MEBI),
+            "reserved_bytes": cells.scaled("Total Reserved(MB)", _MEBI),
+            "line": cells.line,
+        }
+    ).filter(pl.col("component").is_in(["PTA", "PTA+GE"]), pl.col("allocated_bytes").is_not_null())
+    both = frame.filter(pl.col("component") == "PTA+GE")
+    chosen = (both if both.height else frame).sort("start_ns", maintain_order=True)
+    before = pl.col("allocated_bytes").shift(1, fill_value=0).over("device")
+    rows.memory_events.append(
+        chosen.with_columns((pl.col("allocated_bytes") - before).alias("delta_bytes")).drop("component")
+    )
+
+
+def _operator_memory(cells: CellValues, rows: _Rows, _collector: Collector) -> None:
+    """operator_memory.csv: when each op's memory was allocated and released."""
+    size = cells.scaled("Size(KB)", _KIBI)
+    for when, sign in (("Allocation", 1), ("Release", -1)):
+        rows.memory_events.append(
+            pl.DataFrame(
+                {
+                    "device": _device_of(cells),
+                    "start_ns": _nanoseconds(cells, f"{when} Time(us)"),
+                    "delta_bytes": sign * size,
+                    "allocated_bytes": cells.scaled(f"{when} Total Allocated(MB)", _MEBI),
+                    "reserved_bytes": cells.scaled(f"{when} Total Reserved(MB)", _MEBI),
+                    "line": cells.line,
+                }
+            ).filter(pl.col("start_ns").is_not_null())
+        )
+
+
+def _step_trace(cells: CellValues, _rows: _Rows, collector: Collector) -> None:
+    """step_trace_time.csv: where the time of each step went, as the tool says it."""
+    parts = [column for column in cells.cells.columns if column not in ("Step", "Type", "Index", "Device_id", "line")]
+    steps = cells.text("Step")
+    for part in parts:
+        values = cells.number(part)
+        frame = pl.DataFrame(
+            {
+                "name": pl.select(pl.format("step {}: {}", pl.lit(steps), pl.lit(part.strip()))).to_series(),
+                "value": 1000 * values,
+                "line": cells.line,
+            }
+        ).filter(pl.col("value").is_not_null())
+        collector.add_frame(
+            "tool_figures",
+            frame.with_columns(
+                pl.lit("Ascend").alias("tool"), pl.lit("Step trace").alias("section"), pl.lit("ns").alias("unit")
+            ),
+        )
+
+
+def _l2_cache(cells: CellValues, _rows: _Rows, collector: Collector) -> None:
+    """l2_cache.csv: how often each kernel found its data in the L2 cache."""
+    for column in ("Hit Rate", "Victim Rate"):
+        value = cells.number(column)
+        collector.add_frame(
+            "metrics",
+            pl.DataFrame(
+                {
+                    "kernel": cells.name("Op Name"),
+                    "invocations": pl.repeat(1, len(value), dtype=pl.Int64, eager=True),
+                    "metric": pl.repeat(f"L2 {column}", len(value), dtype=NAME, eager=True),
+                    **dict.fromkeys(("min", "max", "avg"), value),
+                    "line": cells.line,
+                }
+            ).filter(pl.col("avg").is_not_null()),
+        )
+
+
+_TABLES: Final[tuple[tuple[frozenset[str], Callable[[CellValues, _Rows, Collector], None]], ...]] = (
+    (frozenset(("Name", "Accelerator Core", "Start Time(us)", "Duration(us)")), _kernels),
+    (frozenset(("Op Name", "Task Duration(us)")), _kernels),
+    (frozenset(("OP Type", "Core Type", "Count", "Total Time(us)")), _op_statistic),
+    (frozenset(("Level", "API Name", "Time(us)", "Count")), _api_statistic),
+    (frozenset(("Name", "Host Self Duration(us)", "Device Self Duration(us)")), _operator_details),
+    (frozenset(("Component", "Timestamp(us)", "Total Allocated(MB)")), _memory_record),
+    (frozenset(("Name", "Size(KB)", "Allocation Time(us)")), _operator_memory),
+    (frozenset(("Step", "Computing", "Free")), _step_trace),
+    (frozenset(("Op Name", "Hit Rate", "Victim Rate")), _l2_cache),
+)
+"""The columns that tell a table, and what reads its rows."""
+
+
+class _Sink:
+    """Takes the rows of one table."""
+
+    def __init__(self, reader: _Reader, take: Callable[[CellValues, _Rows, Collector], None]) -> None:
+        self._reader = reader
+        self._take = take
+
+    def add(self, cells: pl.DataFrame) -> None:
+        self._take(CellValues(cells, self._reader.collector), self._reader.rows, self._reader.collector)
+
+    def damaged(self, line: Line, reason: str) -> None:
+        self._reader.collector.issue("warning", line.number, line.text, reason)
+
+    def close(self) -> None:
+        """Rows with times wait until all tables are read."""
+
+
+class _Reader:
+    """The part of Ascend's tables in one text."""
+
+    def __init__(self, collector: Collector) -> None:
+        self.collector = collector
+        self.rows = _Rows([], [], [])
+        self._session: Session | None = None
+
+    def begin(self, line: Line) -> Section | bool:
+        """A header."""
+        columns = [cell.strip() for cell in split_cells(line.text)]
+        take = next((take for needed, take in _TABLES if needed <= set(columns)), None)
+        if take is None:
+            return False
+        if self._session is None:
+            self._session = self.collector.open_session(FORMAT.name, line.number)
+            self._session.facts.update(tool="Ascend", framework="PyTorch")
+        self.collector.resume_session(self._session)
+        return CsvTable(
+            columns, _Sink(self, take), header=re.compile(re.escape(columns[0])), ends=_ANY_ROW, last_is_text=False
+        )
+
+    def finish(self) -> None:
+        """All tables are read: times count from the first one."""
+        if self._session is None:
+            return
+        self.collector.resume_session(self._session)
+        activities, ranges, memory = (
+            _together(frames) for frames in (self.rows.activities, self.rows.ranges, self.rows.memory_events)
+        )
+        starts = [frame["start_ns"].min() for frame in (activities, ranges, memory) if frame is not None]
+        zero = min((start for start in starts if isinstance(start, int)), default=None)
+        if zero is None:
+            return
+        self._session.facts["origin_ns"] = zero
+        self.collector.resolution(1)
+        if activities is not None and activities["iteration"].null_count() < activities.height:
+            self._session.facts["iteration_source"] = "the file's Step Id"
+        since = (pl.col("start_ns") - zero).alias("start_ns")
+        if activities is not None:
+            self.collector.add_frame("activities", activities.with_columns(since))
+        if ranges is not None:
+            self.collector.add_frame("ranges", ranges.with_columns(since, pl.lit(0, pl.Int32).alias("depth")))
+            reason = (
+                f"{ranges.height} collective operations overlap the kernels: they are ranges of {HCCL}, not kernels"
+            )
+            self.collector.issue("info", None, "", reason)
+        if memory is not None:
+            events = memory.with_columns(since, pl.lit("GPU", NAME).alias("place")).sort(
+                "start_ns", maintain_order=True
+            )
+            self.collector.add_frame("memory_events", events)
+
+
+def _together(frames: Sequence[pl.DataFrame]) -> pl.DataFrame | None:
+    rows = [frame for frame in frames if frame.height]
+    return pl.concat(rows, how="diagonal") if rows else None
+
+
+@dataclass(frozen=True, slots=True)
+class _AscendCsv:
+    """Ascend's CSV files as a format of text logs."""
+
+    format: Format = FORMAT
+    cue: bytes = (
+        rb"Accelerator Core(?: Type)?,Start Time\(us\)|^(?:Device_id,)?(?:Model .*,)?Op Name,.*Task Duration"
+        rb"|OP Type,Core Type,Count,|^(?:Device_id,)?Level,API Name,Time\(us\)|,Host Self Duration\(us\),"
+        rb"|^Component,Timestamp\(us\)|^Name,Size\(KB\),Allocation Time|^(?:Device_id,)?Step,.*Computing,Communication"
+        rb"|Hit Rate,Victim Rate,"
+    )
+
+    def reader(self, collector: Collector) -> TextReader:
+        return _Reader(collector)
+
+
+ASCEND_CSV: Final = _AscendCsv()
+"""The format, for the list of text formats."""

@@ -1,0 +1,279 @@
+"""Reads the databases of Ascend's profilers: ``ascend_pytorch_profiler*.db`` of torch_npu and ``msprof*.db``.
+
+Names are numbers of ``STRING_IDS``. A kernel is a row of ``COMPUTE_TASK_INFO``, its times are those of the ``TASK`` of
+the same ``globalTaskId``. ``connectionId`` leads from a task to the call that launched it (``CANN_API``) and, by way of
+``CONNECTION_IDS``, to the op of the framework (``PYTORCH_API``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.correlation.launches import nest, parents
+from tui.loaders.ascend.ascend_csv import HCCL
+from tui.loaders.base import Format
+from tui.loaders.collector import fit_to_model
+from tui.loaders.text.cell_values import by_value
+from tui.model.errors import WHAT_OPENS, ProftuiError
+from tui.model.names import short_name
+from tui.model.schema import NAME
+
+if TYPE_CHECKING:
+    from tui.loaders.collector import Collector
+    from tui.loaders.source import Source
+    from tui.loaders.sqlite.database import Database
+
+FORMAT: Final = Format(
+    name="ascend-database",
+    title="Ascend database",
+    recognized_by="an SQLite database with the tables STRING_IDS, TASK and COMPUTE_TASK_INFO",
+    feeds=("sessions", "devices", "activities", "api_calls", "ops", "ranges", "memory_events", "issues"),
+    record_with="torch_npu.profiler.profile(..., experimental_config=_ExperimentalConfig(export_type=['db'])), "
+    "or msprof --application=./app --type=db",
+)
+
+_INTEGERS: Final = pl.Int64
+_OP_CALL: Final = 50002
+"""``type`` of a row of PYTORCH_API that is an op; the others put work on a queue and take it off."""
+_KIND_OF_MARK: Final = 3
+"""``eventType`` of marks without length in MSTX_EVENTS."""
+
+
+@dataclass(frozen=True, slots=True)
+class _AscendDatabase:
+    """Ascend's databases as a format of SQLite databases."""
+
+    format: Format = FORMAT
+
+    def claims(self, database: Database) -> bool:
+        return database.has("STRING_IDS", "id", "value") and (
+            database.has("TASK", "startNs", "endNs", "globalTaskId")
+            or database.has("PYTORCH_API", "startNs", "endNs", "name")
+            or database.has("CANN_API", "startNs", "endNs", "name")
+            or database.has("API", "startNs", "endNs", "name")
+        )
+
+    def read(self, database: Database, collector: Collector, source: Source) -> None:
+        """Put the recording into one session.
+
+        Raises:
+            ProftuiError: Nothing was recorded.
+        """
+        texts = database.frame("STRING_IDS", {"id": _INTEGERS, "value": pl.String}).unique("id", keep="first")
+        kernels = _kernels(database, texts)
+        calls = _calls(database, texts)
+        ops, of_connection = _ops(database, texts)
+        ranges = pl.concat([_collectives(database, texts), _marked_ranges(database, texts)])
+        memory = _memory(database)
+        found = (kernels, calls, ops, ranges, memory)
+        zero = min((start for frame in found if isinstance(start := frame["start_ns"].min(), int)), default=None)
+        if zero is None:
+            raise ProftuiError(f"{source.called}: no profile found: nothing in it has a time", WHAT_OPENS)
+        session = collector.open_session(FORMAT.name, None)
+        session.facts.update(tool="Ascend", origin_ns=zero)
+        if ops.height:
+            session.facts["framework"] = "PyTorch"
+        collector.resolution(1)
+        kernels, calls, ops, ranges, memory = (
+            frame.with_columns((pl.col("start_ns") - zero).alias("start_ns")) for frame in found
+        )
+        kernels = _with_ops(kernels, of_connection)
+        steps = _steps(database, zero)
+        if steps.height:
+            session.facts["iteration_source"] = "the file's STEP_TIME"
+            kernels, ops = (_with_iteration(frame, steps) for frame in (kernels, ops))
+            ranges = pl.concat([steps, ranges], how="diagonal")
+        if (collectives := ranges.filter(pl.col("domain") == HCCL).height) > 0:
+            reason = f"{collectives} collective operations overlap the kernels: they are ranges of {HCCL}, not kernels"
+            collector.issue("info", None, "", reason)
+        _devices(database, collector)
+        collector.add_frames(
+            {
+                "activities": fit_to_model("activities", kernels, collector),
+                "api_calls": fit_to_model("api_calls", calls, collector),
+                "ops": fit_to_model("ops", ops, collector),
+                "ranges": fit_to_model("ranges", ranges, collector),
+                "memory_events": fit_to_model("memory_events", memory, collector),
+            }
+        )
+        source.keep_going(collector.row_count)
+
+
+def _read(database: Database, table: str, *integers: str, texts: tuple[str, ...] = ()) -> pl.DataFrame:
+    """Columns of a table; none of its rows where it lacks one."""
+    columns = {**dict.fromkeys(integers, _INTEGERS), **dict.fromkeys(texts, pl.String)}
+    if not database.has(table, *columns):
+        return pl.DataFrame(schema=columns)
+    return database.frame(table, columns)
+
+
+def _named(rows: pl.DataFrame, column: str, texts: pl.DataFrame) -> pl.DataFrame:
+    """The same rows with the text that the number in a column stands for, as a category."""
+    values = texts.select(pl.col("id").alias(column), pl.col("value").cast(NAME).alias("_text"))
+    return rows.join(values, on=column, how="left", maintain_order="left").drop(column).rename({"_text": column})
+
+
+def _duration() -> pl.Expr:
+    lasts = pl.col("endNs") - pl.col("startNs")
+    return pl.when(lasts >= 0).then(lasts).alias("duration_ns")
+
+
+def _kernels(database: Database, texts: pl.DataFrame) -> pl.DataFrame:
+    info = _read(database, "COMPUTE_TASK_INFO", "name", "globalTaskId", "opType", "blockDim")
+    if info.is_empty():
+        info = _read(database, "COMPUTE_TASK_INFO", "name", "globalTaskId", "opType", "block_dim").rename(
+            {"block_dim": "blockDim"}
+        )
+    tasks = _read(database, "TASK", "startNs", "endNs", "deviceId", "connectionId", "globalTaskId", "streamId").unique(
+        "globalTaskId", keep="first", maintain_order=True
+    )
+    rows = _named(_named(info, "name", texts), "opType", texts).join(
+        tasks, on="globalTaskId", how="left", maintain_order="left"
+    )
+    return rows.select(
+        pl.lit("kernel", NAME).alias("kind"),
+        "name",
+        by_value(rows["name"], short_name, NAME).alias("short_name"),
+        pl.col("startNs").alias("start_ns"),
+        _duration(),
+        pl.col("deviceId").alias("device"),
+        pl.col("streamId").alias("stream"),
+        pl.col("blockDim").alias("grid_x"),
+        pl.col("connectionId").alias("correlation"),
+        pl.format("Type: {}", pl.col("opType").cast(pl.String)).cast(NAME).alias("arguments"),
+    )
+
+
+def _process_and_thread() -> tuple[pl.Expr, pl.Expr]:
+    """``globalTid`` is the process in the upper and the thread in the lower 32 bits."""
+    return (
+        (pl.col("globalTid") // (1 << 32)).alias("pid"),
+        (pl.col("globalTid") % (1 << 32)).alias("tid"),
+    )
+
+
+def _calls(database: Database, texts: pl.DataFrame) -> pl.DataFrame:
+    rows = _read(database, "CANN_API", "startNs", "endNs", "globalTid", "connectionId", "name")
+    if rows.is_empty():
+        rows = _read(database, "API", "startNs", "endNs", "globalTid", "connectionId", "name")
+    return _named(rows, "name", texts).select(
+        "name",
+        pl.col("startNs").alias("start_ns"),
+        _duration(),
+        *_process_and_thread(),
+        pl.col("connectionId").alias("correlation"),
+    )
+
+
+def _ops(database: Database, texts: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Ops of the framework; and for each connection of a task the op that it is of (columns correlation, op)."""
+    rows = _read(
+        database, "PYTORCH_API", "globalTid", "connectionId", "name", "type", texts=("startNs", "endNs")
+    ).with_columns(pl.col("startNs", "endNs").cast(pl.Int64, strict=False))
+    rows = rows.filter(pl.col("type") == _OP_CALL, pl.col("startNs").is_not_null()).sort(
+        "startNs", pl.col("endNs"), descending=[False, True], maintain_order=True
+    )
+    named = _named(rows, "name", texts)
+    ops = named.select(
+        pl.int_range(pl.len(), dtype=pl.UInt32).alias("op"),
+        "name",
+        pl.col("startNs").alias("start_ns"),
+        _duration(),
+        *_process_and_thread(),
+        pl.lit("recorded", NAME).alias("op_source"),
+        pl.col("connectionId").alias("connection"),
+    )
+    ops = ops.with_columns(parents(nest(ops)).alias("parent"))
+    connections = _read(database, "CONNECTION_IDS", "id", "connectionId")
+    of_connection = (
+        connections.join(ops.select("op", pl.col("connection").alias("id")).drop_nulls(), on="id", how="inner")
+        .select(pl.col("connectionId").alias("correlation"), "op")
+        # Of ops within ops, the one that began last is the innermost.
+        .sort("op")
+        .unique("correlation", keep="last")
+    )
+    return ops.drop("connection"), of_connection
+
+
+def _with_ops(kernels: pl.DataFrame, of_connection: pl.DataFrame) -> pl.DataFrame:
+    joined = kernels.join(of_connection, on="correlation", how="left", maintain_order="left")
+    if of_connection.is_empty():
+        return joined
+    how = pl.when(pl.col("op").is_null()).then(pl.lit("launch not recorded")).otherwise(pl.lit("external id"))
+    return joined.with_columns(how.cast(NAME).alias("op_join"))
+
+
+def _collectives(database: Database, texts: pl.DataFrame) -> pl.DataFrame:
+    rows = _read(database, "COMMUNICATION_OP", "opName", "startNs", "endNs")
+    return _ranges(_named(rows.rename({"opName": "name"}), "name", texts), HCCL)
+
+
+def _marked_ranges(database: Database, texts: pl.DataFrame) -> pl.DataFrame:
+    rows = _read(database, "MSTX_EVENTS", "startNs", "endNs", "eventType", "message")
+    rows = rows.filter(pl.col("eventType") != _KIND_OF_MARK).drop("eventType").rename({"message": "name"})
+    return _ranges(_named(rows, "name", texts), "mstx")
+
+
+def _ranges(rows: pl.DataFrame, domain: str) -> pl.DataFrame:
+    return rows.select("name", pl.lit(domain, NAME).alias("domain"), pl.col("startNs").alias("start_ns"), _duration())
+
+
+def _steps(database: Database, zero: int) -> pl.DataFrame:
+    """The steps of the training loop as ranges that mark iterations."""
+    rows = _read(database, "STEP_TIME", "id", "startNs", "endNs").filter(pl.col("startNs").is_not_null())
+    return rows.sort("startNs").select(
+        pl.format("step {}", "id").cast(NAME).alias("name"),
+        pl.lit("step", NAME).alias("domain"),
+        (pl.col("startNs") - zero).alias("start_ns"),
+        _duration(),
+        pl.col("id").cast(pl.Int32, strict=False).alias("iteration"),
+    )
+
+
+def _with_iteration(frame: pl.DataFrame, steps: pl.DataFrame) -> pl.DataFrame:
+    """Add the step that each row began in."""
+    found = (
+        frame.with_row_index("_row")
+        .sort("start_ns")
+        .join_asof(
+            steps.select(
+                "start_ns", "iteration", (pl.col("start_ns") + pl.col("duration_ns")).alias("_end")
+            ).drop_nulls(),
+            on="start_ns",
+            strategy="backward",
+        )
+        .with_columns(pl.when(pl.col("start_ns") < pl.col("_end")).then("iteration").alias("iteration"))
+    )
+    return found.sort("_row").drop("_row", "_end")
+
+
+def _memory(database: Database) -> pl.DataFrame:
+    """Memory of the framework's ops, allocated and released."""
+    columns = ("size", "allocationTime", "releaseTime", "allocationTotalAllocated", "allocationTotalReserved")
+    rows = _read(database, "OP_MEMORY", *columns, "releaseTotalAllocated", "releaseTotalReserved", "deviceId")
+    parts = [
+        rows.select(
+            pl.lit("GPU", NAME).alias("place"),
+            pl.col("deviceId").alias("device"),
+            pl.col(f"{when}Time").alias("start_ns"),
+            (sign * pl.col("size")).alias("delta_bytes"),
+            pl.col(f"{when}TotalAllocated").alias("allocated_bytes"),
+            pl.col(f"{when}TotalReserved").alias("reserved_bytes"),
+        ).filter(pl.col("start_ns").is_not_null())
+        for when, sign in (("allocation", 1), ("release", -1))
+    ]
+    return pl.concat(parts).sort("start_ns", maintain_order=True)
+
+
+def _devices(database: Database, collector: Collector) -> None:
+    rows = _read(database, "NPU_INFO", "id", texts=("name",))
+    for device, name in rows.iter_rows():
+        if isinstance(device, int) and name:
+            collector.add_device(device, name)
+
+
+ASCEND_DATABASE: Final = _AscendDatabase()
+"""The format, for the list of database formats."""

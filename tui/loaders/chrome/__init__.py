@@ -1,1 +1,0 @@
-"""Chrome's trace event JSON, which several profilers write: reading it fast, and whatever state it is in."""

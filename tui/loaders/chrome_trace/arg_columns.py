@@ -1,0 +1,457 @@
+"""Decodes the arguments of the events of one category to columns."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import numpy as np
+from msgspec import Raw
+
+from tui.loaders.chrome_trace.event_batches import LONGEST_TEXT, NO_TEXT, NotProvenError, Texts, Values, each_of
+from tui.loaders.chrome_trace.microseconds import NULL
+from tui.loaders.chrome_trace.torch_layout import is_number, matches_at, slices_of
+from tui.loaders.chrome_trace.trace import Arg, ArgKind
+from tui.loaders.chrome_trace.untyped_events import GatheredArgs, dtype_of, integer_of, number_of
+from tui.loaders.digits import final_digits, first_digits
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from tui.loaders.chrome_trace.torch_layout import Args
+
+    Ints = npt.NDArray[np.int64]
+
+
+CLOSES: Final = b"\n    }"
+"""How arguments end."""
+
+_MOST_NUMBERS: Final = 8
+_MOST_DIGITS: Final = 15
+_ROOM: Final = 12
+"""Bytes that follow the beginning of any number: a digit, and what closes its event."""
+_LEAST_MATCHES: Final = 500
+"""Of fewer it is not asked whether their middles repeat."""
+_ENTRY_BYTES: Final = 200
+"""What one takes beside its text."""
+_KEY: Final = rb'"([^"\\\x00-\x1f\x80-\xff]*)"\s*:\s*'
+_FIRST: Final = re.compile(rb"\{\s*" + _KEY + rb"(?=\d)")
+_NEXT: Final = re.compile(rb"\s*,\s*" + _KEY + rb"(?=\d)")
+_NUMBER: Final = re.compile(rb"(?:0|[1-9]\d{0,%d})(?=\s*[,}])" % (_MOST_DIGITS - 1))
+_LAST: Final = re.compile(rb"(,\s*" + _KEY + rb")(?:0|[1-9]\d{0,%d})" % (_MOST_DIGITS - 1) + CLOSES)
+_MEMBERS: Final = msgspec.json.Decoder(dict[str, Raw])
+_COMMA, _SPACE, _NEWLINE = b", \n"
+
+
+class Keys:
+    """Which arguments are wanted, by their keys."""
+
+    def __init__(self, args: Sequence[Arg]) -> None:
+        self.args = args
+        self.places = {key: (column, place) for column, arg in enumerate(args) for place, key in enumerate(arg.keys)}
+        """Column and place among its spellings, by the key in lower case."""
+
+    def column(self, key: bytes) -> int | None:
+        """The column of a key of ASCII, if it is wanted."""
+        found = self.places.get(key.decode().lower())
+        return None if found is None else found[0]
+
+    def can_be_number(self, key: bytes) -> bool:
+        """Whether a whole number is all that is wanted of a key, or nothing."""
+        column = self.column(key)
+        return column is None or self.args[column].kind is ArgKind.INTEGER
+
+
+class Pattern:
+    """One way in which arguments are written."""
+
+    def __init__(self, keys: Keys, known: Texts, heads: Sequence[bytes], last: bytes, columns: Sequence[int | None]):
+        self._heads = heads
+        """What stands before each of the numbers at the beginning."""
+        self._last = last
+        """What stands before the number at the end; empty where none is there."""
+        self._columns = columns
+        """Of each number."""
+        self._middles = _Middles(keys, known, frozenset(column for column in columns if column is not None))
+
+    @classmethod
+    def of(cls, text: bytes, keys: Keys, known: Texts) -> Pattern | None:
+        """The way in which some arguments are written, if it is one that may repeat."""
+        heads: list[bytes] = []
+        columns: list[int | None] = []
+        at = 0
+        while len(heads) < _MOST_NUMBERS and (found := (_NEXT if heads else _FIRST).match(text, at)):
+            number = _NUMBER.match(text, found.end())
+            if number is None or not keys.can_be_number(found[1]):
+                break
+            heads.append(found[0])
+            columns.append(keys.column(found[1]))
+            at = number.end()
+        comma = text.rfind(b",")
+        last = _LAST.fullmatch(text, comma) if comma >= at else None
+        if last is not None and keys.can_be_number(last[2]):
+            columns.append(keys.column(last[2]))
+        wanted = [column for column in columns if column is not None]
+        if not heads or len(set(wanted)) < len(wanted) or not text.endswith(CLOSES):
+            return None
+        return cls(keys, known, heads, last[1] if len(columns) > len(heads) and last else b"", columns)
+
+    @property
+    def repeats(self) -> bool:
+        """Whether it has been worth the while."""
+        return self._middles.asked < _LEAST_MATCHES or 2 * len(self._middles) < self._middles.asked
+
+    def match(self, args: Args) -> Match | None:
+        """Which arguments are written so; None if none are."""
+        text = args.text
+        at = np.arange(len(args.begins))
+        place = args.begins
+        numbers: list[Ints] = []
+        for head in self._heads:
+            good = matches_at(text, place, head)
+            place = np.minimum(place + len(head), len(text) - _ROOM)
+            number, digits = first_digits(text, place)
+            good &= is_number(text, place, digits)
+            place = place + digits
+            numbers.append(number)
+            if not good.all():
+                at, place, numbers = at[good], place[good], [one[good] for one in numbers]
+                if not len(at):
+                    return None
+        end = args.ends[at] - len(CLOSES)
+        after = text[place]
+        good = (after == _COMMA) | (after == _SPACE) | (after == _NEWLINE)
+        if self._last:
+            number, digits = final_digits(text, end)
+            end = end - digits - len(self._last)
+            good &= is_number(text, end + len(self._last), digits) & matches_at(text, end, self._last)
+            numbers.append(number)
+        good &= place <= end
+        if not good.any():
+            return None
+        return Match(at[good], [one[good] for one in numbers], place[good], end[good])
+
+    @property
+    def size_bytes(self) -> int:
+        """Of what it remembers."""
+        return self._middles.size_bytes
+
+    def values(self, data: bytes, match: Match, rows: Ints, texts: Texts) -> list[Values]:
+        """What the matching arguments, which are those of these rows, have of what is wanted.
+
+        Raises:
+            msgspec.DecodeError: A middle is no JSON.
+            UnicodeDecodeError: A middle is not UTF-8.
+            RecursionError: A middle is nested too deep.
+            NotProvenError: A middle is not what it seems.
+        """
+        found = [
+            Values(column, rows, number)
+            for column, number in zip(self._columns, match.numbers, strict=True)
+            if column is not None
+        ]
+        return found + self._middles.columns(data, match.begins, match.ends, rows, texts)
+
+
+@dataclass(slots=True)
+class Match:
+    """Arguments that follow a pattern."""
+
+    at: Ints
+    """Which they are."""
+    numbers: list[Ints]
+    begins: Ints
+    """Where the middle of each begins and ends."""
+    ends: Ints
+
+
+class _Middles(dict[bytes, int]):
+    """Numbers the distinct middles, each of which is parsed once."""
+
+    def __init__(self, keys: Keys, known: Texts, taken: frozenset[int]) -> None:
+        super().__init__()
+        self.asked = 0
+        """Of how many arguments the middle was looked up."""
+        self.size_bytes = 0
+        self._keys = keys
+        self._known = known
+        self._taken = taken
+        self._values: dict[int, list[Any]] = {}
+        """What each middle has of a column; codes of texts are those of ``known``."""
+        self._arrays: dict[int, npt.NDArray[Any]] = {}
+
+    def __missing__(self, middle: bytes) -> int:
+        members = _MEMBERS.decode(b'{"":0%s}' % middle)
+        middle.decode()
+        if len(middle) > LONGEST_TEXT or not b",".startswith(middle.strip()[:1]):
+            raise NotProvenError
+        chosen = self._chosen(members)
+        if self._taken & chosen.keys():
+            raise NotProvenError
+        for column in chosen.keys() - self._values.keys():
+            self._values[column] = [_PATTERN_NULLS[self._keys.args[column].kind]] * len(self)
+        for column, values in self._values.items():
+            kind = self._keys.args[column].kind
+            values.append(self._converted(chosen[column], kind) if column in chosen else _PATTERN_NULLS[kind])
+        self._arrays.clear()
+        self.size_bytes += _ENTRY_BYTES + len(middle)
+        self[middle] = code = len(self)
+        return code
+
+    def columns(self, data: bytes, begins: Ints, ends: Ints, rows: Ints, texts: Texts) -> list[Values]:
+        """What the arguments of these rows have, whose middles lie between places of a text."""
+        if (begins == ends).all():
+            codes = np.full(len(rows), self[b""], np.int64)
+        else:
+            self.asked += len(rows)
+            codes = np.fromiter(map(self.__getitem__, slices_of(data, begins, ends)), np.int64, len(rows))
+        found = []
+        for column in self._values:
+            kind = self._keys.args[column].kind
+            if column not in self._arrays:
+                self._arrays[column] = np.array(self._values[column], dtype_of(kind))
+            values = self._arrays[column][codes]
+            has = ~np.isnan(values) if kind is ArgKind.NUMBER else values != _PATTERN_NULLS[kind]
+            if has.any():
+                values = values[has]
+                found.append(Values(column, rows[has], self._local(values, texts) if kind in _TEXTS else values))
+        return found
+
+    def _local(self, codes: npt.NDArray[np.int32], texts: Texts) -> npt.NDArray[np.int32]:
+        used = np.flatnonzero(np.bincount(codes))
+        place = np.empty(len(self._known.all), np.int32)
+        place[used] = [texts[self._known.all[code]] for code in used.tolist()]
+        return place[codes]
+
+    def _chosen(self, members: Mapping[str, Raw]) -> dict[int, Raw]:
+        """Of each wanted column the value whose key comes first among its spellings."""
+        best: dict[int, tuple[int, Raw]] = {}
+        for key, value in members.items():
+            if (found := self._keys.places.get(key.lower())) is not None and bytes(value) != b"null":
+                column, place = found
+                if column not in best or place < best[column][0]:
+                    best[column] = (place, value)
+        return {column: value for column, (_, value) in best.items()}
+
+    def _converted(self, raw: Raw, kind: ArgKind) -> int | float:
+        if kind in _TEXTS:
+            return self._known[bytes(raw)]
+        value = msgspec.json.decode(raw)
+        return integer_of(value) if kind is ArgKind.INTEGER else number_of(value)
+
+
+_TEXTS: Final = (ArgKind.TEXT, ArgKind.TRIPLE)
+_PATTERN_NULLS: Final = {
+    ArgKind.INTEGER: NULL,
+    ArgKind.NUMBER: float("nan"),
+    ArgKind.TEXT: NO_TEXT,
+    ArgKind.TRIPLE: NO_TEXT,
+}
+
+
+_MOST_KEYS: Final = 200
+"""Arguments of a category; one with more is read without types."""
+_MOST_LESSONS: Final = 50
+"""How often the types of a category may turn out to be others."""
+_LEAST_ROWS: Final = 16
+"""Fewer are not worth a pattern."""
+_MOST_PATTERNS: Final = 24
+_MOST_NEW_PATTERNS: Final = 4
+"""For each text."""
+_MOST_KNOWN_BYTES: Final = 16 << 20
+_ABSENT: Final = Raw(b"")
+
+_ANY: Final = msgspec.json.Decoder(Raw)
+_UNTYPED: Final = msgspec.json.Decoder(dict[str, Raw])
+
+
+class ArgsDecoder:
+    """Decodes the arguments of the events of one category, which have the same keys as a rule.
+
+    It reads them into structures of the keys seen so far. Another key, or a value of another type, makes the structure
+    refuse: then it learns, so that nothing is passed over that somebody wants.
+    """
+
+    def __init__(self, args: Sequence[Arg]) -> None:
+        self._args = args
+        self._keys = Keys(args)
+        self._wanted = self._keys.places
+        self._patterns: list[Pattern] = []
+        self._known = Texts()
+        """The texts of all patterns."""
+        self._types: dict[str, Any] = {}
+        """Every key seen."""
+        self._decoder: msgspec.json.Decoder[Any] | None = None
+        self._fields: list[tuple[str, int]] = []
+        """The wanted keys, and which fields of the structure they are."""
+        self._lessons = 0
+
+    def decode_torch_layout(self, args: Args, rows: Ints, texts: Texts) -> list[Values]:
+        """What the events in these rows have of the wanted arguments, of which it is known where they lie.
+
+        Raises:
+            As `decode`.
+        """
+        found: list[Values] = []
+        if sum(pattern.size_bytes for pattern in self._patterns) > _MOST_KNOWN_BYTES:
+            self._patterns, self._known = [], Texts()
+        for pattern in self._patterns:
+            if not len(rows):
+                break
+            args, rows = self._by_pattern(pattern, args, rows, texts, found)
+        for _ in range(_MOST_NEW_PATTERNS):
+            if len(rows) < _LEAST_ROWS or len(self._patterns) == _MOST_PATTERNS:
+                break
+            pattern_of_first = Pattern.of(args.data[args.begins[0] : args.ends[0]], self._keys, self._known)
+            if pattern_of_first is None:
+                break
+            self._patterns.append(pattern_of_first)
+            args, rows = self._by_pattern(pattern_of_first, args, rows, texts, found)
+        return found + self.decode(args.slices(), rows, texts) if len(rows) else found
+
+    @staticmethod
+    def _by_pattern(pattern: Pattern, args: Args, rows: Ints, texts: Texts, found: list[Values]) -> tuple[Args, Ints]:
+        """Add what those have that follow a pattern; the others."""
+        match = pattern.match(args) if pattern.repeats else None
+        if match is None:
+            return args, rows
+        found += pattern.values(args.data, match, rows[match.at], texts)
+        is_left = np.ones(len(rows), np.bool_)
+        is_left[match.at] = False
+        left = np.flatnonzero(is_left)
+        return args.of(left), rows[left]
+
+    def decode(self, raws: Sequence[Raw | bytes], rows: Ints, texts: Texts) -> list[Values]:
+        """What the events in these rows have of the wanted arguments.
+
+        Args:
+            raws: Texts that begin and end with a brace, or any JSON values that have been found to be some.
+            rows: As many.
+            texts: Gets the codes of texts.
+
+        Raises:
+            msgspec.DecodeError: A text is no JSON.
+            UnicodeDecodeError: A key is not UTF-8.
+            RecursionError: One is nested too deep.
+            NotProvenError: The texts are not one value each.
+        """
+        if self._decoder is not None:
+            try:
+                events = each_of(self._decoder, raws)
+            except msgspec.ValidationError:
+                pass
+            else:
+                return self._columns(events, rows, texts)
+        each_of(_ANY, raws)
+        return self._one_by_one(raws, rows, texts)
+
+    def _columns(self, events: list[Any], rows: Ints, texts: Texts) -> list[Values]:
+        spelt: dict[int, list[tuple[int, npt.NDArray[Any], npt.NDArray[np.bool_]]]] = {}
+        columns = tuple(zip(*map(msgspec.structs.astuple, events), strict=True))
+        for key, index in self._fields:
+            column, place = self._wanted[key.lower()]
+            values = self._column(self._args[column].kind, self._types[key], columns[index], texts)
+            has = ~np.isnan(values) if values.dtype.kind == "f" else values != _NULLS[values.dtype.itemsize]
+            if has.any():
+                spelt.setdefault(column, []).append((-place, values, has))
+        found = []
+        for column, spellings in spelt.items():
+            spellings.sort(key=lambda one: one[0])
+            _, values, has = spellings[0]
+            for _, better, also in spellings[1:]:
+                values, has = np.where(also, better, values), has | also
+            found.append(Values(column, rows, values) if has.all() else Values(column, rows[has], values[has]))
+        return found
+
+    @staticmethod
+    def _column(kind: ArgKind, of_type: Any, values: Sequence[Any], texts: Texts) -> npt.NDArray[Any]:
+        if kind is ArgKind.INTEGER:
+            return _whole_numbers(values) if of_type is int else np.array([integer_of(one) for one in values], np.int64)
+        if kind is ArgKind.NUMBER:
+            return np.array(values if of_type is float else [number_of(one) for one in values], np.float64)
+        return codes_of(map(bytes, values), texts, len(values))
+
+    def _one_by_one(self, raws: Sequence[Raw | bytes], rows: Ints, texts: Texts) -> list[Values]:
+        gathered = GatheredArgs(self._args, texts)
+        before = dict(self._types)
+        for row, raw in zip(rows.tolist(), raws, strict=True):
+            try:
+                args = _UNTYPED.decode(raw)
+            except (msgspec.ValidationError, RecursionError):  # no object
+                continue
+            values = {}
+            for key, value in args.items():
+                found = self._wanted.get(key.lower())
+                if found is not None:
+                    values[key] = self._value(key, value, self._args[found[0]].kind)
+                elif len(self._types) <= _MOST_KEYS:
+                    self._types.setdefault(key, Raw)
+            gathered.add(row, values)
+        if self._types != before and self._lessons < _MOST_LESSONS:
+            self._lessons += 1
+            self._decoder = self._new_decoder()
+        elif self._lessons == _MOST_LESSONS:
+            self._decoder = None
+        return gathered.values()
+
+    def _value(self, key: str, raw: Raw, kind: ArgKind) -> Any:
+        """The value of a wanted argument, whose type is noted."""
+        if kind in (ArgKind.TEXT, ArgKind.TRIPLE):
+            self._types.setdefault(key, Raw)
+            return bytes(raw)
+        try:
+            value = msgspec.json.decode(raw)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            value = None
+        fits = type(value) is int if kind is ArgKind.INTEGER else type(value) in (int, float)
+        wanted: Any = int if kind is ArgKind.INTEGER else float
+        if not fits or self._types.setdefault(key, wanted) is not wanted:
+            self._types[key] = Any
+        return value
+
+    def _new_decoder(self) -> msgspec.json.Decoder[Any] | None:
+        if len(self._types) > _MOST_KEYS:
+            return None
+        fields: list[tuple[str, Any, Any]] = []
+        rename = {}
+        self._fields = []
+        for index, (key, of_type) in enumerate(self._types.items()):
+            name = f"field_{index}"
+            rename[name] = key
+            fields.append((name, of_type, _DEFAULTS.get(of_type)))
+            if key.lower() in self._wanted:
+                self._fields.append((key, index))
+        try:
+            struct = msgspec.defstruct("Args", fields, rename=rename, gc=False, forbid_unknown_fields=True)
+        except ValueError:  # a key that must be escaped
+            self._lessons = _MOST_LESSONS
+            return None
+        return msgspec.json.Decoder(struct)
+
+
+_DEFAULTS: Final[dict[Any, Any]] = {int: NULL, float: float("nan"), Raw: _ABSENT}
+_NULLS: Final = {8: NULL, 4: NO_TEXT}
+"""What is null among numbers of so many bytes."""
+
+
+def codes_of(values: Any, texts: Texts, count: int) -> npt.NDArray[np.int32]:
+    """The codes of texts, of numbers or of the bytes of JSON values."""
+    return np.fromiter(map(texts.__getitem__, values), np.int32, count)
+
+
+def integers_of(values: Sequence[Any]) -> Ints:
+    """Whole numbers, also from texts; `NULL` where one is none."""
+    if set(map(type, values)) <= {int}:
+        return _whole_numbers(values)
+    return np.array([integer_of(one) for one in values], np.int64)
+
+
+def _whole_numbers(values: Sequence[int]) -> Ints:
+    try:
+        return np.fromiter(values, np.int64, len(values))
+    except OverflowError:
+        return np.array([integer_of(one) for one in values], np.int64)

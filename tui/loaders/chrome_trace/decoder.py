@@ -1,0 +1,317 @@
+"""Decodes events to columns, the fast path: typed by msgspec, or by the byte layout of PyTorch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import repeat
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import numpy as np
+
+from tui.loaders.chrome_trace.anomalies import Anomalies, Anomaly
+from tui.loaders.chrome_trace.arg_columns import ArgsDecoder, codes_of, integers_of
+from tui.loaders.chrome_trace.event_batches import (
+    COMPLETE,
+    FLOW_EVENT,
+    INSTANT_EVENT,
+    KIND,
+    LONGEST_TEXT,
+    NAME,
+    NO_TEXT,
+    OTHER,
+    Event,
+    EventBatch,
+    EventRows,
+    ExactEvent,
+    NotProvenError,
+    Texts,
+    Values,
+    each_of,
+    merged,
+    timed,
+)
+from tui.loaders.chrome_trace.microseconds import EXACT_BELOW_US, NULL, ns_of, ns_of_floats, ns_of_texts
+from tui.loaders.chrome_trace.torch_layout import find_torch_layout
+from tui.loaders.chrome_trace.untyped_events import names_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import numpy.typing as npt
+    from msgspec import Raw
+
+    from tui.loaders.chrome_trace.torch_layout import TorchLayout
+    from tui.loaders.chrome_trace.trace import Arg
+
+    Ints = npt.NDArray[np.int64]
+
+
+_MOST_BYTES: Final = 16 << 20
+"""Of all heads that are known; where there are more, they do not repeat."""
+
+
+class EventPrefixes(dict[bytes, int]):
+    """Numbers the distinct heads of complete events."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._decoder = msgspec.json.Decoder(Event)
+        self._events: list[Event] = []
+        self._bytes = 0
+
+    def __missing__(self, head: bytes) -> int:
+        event = self._decoder.decode(b"".join((b"{", head, b"}")))
+        if event.ph != "X" or len(head) > LONGEST_TEXT:
+            raise NotProvenError
+        number = self[head] = len(self._events)
+        self._events.append(event)
+        self._bytes += len(head)
+        return number
+
+    def rows(self, heads: list[bytes], start_ns: Ints, duration_ns: Ints, lines: Ints, texts: Texts) -> EventRows:
+        """Rows with these heads; their arguments are missing.
+
+        Raises:
+            msgspec.DecodeError: A head is no JSON.
+            UnicodeDecodeError: A head is not UTF-8.
+            RecursionError: A head is nested too deep.
+            NotProvenError: A head is that of another event, or longer than any.
+        """
+        if self._bytes > _MOST_BYTES:
+            self.clear()
+            self._events.clear()
+            self._bytes = 0
+        numbers = np.fromiter(map(self.__getitem__, heads), np.int64, len(heads))
+        used = np.flatnonzero(np.bincount(numbers, minlength=1))
+        place = np.zeros(len(self._events) or 1, np.int64)
+        place[used] = np.arange(len(used))
+        which = place[numbers]
+        events = [self._events[number] for number in used.tolist()]
+        cat, name, pid, tid = (
+            np.array([texts[getattr(event, column)] for event in events], np.int32)[which]
+            for column in ("cat", "name", "pid", "tid")
+        )
+        return EventRows(cat, name, pid, tid, start_ns, duration_ns, lines)
+
+
+_MOST_CATEGORIES: Final = 200
+_DEEPEST: Final = 64
+"""Columns; no event begins further to the right."""
+_NEWLINE, _COMMA, _BRACE = b"\n,{"
+
+
+@dataclass(slots=True)
+class _EventsByPhase:
+    """Events by their kind, before it is looked at whether their times can be."""
+
+    at: Ints
+    """The complete ones: which of all events they are."""
+    complete: EventRows
+    instants: EventRows
+    flows_at: Ints
+    flows: EventRows
+    names: list[tuple[str | None, str | None, str, str]]
+
+
+class Decoder:
+    """Decodes texts of whole events. It learns from each what arguments the next will have."""
+
+    def __init__(self, args: Sequence[Arg]) -> None:
+        self._args = tuple(args)
+        self._of_category: dict[str | None, ArgsDecoder] = {}
+        self._is_exact = False
+        self._events = msgspec.json.Decoder(list[Event])
+        self._exact_events = msgspec.json.Decoder(list[ExactEvent])
+        self._of_each = msgspec.json.Decoder(Event)
+        self._exact_of_each = msgspec.json.Decoder(ExactEvent)
+        self._prefixes = EventPrefixes()
+
+    def decode(self, data: bytes) -> EventBatch | None:
+        """The columns of some events.
+
+        Args:
+            data: Events with commas between them; a comma may follow the last.
+
+        Returns:
+            None where it is anything else: then nothing is known of it.
+        """
+        try:
+            found = find_torch_layout(data)
+            batch = None if found is None else self._of_lines(found)
+            return self._of_text(data) if batch is None else batch
+        except _NotExactError:
+            self._is_exact = True
+            return self.decode(data)
+
+    def _of_lines(self, found: TorchLayout) -> EventBatch | None:
+        """The columns of events whose parts were found; None where one is not what it seems."""
+        texts, anomalies = Texts(), Anomalies()
+        try:
+            decoder: msgspec.json.Decoder[Any] = self._exact_of_each if self._is_exact else self._of_each
+            events = each_of(decoder, found.others)
+            others = self._by_phase(events, found.lines[found.others_at], texts, anomalies)
+            flows = found.flows.rows(found.lines, texts)
+            complete = self._prefixes.rows(found.heads, found.start_ns, found.duration_ns, found.lines[found.at], texts)
+            complete.args = [
+                values
+                for decoder, rows in self._by_category(complete, texts)
+                for values in decoder.decode_torch_layout(found.args.of(rows), rows, texts)
+            ]
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, NotProvenError):
+            return None
+        others.complete = merged((complete, others.complete), (found.at, found.others_at[others.at]))
+        others.flows = merged((flows, others.flows), (found.flows.at, found.others_at[others.flows_at]))
+        return _batch(others, texts, anomalies, len(found.lines), found.newlines)
+
+    def _of_text(self, data: bytes) -> EventBatch | None:
+        end = len(data)
+        while end and data[end - 1] in b", \r\n\t":
+            end -= 1
+        text = b"".join((b"[", memoryview(data)[:end], b"]"))
+        try:
+            events: list[Any] = (self._exact_events if self._is_exact else self._events).decode(text)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return None
+        buffer = np.frombuffer(text, np.uint8)
+        newlines = np.flatnonzero(buffer == _NEWLINE)
+        lines = _starts(buffer, newlines, len(events))
+        texts, anomalies = Texts(), Anomalies()
+        try:
+            found = self._by_phase(events, lines, texts, anomalies)
+        except UnicodeDecodeError:  # in an argument
+            return None
+        # What follows the last event was not in the text.
+        return _batch(found, texts, anomalies, len(events), len(newlines) + data.count(b"\n", end))
+
+    def _by_phase(
+        self, events: Sequence[Any], lines: Ints | None, texts: Texts, anomalies: Anomalies
+    ) -> _EventsByPhase:
+        """The columns of events by their kind.
+
+        Raises:
+            UnicodeDecodeError: In an argument.
+            _NotExactError: A time is too large for a float.
+        """
+        # Columns of all events first: what is done once for each event is what takes the time.
+        columns = (
+            zip(*map(msgspec.structs.astuple, events), strict=True) if events else [()] * len(Event.__struct_fields__)
+        )
+        phase, cat, name, pid, tid, ts, dur, ids, args = columns
+        count = len(events)
+        kind = np.fromiter(map(KIND.get, phase, repeat(OTHER)), np.uint8, count)
+        codes = [codes_of(column, texts, count) for column in (cat, name, pid, tid)]
+        start_ns = self._ns(ts)
+
+        def rows_of(which: int) -> tuple[Ints, EventRows]:
+            at = np.flatnonzero(kind == which)
+            own = [column[at] for column in codes]
+            lines_of = None if lines is None else lines[at]
+            return at, EventRows(own[0], own[1], own[2], own[3], start_ns[at], duration_ns=None, line=lines_of)
+
+        complete_at, complete = rows_of(COMPLETE)
+        complete.duration_ns = self._ns([dur[index] for index in complete_at.tolist()], are_durations=True)
+        complete.args = self._arguments(complete, [args[index] for index in complete_at.tolist()], texts)
+        at, instants = rows_of(INSTANT_EVENT)
+        instants.args = self._arguments(instants, [args[index] for index in at.tolist()], texts)
+        flows_at, flows = rows_of(FLOW_EVENT)
+        flows.phase = codes_of([phase[index] for index in flows_at.tolist()], texts, len(flows_at))
+        flows.number = integers_of([ids[index] for index in flows_at.tolist()])
+        names = [named for index in np.flatnonzero(kind == NAME).tolist() for named in _named(events[index])]
+        for index in np.flatnonzero(kind == OTHER).tolist():
+            if phase[index] is not None or name[index] is not None:
+                anomalies.add(Anomaly.PHASE, line=None if lines is None else int(lines[index]))
+        return _EventsByPhase(complete_at, complete, instants, flows_at, flows, names)
+
+    def _arguments(self, rows: EventRows, args: Sequence[Raw | bytes], texts: Texts) -> list[Values]:
+        """The wanted arguments of events.
+
+        Raises:
+            msgspec.DecodeError: They are no JSON.
+            UnicodeDecodeError: A key is not UTF-8.
+            RecursionError: They are nested too deep.
+            NotProvenError: They are not the arguments of one event each.
+        """
+        return [
+            values
+            for decoder, own in self._by_category(rows, texts)
+            for values in decoder.decode([args[index] for index in own.tolist()], own, texts)
+        ]
+
+    def _by_category(self, rows: EventRows, texts: Texts) -> Iterator[tuple[ArgsDecoder, Ints]]:
+        """The rows of each category, and what decodes their arguments."""
+        for code in np.unique(rows.cat).tolist() if self._args else ():
+            cat = None if code == NO_TEXT else texts.all[code]
+            decoder = self._of_category.get(cat)
+            if decoder is None:
+                decoder = ArgsDecoder(self._args)
+                if len(self._of_category) < _MOST_CATEGORIES:
+                    self._of_category[cat] = decoder
+            yield decoder, np.flatnonzero(rows.cat == code)
+
+    def _ns(self, times: Sequence[Any], *, are_durations: bool = False) -> Ints:
+        if self._is_exact:
+            return ns_of_texts(times)
+        try:
+            numbers = np.fromiter(times, np.float64, len(times))
+        except (TypeError, ValueError):  # some are texts, or missing
+            if any(isinstance(time, float) and abs(time) >= EXACT_BELOW_US for time in times):
+                raise _NotExactError from None
+            return np.array([ns_of(time) for time in times], np.int64)
+        missing = np.isnan(numbers)
+        numbers[missing] = 0
+        if len(numbers) and float(np.abs(numbers).max()) >= EXACT_BELOW_US:
+            if not are_durations:
+                raise _NotExactError
+            numbers = np.clip(numbers, -1, EXACT_BELOW_US - 1)  # it cannot be in any case
+        ns = ns_of_floats(numbers)
+        ns[missing] = NULL
+        return ns
+
+
+def _batch(found: _EventsByPhase, texts: Texts, anomalies: Anomalies, count: int, newlines: int) -> EventBatch:
+    batch = EventBatch(
+        texts.all,
+        timed(found.complete, anomalies),
+        timed(found.instants, anomalies),
+        timed(found.flows, anomalies),
+        found.names,
+        anomalies.found,
+        count,
+        newlines,
+    )
+    anomalies.add(Anomaly.LONG_TEXT, texts.cut)
+    anomalies.add(Anomaly.NOT_UTF8, texts.not_utf8)
+    return batch
+
+
+class _NotExactError(Exception):
+    """A time is too large for a float."""
+
+
+def _named(event: Any) -> list[tuple[str | None, str | None, str, str]]:
+    try:
+        args = msgspec.json.decode(event.args)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return []
+    return names_of({"pid": event.pid, "tid": event.tid, "name": event.name, "args": args})
+
+
+def _starts(text: npt.NDArray[np.uint8], newlines: Ints, count: int) -> Ints | None:
+    """In which line of the text each of so many events begins, from 1; None where the layout does not tell.
+
+    The text begins with the bracket that opens the list. Where the first event begins on a line of its own, the others
+    do so as deep as that one, and nothing else does.
+    """
+    if not len(newlines):
+        return np.ones(count, np.int64)
+    brace = int(np.argmax(text == _BRACE)) if count else 0
+    lead = text[1:brace]
+    if not 0 < len(lead) < _DEEPEST or lead[0] != _NEWLINE or (lead[1:] == _NEWLINE).any():
+        return None
+    at = newlines[newlines + brace < len(text)]
+    begins = (text[at + brace - 1] == _BRACE) & ((text[at - 1] == _COMMA) | (at == 1))
+    for offset in range(1, brace - 1):
+        begins &= text[at + offset] == lead[offset]
+    lines = np.flatnonzero(begins) + 2
+    return lines if len(lines) == count else None

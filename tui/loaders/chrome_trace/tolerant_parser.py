@@ -1,0 +1,330 @@
+"""Parses a list of events one by one, in any layout and past damage: slower, and linear in the size of the text."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from json import JSONDecodeError
+from typing import TYPE_CHECKING, Any, Final
+
+from tui.loaders.chrome_trace.anomalies import Anomalies, Anomaly
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+_LONGEST_INTEGER: Final = 300
+"""Digits; more are no number that anything counts."""
+
+
+class ExactFloat(float):
+    """A number with a fraction, which knows how it was written."""
+
+    text: str
+
+    def __new__(cls, text: str) -> ExactFloat:
+        """Of the text of a number."""
+        number = super().__new__(cls, text)
+        number.text = text
+        return number
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def _integer(text: str) -> int | float:
+    return int(text) if len(text) <= _LONGEST_INTEGER else float(text)
+
+
+def _no_constant(constant: str) -> None:
+    """NaN and Infinity, which Python's parser would take."""
+    raise ValueError(f"{constant} is no JSON")
+
+
+STRICT: Final = json.JSONDecoder(parse_float=ExactFloat, parse_int=_integer, parse_constant=_no_constant)
+"""Takes what JSON allows."""
+TOLERANT: Final = json.JSONDecoder(
+    parse_float=ExactFloat, parse_int=_integer, parse_constant=_no_constant, strict=False
+)
+"""Takes control characters within texts, too."""
+
+
+def repaired(text: str) -> tuple[dict[str, Any] | None, set[Anomaly]]:
+    """What an event says that is no JSON, and what was wrong with it; None where it cannot be told.
+
+    Raises:
+        RecursionError: It is nested too deep.
+    """
+    keyed = _keys(text)
+    if keyed != text and (value := _parsed(keyed)) is not None:
+        return value, {Anomaly.KEY}
+    wrong: set[Anomaly] = set()
+    for kind, repair in _REPAIRS:
+        better = repair(text)
+        if better != text:
+            text = better
+            wrong.add(kind)
+        if (value := _parsed(text)) is not None:
+            return value, wrong or {Anomaly.CONTROL}
+    return None, wrong
+
+
+def _parsed(text: str) -> dict[str, Any] | None:
+    """The event that a text is, and nothing else."""
+    try:
+        value, end = TOLERANT.raw_decode(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) and not text[end:].strip(" \t\r\n,") else None
+
+
+_STRING: Final = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_NOT_A_NUMBER: Final = re.compile(
+    rf"({_STRING})|(?<=[:\[,\s])[-+]?(?:nan(?:\(\w*\))?|inf(?:inity)?|n/a|none|undefined)(?=\s*[,}}\]])",
+    re.IGNORECASE | re.DOTALL,
+)
+_COMMA: Final = re.compile(rf"({_STRING})|,(?=\s*[}}\]])|,(?=\s*,)", re.DOTALL)
+_KEY: Final = re.compile(rf'({_STRING})|(?<=[{{,])(\s*+)(\w++"\s*+:)', re.DOTALL)
+"""A key that lacks its first quotation mark, as those of PyTorch 1.5 do in its arrows."""
+_ESCAPE: Final = re.compile(r'\\(?:(["\\/bfnrt]|u[0-9a-fA-F]{4})|)')
+_BARE_QUOTE: Final = re.compile(r'(?<!\\)"')
+_OPENS: Final = re.compile(r'[{,:\[]\s*"')
+_QUOTE_CLOSES: Final = re.compile(r'"(?=\s*(?:,\s*["{\[0-9\-tfnNiI]|[:}\]]|,?\s*$))')
+_CLOSES_VALUE: Final = re.compile(r'"(?=\s*+(?:,\s*+"[^"\\]*+"\s*+:|\}|,?\s*+$))')
+"""The text is a member of an object, so that another member or a brace must follow."""
+
+
+def _no_numbers(text: str) -> str:
+    return _NOT_A_NUMBER.sub(lambda found: found[1] or "null", text)
+
+
+def _commas(text: str) -> str:
+    return _COMMA.sub(lambda found: found[1] or "", text)
+
+
+def _keys(text: str) -> str:
+    return _KEY.sub(lambda found: found[1] or f'{found[2]}"{found[3]}', text)
+
+
+def _backslashes(text: str) -> str:
+    """Backslashes doubled in the texts where some begin no escape: there, they are all meant as they stand."""
+    parts = []
+    for is_string, part in _split(text):
+        if is_string and any(found[1] is None for found in _ESCAPE.finditer(part)):
+            part = re.sub(r'\\\\|\\"|\\', lambda found: found[0] if len(found[0]) > 1 else r"\\", part)
+        parts.append(part)
+    return "".join(parts)
+
+
+def _quotes(text: str) -> str:
+    """Quotation marks within texts escaped: a text ends where what follows could follow a text."""
+    parts = []
+    at = 0
+    while opens := _OPENS.search(text, at):
+        closes = (_CLOSES_VALUE if opens[0][0] == ":" else _QUOTE_CLOSES).search(text, opens.end())
+        if closes is None:
+            break
+        inside = _BARE_QUOTE.sub(lambda _: r"\"", text[opens.end() : closes.start()])
+        parts += [text[at : opens.end()], inside]
+        at = closes.start()
+        parts.append(text[at : at + 1])
+        at += 1
+    return "".join([*parts, text[at:]])
+
+
+def _split(text: str) -> Iterator[tuple[bool, str]]:
+    at = 0
+    for found in re.finditer(_STRING, text, re.DOTALL):
+        yield False, text[at : found.start()]
+        yield True, found[0]
+        at = found.end()
+    yield False, text[at:]
+
+
+_REPAIRS: Final[tuple[tuple[Anomaly, Callable[[str], str]], ...]] = (
+    (Anomaly.CONTROL, lambda text: text),
+    (Anomaly.NOT_A_NUMBER, _no_numbers),
+    (Anomaly.COMMA, _commas),
+    (Anomaly.BACKSLASH, _backslashes),
+    (Anomaly.QUOTES, _quotes),
+)
+"""Each is done on top of those before."""
+
+
+LONGEST_EVENT: Final = 1 << 20
+"""Characters; a longer event is not repaired when it is damaged."""
+
+_KEYS: Final = "ph|name|cat|pid|tid|ts|dur|id|args|bp|s|tts|tdur|sf|cname"
+BOUNDARY: Final = re.compile(rf'\}}\s*+,(?=\s*+\{{\s*+(?:\}}|"(?:{_KEYS})"))')
+"""Between two events, most likely: it may also lie within a text or among nested objects."""
+BOUNDARY_IN_BYTES: Final = re.compile(BOUNDARY.pattern.encode())
+
+_NEXT: Final = re.compile(BOUNDARY.pattern.removeprefix(r"\}\s*+"))
+"""What follows an event, damaged or not."""
+_CLOSES: Final = re.compile(r"\}\s*+(?=\](?!\s*+[}\"]?\s*+,\s*+\{))")
+"""The end of the last event, most likely."""
+_NOT_UTF8: Final = re.compile("[\udc80-\udcff]")
+"""What Python's surrogateescape makes of bytes that are not UTF-8."""
+_HALF: Final = re.compile("[\ud800-\udfff]")
+"""The same, and what JSON can spell of a character (``\\ud800``), which no text can hold."""
+_SPACE: Final = re.compile(r"[\s,]*+")
+_GOES_ON: Final = re.compile(r"\]\s*+,?\s*+\{")
+"""A bracket that closes nothing: another event follows."""
+_PATIENCE: Final = 1 << 24
+"""Characters; an event that is not whole after so many is taken for damaged where others seem to begin within it."""
+_NEARLY_END: Final = 16
+"""Characters; a parser that fails so near the end of the text may have met half a word."""
+_WASTE: Final = 4
+"""How many times the length of the text may be read in vain before each event is first cut out by its boundary."""
+
+
+@dataclass(slots=True)
+class Scan:
+    """What a text of events holds."""
+
+    end: int
+    """Where reading stopped: at the end, after the bracket that closes the list, or before an event that is not
+    whole."""
+    is_closed: bool = False
+    """Whether the bracket was there."""
+    events: list[dict[str, Any]] = field(default_factory=list)
+    lines: list[int] = field(default_factory=list)
+    """In which line of the text each begins, from 1."""
+
+
+def scan(text: str, anomalies: Anomalies, *, is_last: bool) -> Scan:
+    """Read the events of a text that begins within a list, before or after a comma.
+
+    Args:
+        text: Some events; the last of them may be cut off.
+        anomalies: Counts what is odd.
+        is_last: Nothing follows.
+    """
+    found = Scan(0)
+    at = counted = base = boundary = 0
+    piece = ""
+    line = 1
+    may_waste = _WASTE * len(text)
+    is_clean = text.isascii() or _NOT_UTF8.search(text) is None
+    while True:
+        at = found.end = _SPACE.match(text, at).end()  # type: ignore[union-attr]
+        if at == len(text):
+            return found
+        line += text.count("\n", counted, at)
+        counted = at
+        if text[at] == "]" and _GOES_ON.match(text, at) is None:
+            found.end, found.is_closed = at + 1, True
+            return found
+        if at >= boundary:
+            base, boundary = at, _next(text, at)
+            piece = text[base:boundary]
+        try:
+            value, end = STRICT.raw_decode(piece, at - base)
+            end += base
+        except (ValueError, RecursionError) as error:
+            failed: Exception = error
+            reaches = _is_cut_off(error, len(piece))
+            value = end = None
+            if reaches and boundary < len(text) and may_waste > 0:
+                # What looks like the next event may lie within this one.
+                try:
+                    value, end = STRICT.raw_decode(text, at)
+                except (ValueError, RecursionError) as longer:
+                    failed = longer
+                    may_waste -= len(text)
+                    reaches = _is_cut_off(longer, len(text))
+            if end is None:
+                if reaches and _has_no_other(text, at, boundary, is_last=is_last):
+                    return found
+                end = boundary if boundary < len(text) else _end_of_last(text, at)
+                value = _repaired(text[at:end], line, anomalies, too_deep=isinstance(failed, RecursionError))
+            if value is None:
+                at = max(end, at + 1)
+                continue
+        if not is_clean and _NOT_UTF8.search(text, at, end):
+            anomalies.add(Anomaly.NOT_UTF8, line=line, text=_clean(text[at:end]))
+            value = cleaned(value)
+        if isinstance(value, dict):
+            found.events.append(value)
+            found.lines.append(line)
+        else:
+            anomalies.add(Anomaly.NOT_AN_EVENT, line=line, text=text[at:end])
+        at = max(end, at + 1)
+
+
+def cleaned(value: Any) -> Any:
+    """A JSON value whose texts can be written: without bytes that are not UTF-8, and without half characters.
+
+    It is used up. There may be no recursion here: the parser allows more than Python code does.
+    """
+    top = [value]
+    waiting: list[list[Any] | dict[str, Any]] = [top]
+    while waiting:
+        one = waiting.pop()
+        inner: Iterable[Any]
+        if isinstance(one, dict):
+            members = [(_clean(key), _cleaned_text(value)) for key, value in one.items()]
+            one.clear()
+            one.update(members)
+            inner = one.values()
+        else:
+            inner = one[:] = [_cleaned_text(value) for value in one]
+        waiting += [value for value in inner if isinstance(value, list | dict)]
+    return top[0]
+
+
+def _cleaned_text(value: Any) -> Any:
+    return _clean(value) if isinstance(value, str) else value
+
+
+def _clean(text: str) -> str:
+    return _HALF.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def _next(text: str, at: int) -> int:
+    """Where the next event seems to begin: before the comma."""
+    found = _NEXT.search(text, at)
+    return len(text) if found is None else found.start()
+
+
+def _is_cut_off(error: Exception, length: int) -> bool:
+    """Whether more text could make an event of one of such a length that could not be parsed."""
+    return isinstance(error, JSONDecodeError) and (
+        error.msg.startswith("Unterminated string") or error.pos >= length - _NEARLY_END
+    )
+
+
+def _has_no_other(text: str, at: int, boundary: int, *, is_last: bool) -> bool:
+    """Whether the event that reaches to the end of the text seems to be one, though it may look like several."""
+    if boundary == len(text):
+        return _CLOSES.search(text, at) is None
+    if not is_last:
+        return len(text) - at < _PATIENCE
+    # What looks like the next event is one, or an object within this one.
+    begin = text.find("{", boundary)
+    try:
+        other = STRICT.raw_decode(text[begin : _next(text, begin)])[0] if begin >= 0 else {}
+    except (ValueError, RecursionError):
+        return False
+    return "ph" not in other or ("ts" not in other and other["ph"] != "M")
+
+
+def _end_of_last(text: str, at: int) -> int:
+    """Where a damaged event ends after which no other begins: before the bracket that seems to close the list."""
+    found = _CLOSES.search(text, at)
+    return len(text) if found is None else found.start() + 1
+
+
+def _repaired(text: str, line: int, anomalies: Anomalies, *, too_deep: bool) -> dict[str, Any] | None:
+    value, kinds = None, set[Anomaly]()
+    if not too_deep and len(text) <= LONGEST_EVENT:
+        try:
+            value, kinds = repaired(_clean(text))
+        except RecursionError:
+            too_deep = True
+    if value is None:
+        anomalies.add(Anomaly.TOO_DEEP if too_deep else Anomaly.DAMAGED, line=line, text=_clean(text[:200]))
+    else:
+        for kind in kinds:
+            anomalies.add(kind, line=line, text=_clean(text[:200]))
+    return value

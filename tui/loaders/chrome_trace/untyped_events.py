@@ -1,0 +1,191 @@
+"""Converts events that are Python objects to columns: the slow path, for those that the fast one declines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tui.loaders.chrome_trace.anomalies import Anomalies, Anomaly
+from tui.loaders.chrome_trace.event_batches import (
+    FLOW,
+    INSTANT,
+    LONGEST_TEXT,
+    EventBatch,
+    EventRows,
+    Texts,
+    Values,
+    text_of,
+    timed,
+)
+from tui.loaders.chrome_trace.microseconds import NULL, ns_of
+from tui.loaders.chrome_trace.trace import Arg, ArgKind
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+def batch_of(
+    events: Sequence[Mapping[str, Any]], lines: Sequence[int] | None, args: Sequence[Arg], anomalies: Anomalies
+) -> EventBatch:
+    """Columns of events as Python objects: the slow way, for those that the fast one does not take."""
+    texts = Texts()
+    complete = Gathered(args, texts)
+    instants = Gathered(args, texts)
+    flows = Gathered((), texts)
+    names: list[tuple[str | None, str | None, str, str]] = []
+    for index, event in enumerate(events):
+        line = None if lines is None else lines[index]
+        phase = event.get("ph")
+        if phase == "X":
+            complete.add(event, line)
+        elif phase == "M":
+            names += names_of(event)
+        elif isinstance(phase, str) and phase in INSTANT:
+            instants.add(event, line)
+        elif isinstance(phase, str) and phase in FLOW:
+            flows.add(event, line)
+        elif event:
+            anomalies.add(Anomaly.PHASE, line=line, text=text_of(event.get("name")))
+    piece = EventBatch(
+        [],
+        timed(complete.rows(with_duration=True), anomalies),
+        timed(instants.rows(), anomalies),
+        timed(flows.rows(is_flow=True), anomalies),
+        names,
+        anomalies.found,
+        len(events),
+    )
+    anomalies.add(Anomaly.LONG_TEXT, texts.cut)
+    piece.texts = texts.all
+    return piece
+
+
+def names_of(event: Mapping[str, Any]) -> list[tuple[str | None, str | None, str, str]]:
+    """What an event of phase M calls processes and threads: pid, tid, what is named, the name."""
+    args, kind = event.get("args"), event.get("name")
+    if not isinstance(args, dict) or not isinstance(kind, str):
+        return []
+    pid, tid = (None if event.get(key) is None else _short(event[key]) for key in ("pid", "tid"))
+    return [(pid, tid, _short(kind), _short(value)) for value in args.values() if value is not None]
+
+
+def _short(value: object) -> str:
+    return text_of(value)[:LONGEST_TEXT].encode("utf-8", "replace").decode()
+
+
+class GatheredArgs:
+    """Arguments that come event by event."""
+
+    def __init__(self, args: Sequence[Arg], texts: Texts) -> None:
+        self._args = args
+        self._keys = {key: (column, place) for column, arg in enumerate(args) for place, key in enumerate(arg.keys)}
+        self._texts = texts
+        self._values: dict[int, tuple[list[int], list[Any]]] = {}
+
+    def add(self, row: int, args: Mapping[str, Any]) -> None:
+        """Take the arguments of the event in a row; texts may be the bytes of their JSON."""
+        chosen: dict[int, tuple[int, Any]] = {}
+        for key, value in args.items():
+            found = self._keys.get(key.lower())
+            if found is not None and value is not None:
+                column, place = found
+                if column not in chosen or place < chosen[column][0]:
+                    chosen[column] = (place, value)
+        for column, (_, value) in chosen.items():
+            rows, values = self._values.setdefault(column, ([], []))
+            rows.append(row)
+            values.append(self._converted(value, self._args[column].kind))
+
+    def values(self) -> list[Values]:
+        """All that came."""
+        return [
+            Values(column, np.array(rows, np.int64), np.array(values, dtype_of(self._args[column].kind)))
+            for column, (rows, values) in self._values.items()
+        ]
+
+    def _converted(self, value: Any, kind: ArgKind) -> int | float:
+        if kind is ArgKind.INTEGER:
+            return integer_of(value)
+        if kind is ArgKind.NUMBER:
+            return number_of(value)
+        return self._texts.of(value)
+
+
+class Gathered:
+    """Columns that grow."""
+
+    def __init__(self, args: Sequence[Arg], texts: Texts) -> None:
+        self._args = GatheredArgs(args, texts)
+        self._texts = texts
+        self._codes: tuple[list[int], ...] = ([], [], [], [])
+        self._starts: list[int] = []
+        self._durations: list[int] = []
+        self._lines: list[int] = []
+        self._phases: list[int] = []
+        self._numbers: list[int] = []
+
+    def add(self, event: Mapping[str, Any], line: int | None) -> None:
+        """Take the next event."""
+        cat, name, pid, tid = self._codes
+        cat.append(self._texts.of(event.get("cat")))
+        name.append(self._texts.of(event.get("name")))
+        pid.append(self._texts.of(event.get("pid")))
+        tid.append(self._texts.of(event.get("tid")))
+        self._starts.append(ns_of(event.get("ts")))
+        self._durations.append(ns_of(event.get("dur")))
+        self._phases.append(self._texts.of(event.get("ph")))
+        self._numbers.append(integer_of(event.get("id")))
+        if line is not None:
+            self._lines.append(line)
+        args = event.get("args")
+        if isinstance(args, dict):
+            self._args.add(len(self._starts) - 1, args)
+
+    def rows(self, *, with_duration: bool = False, is_flow: bool = False) -> EventRows:
+        """All that came."""
+        cat, name, pid, tid = (np.array(codes, np.int32) for codes in self._codes)
+        return EventRows(
+            cat, name, pid, tid,
+            np.array(self._starts, np.int64),
+            np.array(self._durations, np.int64) if with_duration else None,
+            np.array(self._lines, np.int64) if len(self._lines) == len(self._starts) else None,
+            self._args.values(),
+            np.array(self._phases, np.int32) if is_flow else None,
+            np.array(self._numbers, np.int64) if is_flow else None,
+        )  # fmt: skip
+
+
+def dtype_of(kind: ArgKind) -> type[np.int64 | np.float64 | np.int32]:
+    """What `Values` of a kind are."""
+    if kind is ArgKind.INTEGER:
+        return np.int64
+    return np.float64 if kind is ArgKind.NUMBER else np.int32
+
+
+def integer_of(value: object) -> int:
+    """A whole number of 64 bits, also from its text; `NULL` where it is none.
+
+    >>> integer_of("42"), integer_of(7.0), integer_of(7.5) == integer_of(2**64) == integer_of("x") == NULL
+    (42, 7, True)
+    """
+    if isinstance(value, str):
+        try:
+            value = int(value) if len(value) <= 20 else None
+        except ValueError:
+            return NULL
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool) or not -(1 << 63) < value < 1 << 63:
+        return NULL
+    return value
+
+
+def number_of(value: object) -> float:
+    """A number, also from its text; NaN where it is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return float("nan")
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        return float("nan")

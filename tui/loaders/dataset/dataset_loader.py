@@ -1,0 +1,300 @@
+"""Opens a Parquet dataset: its parts are checked and read in batches, large columns go to the disk."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.cache.columns import bytes_of
+from tui.cache.fingerprint import Identity, identity_of
+from tui.cache.frame_files import spooled
+from tui.correlation.plausible_times import DURATIONS, MAX_NS, MAX_SUM_NS
+from tui.loaders.base import Format, Kept
+from tui.loaders.dataset.manifest import (
+    MANIFEST,
+    ROW_GROUP_ROWS,
+    UNREADABLE,
+    Cloud,
+    Folder,
+    faults,
+    first_line,
+    is_address,
+    manifest_of,
+    path_of,
+)
+from tui.loaders.progress import LoadProgress, Report, keep_going
+from tui.model.errors import ProftuiError, path_text
+from tui.model.profile import Profile
+from tui.model.schema import FRAMES, KINDS, OP_COLUMNS, conform, empty
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tui.cache.frame_files import FrameSpool
+    from tui.loaders.dataset.manifest import Manifest, Part, PartFile, Store
+    from tui.loaders.source import Source
+
+
+_FEW_ROWS: Final = 1 << 20
+_ROWS_A_BYTE: Final = 16
+"""Rows that differ from one to the next do not pack better than this: what says it does is not believed."""
+
+
+class DamagedPartError(Exception):
+    """A part is not what was written, or cannot be.
+
+    Args:
+        part: Its name.
+        why: What is wrong, in words.
+    """
+
+    def __init__(self, part: str, why: str) -> None:
+        super().__init__(f"{part}: {why}")
+        self.part = part
+        self.why = why
+
+
+def files_in_order(part: Part) -> list[PartFile]:
+    """The files of a part: frames that others refer to first, runs in their order."""
+    first = ("sessions", "devices", "ops", "activities")
+    places = {name: place for place, name in enumerate((*first, *(name for name in FRAMES if name not in first)))}
+    return sorted(part.files, key=lambda file: (places[file.frame], file.run))
+
+
+def check(store: Store, part: Part) -> None:
+    """See whether the files of a part are there and are those that were written.
+
+    Raises:
+        DamagedPartError: One is not.
+    """
+    if fault := faults(part):
+        raise DamagedPartError(part.name, fault)
+    for file in part.files:
+        name = path_of(part, file)
+        if fault := store.fault(name, file):
+            raise DamagedPartError(part.name, f"{name} {fault}")
+        if file.rows > max(_FEW_ROWS, _ROWS_A_BYTE * file.size):
+            raise DamagedPartError(part.name, f"{name} claims {file.rows:,} rows in {file.size:,} bytes")
+
+
+def batches(store: Store, part: Part, file: PartFile) -> Iterator[pl.DataFrame]:
+    """The rows of a file in their order, about as many at a time as one of its row groups has.
+
+    Raises:
+        DamagedPartError: It is not what the manifest says, or holds what cannot be.
+    """
+    name = path_of(part, file)
+    try:
+        # Names of folders and files are taken as they are: no patterns, no columns from ``key=value``.
+        scan = pl.scan_parquet(store.address(name), glob=False, hive_partitioning=False)
+        schema = scan.collect_schema()
+        if wrong := [name for name, dtype in schema.items() if FRAMES[file.frame].get(name) != dtype]:
+            raise DamagedPartError(part.name, f"{name} has a column that no such frame has: {wrong[0][:40]}")
+        if (rows := scan.select(pl.len()).collect().item()) != file.rows:
+            raise DamagedPartError(part.name, f"{name} has {rows:,} rows, not {file.rows:,}")
+        seen = _Seen(part, file)
+        for first in range(0, rows, ROW_GROUP_ROWS):
+            data = conform(file.frame, scan.slice(first, ROW_GROUP_ROWS).collect())
+            if data.height != min(ROW_GROUP_ROWS, rows - first):
+                raise DamagedPartError(part.name, f"{name} ends before its time")
+            if fault := seen.fault(data):
+                raise DamagedPartError(part.name, f"{name} {fault}")
+            yield data
+    except UNREADABLE as error:
+        raise DamagedPartError(part.name, f"{name} cannot be read ({first_line(error)})") from error
+
+
+class _Seen:
+    """What was seen of a file, and what in it cannot be."""
+
+    def __init__(self, part: Part, file: PartFile) -> None:
+        self._part = part
+        self._frame = file.frame
+        self._starts: dict[int, tuple[int, int]] = {}
+
+    def fault(self, data: pl.DataFrame) -> str:
+        """What cannot be in further rows; empty where all can."""
+        session = data["session"]
+        last = session.max()
+        if (isinstance(last, int) and last >= self._part.sessions) or (
+            session.null_count() and self._frame != "issues"
+        ):
+            return "has rows of a session that is not there"
+        if self._frame == "sessions" and session.n_unique() < data.height:
+            return "has a session twice"
+        for column in OP_COLUMNS.get(self._frame, ()):
+            last = data[column].max()
+            if isinstance(last, int) and last >= self._part.rows.get("ops", 0):
+                return "has rows of an op that is not there"
+        longest = MAX_SUM_NS if self._frame == "summary" else MAX_NS
+        columns = DURATIONS.get(self._frame, ())
+        if columns and not all(data.select(pl.col(columns).is_between(0, longest).all()).row(0)):
+            return "has impossible times"
+        if self._frame == "activities" and not set(data["kind"].unique().drop_nulls()) <= set(KINDS):
+            return "has GPU work of an unknown kind"
+        return "has times that lie too far apart" if self._is_far_apart(data) else ""
+
+    def _is_far_apart(self, data: pl.DataFrame) -> bool:
+        if "start_ns" not in data.columns:
+            return False
+        start = pl.col("start_ns")
+        for session, first, last in (
+            data.drop_nulls("start_ns").group_by("session").agg(start.min(), start.max().alias("last")).iter_rows()
+        ):
+            before = self._starts.get(session, (first, last))
+            self._starts[session] = min(first, before[0]), max(last, before[1])
+        return any(last - first > 2 * MAX_NS for first, last in self._starts.values())
+
+
+IN_MEMORY_BYTES: Final = 256 << 20
+"""Frames that take no more than this are read into memory."""
+
+_NO_TEXT: Final = "the dataset does not hold the lines of this log; open the log itself to read them"
+
+Add = Callable[[str, pl.DataFrame], None]
+
+
+class DatasetLoader:
+    """Reads what ``proftui convert`` writes; it is no file, so no first bytes tell it."""
+
+    formats: Final = (
+        Format(
+            name="proftui-dataset",
+            title="Parquet dataset of proftui convert",
+            recognized_by=f"a folder, or an s3://, gs:// or az:// address, with {MANIFEST}",
+            feeds=tuple(FRAMES),
+            record_with="proftui convert FILE... -o DIR",
+        ),
+    )
+
+    def probe(self, head: bytes, name: str) -> float:
+        """Never sure: no file of it is a profile."""
+        return 0.0
+
+    def load(self, source: Source, report: Report = keep_going) -> Profile:
+        """Read the dataset of a file of it.
+
+        Raises:
+            ProftuiError: Always: the folder is to be named.
+        """
+        raise ProftuiError(f"{source.called}: is no dataset", "name the folder that proftui convert wrote")
+
+    def load_folder(self, path: str, report: Report = keep_going, kept: Kept | None = None) -> Profile:
+        """Read a dataset.
+
+        Args:
+            path: Its folder or address.
+            report: Told of progress; its False stops the reading, and what has been read is kept.
+            kept: What was read before, which is used and added to; None: nothing is.
+
+        Returns:
+            Its sessions, in the order of its parts; parts that are damaged are issues.
+
+        Raises:
+            ProftuiError: It cannot be read, or no part of it can.
+        """
+        store = Cloud(path) if is_address(path) else Folder(path)
+        manifest, body = manifest_of(store)
+        identity = identity_of(store.address(MANIFEST))
+        if identity is None:
+            # Of an address, its content is all that tells it from another.
+            digest = hashlib.sha256(body).hexdigest()
+            identity = Identity(os.fsencode(store.address(MANIFEST)).hex(), 0, 0, len(body), 0, 0, digest)
+        return _Opening(store, manifest, report).profile(identity, kept)
+
+
+class _Opening:
+    """One opening of a dataset."""
+
+    def __init__(self, store: Store, manifest: Manifest, report: Report) -> None:
+        self._store = store
+        self._report = report
+        self._damaged: list[DamagedPartError] = []
+        self._parts: list[Part] = []
+        self._stopped = 0
+        self._is_whole = True
+        for part in manifest.parts:
+            try:
+                check(store, part)
+                self._parts.append(part)
+            except DamagedPartError as error:
+                self._damaged.append(error)
+
+    def profile(self, identity: Identity, kept: Kept | None) -> Profile:
+        while True:
+            if not self._parts:
+                why = f": {self._damaged[0]}" if self._damaged else ""
+                raise ProftuiError(f"{self._store.called}: no part of the dataset can be read{why}")
+            try:
+                frames = self._frames(identity, kept)
+            except DamagedPartError as error:
+                # What was read of it before is in the way of the others: all is read again without it.
+                self._damaged.append(error)
+                self._parts = [part for part in self._parts if part.name != error.part]
+            else:
+                break
+        issues = pl.concat([frames["issues"], self._issues()])
+        partial = f"stopped at {self._stopped}%" if self._stopped else ""
+        return Profile({**frames, "issues": issues}, (path_text(self._store.called),), {}, partial)
+
+    def _frames(self, identity: Identity, kept: Kept | None) -> Mapping[str, pl.DataFrame]:
+        rows = {name: sum(part.rows.get(name, 0) for part in self._parts) for name in FRAMES}
+        if any(count >= 1 << 32 for count in rows.values()):
+            raise ProftuiError(f"{self._store.called}: more than 4 billion rows", "open parts of it")
+        size = sum(bytes_of(rows[name], dtype) for name, schema in FRAMES.items() for dtype in schema.dtypes())
+        if size <= IN_MEMORY_BYTES:
+            parts: dict[str, list[pl.DataFrame]] = {}
+            self._fill(lambda frame, data: parts.setdefault(frame, []).append(data))
+            return {name: pl.concat(parts[name], rechunk=True) if name in parts else empty(name) for name in FRAMES}
+
+        def fill(spool: FrameSpool) -> bool:
+            self._fill(spool.add)
+            return not self._damaged and not self._stopped
+
+        if kept is None or self._damaged:
+            return spooled(rows, fill)
+        return kept.large(self._store.called, identity, rows, fill)
+
+    def _fill(self, add: Add) -> None:
+        """Add the rows of all parts, with sessions, activities and ops numbered over all of them."""
+        total = sum(file.size for part in self._parts for file in part.files)
+        bytes_read = rows_read = sessions = activities = ops = 0
+        for part in self._parts:
+            activity = activities
+            for file in files_in_order(part):
+                for data in batches(self._store, part, file):
+                    changes = [(pl.col("session") + sessions).cast(pl.UInt32)]
+                    changes += [(pl.col(name) + ops).cast(pl.UInt32) for name in OP_COLUMNS.get(file.frame, ())]
+                    if file.frame == "activities":
+                        # Theirs are the numbers of rows.
+                        numbers = pl.int_range(activity, activity + data.height, dtype=pl.UInt32)
+                        changes.append(numbers.alias("activity"))
+                        activity += data.height
+                    add(file.frame, data.with_columns(changes))
+                    rows_read += data.height
+                    bytes_read += file.size * data.height // file.rows
+                    if not self._report(LoadProgress(self._store.called, bytes_read, total, rows_read)):
+                        self._stopped = max(1, 100 * bytes_read // max(1, total))
+                        return
+            sessions += part.sessions
+            activities += part.rows.get("activities", 0)
+            ops += part.rows.get("ops", 0)
+
+    def _issues(self) -> pl.DataFrame:
+        rows: list[dict[str, object]] = [
+            {"severity": "error", "text": error.part, "reason": f"left out of the dataset: {error.why}"}
+            for error in self._damaged
+        ]
+        session = 0
+        for part in self._parts:
+            if part.has_text:
+                rows.append({"session": session, "severity": "info", "text": part.source, "reason": _NO_TEXT})
+            session += part.sessions
+        return conform("issues", pl.DataFrame(rows, infer_schema_length=None)) if rows else empty("issues")
+
+
+DATASET: Final = DatasetLoader()

@@ -1,0 +1,365 @@
+"""Reads the CSV reports of DLProf (``dlprof --reports=all --formats=csv``) and builds their frames.
+
+The first line of a report is its title, the second its header; the summary alone has parts of its own instead. A report
+is a session: several of one run tell the same times, each in its way.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.loaders.base import Format
+from tui.loaders.demangle import with_short_names
+from tui.loaders.dlprof.dlprof_activities import LAUNCH, TOOL, path_columns, stack_column
+from tui.loaders.dlprof.summary_report import CUE, OURS, PARTS, DlprofSummary, bare, name_and_unit, part_of
+from tui.loaders.text.cell_values import CellValues
+from tui.loaders.text.csv_table import CsvTable
+from tui.loaders.text.section import LINE, split_cells
+from tui.model.schema import NAME
+from tui.model.text_numbers import number_in
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tui.loaders.collector import Collector, Session
+    from tui.loaders.text.block import Line
+    from tui.loaders.text.section import Section, TextReader
+
+
+FORMAT: Final = Format(
+    name="dlprof-csv",
+    title="DLProf CSV report",
+    recognized_by="the header of a report below its title: 'Kernel Report', 'Iteration Report', 'System Config', ...",
+    feeds=("sessions", "activities", "api_calls", "ops", "summary", "tool_figures", "tool_findings", "issues"),
+    record_with="dlprof --mode=pytorch --reports=all --formats=csv python train.py",
+)
+
+_YES: Final = {"yes": True, "no": False}
+
+_OF_ITERATIONS: Final = (
+    *("Kernel Name", "Device ID", "GPU Start Time (ns)", "GPU Duration (ns)", "API Call Start (ns)"),
+    *("API Call Time (ns)", "Uses TC", "Grid X", "Grid Y", "Grid Z", "Block X", "Block Y", "Block Z"),
+)
+_OF_KERNELS: Final = tuple(
+    f"{which} {what} Time (ns)" for what in ("GPU", "API") for which in ("Total", "Avg", "Min", "Max")
+)
+_OF_OPS: Final = ("Total CPU Time (ns)", "TC Eligible")
+"""Columns of the reports whose values are missed on the screens."""
+
+_ROUNDING: Final = 0.05
+"""By so much an average can differ from what is printed."""
+
+
+def iteration_report(rows: CellValues, collector: Collector) -> None:
+    """Every kernel, with its op and the call that launched it. Ops are told by iteration, without times."""
+    _report_missing_columns(rows, collector, _OF_ITERATIONS)
+    launched = _op_columns(rows).with_columns(
+        rows.whole("Iteration", pl.Int32()).alias("iteration"),
+        rows.name("Input Shapes").alias("input_shapes"),
+        pl.lit(True).alias("launched"),
+    )
+    key = ["iteration", "op_id"]
+    ops = launched.drop("launched").unique(key, keep="first", maintain_order=True).with_row_index("op")
+    op = launched.join(ops.select(*key, "op"), on=key, how="left", nulls_equal=True, maintain_order="left")["op"]
+    uses_tc = rows.text("Uses TC").replace_strict(_YES, default=None, return_dtype=pl.Boolean)
+    correlation = pl.int_range(1, rows.cells.height + 1, eager=True)
+    kernels = pl.DataFrame(
+        {
+            "kind": pl.Series(["kernel"], dtype=NAME).new_from_index(0, rows.cells.height),
+            "name": rows.name("Long Kernel Name").zip_with(
+                rows.text("Long Kernel Name").is_not_null(), rows.name("Kernel Name")
+            ),
+            "start_ns": rows.whole("GPU Start Time (ns)"),
+            "duration_ns": rows.whole("GPU Duration (ns)"),
+            "device": rows.whole("Device ID", pl.Int32()),
+            **{
+                f"{shape.lower()}_{axis.lower()}": rows.whole(f"{shape} {axis}", pl.Int32())
+                for shape in ("Grid", "Block")
+                for axis in "XYZ"
+            },
+            "correlation": correlation,
+            "op": op.cast(pl.UInt32),
+            "iteration": launched["iteration"],
+            "uses_tensor_core": uses_tc,
+            "line": rows.line,
+        }
+    )
+    collector.add_frames(
+        {
+            "ops": ops,
+            "activities": with_short_names(kernels).with_columns(
+                pl.lit("recorded", NAME).alias("op_join"),
+                pl.when(pl.col("uses_tensor_core").is_not_null())
+                .then(pl.lit(TOOL))
+                .cast(NAME)
+                .alias("tensor_core_reason"),
+                _arguments(rows),
+            ),
+            "api_calls": pl.DataFrame(
+                {
+                    "name": pl.Series([LAUNCH], dtype=NAME).new_from_index(0, rows.cells.height),
+                    "start_ns": rows.whole("API Call Start (ns)"),
+                    "duration_ns": rows.whole("API Call Time (ns)"),
+                    "correlation": correlation,
+                    "line": rows.line,
+                }
+            ),
+        }
+    )
+    assert collector.session is not None
+    collector.session.facts["iteration_source"] = "DLProf"
+    reason = (
+        "the report holds kernels alone, without copies, and ops by iteration: a row of an op stands for all its calls"
+    )
+    collector.issue("info", None, "", reason)
+
+
+def kernel_report(rows: CellValues, collector: Collector) -> None:
+    """Kernels, summed by name and op."""
+    _report_missing_columns(rows, collector, _OF_KERNELS)
+    parts = [
+        _summary(rows, section, name, what)
+        for section, name, what in (("gpu", rows.name("Kernel Name"), "GPU"), ("api", None, "API"))
+    ]
+    collector.add_frame("summary", pl.concat(parts))
+
+
+def _summary(rows: CellValues, section: str, name: pl.Series | None, what: str) -> pl.DataFrame:
+    """How often each ran is not printed: it is the number that total and average leave open, where there is but one."""
+    total, avg = rows.whole(f"Total {what} Time (ns)"), rows.number(f"Avg {what} Time (ns)")
+    least = (total / (avg + _ROUNDING)).ceil()
+    most = (total / (avg - _ROUNDING)).floor()
+    is_sure = (least == most) & (least >= 1) & (avg > _ROUNDING) & (least < 1e15)
+    calls = least.set(~is_sure.fill_null(False), None).cast(pl.Int64)
+    height = rows.cells.height
+    return pl.DataFrame(
+        {
+            "section": pl.Series([section], dtype=NAME).new_from_index(0, height),
+            "name": pl.Series([LAUNCH], dtype=NAME).new_from_index(0, height) if name is None else name,
+            "calls": calls,
+            "total_ns": total,
+            "avg_ns": rows.scaled(f"Avg {what} Time (ns)", 1),
+            "min_ns": rows.whole(f"Min {what} Time (ns)"),
+            "max_ns": rows.whole(f"Max {what} Time (ns)"),
+            "line": rows.line,
+        }
+    )
+
+
+def detailed_report(rows: CellValues, collector: Collector) -> None:
+    """Ops, each summed over its calls: as figures, and as ops, with a time where there was but one call."""
+    _report_missing_columns(rows, collector, _OF_OPS)
+    once = rows.whole("No. Calls") == 1
+    eligible = rows.text("TC Eligible").replace_strict(_YES, default=None, return_dtype=pl.Boolean)
+    ops = _op_columns(rows).with_columns(
+        rows.whole("Total CPU Time (ns)").set(~once.fill_null(False), None).alias("duration_ns"),
+        eligible.alias("tc_eligible"),
+        rows.cells.select(stack_column(pl.col("Stack Trace"))).to_series()
+        if "Stack Trace" in rows
+        else pl.lit(None, NAME).alias("stack"),
+    )
+    collector.add_frames({"ops": ops.with_row_index("op")})
+    _figures(
+        rows, collector, "Ops", of="Op ID", besides=("Op Name", "Direction", "Op Type", "Data Type", "Stack Trace")
+    )
+    if not once.all():
+        reason = "the report sums the calls of an op: a row of an op that was called again has no time of its own"
+        collector.issue("info", None, "", reason)
+
+
+def tensor_core_report(rows: CellValues, collector: Collector) -> None:
+    """Ops that can use tensor cores, and how much of their time their kernels did."""
+    _figures(rows, collector, "Tensor Cores", of="Op ID")
+
+
+def op_type_report(rows: CellValues, collector: Collector) -> None:
+    """Ops, summed by type."""
+    _figures(rows, collector, "Op Types", of="Op Type")
+
+
+def group_report(rows: CellValues, collector: Collector) -> None:
+    """Ops, summed by the modules that they ran in."""
+    _figures(rows, collector, "Group Ops", of="Name")
+
+
+def expert_systems_report(rows: CellValues, collector: Collector) -> None:
+    """DLProf's advice."""
+    findings = pl.DataFrame(
+        {"problem": rows.text("Problem"), "recommendation": rows.text("Recommendation"), "line": rows.line}
+    )
+    collector.add_frame("tool_findings", findings.with_columns(pl.lit(TOOL).alias("tool")))
+
+
+def _report_missing_columns(rows: CellValues, collector: Collector, columns: Sequence[str]) -> None:
+    lacking = [column for column in columns if column not in rows]
+    if lacking:
+        reason = "columns that DLProf writes are missing from the report: their values are unknown"
+        collector.issue("warning", None, ", ".join(lacking), reason)
+
+
+def _op_columns(rows: CellValues) -> pl.DataFrame:
+    """What reports say of the op of a row, with columns of ``ops``."""
+    dtype = "Data Types" if "Data Types" in rows else "Data Type"
+    texts = pl.DataFrame({"path": rows.text("Op Name")})
+    return texts.select(
+        rows.text("Op ID").alias("op_id"),
+        *path_columns(pl.col("path")),
+        rows.name("Op Type").alias("op_type"),
+        rows.name("Direction").alias("direction"),
+        rows.name(dtype).alias("dtype"),
+        pl.lit("recorded", NAME).alias("op_source"),
+        rows.line.alias("line"),
+    )
+
+
+def _arguments(rows: CellValues) -> pl.Expr:
+    parts = [pl.format(f"{column}: {{}}", pl.lit(rows.text(column))) for column in ("Parameters", "Output Shapes")]
+    text = pl.concat_str(parts, separator="; ", ignore_nulls=True)
+    return pl.when(text != "").then(text).cast(NAME).alias("arguments")
+
+
+def _figures(rows: CellValues, collector: Collector, section: str, *, of: str, besides: Sequence[str] = ()) -> None:
+    """Every cell of a report as a figure of DLProf's, named after its row and its column."""
+    columns = [column for column in rows.cells.columns if column not in (of, "line", *besides)]
+    named = [name_and_unit(column) for column in columns]
+    titles = pl.DataFrame(
+        {"column": columns, "title": [title for title, _ in named], "unit": [unit for _, unit in named]},
+        schema={"column": pl.String, "title": pl.String, "unit": pl.String},
+    )
+    number = number_in(pl.col("cell"), r"^(-?[0-9]{1,18}(?:\.[0-9]{1,18})?)$", dtype=pl.Float64)
+    collector.add_frame(
+        "tool_figures",
+        rows.cells.with_row_index("row")
+        .unpivot(on=columns, index=["row", of, "line"], variable_name="column", value_name="cell")
+        .join(titles, on="column", how="left", maintain_order="left")
+        .sort("row", maintain_order=True)
+        .filter(pl.col("cell").is_not_null(), pl.col("cell") != "")
+        .select(
+            pl.lit(TOOL).alias("tool"),
+            pl.lit(section).alias("section"),
+            pl.format("{}: {}", pl.col(of).fill_null(""), "title").alias("name"),
+            number.alias("value"),
+            pl.when(number.is_not_null()).then("unit").alias("unit"),
+            pl.when(number.is_null()).then("cell").alias("text"),
+            "line",
+        ),
+    )
+
+
+HandOver = Callable[[CellValues, "Collector"], None]
+
+_REPORTS: Final[Mapping[tuple[str, ...], HandOver]] = {
+    ("Iteration", "Op ID", "Op Name"): iteration_report,
+    ("Kernel Name", "Op ID", "Op Name"): kernel_report,
+    ("Op ID", "Op Name", "Direction", "Op Type", "No. Calls"): detailed_report,
+    ("Op ID", "Op Name", "Op Type", "No. Calls"): detailed_report,
+    ("Op ID", "Op Name", "Direction", "Op Type", "Uses TC"): tensor_core_report,
+    ("Op ID", "Op Name", "Op Type", "Uses TC"): tensor_core_report,
+    ("Op Type", "# Ops", "# Calls"): op_type_report,
+    ("Name", "Num Calls Aggregated"): group_report,
+    ("Problem", "Recommendation"): expert_systems_report,
+}
+"""How the header of each report begins, and what becomes of its rows. Only PyTorch has directions."""
+
+_TITLES: Final = (
+    r"(?:Iteration|Kernel|Op Type Summary|Group Op|Group Node|Tensor Core) Report|Expert Systems Feedback"
+    r"|All Iterations|System Config"
+)
+_ENDS: Final = re.compile(rf'"?(?:{_TITLES})["\s,]*$')
+_FIRST_CELL: Final = re.compile("|".join((_TITLES, *sorted({re.escape(header[0]) for header in _REPORTS}))))
+_CUE: Final = "|".join(
+    sorted(",".join(f'"?{re.escape(cell)}"?' for cell in header).replace(r"\ ", " ") for header in _REPORTS)
+)
+"""A tool that saves a report again may quote every cell, and fill lines up with empty ones."""
+
+_MOST_BETWEEN: Final = 2
+"""Lines from one line of a summary to the next: a blank one can stand between."""
+_MOST_LINES: Final = 64
+"""Lines that a summary has, at most."""
+
+
+class _DlprofSink:
+    """Takes the rows of one report, and hands them over when all are there."""
+
+    def __init__(self, collector: Collector, session: Session, hand_over: HandOver) -> None:
+        self._collector = collector
+        self._session = session
+        self._hand_over = hand_over
+        self._parts: list[pl.DataFrame] = []
+
+    def add(self, cells: pl.DataFrame) -> None:
+        # A blank line of a spreadsheet is a row of empty cells.
+        self._parts.append(cells.filter(~pl.all_horizontal(pl.exclude(LINE).is_null())))
+
+    def damaged(self, line: Line, reason: str) -> None:
+        self._collector.resume_session(self._session)
+        self._collector.issue("warning", line.number, line.text, reason)
+
+    def close(self) -> None:
+        self._collector.resume_session(self._session)
+        if self._parts:
+            self._hand_over(CellValues(pl.concat(self._parts), self._collector), self._collector)
+        self._parts = []
+
+
+class _DlprofReader:
+    """DLProf's part in one text."""
+
+    def __init__(self, collector: Collector) -> None:
+        self._collector = collector
+        self._headless: deque[Line] = deque(maxlen=_MOST_LINES)
+        """Lines of a summary whose first title has not been seen, until one comes that is DLProf's alone."""
+
+    def begin(self, line: Line) -> Section | bool:
+        """The header of a report, or the beginning of the summary."""
+        text = line.text.strip()
+        if bare(text) == PARTS[0]:
+            return DlprofSummary(self._collector, FORMAT.name, line, ends=_ENDS)
+        if part_of(text) is not None:
+            return self._begin_headless(line)
+        columns = [cell.strip() for cell in split_cells(text)]
+        for header, hand_over in _REPORTS.items():
+            if tuple(columns[: len(header)]) == header:
+                session = self._collector.open_session(FORMAT.name, line.number)
+                session.facts["tool"] = TOOL
+                sink = _DlprofSink(self._collector, session, hand_over)
+                return CsvTable(columns, sink, header=_FIRST_CELL, ends=_ENDS)
+        return False
+
+    def _begin_headless(self, line: Line) -> Section | bool:
+        """A line of a summary that stands below no title of one: alone it may be anyone's."""
+        if self._headless and line.number - self._headless[-1].number > _MOST_BETWEEN:
+            self._headless.clear()
+        self._headless.append(line)
+        if not OURS.match(line.text):
+            return False
+        lines = list(self._headless)
+        self._headless.clear()
+        summary = DlprofSummary(self._collector, FORMAT.name, lines[0], ends=_ENDS, has_title=False)
+        for one in lines:
+            summary.take(one)
+        return summary
+
+    def finish(self) -> None:
+        """Every report has handed over its rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class _DlprofCsv:
+    """DLProf's reports as a format of text logs."""
+
+    format: Format = FORMAT
+    cue: bytes = rf"^\s*(?:{_CUE}|{CUE})".encode()
+
+    def reader(self, collector: Collector) -> TextReader:
+        return _DlprofReader(collector)
+
+
+DLPROF_CSV: Final = _DlprofCsv()
+"""The format, for the list of text formats."""

@@ -1,0 +1,297 @@
+"""Loads traces of the PyTorch profiler (Kineto), in Chrome's trace event format; one session per rank."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+import polars as pl
+
+from tui.correlation.iteration_ranges import Steps, mark_steps
+from tui.correlation.launches import iteration_at, link_ops, nest
+from tui.loaders.base import Format
+from tui.loaders.chrome_trace.read_trace import looks_like_trace, read_trace
+from tui.loaders.collector import Collector
+from tui.loaders.kineto.amd import device_numbers
+from tui.loaders.kineto.distinct_names import map_names
+from tui.loaders.kineto.event_roles import FLOWS, GPU_ROLES, WANTED, Era, Roles
+from tui.loaders.kineto.events import KinetoEvents, memory_events, sort_out
+from tui.loaders.kineto.kineto_activities import activities_of
+from tui.loaders.kineto.kineto_facts import (
+    FORMAT_NAME,
+    devices_of,
+    is_of_cuda,
+    numbers_agents,
+    process_of,
+    session_facts,
+)
+from tui.loaders.kineto.kineto_issues import report_issues, report_unread
+from tui.loaders.kineto.legacy_autograd import convert_legacy, is_legacy
+from tui.loaders.kineto.ops import Ops, ops_of
+from tui.loaders.progress import Report, keep_going, summed
+from tui.model.errors import ProftuiError
+from tui.model.schema import NAME, RANGES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from tui.loaders.chrome_trace.trace import Trace
+    from tui.loaders.collector import Value
+    from tui.loaders.source import Source
+    from tui.model.profile import Profile
+
+
+_PROCESS: Final = re.compile(r"\[([^\[\]]{1,100})\] (.{1,100})")
+_RANK: Final = re.compile(r"(?:TP|rank)[-_ ]?([0-9]{1,6})", re.IGNORECASE)
+"""A label that is nothing but a rank; where several ways of parallelism are named, none of them is the rank of all."""
+
+
+def by_rank(trace: Trace) -> Iterator[tuple[str | None, Trace]]:
+    """Each rank's own part of a trace, with its label; the trace itself, with none, where it is of one process.
+
+    Ids of launches begin anew in each rank, so that those of two must never meet.
+
+    Args:
+        trace: Its events are taken out of it.
+    """
+    processes = pl.concat(rows["pid"].unique() for rows in trace.parts.values() if "pid" in rows.columns).unique()
+    labels = {found[1] for one in processes.cast(pl.String).drop_nulls() if (found := _PROCESS.fullmatch(one))}
+    if not labels:
+        yield None, trace
+        return
+    parts = dict(trace.parts)
+    trace.parts.clear()
+    for label in sorted(labels):
+        yield (
+            label,
+            replace(
+                trace,
+                metadata=_of_rank(trace.metadata, label),
+                parts={role: _of_label(rows, label) for role, rows in parts.items()},
+                instants=_of_label(trace.instants, label),
+                flows=_of_label(trace.flows, label),
+                names=_of_label(trace.names, label),
+            ),
+        )
+
+
+def _of_label(rows: pl.DataFrame, label: str) -> pl.DataFrame:
+    """The rows of a rank, with the processes that they had before."""
+
+    def process(pid: str) -> str | None:
+        found = _PROCESS.fullmatch(pid)
+        return found[2] if found and found[1] == label else None
+
+    own = rows.with_columns(map_names(rows["pid"], process).alias("pid"))
+    return own.filter(pl.col("pid").is_not_null())
+
+
+def _of_rank(metadata: Mapping[str, Any], label: str) -> dict[str, Any]:
+    """What stands beside the events, in which the rank is that of the first part."""
+    told = metadata.get("distributedInfo")
+    info = {key: value for key, value in told.items() if key != "rank"} if isinstance(told, dict) else {}
+    rank = _RANK.fullmatch(label)
+    return {**metadata, "distributedInfo": info | ({"rank": int(rank[1])} if rank else {})}
+
+
+_LEAST_RIGHT: Final = 0.95
+"""Ids of ops are believed where so many of those that can be checked are right."""
+_SLICE: Final = 1 << 16
+"""Rows that are looked at together."""
+_CONVINCING: Final = 20
+"""So many right ids, and none that is wrong, outweigh the version."""
+
+
+def convert(trace: Trace, roles: Roles, collector: Collector, *, called: str) -> None:
+    """Put a trace into the collector, as one session, or one for each rank where several are merged in it.
+
+    Args:
+        trace: Of which ``roles`` has told the events apart; they are taken out of it.
+        roles: What knows them all.
+        collector: Gets the frames and the issues.
+        called: What messages call the file.
+
+    Raises:
+        ProftuiError: There is nothing of PyTorch's profiler in it.
+    """
+    if is_legacy(trace):
+        convert_legacy(trace, collector, called=called)
+        return
+    if not any(rows.height for role, rows in trace.parts.items() if role != "overhead"):
+        found, what_to_do = roles.in_words()
+        raise ProftuiError(f"{called}: no profile found: {found}", what_to_do)
+    for label, own in by_rank(trace):
+        _convert_rank(own, roles, collector, called=called)
+        if label is not None:
+            reason = f"the file has several ranks, each of which is a session: this one is `{label}` there"
+            collector.issue("info", None, "", reason)
+    report_unread(roles, collector)
+
+
+def _convert_rank(trace: Trace, roles: Roles, collector: Collector, *, called: str) -> None:
+    events = sort_out(trace, roles, called=called)
+    begin_ns = trace.origin_ns + events.begin_ns
+    pid = process_of(events)
+    session = collector.open_session(FORMAT_NAME, None, pid=pid)
+    steps = _ranges(events)
+    session.facts = session_facts(trace.metadata, name=collector.source, pid=pid, begin_ns=begin_ns)
+    session.facts["iteration_source"] = steps.source
+    collector.resolution(_resolution(events, begin_ns))
+    marks = steps.ranges.filter(pl.col("iteration").is_not_null())
+    flows = trace.flows.with_columns(pl.col("start_ns") - events.begin_ns)
+    ops = ops_of(events, flows, steps.ranges["iteration"].is_not_null())
+    activities = activities_of(events, is_of_cuda=is_of_cuda(trace.metadata, events.calls))
+    activities = _linked(activities, ops, events.era)
+    devices = devices_of(trace.metadata)
+    if numbers_agents(trace.metadata):
+        activities = _with_listed_devices(activities, events, devices, collector)
+    activities = activities.with_columns(iteration_at(marks, activities["launch_ns"]))
+    collector.add_frames(
+        {
+            "activities": activities.drop("launch_ns", "launch_pid", "launch_tid", "external_id"),
+            "api_calls": events.calls.select("name", "start_ns", "duration_ns", "pid", "tid", "correlation", "line"),
+            "ops": ops.frame.with_columns(iteration_at(marks, ops.frame["start_ns"])),
+            "ranges": steps.ranges,
+            "memory_events": memory_events(trace.instants, events.begin_ns),
+        }
+    )
+    for row in devices:
+        collector.add("devices", row)
+    report_issues(trace, roles, events, ops, collector)
+
+
+def _with_listed_devices(
+    activities: pl.DataFrame, events: KinetoEvents, devices: Sequence[Mapping[str, Value]], collector: Collector
+) -> pl.DataFrame:
+    """Number the devices of AMD's work as those of the list are."""
+    listed = [row["device"] for row in devices if isinstance(row["device"], int)]
+    numbers = device_numbers(activities, events.calls, listed)
+    if not numbers:
+        return activities
+    pairs = ", ".join(f"{agent} as GPU {number}" for agent, number in numbers.items())
+    collector.issue(
+        "info",
+        None,
+        "",
+        f"the trace numbers the agents of the machine, not its GPUs: agents are taken in their order, {pairs}",
+    )
+    return activities.with_columns(pl.col("device").replace(numbers))
+
+
+def _ranges(events: KinetoEvents) -> Steps:
+    ranges = events.ranges
+    depth = nest(ranges).depth
+    frame = ranges.select(
+        "name", "start_ns", "duration_ns", "pid", "tid", "line", depth=pl.Series(depth, dtype=pl.Int32)
+    )
+    return mark_steps(
+        frame.with_columns(domain=pl.lit(None, NAME), iteration=pl.lit(None, RANGES["iteration"])), kind="annotation"
+    )
+
+
+def _resolution(events: KinetoEvents, begin_ns: int) -> int:
+    """The step of the times: the versions that write whole microseconds lose the rest."""
+    for rows in (events.ops, events.gpu, events.calls, events.ranges):
+        # Of most traces the first few tell.
+        for some in rows.select("start_ns").iter_slices(_SLICE):
+            if some.select(((pl.col("start_ns") + begin_ns) % 1000 != 0).any()).item():
+                return 1
+    return 1000
+
+
+def _linked(activities: pl.DataFrame, ops: Ops, era: Era) -> pl.DataFrame:
+    """Join activities with the ops that launched them: by the launch, else by the id where ids can be trusted."""
+    if ops.frame.is_empty():
+        return activities
+    linked = link_ops(activities, ops.frame, ops.nesting)
+    by_id = (
+        ops.frame.select(by_id="op", external_id=ops.external_ids)
+        .filter(pl.col("external_id") > 0, pl.col("external_id").is_in(linked["external_id"].unique().implode()))
+        .unique("external_id", keep="first", maintain_order=True)
+    )
+    found = linked.join(by_id, on="external_id", how="left", maintain_order="left")
+    if not _ids_are_of_ops(found, era):
+        return linked
+    # Work that no op is known of has its own number for an id, until the newest versions.
+    is_own = pl.col("external_id").eq_missing(pl.col("correlation"))
+    is_told = pl.col("launch_ns").is_null() & pl.col("by_id").is_not_null() & ~is_own
+    return found.with_columns(
+        pl.when(is_told).then("by_id").otherwise("op").alias("op"),
+        pl.when(is_told).then(pl.lit("external id", NAME)).otherwise("op_join").alias("op_join"),
+    ).drop("by_id")
+
+
+def _ids_are_of_ops(found: pl.DataFrame, era: Era) -> bool:
+    """Whether the ids of GPU work are those of its ops, as far as launches can tell.
+
+    Args:
+        found: GPU work with ``op`` by the launch and ``by_id``.
+        era: In which this is to be expected, or not.
+    """
+    checked = found.filter(pl.col("by_id").is_not_null(), pl.col("op").is_not_null())
+    right = checked.filter(pl.col("by_id") == pl.col("op")).height
+    if era is Era.MIDDLE:
+        # The last of these versions had true ids already: many that all are right are no accident.
+        return right == checked.height >= _CONVINCING
+    return right >= _LEAST_RIGHT * checked.height
+
+
+FORMAT: Final = Format(
+    name=FORMAT_NAME,
+    title="PyTorch profiler trace",
+    recognized_by='a JSON document with "traceEvents" whose events have the categories of PyTorch\'s profiler',
+    feeds=("devices", "activities", "api_calls", "ops", "ranges", "tool_figures", "memory_events"),
+    record_with="torch.profiler.profile(activities=[CPU, CUDA], record_shapes=True), then export_chrome_trace(FILE)",
+)
+
+_SURE: Final = re.compile(
+    rb'"(?:schemaVersion|deviceProperties|baseTimeNanoseconds|traceName)"\s*:'
+    rb'|"cat"\s*:\s*"(?:cpu_op|user_annotation|python_function|cuda_runtime|gpu_memcpy|Operator|Runtime|Kernel)"'
+    rb'|"pid"\s*:\s*"(?:CPU|CUDA) functions"'
+)
+
+
+_OTHERS: Final = MappingProxyType({"op": "CPU ops", "python": "Python functions", "call": "API calls"})
+"""What stands beside GPU work, mostly before it: what is told of it while the rest is read."""
+
+
+class KinetoLoader:
+    """Reads the traces that PyTorch's profiler writes."""
+
+    @property
+    def formats(self) -> tuple[Format, ...]:
+        """The one format."""
+        return (FORMAT,)
+
+    def probe(self, head: bytes, name: str) -> float:
+        """Sure by what only PyTorch's profiler writes; hardly for other trace events, which other tools write too."""
+        if head.lstrip()[:1] in (b"{", b"[") and _SURE.search(head):
+            return 0.95
+        return 0.3 if looks_like_trace(head) else 0.0
+
+    def load(self, source: Source, report: Report = keep_going) -> Profile:
+        """Read the trace.
+
+        Raises:
+            ProftuiError: It holds nothing of PyTorch's profiler.
+        """
+        roles = Roles()
+
+        def split(events: pl.DataFrame) -> Mapping[str, pl.DataFrame]:
+            parts = roles.split(events)
+            if source.preview.is_wanted:
+                for role in GPU_ROLES:
+                    source.preview.add(summed(parts[role]))
+                for role, what in _OTHERS.items():
+                    source.preview.count(what, parts[role].height)
+            return parts
+
+        trace = read_trace(source, WANTED, report, split=split, flow_categories=FLOWS)
+        collector = Collector(source.name)
+        convert(trace, roles, collector, called=source.called)
+        for note in (*source.notes, *trace.notes):
+            collector.issue(note.severity, note.line, note.text, note.reason)
+        return collector.profile(partial=trace.partial)

@@ -1,0 +1,144 @@
+"""The rank of each of several files: from their content, else from their names; and which ranks are missing."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from tui.model.profile import Profile
+
+FROM_NAME: Final = "name of the file"
+"""What ``sessions.rank_source`` says of a rank that the file itself does not tell."""
+
+_RANK: Final = re.compile(r"(?<![a-z])rank[-_.= ]?([0-9]{1,6})(?![0-9])", re.IGNORECASE)
+_NUMBER: Final = re.compile(r"([0-9]+)")
+_MOST: Final = 1 << 20
+_LISTED: Final = 12
+"""So many files or ranks are named in one sentence."""
+
+
+def ranks_in_names(paths: Sequence[str]) -> list[int | None]:
+    """The ranks that the names of files tell: after the word, else the one number that counts them.
+
+    >>> ranks_in_names(["a_rank0.json", "a_rank_12.json"]), ranks_in_names(["t.0.json", "t.1.json", "t.3.json"])
+    ([0, 12], [0, 1, 3])
+    >>> ranks_in_names(["run.4711.log", "run.4712.log"]), ranks_in_names(["a.json"])
+    ([None, None], [None])
+    """
+    names = [Path(path).name for path in paths]
+    told = [int(found[-1]) if (found := _RANK.findall(name)) else None for name in names]
+    alike: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    for at, name in enumerate(names):
+        if told[at] is None:
+            alike[tuple(_NUMBER.split(name)[::2])].append(at)
+    for places in alike.values():
+        numbers = _counting([_NUMBER.findall(names[at]) for at in places])
+        for at, number in zip(places, numbers, strict=True):
+            told[at] = number
+    return told
+
+
+def _counting(rows: Sequence[Sequence[str]]) -> Sequence[int | None]:
+    """The one column of numbers that counts from 0, with at most as many missing as there are."""
+    found = []
+    for column in zip(*rows, strict=True):
+        numbers = [int(text) for text in column if len(text) < 8]
+        if len(numbers) == len(set(numbers)) == len(rows) > 1 and min(numbers) == 0 and max(numbers) < 2 * len(rows):
+            found.append(numbers)
+    return found[0] if len(found) == 1 else [None] * len(rows)
+
+
+def with_ranks(paths: Sequence[str], profiles: Sequence[Profile | None]) -> list[Profile | None]:
+    """The same profiles; those whose one session with GPU work tells no rank have that of their file's name."""
+    told = ranks_in_names(paths)
+    taken = {rank for one in profiles if one is not None for rank in one["sessions"]["rank"].drop_nulls()}
+    return [
+        None if profile is None else profile if rank is None or rank in taken else _with_rank(profile, rank)
+        for profile, rank in zip(profiles, told, strict=True)
+    ]
+
+
+def _with_rank(profile: Profile, rank: int) -> Profile:
+    sessions = profile["sessions"]
+    works = profile["activities"]["session"].unique() if sessions.height > 1 else sessions["session"]
+    if sessions["rank"].is_not_null().any() or len(works) != 1 or rank >= _MOST:
+        return profile
+    own = pl.col("session") == works[0]
+    sessions = sessions.with_columns(
+        pl.when(own).then(pl.lit(rank, pl.Int32)).otherwise("rank").alias("rank"),
+        pl.when(own).then(pl.lit(FROM_NAME)).otherwise("rank_source").alias("rank_source"),
+    )
+    return replace(profile, frames={**profile.frames, "sessions": sessions})
+
+
+def rank_issues(sessions: pl.DataFrame, *, left_out: Sequence[str], not_read: Sequence[str]) -> list[dict[str, str]]:
+    """What is odd about the ranks of several files: inferred, twice, missing, of jobs of several sizes.
+
+    Args:
+        sessions: The frame of that name.
+        left_out: The files that could not be read.
+        not_read: The files that were not, because the reading was stopped: what is missing is not told then.
+    """
+    known = sessions.filter(pl.col("rank").is_not_null())
+    ranks = Counter(known["rank"].to_list())
+    issues = []
+    inferred = known.filter(pl.col("rank_source") == FROM_NAME)
+    if inferred.height:
+        count = "1 file is" if inferred.height == 1 else f"{inferred.height} files are"
+        pairs = [f"{Path(source).name}: rank {rank}" for source, rank in inferred.select("source", "rank").iter_rows()]
+        reason = f"the ranks of {count} inferred from the name alone: the content tells none"
+        issues.append({"severity": "info", "text": _some(pairs), "reason": reason.replace("ranks of 1", "rank of 1")})
+    if len(ranks) < 2:
+        # Recordings of one rank are compared, not put together.
+        return issues
+    for rank, times in sorted(ranks.items()):
+        if times > 1:
+            files = [Path(source).name for source in known.filter(pl.col("rank") == rank)["source"]]
+            reason = (
+                f"rank {rank} is here {times} times: each is a session of its own, and figures over ranks have both"
+            )
+            issues.append({"severity": "warning", "text": _some(files), "reason": reason})
+    sizes = sorted(known["world_size"].drop_nulls().unique().to_list())
+    if len(sizes) > 1:
+        reason = f"these ranks are of jobs of different size ({', '.join(map(str, sizes))} ranks)"
+        issues.append({"severity": "warning", "text": "", "reason": reason})
+    size = sizes[-1] if sizes else max(ranks) + 1
+    missing = sorted(set(range(min(size, _MOST))) - set(ranks))
+    if missing and not not_read:
+        of = f"of {size} ranks {len(ranks)} are here" if sizes else f"ranks 0 to {size - 1} are here without"
+        are = "is" if len(missing) == 1 else "are"
+        names = f"rank{'' if len(missing) == 1 else 's'} {in_words(missing)}"
+        reason = f"{names} {are} missing: {of}" + ("" if sizes else " it" if len(missing) == 1 else " them")
+        known_as = dict(zip(left_out, ranks_in_names(left_out), strict=True))
+        named = [Path(path).name for path, rank in known_as.items() if rank in missing]
+        if named:
+            reason += f"; left out: {_some(named)}"
+        issues.append({"severity": "warning", "text": "", "reason": reason})
+    return issues
+
+
+def in_words(numbers: Iterable[int]) -> str:
+    """Numbers in order, with runs put together.
+
+    >>> in_words([1, 2, 3, 7])
+    '1 to 3, 7'
+    """
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and runs[-1][-1] == number - 1:
+            runs[-1] = [runs[-1][0], number]
+        else:
+            runs.append([number])
+    return _some([str(run[0]) if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs])
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:_LISTED]) + (f" and {len(names) - _LISTED:,} more" if len(names) > _LISTED else "")

@@ -1,0 +1,391 @@
+"""Reads several files in parallel, as many as cores and free memory allow."""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+import time
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.cache.secure_files import DamagedError
+from tui.loaders.decompress import compression_of
+from tui.loaders.multi_file.profile_ipc import unpack
+from tui.loaders.multi_file.reader_process import Done, Failed, ReaderProcess
+from tui.loaders.progress import DONE, LEFT_OUT, READING, STOPPED, WAITING, FileProgress, LoadProgress
+from tui.loaders.raw_input import STANDARD_INPUT
+from tui.loaders.worker_process import WorkerLostError, available_cores
+from tui.model.errors import ProftuiError, path_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tui.loaders.base import Kept
+    from tui.loaders.multi_file.reader_process import Progress
+    from tui.loaders.progress import Report
+    from tui.model.profile import Profile
+
+
+_PACKED: Final = 12
+"""Traces in JSON are packed to about so small a part; texts and databases to a larger one."""
+_BASE_BYTES: Final = 200 << 20
+"""What a process takes with the libraries loaded."""
+_SHARE: Final = 2
+"""Files under way take at most this part of the memory: what has been read needs room, too."""
+_UNKNOWN_BYTES: Final = 8 << 30
+_CGROUP: Final = Path("/sys/fs/cgroup")
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a file may cost."""
+
+    size: int
+    """Bytes on the disk."""
+    unpacked: int
+    """About so many bytes of text or tables."""
+    is_file: bool
+    """Whether another process can open it, too, and from its beginning."""
+
+    @property
+    def memory(self) -> int:
+        """About so many bytes are in use while a process reads it."""
+        return self.unpacked + _BASE_BYTES
+
+
+def costs(path: str) -> Cost:
+    """What a file may cost; nothing where it cannot be looked at."""
+    try:
+        status = os.stat(path)  # noqa: PTH116 (a name that is no text stays as it is)
+        if not stat.S_ISREG(status.st_mode):
+            # Of a pipe nothing may be read twice; a folder that is one profile finds its own way.
+            return Cost(0, 0, is_file=False)
+        with open(path, "rb") as file:  # noqa: PTH123
+            packed = compression_of(file.read(8)) is not None
+    except (OSError, ValueError):
+        return Cost(0, 0, is_file=False)
+    # A name that is no text cannot be told to another process.
+    return Cost(status.st_size, status.st_size * (_PACKED if packed else 1), is_file=path_text(path) == path)
+
+
+def free_memory() -> int:
+    """Bytes of memory that the files under way may take together."""
+    free = [found for found in (_free_of_machine(), _free_of_group()) if found is not None]
+    return min(free, default=_UNKNOWN_BYTES) // _SHARE
+
+
+def _free_of_machine() -> int | None:
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+    except OSError:
+        return None
+    return next((int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable:")), None)
+
+
+def _free_of_group() -> int | None:
+    """What is left of the limit of a container."""
+    try:
+        most = int((_CGROUP / "memory.max").read_text())
+        return max(0, most - int((_CGROUP / "memory.current").read_text()))
+    except (OSError, ValueError):
+        return None
+
+
+PAYS_BYTES: Final = 48 << 20
+"""So much text, unpacked, has to be left for a process that begins to be worth its start."""
+
+PATIENCE_S: Final = 20.0
+"""So long after it was told to stop a process may take to hand over what it has."""
+
+_LOOK_EVERY_S: Final = 0.05
+_MOST_PROCESSES: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A file to read."""
+
+    path: str
+    may_be_none: bool = False
+    """Whether it is passed over where it does not begin as a profile does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a file: a profile, an error, or neither where it holds none or was not read any more."""
+
+    profile: Profile | None = None
+    error: ProftuiError | None = None
+    was_stopped: bool = False
+    """It was waiting when the reading was stopped."""
+
+
+class _NoProfileError(Exception):
+    """The file is passed over."""
+
+
+def read_all(
+    wanted: Sequence[Wanted],
+    read_here: Callable[[Wanted, Report], Profile | None],
+    *,
+    format_in: str | None,
+    report: Report,
+    kept: Kept | None,
+) -> list[Outcome]:
+    """Read files, in processes of their own where that is quicker.
+
+    Args:
+        wanted: The files.
+        read_here: Reads one in this process; None where it is passed over.
+        format_in: The name of the format to read them as, where that is not to be recognized.
+        report: Told of the progress of each; its False stops the reading, and what has been read is kept.
+        kept: What was read of files before.
+
+    Returns:
+        What came of each, in their order.
+    """
+    if len(wanted) == 1:
+        return [_outcome(wanted[0].path, lambda: read_here(wanted[0], report), format_in, kept)]
+    return _Reading(wanted, read_here, format_in, report, kept).outcomes()
+
+
+def _outcome(path: str, load: Callable[[], Profile | None], format_in: str | None, kept: Kept | None) -> Outcome:
+    """What comes of a file, read or as it was kept."""
+
+    def profile() -> Profile:
+        found = load()
+        if found is None:
+            raise _NoProfileError
+        return found
+
+    try:
+        if kept is None or path == STANDARD_INPUT:
+            return Outcome(profile())
+        return Outcome(kept.profile(path, format_in, profile))
+    except ProftuiError as error:
+        return Outcome(error=error)
+    except _NoProfileError:
+        return Outcome()
+
+
+@dataclass(slots=True)
+class _State:
+    """Where the reading is; used under the lock."""
+
+    files: list[FileProgress]
+    outcomes: list[Outcome | None]
+    rows: list[int]
+    under_way: int = 0
+    """Bytes of memory that the files under way may take."""
+    reading: int = 0
+    next: int = 0
+    stopped: bool = False
+    workers: set[ReaderProcess] = field(default_factory=set)
+
+
+class _Reading:
+    def __init__(
+        self,
+        wanted: Sequence[Wanted],
+        read_here: Callable[[Wanted, Report], Profile | None],
+        format_in: str | None,
+        report: Report,
+        kept: Kept | None,
+    ) -> None:
+        self._wanted, self._read_here, self._format_in, self._kept = wanted, read_here, format_in, kept
+        self._report = report
+        folders = {os.path.dirname(one.path) for one in wanted}  # noqa: PTH120 (as it was given)
+        self._called = folders.pop() if len(folders) == 1 else wanted[0].path
+        self._costs: list[Cost] = [costs(one.path) for one in wanted]
+        self._free_bytes = free_memory()
+        self._threads = min(available_cores(), len(wanted), _MOST_PROCESSES)
+        files = [FileProgress(one.path, cost.size) for one, cost in zip(wanted, self._costs, strict=True)]
+        self._state = _State(files, [None] * len(files), [0] * len(files))
+        self._changed = threading.Condition()
+        self._here = threading.Lock()
+        """Two files at once in one process take longer than one after the other."""
+        self._unpacking = threading.Lock()
+
+    def outcomes(self) -> list[Outcome]:
+        """Read them all."""
+        threads = [threading.Thread(target=self._work, name="read", daemon=True) for _ in range(self._threads)]
+        for thread in threads:
+            thread.start()
+        stop_at: float | None = None
+        try:
+            while any(thread.is_alive() for thread in threads):
+                if not self._report_progress() and stop_at is None:
+                    stop_at = time.monotonic() + PATIENCE_S
+                    self._stop()
+                if stop_at is not None and time.monotonic() > stop_at:
+                    self._kill()
+                with self._changed:
+                    self._changed.wait(_LOOK_EVERY_S)
+        except BaseException:
+            self._stop()
+            self._kill()
+            raise
+        self._report_progress()
+        return [one if one is not None else Outcome(was_stopped=True) for one in self._state.outcomes]
+
+    # --- what the caller's thread does -------------------------------------------------------------------------------
+
+    def _report_progress(self) -> bool:
+        with self._changed:
+            files, rows = tuple(self._state.files), sum(self._state.rows)
+        done = sum(one.bytes_total if one.state in (DONE, LEFT_OUT) else one.bytes_read for one in files)
+        return self._report(LoadProgress(self._called, done, sum(one.bytes_total for one in files), rows, files=files))
+
+    def _stop(self) -> None:
+        with self._changed:
+            self._state.stopped = True
+            self._state.files = [
+                replace(one, state=STOPPED) if one.state == WAITING else one for one in self._state.files
+            ]
+            workers = tuple(self._state.workers)
+            self._changed.notify_all()
+        for worker in workers:
+            worker.stop()
+
+    def _kill(self) -> None:
+        with self._changed:
+            workers = tuple(self._state.workers)
+        for worker in workers:
+            worker.kill()
+
+    # --- what the threads do, each with at most one process ----------------------------------------------------------
+
+    def _work(self) -> None:
+        used: list[ReaderProcess | None] = [None]
+        try:
+            while (at := self._take()) is not None:
+                path = self._wanted[at].path
+                try:
+                    outcome = _outcome(path, partial(self._loaded, at, used), self._format_in, self._kept)
+                except (Exception, pl.exceptions.PanicException) as error:  # no file may keep the others away
+                    outcome = Outcome(error=ProftuiError(f"{path}: cannot be read ({error!r})"))
+                self._give(at, outcome)
+        finally:
+            if used[0] is not None:
+                self._part_from(used[0])
+
+    def _take(self) -> int | None:
+        """The next file that there is memory for; None where no more is to be read."""
+        with self._changed:
+            while True:
+                state = self._state
+                if state.stopped or state.next == len(self._wanted):
+                    return None
+                memory = self._costs[state.next].memory
+                if not state.reading or state.under_way + memory <= self._free_bytes:
+                    break
+                self._changed.wait()
+            at = state.next
+            state.next += 1
+            state.reading += 1
+            state.under_way += memory
+            state.files[at] = replace(state.files[at], state=READING)
+            return at
+
+    def _give(self, at: int, outcome: Outcome) -> None:
+        profile = outcome.profile
+        rank = None if profile is None else profile["sessions"]["rank"].max()
+        with self._changed:
+            state, file = self._state, self._state.files[at]
+            if outcome.error is not None and state.stopped:
+                # What little was read of it is no profile: that says nothing of the file.
+                outcome = Outcome(was_stopped=True)
+            state.outcomes[at] = outcome
+            state.reading -= 1
+            state.under_way -= self._costs[at].memory
+            why = "holds no profile" if outcome.error is None else str(outcome.error).removeprefix(f"{file.path}: ")
+            if profile is not None:
+                read = file.bytes_read if profile.partial else file.bytes_total
+                file = replace(file, state=DONE, bytes_read=read, rank=rank if isinstance(rank, int) else None)
+            else:
+                file = replace(file, state=STOPPED) if outcome.was_stopped else replace(file, state=LEFT_OUT, why=why)
+            state.files[at] = file
+            self._changed.notify_all()
+
+    def _loaded(self, at: int, used: list[ReaderProcess | None]) -> Profile | None:
+        """Read a file by a process, or here where that is as quick.
+
+        Args:
+            at: Which.
+            used: The thread's process, if it has one; it is put or taken away here.
+        """
+        one = self._wanted[at]
+        if not self._costs[at].is_file:
+            return self._loaded_here(at)
+        if used[0] is None and self._pays():
+            used[0] = self._started()
+        worker = used[0]
+        if worker is None:
+            return self._loaded_here(at)
+        try:
+            answer, folder = worker.read(
+                one.path, self._format_in, may_be_none=one.may_be_none, report=lambda told: self._progress(at, told)
+            )
+        except WorkerLostError as error:
+            self._part_from(worker)
+            used[0] = None
+            words = "no result in time after loading was stopped" if self._state.stopped else str(error)
+            raise ProftuiError(f"{one.path}: {words}") from error
+        if isinstance(answer, Failed):
+            raise ProftuiError(answer.message, answer.hint)
+        if not isinstance(answer, Done):
+            return None
+        try:
+            # Polars puts the names of all profiles into one table.
+            with self._unpacking:
+                return unpack(answer.parcel, folder)
+        except (OSError, DamagedError, ValueError, pl.exceptions.PolarsError):
+            return self._loaded_here(at)
+
+    def _loaded_here(self, at: int) -> Profile | None:
+        with self._here:
+            return self._read_here(
+                self._wanted[at], lambda progress: self._note(at, progress.bytes_read, progress.rows)
+            )
+
+    def _pays(self) -> bool:
+        """Whether so much is left to read that another process is worth its start."""
+        if self._threads == 1:
+            return False
+        with self._changed:
+            left = [
+                cost.unpacked
+                for cost, one in zip(self._costs, self._state.files, strict=True)
+                if one.state in (WAITING, READING)
+            ]
+        return len(left) > 1 and sum(left) >= PAYS_BYTES
+
+    def _started(self) -> ReaderProcess | None:
+        try:
+            worker = ReaderProcess(max(1, available_cores() // self._threads))
+        except OSError:  # no more processes, or no room for a folder: the work is done here
+            return None
+        with self._changed:
+            self._state.workers.add(worker)
+            if self._state.stopped:
+                worker.stop()
+        return worker
+
+    def _part_from(self, worker: ReaderProcess) -> None:
+        with self._changed:
+            self._state.workers.discard(worker)
+        worker.close()
+
+    def _progress(self, at: int, told: Progress) -> None:
+        self._note(at, told.bytes_read, told.rows)
+
+    def _note(self, at: int, bytes_read: int, rows: int) -> bool:
+        with self._changed:
+            self._state.files[at] = replace(self._state.files[at], bytes_read=bytes_read)
+            self._state.rows[at] = rows
+            return not self._state.stopped

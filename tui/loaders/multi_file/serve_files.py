@@ -1,0 +1,73 @@
+"""What a worker process of `tui.loaders.multi_file.reader_process` runs: it reads the files that it is given."""
+
+from __future__ import annotations
+
+import gc
+import os
+import shutil
+import threading
+from contextlib import suppress
+from pathlib import Path
+from queue import SimpleQueue
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from tui.loaders.chrome_trace.decoder_pool import share_cores
+from tui.loaders.multi_file.profile_ipc import pack
+from tui.loaders.multi_file.reader_process import Done, Failed, NoProfile, Order, Progress, Setup, Stop
+from tui.loaders.registry import is_profile, load_one
+from tui.model.errors import ProftuiError
+
+if TYPE_CHECKING:
+    from tui.loaders.multi_file.reader_process import Answer
+    from tui.loaders.progress import LoadProgress
+    from tui.loaders.worker_process import Channel
+
+
+def serve(channel: Channel) -> None:
+    """Read files until the program ends: for each `Order` send some `Progress`, then the final answer."""
+    setup: Setup = channel.receive()
+    share_cores(setup.cores)
+    orders: SimpleQueue[Order] = SimpleQueue()
+    stopped = threading.Event()
+
+    def listen() -> None:
+        try:
+            while True:
+                message = channel.receive()
+                if isinstance(message, Stop):
+                    stopped.set()
+                else:
+                    orders.put(message)
+        finally:
+            # The program has ended, or wants no more.
+            shutil.rmtree(setup.root, ignore_errors=True)
+            os._exit(0)
+
+    listener = threading.Thread(target=listen, daemon=True)
+    listener.start()
+    with suppress(OSError):
+        while True:
+            channel.send(_read(orders.get(), channel, stopped))
+            gc.collect()
+    listener.join()
+
+
+def _read(order: Order, channel: Channel, stopped: threading.Event) -> Answer:
+    def report(progress: LoadProgress) -> bool:
+        channel.send(Progress(progress.bytes_read, progress.rows))
+        return not stopped.is_set()
+
+    try:
+        if order.may_be_none and not is_profile(order.path):
+            return NoProfile()
+        profile = load_one(order.path, format_in=order.format_in, report=report)
+        return Done(pack(profile, Path(order.folder)))
+    except ProftuiError as error:
+        return Failed(error.message, error.hint)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        return Failed(
+            f"{order.path}: the rows that were read cannot be written ({error})",
+            "set TMPDIR to a folder with free space",
+        )

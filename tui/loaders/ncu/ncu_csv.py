@@ -1,0 +1,248 @@
+"""Reads the CSV that Nsight Compute prints (``ncu --csv``): the pages details, raw and summary.
+
+Program output and the tool's own lines (``==PROF==``) can stand above. Each profiled process is a session.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.loaders.base import Format
+from tui.loaders.ncu.ncu_launches import TOOL, add_launches, measured, shaped
+from tui.loaders.ncu.ncu_tables import Page, long_form, page_of, summary_rows
+from tui.loaders.text.csv_table import CsvTable
+from tui.model.errors import ProftuiError
+
+if TYPE_CHECKING:
+    from tui.loaders.collector import Collector, Session
+    from tui.loaders.text.block import Line
+    from tui.loaders.text.section import Section, TextReader
+
+
+_DURATIONS: Final = ("gpu__time_duration.sum", "Duration")
+
+
+def add_summary(rows: pl.DataFrame, collector: Collector) -> None:
+    """Add its metrics, and the durations of each kernel, where it names kernels, as rows of ``summary``."""
+    shapes = [f"{shape}_{axis}" for shape in ("grid", "block") for axis in "xyz"]
+    figures = [pl.col(f"{column}_number").alias(column) for column in ("min", "max", "avg")]
+    invocations = pl.col("invocations").str.replace_all(r"[.,]", "").cast(pl.Int64, strict=False)
+    rows = rows.filter(pl.col("metric").is_not_null())
+    collector.add_frame(
+        "metrics",
+        rows.filter(pl.col("avg_number").is_not_null()).select(
+            pl.col("device").cast(pl.String),
+            "kernel",
+            *shapes,
+            invocations,
+            "metric",
+            pl.col("section").alias("description"),
+            *figures,
+            pl.col("base_unit").alias("unit"),
+            "line",
+        ),
+    )
+    if rows.height and rows["kernel"].null_count() == rows.height:
+        reason = (
+            "this page adds up all kernels of a GPU and names none: its times are among the metrics; for those of each "
+            "kernel: ncu --import run.ncu-rep --csv --print-summary per-kernel"
+        )
+        collector.issue("info", int(rows["line"][0]), "", reason)
+        return
+    times = rows.filter(
+        pl.col("metric").is_in(_DURATIONS), pl.col("avg_number").is_not_null(), pl.col("base_unit") == "ns"
+    )
+    if times.is_empty():
+        return
+    collector.add_frame(
+        "summary",
+        times.select(
+            pl.lit("gpu").alias("section"),
+            pl.col("kernel").alias("name"),
+            invocations.alias("calls"),
+            (pl.col("avg_number") * invocations).round().cast(pl.Int64, strict=False).alias("total_ns"),
+            *(
+                pl.col(f"{column}_number").round().cast(pl.Int64, strict=False).alias(f"{column}_ns")
+                for column in ("avg", "min", "max")
+            ),
+            "line",
+        ),
+    )
+    reason = "the totals are invocations times average, which Nsight Compute rounds: it prints no totals"
+    collector.issue("info", int(times["line"][0]), "", reason)
+
+
+FORMAT: Final = Format(
+    name="ncu-csv",
+    title="Nsight Compute CSV",
+    recognized_by="""the header '"ID","Process ID","Process Name","Host Name","Kernel Name",…' of ncu --csv""",
+    feeds=("sessions", "devices", "activities", "summary", "metrics", "tool_figures", "tool_findings", "issues"),
+    record_with="ncu --set full --csv --page raw ./app > run.csv, or: ncu --import run.ncu-rep --csv --page details",
+)
+
+_MESSAGE: Final = re.compile(r"\s*==(?P<kind>PROF|WARNING|ERROR)== (?P<text>.*)")
+_CONNECTED: Final = re.compile(r"Connected to process (?P<pid>[0-9]{1,10})(?: \((?P<command>.*)\))?\s*")
+_FIRST_CELL: Final = re.compile(r"ID|Process ID|Kernel Name")
+_ENDS: Final = re.compile(r"\s*(?:==\w+==|={8}|[IWEF][0-9]{4} [0-9][0-9]:)")
+_TIMES: Final = (
+    "Nsight Compute runs one kernel at a time and repeats it for each group of metrics, with clocks locked where it "
+    "can: durations are those of single kernels, and there is no timeline"
+)
+
+
+class _NcuSink:
+    """Keeps the rows of a page as text until all pages are read: the decimal sign is that of the whole text."""
+
+    def __init__(self, page: Page, collector: Collector) -> None:
+        self._page = page
+        self._collector = collector
+
+    def add(self, cells: pl.DataFrame) -> None:
+        self._page.rows.append(cells)
+
+    def damaged(self, line: Line, reason: str) -> None:
+        self._collector.issue("warning", line.number, line.text, reason)
+
+    def close(self) -> None:
+        """Rows wait."""
+
+
+@dataclass(slots=True)
+class _Process:
+    """One profiled process."""
+
+    session: Session
+    kernels: dict[str, str] = field(default_factory=dict)
+    """By the id of the launch: the same id with another name is another run."""
+    parts: list[pl.DataFrame] = field(default_factory=list)
+    """Rows in long form."""
+
+
+class _NcuReader:
+    """Nsight Compute's part in one text."""
+
+    def __init__(self, collector: Collector) -> None:
+        self._collector = collector
+        self._pages: list[Page] = []
+        self._commands: dict[str, str] = {}
+        self._first_message: Line | None = None
+
+    def begin(self, line: Line) -> Section | bool:
+        """A message of the tool, or the header of a page."""
+        if match := _MESSAGE.match(line.text):
+            self._first_message = self._first_message or line
+            if match["kind"] != "PROF":
+                # A note is about how the run was set up: nothing is lost.
+                note = match["text"].startswith("Note: ")
+                severity = "error" if match["kind"] == "ERROR" else "info" if note else "warning"
+                self._collector.issue(severity, line.number, line.text.strip(), f"Nsight Compute says: {match['text']}")
+            elif connected := _CONNECTED.fullmatch(match["text"]):
+                self._commands[connected["pid"]] = connected["command"] or ""
+            return True
+        page = page_of(line)
+        if page is None:
+            return False
+        if self._pages and not self._pages[-1].rows and self._pages[-1].kind == page.kind:
+            # A header that is printed again below itself.
+            self._pages.pop()
+        self._pages.append(page)
+        sink = _NcuSink(page, self._collector)
+        return CsvTable(page.columns, sink, header=_FIRST_CELL, ends=_ENDS, widths=page.widths)
+
+    def finish(self) -> None:
+        """All pages are read: hand them over."""
+        if not self._pages:
+            self._decline()
+            return
+        processes: list[_Process] = []
+        for page in self._pages:
+            if not page.rows:
+                self._empty(page)
+            elif page.kind == "summary":
+                self._summary(page)
+            else:
+                self._launches(page, processes)
+        for process in processes:
+            self._collector.resume_session(process.session)
+            rows = pl.concat(process.parts)
+            first = int(rows["line"][0])
+            rows = shaped(measured(rows, ("value",), self._collector, first))
+            add_launches(rows, self._collector)
+            self._collector.issue("info", first, "", _TIMES)
+
+    def _decline(self) -> None:
+        """Text of the tool without a table in CSV: where there is nothing else in the text, say what to do."""
+        if self._first_message is None:
+            return
+        if not self._collector.sessions:
+            raise ProftuiError(
+                f"{self._collector.source}: console output of Nsight Compute, which proftui does not read",
+                "print it as CSV: ncu --import run.ncu-rep --csv --page raw",
+            )
+        reason = "console output of Nsight Compute (ncu) without a CSV table: not read"
+        self._collector.issue("info", self._first_message.number, self._first_message.text.strip(), reason)
+
+    def _open(self, line: int, pid: str | None, rows: pl.DataFrame) -> Session:
+        number = int(pid) if pid and re.fullmatch(r"[0-9]{1,18}", pid) else None
+        command = self._commands.get(pid or "") or rows["process"].drop_nulls().first()
+        session = self._collector.open_session(
+            FORMAT.name, line, pid=number, command=command if isinstance(command, str) else None
+        )
+        session.facts["tool"] = TOOL
+        host = rows["host"].drop_nulls().first()
+        if isinstance(host, str):
+            session.facts["host"] = host
+        return session
+
+    def _empty(self, page: Page) -> None:
+        if not self._collector.sessions:
+            self._collector.open_session(FORMAT.name, page.line).facts["tool"] = TOOL
+        reason = (
+            f"the {page.kind} page has no rows: the report has none of its sections; print it with --page raw, or "
+            "record it with ncu --set full"
+        )
+        self._collector.issue("warning", page.line, "", reason)
+
+    def _launches(self, page: Page, processes: list[_Process]) -> None:
+        rows = long_form(page, self._collector)
+        for (pid,), part in rows.group_by(["pid"], maintain_order=True):
+            kernels = dict(part.select("id", "kernel").unique(maintain_order=True).drop_nulls().iter_rows())
+            number = pid if isinstance(pid, str) else None
+            process = next((one for one in processes if self._same(one, number, kernels)), None)
+            if process is None:
+                process = _Process(self._open(page.line, number, part))
+                processes.append(process)
+            process.kernels |= kernels
+            process.parts.append(part)
+
+    def _same(self, process: _Process, pid: str | None, kernels: dict[str, str]) -> bool:
+        """Whether launches of another page are those of a process."""
+        shared = process.kernels.keys() & kernels.keys()
+        same_pid = process.session.pid is None or pid is None or str(process.session.pid) == pid
+        return same_pid and all(process.kernels[one] == kernels[one] for one in shared)
+
+    def _summary(self, page: Page) -> None:
+        rows = summary_rows(page, self._collector)
+        for (pid,), part in rows.group_by(["pid"], maintain_order=True):
+            self._open(page.line, pid if isinstance(pid, str) else None, part)
+            add_summary(shaped(measured(part, ("min", "max", "avg"), self._collector, page.line)), self._collector)
+            self._collector.issue("info", page.line, "", _TIMES)
+
+
+@dataclass(frozen=True, slots=True)
+class _NcuFormat:
+    """The CSV as a format of text logs."""
+
+    format: Format = FORMAT
+    cue: bytes = rb'^[ \t]*==(?:PROF|WARNING|ERROR)== |^[ \t]*"?(?:ID|Process ID|Kernel Name)"?,'
+
+    def reader(self, collector: Collector) -> TextReader:
+        return _NcuReader(collector)
+
+
+NCU_CSV: Final = _NcuFormat()
+"""The format, for the list of text formats."""

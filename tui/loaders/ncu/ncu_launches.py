@@ -1,0 +1,364 @@
+"""Converts Nsight Compute's metrics to launches, devices, metrics and findings."""
+
+from __future__ import annotations
+
+import re
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.loaders.text.cell_values import NS_PER_UNIT, by_value, decimal_sign
+from tui.model.names import short_name
+from tui.model.schema import NAME
+from tui.model.text_numbers import number_in
+
+if TYPE_CHECKING:
+    from tui.loaders.collector import Collector
+
+
+_SIZES: Final = MappingProxyType(
+    {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "p": 10**15, "ki": 1 << 10, "mi": 1 << 20, "gi": 1 << 30}
+)
+"""Nsight Compute counts thousands in Kbyte (32.768 Kbyte are 32,768 bytes)."""
+
+_SIZE: Final = re.compile(r"(?P<prefix>[kmgtp]i?)?b(?:yte)?s?(?P<per>/.+)?", re.IGNORECASE)
+_FREQUENCY: Final = re.compile(r"(?P<prefix>[kmgt])?hz", re.IGNORECASE)
+_CYCLES: Final = re.compile(r"cycle/(?P<time>\w+)")
+
+_PLAIN: Final = r"^[+-]?[0-9]+(?:[eE][+-]?[0-9]+)?$"
+_GROUPS: Final = {",": r"^[+-]?[0-9]{1,3}(?:,[0-9]{3})+$", ".": r"^[+-]?[0-9]{1,3}(?:\.[0-9]{3})+$"}
+
+
+def base_unit(unit: str | None) -> tuple[float, str | None]:
+    """The factor to the base unit of a unit, and what that is called in ``metrics.unit``.
+
+    >>> base_unit("usecond"), base_unit("Kbyte/block"), base_unit("cycle/nsecond"), base_unit("")
+    ((1000.0, 'ns'), (1000.0, 'B'), (1000000000.0, 'Hz'), (1.0, None))
+    """
+    if not unit:
+        return 1.0, None
+    if unit in NS_PER_UNIT:
+        return float(NS_PER_UNIT[unit]), "ns"
+    if size := _SIZE.fullmatch(unit):
+        factor, per = float(_SIZES[(size["prefix"] or "").lower()]), size["per"]
+        if per is None or per == "/block":
+            return factor, "B"
+        time = NS_PER_UNIT.get(per[1:])
+        return (factor * 1e9 / time, "B/s") if time else (factor, f"B{per}")
+    if frequency := _FREQUENCY.fullmatch(unit):
+        return float(_SIZES[(frequency["prefix"] or "").lower()]), "Hz"
+    if (cycles := _CYCLES.fullmatch(unit)) and cycles["time"] in NS_PER_UNIT:
+        return 1e9 / NS_PER_UNIT[cycles["time"]], "Hz"
+    return 1.0, unit
+
+
+def numbers(texts: pl.Series, sign: str | None) -> pl.Series:
+    """Texts as numbers, by the decimal sign; without one, only those in which it makes no difference."""
+    if sign is None:
+        return texts.set(~texts.str.contains(_PLAIN).fill_null(False), None).cast(pl.Float64, strict=False)
+    other = "," if sign == "." else "."
+    grouped = texts.str.split(sign).list.first().str.contains(_GROUPS[other])
+    ungrouped = texts.str.replace_all(other, "", literal=True).zip_with(grouped.fill_null(False), texts)
+    if sign == ",":
+        # What still has a point is no number of this locale.
+        ungrouped = ungrouped.set(ungrouped.str.contains(".", literal=True).fill_null(False), None)
+        ungrouped = ungrouped.str.replace(",", ".", literal=True)
+    return ungrouped.cast(pl.Float64, strict=False)
+
+
+def looks_like_number(texts: pl.Series) -> pl.Series:
+    """Which texts are numbers in some locale."""
+    return texts.str.contains(r"^[+-]?[0-9][0-9.,]*(?:[eE][+-]?[0-9]+)?$").fill_null(False)
+
+
+_KINDS: Final = MappingProxyType(
+    {
+        "certain": r"__ops_path_tensor|pipe_tensor_op_(?:b|d|g|i|q)mma",
+        "packed": r"pipe_tensor_op_hmma_type_hfma2",
+        "matrix_cycles": r"pipe_tensor_(?:op_hmma_)?type_\w*mma\w*_cycles_active",
+        "instructions": r"inst_executed_pipe_tensor(?:_op_hmma)?\.",
+        "cycles": r"pipe_tensor(?:_op_hmma)?_cycles_active",
+    }
+)
+"""What a metric tells, by its name, the first that fits: work of tensor cores alone; packed half precision; cycles of
+matrix instructions; what counts packed half precision too, instructions and cycles."""
+
+_MOST: Final = 0.5
+"""Of the pipe's cycles, those of matrix instructions: more than other work counts, fewer than products do."""
+_SEEN_PCT: Final = 0.1
+"""Of shares of the peak, which have two digits, less than this makes no ratio."""
+_BUSY_PCT: Final = 5.0
+"""Of the peak: what nothing but products was seen to reach."""
+_PIPE_CYCLES: Final = 4
+"""Of an instruction: more than packed half precision takes, fewer than products do."""
+
+
+def tensor_cores(rows: pl.DataFrame, tool: str) -> pl.DataFrame:
+    """Whether launches used tensor cores: id, uses_tensor_core (null: the metrics do not tell), tensor_core_reason.
+
+    Args:
+        rows: Metrics of launches in long form: id, metric, value_number. A launch without metrics of the tensor pipe
+            has no row in the answer.
+        tool: Goes before the metric in the reason.
+    """
+    kind = pl.coalesce(
+        pl.when(pl.col("metric").str.contains(pattern)).then(pl.lit(kind)) for kind, pattern in _KINDS.items()
+    )
+    # A minimum is that of an SM without a block of the launch.
+    told = pl.col("value_number").is_not_null() & ~pl.col("metric").str.contains(r"\.min\b")
+    figures = rows.filter(told).with_columns(
+        kind.alias("kind"), pl.col("metric").str.extract(r"(\..*)$").fill_null("").alias("roll_up")
+    )
+    alike = figures.filter(pl.col("kind").is_not_null()).group_by("id", "roll_up", maintain_order=True)
+    values = alike.agg(
+        *(pl.col("value_number").filter(pl.col("kind") == kind).max().alias(kind) for kind in _KINDS),
+        *(pl.col("metric").filter(pl.col("kind") == kind).first().alias(f"{kind}_metric") for kind in _KINDS),
+    )
+    verdicts = values.select("id", *_verdict()).drop_nulls("rank")
+    best = verdicts.filter(pl.col("rank") == pl.col("rank").min().over("id"))
+    # One roll-up may be too small to tell what another tells; where none says yes, all must say no.
+    uses = pl.col("uses")
+    found = pl.when(uses.any()).then(pl.lit(True)).when(uses.is_null().any()).then(None).otherwise(pl.lit(False))
+    said = pl.when(found.is_not_null()).then(pl.lit(f"{tool}: ") + pl.col("by").filter(uses.eq_missing(found)).first())
+    return best.group_by("id", maintain_order=True).agg(
+        found.alias("uses_tensor_core"), said.alias("tensor_core_reason")
+    )
+
+
+def _verdict() -> list[pl.Expr]:
+    """Of the figures of one roll-up: uses (null: they do not tell), rank (1: the best evidence), by (the metric)."""
+    certain, packed, matrix, instructions, cycles = (pl.col(kind) for kind in _KINDS)
+    is_share = pl.col("roll_up").str.contains("pct")
+    of_all = pl.max_horizontal(instructions, cycles)
+    busy = is_share & (pl.max_horizontal(matrix, of_all) > _BUSY_PCT)
+    most = (matrix >= _MOST * cycles) & (~is_share | (matrix >= _SEEN_PCT))
+    metric_of_all = pl.coalesce("instructions_metric", "cycles_metric")
+    evidence = (
+        (certain > 0, pl.lit(True), pl.col("certain_metric"), 1),
+        (instructions.is_not_null() & packed.is_not_null(), instructions > packed, pl.col("instructions_metric"), 2),
+        # Double precision is not among the kinds that this metric adds up.
+        ((matrix == 0) & ~(busy & certain.is_null()), pl.lit(False), pl.col("matrix_cycles_metric"), 3),
+        (matrix > 0, _yes(most | (cycles.is_null() & busy)), pl.col("matrix_cycles_metric"), 3),
+        (of_all == 0, pl.lit(False), metric_of_all, 4),
+        (of_all > 0, _yes(busy | (~is_share & (cycles >= _PIPE_CYCLES * instructions))), metric_of_all, 4),
+    )
+    # The first that applies, also where it cannot tell: weaker evidence must not decide what stronger leaves open.
+    uses = rank = by = pl.lit(None)
+    for applies, verdict, metric, place in reversed(evidence):
+        chosen = pl.when(applies.fill_null(False))
+        uses = chosen.then(verdict).otherwise(uses)
+        rank = chosen.then(pl.lit(place)).otherwise(rank)
+        by = chosen.then(metric).otherwise(by)
+    return [uses.cast(pl.Boolean).alias("uses"), rank.alias("rank"), by.alias("by")]
+
+
+def _yes(condition: pl.Expr) -> pl.Expr:
+    """True where the condition is met, else null."""
+    return pl.when(condition).then(pl.lit(True))
+
+
+TOOL: Final = "Nsight Compute"
+
+_ACTIVITY_METRICS: Final = MappingProxyType(
+    {
+        "duration_ns": ("gpu__time_duration.sum", "gpu__time_duration_measured_user.sum", "Duration"),
+        "registers": ("launch__registers_per_thread", "Registers Per Thread"),
+        "static_shared_bytes": ("launch__shared_mem_per_block_static", "Static Shared Memory Per Block"),
+        "dynamic_shared_bytes": ("launch__shared_mem_per_block_dynamic", "Dynamic Shared Memory Per Block"),
+    }
+)
+"""The metrics of a launch that have a column of their own, by their names on the raw and the details page."""
+_UNITS: Final = MappingProxyType({"duration_ns": "ns", "static_shared_bytes": "B", "dynamic_shared_bytes": "B"})
+"""What their base unit must be: a number whose unit the text does not tell may be of any."""
+
+_DEVICE_METRICS: Final = MappingProxyType(
+    {
+        "sm_count": ("device__attribute_multiprocessor_count", "launch__sm_count", "# SMs"),
+        "max_threads_per_sm": ("device__attribute_max_threads_per_multiprocessor",),
+        "registers_per_sm": ("device__attribute_max_registers_per_multiprocessor",),
+        "shared_memory_per_sm_bytes": ("device__attribute_max_shared_memory_per_multiprocessor",),
+    }
+)
+_DEVICE_NAME: Final = "device__attribute_display_name"
+_OF_DEVICE: Final = r"^(?:device__attribute|nvlink|numa|c2clink|pcie)_"
+"""Metrics that are facts of the machine, the same for each launch."""
+
+_SEVERITIES: Final = MappingProxyType({"OPT": "warning", "WRN": "warning", "ERR": "error", "INF": "info"})
+_ARGUMENTS_LIMIT: Final = 8
+_SHAPE: Final = re.compile(r"\(?([0-9]{1,10}), *([0-9]{1,10}), *([0-9]{1,10})\)?")
+
+
+def measured(rows: pl.DataFrame, columns: tuple[str, ...], collector: Collector, line: int) -> pl.DataFrame:
+    """The rows with their values as numbers in base units (``<column>_number``) and with ``base_unit``."""
+    texts = pl.concat([rows[column].drop_nulls() for column in columns])
+    texts = texts.filter(looks_like_number(texts)).unique()
+    sign = decimal_sign(texts)
+    units = rows["unit"].unique()
+    factors = {unit: base_unit(unit) for unit in units}
+    factor = rows["unit"].replace_strict(units, [factors[unit][0] for unit in units], return_dtype=pl.Float64)
+    base = rows["unit"].replace_strict(units, [factors[unit][1] for unit in units], return_dtype=pl.String)
+    rows = rows.with_columns(base.alias("base_unit"))
+    for column in columns:
+        value = numbers(rows[column], sign)
+        lost = rows.filter(looks_like_number(rows[column]) & value.is_null())
+        if lost.height:
+            why = (
+                "the decimal sign of this file is unknown"
+                if sign is None
+                else f"{sign} is the decimal sign of the other numbers"
+            )
+            reason = f"{lost.height} numbers like this one are ambiguous, since {why}: they stay unknown"
+            collector.issue("warning", int(lost["line"][0]), str(lost[column][0]), reason)
+        rows = rows.with_columns((value * factor).alias(f"{column}_number"))
+    if sign == ",":
+        collector.issue("info", line, "", "the numbers of this file have a decimal comma, and points between thousands")
+    return rows
+
+
+def shaped(rows: pl.DataFrame) -> pl.DataFrame:
+    """The rows with grid_x to block_z instead of ``grid`` and ``block``; device, context and stream as numbers."""
+    shapes = []
+    for shape in ("grid", "block"):
+        parts = rows[shape].str.extract_groups(_SHAPE.pattern)
+        for place, axis in enumerate("xyz"):
+            shapes.append(parts.struct.field(str(place + 1)).cast(pl.Int32, strict=False).alias(f"{shape}_{axis}"))
+    return rows.drop("grid", "block").with_columns(
+        *shapes,
+        number_in(pl.col("device"), r"^([0-9]+)$", dtype=pl.Int32),
+        pl.col("context").cast(pl.Int32, strict=False),
+        pl.col("stream").cast(pl.Int64, strict=False),
+    )
+
+
+def add_launches(rows: pl.DataFrame, collector: Collector) -> None:
+    """Add what the rows in long form (`shaped` and `measured`) tell: activities, devices, metrics, findings."""
+    _report_unknown_units(rows, collector)
+    launches = rows.group_by("id", maintain_order=True).agg(
+        pl.col("kernel").first(),
+        *(pl.col(name).drop_nulls().first() for name in ("context", "stream", "device")),
+        *(pl.col(f"{shape}_{axis}").drop_nulls().first() for shape in ("grid", "block") for axis in "xyz"),
+        *(_metric(names, _UNITS.get(column)).alias(column) for column, names in _ACTIVITY_METRICS.items()),
+        _words().alias("arguments"),
+        pl.col("line").min(),
+    )
+    launches = launches.join(tensor_cores(rows, TOOL), on="id", how="left", maintain_order="left")
+    names = launches["kernel"].cast(NAME)
+    whole = {column: pl.Int32 if column == "registers" else pl.Int64 for column in _ACTIVITY_METRICS}
+    activities = launches.drop("id", "kernel").with_columns(
+        pl.lit("kernel").alias("kind"),
+        names.alias("name"),
+        by_value(names, short_name, NAME).alias("short_name"),
+        *(pl.col(column).round().cast(dtype, strict=False) for column, dtype in whole.items()),
+        pl.col("arguments").list.join("; ").replace("", None),
+    )
+    collector.add_frame("activities", activities)
+    _add_devices(rows, collector)
+    _add_metrics(rows, collector)
+    _add_findings(rows, collector)
+
+
+def _report_unknown_units(rows: pl.DataFrame, collector: Collector) -> None:
+    """Tell of durations without a unit, as where a raw page has lost its row of units."""
+    lost = rows.filter(
+        pl.col("metric").is_in(_ACTIVITY_METRICS["duration_ns"]),
+        pl.col("value_number").is_not_null(),
+        pl.col("base_unit").ne_missing("ns"),
+    )
+    if lost.height:
+        metric = str(lost["metric"][0])
+        reason = (
+            f"no unit for this time in {lost.height:,} rows: durations are unknown; a raw page has its units in "
+            "its second row"
+        )
+        collector.issue("warning", int(lost["line"][0]), metric, reason)
+
+
+def _metric(names: tuple[str, ...], unit: str | None = None) -> pl.Expr:
+    """The value of the first of some metrics that a launch has, in a unit or in any."""
+    fits = pl.lit(True) if unit is None else (pl.col("base_unit") == unit).fill_null(False)
+    return pl.coalesce(
+        pl.col("value_number").filter((pl.col("metric") == name) & fits).drop_nulls().first() for name in names
+    )
+
+
+def _words() -> pl.Expr:
+    """Facts of a launch that are no numbers."""
+    wanted = (
+        pl.col("value").is_not_null()
+        & pl.col("value_number").is_null()
+        & ~pl.col("value").is_in(["n/a", "N/A", "nan", "inf"])
+        & ~pl.col("metric").str.contains(_OF_DEVICE)
+        & (pl.col("value").str.len_chars() <= 80)
+    )
+    return (pl.col("metric") + pl.lit(": ") + pl.col("value")).filter(wanted.fill_null(False)).head(_ARGUMENTS_LIMIT)
+
+
+def _add_devices(rows: pl.DataFrame, collector: Collector) -> None:
+    devices = (
+        rows.filter(pl.col("device").is_not_null())
+        .group_by("device", maintain_order=True)
+        .agg(
+            pl.col("value").filter(pl.col("metric") == _DEVICE_NAME).first().alias("name"),
+            pl.col("cc").drop_nulls().first().str.replace(",", ".", literal=True).alias("compute_capability"),
+            *(
+                _metric(names).round().cast(pl.Int64, strict=False).alias(column)
+                for column, names in _DEVICE_METRICS.items()
+            ),
+        )
+    )
+    collector.add_frame("devices", devices)
+    facts = rows.filter(pl.col("metric").str.contains(_OF_DEVICE), pl.col("metric") != _DEVICE_NAME)
+    facts = facts.unique(["device", "metric"], keep="first", maintain_order=True)
+    collector.add_frame(
+        "tool_figures",
+        facts.select(
+            pl.lit(TOOL).alias("tool"),
+            pl.format("device {}", pl.col("device").cast(pl.String).fill_null("?")).alias("section"),
+            pl.col("metric").alias("name"),
+            pl.col("value_number").alias("value"),
+            pl.col("base_unit").alias("unit"),
+            pl.when(pl.col("value_number").is_null()).then("value").alias("text"),
+            "line",
+        ),
+    )
+
+
+def _add_metrics(rows: pl.DataFrame, collector: Collector) -> None:
+    is_fact = pl.col("metric").str.contains(_OF_DEVICE)
+    values = rows.filter(pl.col("value_number").is_not_null(), ~is_fact)
+    shapes = [f"{shape}_{axis}" for shape in ("grid", "block") for axis in "xyz"]
+    collector.add_frame(
+        "metrics",
+        values.select(
+            pl.col("device").cast(pl.String),
+            "kernel",
+            *shapes,
+            pl.lit(1, pl.Int64).alias("invocations"),
+            "metric",
+            pl.col("section").alias("description"),
+            *(pl.col("value_number").alias(column) for column in ("min", "max", "avg")),
+            pl.col("base_unit").alias("unit"),
+            "line",
+        ),
+    )
+
+
+def _add_findings(rows: pl.DataFrame, collector: Collector) -> None:
+    rules = rows.filter(pl.col("rule").is_not_null() & pl.col("rule_text").is_not_null())
+    for row in rules.select(
+        "id", "kernel", "rule", "rule_type", "rule_text", "speedup_type", "speedup", "line"
+    ).iter_rows(named=True):
+        text = row["rule_text"]
+        if row["speedup"]:
+            text += f" (estimated speedup, {row['speedup_type'] or 'as the tool sees it'}: {row['speedup']} %)"
+        collector.add(
+            "tool_findings",
+            {
+                "tool": TOOL,
+                "severity": _SEVERITIES.get(row["rule_type"] or ""),
+                "problem": f"{row['rule']} in {short_name(row['kernel'] or '?')} (launch {row['id']})",
+                "recommendation": text,
+                "line": row["line"],
+            },
+        )

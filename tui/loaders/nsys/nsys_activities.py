@@ -1,0 +1,208 @@
+"""GPU activities of an Nsight Systems export: kernels, memcpys, memsets, CUDA graphs and page faults."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.loaders.cupti import COPY_KINDS
+from tui.loaders.nsys.export_tables import (
+    COPIES,
+    CPU_PAGE_FAULTS,
+    GPU_PAGE_FAULTS,
+    GRAPHS,
+    KERNELS,
+    MEMSETS,
+    StringIds,
+    Tables,
+    Types,
+    mapped,
+    process_of,
+    times,
+)
+from tui.loaders.progress import summed
+from tui.model.names import short_name
+from tui.model.schema import NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tui.loaders.progress import PreviewBuilder
+
+_COPY_KINDS: Final[Mapping[int, str]] = MappingProxyType({**COPY_KINDS, 11: "HtoD", 12: "DtoH", 13: "DtoD"})
+"""``copyKind``: CUPTI's numbers, and Nsight's own of copies that unified memory made; 0 is unknown.
+
+The tables with their names are missing in older exports.
+"""
+
+_MANAGED_COPIES: Final = (11, 12, 13)
+"""Copies that unified memory made on its own."""
+
+_MEMORY_KINDS: Final[Mapping[int, str]] = MappingProxyType(
+    {
+        0: "pageable",
+        1: "pinned",
+        2: "device",
+        3: "array",
+        4: "managed",
+        5: "device static",
+        6: "managed static",
+    }
+)
+"""Nsight's numbers of ``srcKind``, ``dstKind`` and ``memKind``, which are not CUPTI's; 7 is unknown."""
+
+_WHERE: Final[Types] = {
+    "start": pl.Int64,
+    "end": pl.Int64,
+    "deviceId": pl.Int32,
+    "contextId": pl.Int32,
+    "streamId": pl.Int64,
+    "correlationId": pl.Int64,
+    "globalPid": pl.Int64,
+}
+"""Columns that all GPU work has."""
+
+_COMMON: Final = (
+    *times(),
+    process_of("globalPid"),
+    pl.col("deviceId").alias("device"),
+    pl.col("contextId").alias("context"),
+    pl.col("streamId").alias("stream"),
+    pl.col("correlationId").alias("correlation"),
+)
+
+_AXES: Final = ("X", "Y", "Z")
+
+CPU_PAGE_FAULT: Final = "[Unified Memory CPU page faults]"
+"""Is a moment: no export has a length of it."""
+
+
+def gpu_work(tables: Tables, strings: StringIds, preview: PreviewBuilder) -> pl.DataFrame:
+    """All GPU work: columns of ``activities``, and ``process``; unsorted. ``preview`` is told of it."""
+    kernels = _kernels(tables, strings, preview)
+    parts = [kernels] if kernels.height else []
+    for read in (_copies, _memsets, _graphs, _gpu_page_faults, _cpu_page_faults):
+        part = read(tables)
+        if part.height:
+            parts.append(part)
+            if preview.is_wanted:
+                preview.add(summed(part))
+    if not parts:
+        return _kernels_of(pl.DataFrame(schema={**_WHERE, **_LAUNCH}), strings)
+    return pl.concat(parts, how="diagonal") if len(parts) > 1 else parts[0]
+
+
+_LAUNCH: Final[Types] = {
+    **{f"{of}{axis}": pl.Int32 for of in ("grid", "block") for axis in _AXES},
+    "registersPerThread": pl.Int32,
+    "staticSharedMemory": pl.Int32,
+    "dynamicSharedMemory": pl.Int32,
+    "graphNodeId": pl.Int64,
+    "demangledName": pl.Int64,
+}
+
+
+def _kernels(tables: Tables, strings: StringIds, preview: PreviewBuilder) -> pl.DataFrame:
+    name = next((one for one in ("demangledName", "mangledName", "shortName") if tables.has(KERNELS, one)), None)
+    launch = {one: dtype for one, dtype in _LAUNCH.items() if one != "demangledName"}
+    columns = {**_WHERE, **launch, **({name: pl.Int64} if name else {})}
+
+    def seen(part: pl.DataFrame) -> None:
+        sums = summed(part.select(pl.col(name or "").alias("name"), *times()))
+        preview.add(sums.with_columns(strings.of(sums["name"]).alias("name")))
+
+    is_shown = preview.is_wanted and name is not None and tables.has(KERNELS, "start", "end")
+    rows = tables.frame(KERNELS, columns, seen if is_shown else None)
+    if name is None:
+        rows = rows.with_columns(pl.lit(None, pl.Int64).alias("demangledName"))
+    elif name != "demangledName":
+        rows = rows.rename({name: "demangledName"})
+    return _kernels_of(rows, strings)
+
+
+def _kernels_of(rows: pl.DataFrame, strings: StringIds) -> pl.DataFrame:
+    names = strings.of(rows["demangledName"])
+    return rows.select(
+        pl.lit("kernel").cast(NAME).alias("kind"),
+        names.alias("name"),
+        mapped(names, short_name).alias("short_name"),
+        *_COMMON,
+        *(pl.col(f"{of}{axis}").alias(f"{of}_{axis.lower()}") for of in ("grid", "block") for axis in _AXES),
+        pl.col("registersPerThread").alias("registers"),
+        pl.col("staticSharedMemory").cast(pl.Int64).alias("static_shared_bytes"),
+        pl.col("dynamicSharedMemory").cast(pl.Int64).alias("dynamic_shared_bytes"),
+        pl.col("graphNodeId").alias("graph_node"),
+    )
+
+
+def _copies(tables: Tables) -> pl.DataFrame:
+    rows = tables.frame(
+        COPIES,
+        {
+            **_WHERE,
+            "bytes": pl.Int64,
+            "copyKind": pl.Int64,
+            "srcKind": pl.Int64,
+            "dstKind": pl.Int64,
+            "graphNodeId": pl.Int64,
+        },
+    )
+    managed = pl.col("copyKind").is_in(_MANAGED_COPIES).fill_null(False)
+    prefix = pl.when(managed).then(pl.lit("[Unified Memory Memcpy")).otherwise(pl.lit("[CUDA memcpy"))
+    direction = _named("copyKind", _COPY_KINDS)
+    name = pl.when(direction.is_null()).then(prefix + "]").otherwise(prefix + " " + direction.cast(pl.String) + "]")
+    return rows.select(
+        pl.when(managed).then(pl.lit("um")).otherwise(pl.lit("memcpy")).cast(NAME).alias("kind"),
+        name.cast(NAME).alias("name"),
+        name.cast(NAME).alias("short_name"),
+        *_COMMON,
+        pl.col("bytes").alias("size_bytes"),
+        direction.alias("copy_kind"),
+        _named("srcKind", _MEMORY_KINDS).alias("src_memory"),
+        _named("dstKind", _MEMORY_KINDS).alias("dst_memory"),
+        pl.col("graphNodeId").alias("graph_node"),
+    )
+
+
+def _memsets(tables: Tables) -> pl.DataFrame:
+    rows = tables.frame(MEMSETS, {**_WHERE, "bytes": pl.Int64, "memKind": pl.Int64, "graphNodeId": pl.Int64})
+    return rows.select(
+        *_all_named("memset", "[CUDA memset]"),
+        *_COMMON,
+        pl.col("bytes").alias("size_bytes"),
+        _named("memKind", _MEMORY_KINDS).alias("src_memory"),
+        pl.col("graphNodeId").alias("graph_node"),
+    )
+
+
+def _graphs(tables: Tables) -> pl.DataFrame:
+    """Graphs that were traced as a whole: their kernels are not in the export."""
+    rows = tables.frame(GRAPHS, {**_WHERE, "graphId": pl.Int64, "graphExecId": pl.Int64})
+    number = pl.coalesce("graphId", "graphExecId").cast(pl.String)
+    name = pl.when(number.is_null()).then(pl.lit("[CUDA graph]")).otherwise("[CUDA graph " + number + "]").cast(NAME)
+    return rows.select(pl.lit("graph").cast(NAME).alias("kind"), name.alias("name"), name.alias("short_name"), *_COMMON)
+
+
+def _gpu_page_faults(tables: Tables) -> pl.DataFrame:
+    return tables.frame(GPU_PAGE_FAULTS, _WHERE).select(*_all_named("um", "[Unified Memory GPU page faults]"), *_COMMON)
+
+
+def _cpu_page_faults(tables: Tables) -> pl.DataFrame:
+    return tables.frame(CPU_PAGE_FAULTS, _WHERE).select(*_all_named("um", CPU_PAGE_FAULT), *_COMMON)
+
+
+def _all_named(kind: str, name: str) -> tuple[pl.Expr, ...]:
+    return tuple(
+        pl.lit(text).cast(NAME).alias(column) for column, text in (("kind", kind), ("name", name), ("short_name", name))
+    )
+
+
+def _named(column: str, names: Mapping[int, str]) -> pl.Expr:
+    return pl.col(column).replace_strict(
+        pl.Series(list(names), dtype=pl.Int64),
+        pl.Series(list(names.values()), dtype=pl.String).cast(NAME),
+        default=None,
+        return_dtype=NAME,
+    )

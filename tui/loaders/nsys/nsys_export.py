@@ -1,0 +1,294 @@
+"""Reads an Nsight Systems export (SQLite or Parquet): one session per process."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.correlation.iteration_ranges import mark_steps
+from tui.correlation.launches import iteration_at, link_ops, with_launch
+from tui.correlation.nvtx_ops import ops_from_ranges
+from tui.correlation.plausible_times import drop_outlier_times, dropped_times_text
+from tui.loaders.base import Format
+from tui.loaders.nsys.cpu_events import NvtxEvents, api_calls, overhead
+from tui.loaders.nsys.export_tables import CALLS, COPIES, KERNELS, STRINGS, StringIds, Tables, pid_of
+from tui.loaders.nsys.export_tables import RANGES as NVTX_EVENTS
+from tui.loaders.nsys.nsys_activities import gpu_work
+from tui.loaders.nsys.nsys_issues import (
+    report_call_issues,
+    report_left_out_tables,
+    report_range_issues,
+    report_recording_issues,
+    report_work_issues,
+)
+from tui.loaders.nsys.recording_facts import Recording, devices_frame, process_names, recording
+from tui.loaders.profiler_overhead import add_overhead
+from tui.loaders.sqlite.database import Names
+from tui.model.errors import ProftuiError
+from tui.model.schema import ACTIVITIES, API_CALLS, RANGES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from tui.loaders.collector import Collector
+    from tui.loaders.source import Source
+    from tui.loaders.sqlite.database import Database
+
+
+TOOL: Final = "Nsight Systems"
+_UNKNOWN: Final = -1
+"""Of rows that name no process."""
+_SINCE_1970_NS: Final = 10**18
+"""Times later than this, in 2001, count from 1970."""
+_MOST_PROCESSES: Final = 1000
+"""Of jobs with more, nobody looks at each."""
+_NAMED_TABLES: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The rows of all processes, with ``process``."""
+
+    work: pl.DataFrame
+    calls: pl.DataFrame
+    ranges: pl.DataFrame
+    overhead: pl.DataFrame
+
+    def by_process(self, processes: Sequence[int]) -> Iterator[_Rows]:
+        """The rows of each process, in the order of the processes."""
+        if len(processes) == 1:
+            yield self
+            return
+        split = [(part.partition_by("process", as_dict=True), part.clear()) for part in self.parts()]
+        for process in processes:
+            yield _Rows(*(parts.get((process,), none) for parts, none in split))
+
+    def parts(self) -> tuple[pl.DataFrame, ...]:
+        """The frames, in the order of the fields."""
+        return self.work, self.calls, self.ranges, self.overhead
+
+
+def read_export(
+    tables: Tables, collector: Collector, format_name: str, keep_going: Callable[[int], bool], *, again: str
+) -> None:
+    """Put what an export holds into a collector.
+
+    Args:
+        tables: The export.
+        collector: Gets a session for each process with GPU work, API calls or NVTX ranges; those with GPU work first.
+        format_name: Of the sessions.
+        keep_going: Told of rows; after its False what was read is made into a profile.
+        again: How to export again, for an error.
+
+    Raises:
+        ProftuiError: It holds nothing of these.
+    """
+    facts = recording(tables)
+    strings = StringIds(tables)
+    work, calls = gpu_work(tables, strings, collector.preview), api_calls(tables, strings)
+    events = NvtxEvents(tables, strings)
+    rows = _Rows(work, calls, events.ranges, overhead(tables, strings))
+    goes_on = keep_going(rows.work.height + rows.calls.height + rows.ranges.height)
+    processes = _processes(rows)
+    if not processes and not goes_on:
+        raise ProftuiError(f"{tables.called}: stopped before anything was read")
+    if not processes:
+        raise _no_profile(tables, facts, again)
+    rows = _with_process(rows, processes)
+    names = process_names(tables, strings)
+    shown = processes[:_MOST_PROCESSES]
+    for process, own in zip(shown, rows.by_process(processes), strict=False):
+        command = names.get(process) or (facts.command if len(processes) == 1 else None)
+        session = collector.open_session(format_name, None, pid=_pid(process), command=command)
+        session.facts.update(
+            tool=TOOL,
+            tool_version=facts.tool_version,
+            host=facts.host,
+            driver_version=facts.driver_version,
+            cuda_version=facts.cuda_version,
+            origin_ns=_origin(facts, own),
+        )
+        collector.resolution(1)
+        session.facts["iteration_source"] = _add_process(own, process, collector)
+        collector.add_frame("devices", devices_frame(tables, process, own.work["device"]))
+        keep_going(collector.row_count)
+    if len(processes) > _MOST_PROCESSES:
+        collector.session = None
+        collector.issue(
+            "error",
+            None,
+            f"{len(processes):,} processes",
+            f"the first {_MOST_PROCESSES:,} of them are shown, the others left out",
+        )
+    report_recording_issues(tables, collector, processes)
+    report_left_out_tables(tables, rows.overhead, events, processes, collector)
+
+
+def _add_process(rows: _Rows, process: int, collector: Collector) -> str | None:
+    """Add the frames of one process; returns where its iterations are from."""
+    pid = pl.lit(_pid(process), pl.Int64).alias("pid")
+    near, dropped = drop_outlier_times(*rows.parts())
+    rows = _Rows(*near)
+    if dropped:
+        collector.issue("warning", None, "", dropped_times_text(dropped))
+    calls = rows.calls.with_columns(pid)
+    report_call_issues(calls, collector)
+    ranges = rows.ranges.with_columns(pid).sort("start_ns", nulls_last=True, maintain_order=True)
+    steps = mark_steps(
+        ranges.with_columns(pl.lit(None, pl.Int32).alias("iteration"), pl.lit(None, pl.Int32).alias("depth"))
+    )
+    marked = steps.ranges
+    report_range_issues(marked, collector)
+    work = rows.work if rows.work["start_ns"].is_sorted() else rows.work.sort("start_ns", nulls_last=True)
+    work = with_launch(work, calls)
+    report_work_issues(work, collector)
+    found = ops_from_ranges(marked.filter("push_pop").drop("process", "push_pop"))
+    if found.fault:
+        collector.issue("error", None, "NVTX_EVENTS", f"no ops were made of the NVTX ranges: {found.fault}")
+    ops = found.ops
+    if ops.height:
+        work = link_ops(work, ops, found.nesting)
+    marked = pl.concat([found.ranges, marked.filter(~pl.col("push_pop")).select(found.ranges.columns)])
+    marked = marked.sort("start_ns", nulls_last=True, maintain_order=True)
+    marks = marked.filter(pl.col("iteration").is_not_null())
+    if marks.height:
+        work = work.with_columns(iteration_at(marks, work["launch_ns"]))
+    frames = {
+        "activities": work.select(name for name in ACTIVITIES if name in work.columns),
+        "api_calls": calls.select(name for name in API_CALLS if name in calls.columns),
+        "ranges": marked.select(name for name in RANGES if name in marked.columns),
+    }
+    if ops.height:
+        frames["ops"] = ops.drop("session")
+    collector.add_frames(frames)
+    add_overhead(rows.overhead, work, TOOL, collector)
+    return steps.source
+
+
+def _processes(rows: _Rows) -> list[int]:
+    """Those that did anything, the ones with GPU work first."""
+    counts = (
+        pl.concat(
+            [
+                rows.work.select("process", work=1, all=1),
+                rows.calls.select("process", work=0, all=1),
+                rows.ranges.select("process", work=0, all=1),
+            ]
+        )
+        .group_by("process")
+        .agg((pl.col("work").sum() > 0).alias("worked"))
+        .sort("worked", "process", descending=[True, False], nulls_last=True)
+    )
+    return [_UNKNOWN if process is None else process for process in counts["process"]]
+
+
+def _with_process(rows: _Rows, processes: list[int]) -> _Rows:
+    """Rows that name no process are those of the only one, where there is only one, else of one of their own."""
+    known = [process for process in processes if process != _UNKNOWN]
+    filled = pl.col("process").fill_null(known[0] if len(known) == 1 else _UNKNOWN)
+    if len(known) == 1:
+        processes[:] = known
+    return _Rows(*(part.with_columns(filled) for part in rows.parts()))
+
+
+def _pid(process: int) -> int | None:
+    return None if process == _UNKNOWN else pid_of(process)
+
+
+def _origin(facts: Recording, rows: _Rows) -> int | None:
+    """The Unix time of time 0; exports with normalized times count from 1970."""
+    starts = [part["start_ns"].min() for part in (rows.work, rows.calls, rows.ranges)]
+    known = [start for start in starts if isinstance(start, int)]
+    return 0 if known and min(known) > _SINCE_1970_NS else facts.origin_ns
+
+
+def _no_profile(tables: Tables, facts: Recording, again: str) -> ProftuiError:
+    named = ", ".join(sorted(tables.tables)[:_NAMED_TABLES]) or "none"
+    if facts.is_finished:
+        return ProftuiError(
+            f"{tables.called}: no GPU work, API calls or NVTX ranges in this Nsight Systems export (tables: {named})",
+            "record again with: nsys profile --trace cuda,nvtx",
+        )
+    return ProftuiError(
+        f"{tables.called}: a failed export of Nsight Systems: it ends before GPU work, API calls and NVTX ranges "
+        f"(tables: {named})",
+        f"export again: {again}",
+    )
+
+
+FEEDS: Final = ("devices", "activities", "api_calls", "ops", "ranges", "tool_figures")
+
+REPORT_ENDINGS: Final = (".nsys-rep", ".qdrep")
+_PACKED: Final = (".gz", ".bz2", ".xz", ".zst")
+
+RECORD: Final = "nsys profile --trace cuda,nvtx -o run ./app; nsys export --type sqlite -o run.sqlite run.nsys-rep"
+
+
+class NsysDatabase:
+    """Reads it."""
+
+    format: Final = Format(
+        name="nsys-sqlite",
+        title="Nsight Systems SQLite export",
+        recognized_by="an SQLite database with the table StringIds and tables of CUPTI activities or NVTX_EVENTS",
+        feeds=FEEDS,
+        record_with=RECORD,
+    )
+
+    def claims(self, database: Database) -> bool:
+        """Whether the tables are Nsight's; a failed export may have the texts alone."""
+        names = Names((*database.tables, *database.views, *database.virtual_tables))
+        return (STRINGS in names and "StringTable" not in names) or all(
+            table in names for table in (KERNELS, COPIES, CALLS, NVTX_EVENTS)
+        )
+
+    def read(self, database: Database, collector: Collector, source: Source) -> None:
+        """Put what it holds into the collector.
+
+        Raises:
+            ProftuiError: It holds nothing: the export failed, or nothing was traced.
+        """
+        read_export(database, collector, self.format.name, source.keep_going, again=export_command(source.called))
+        report = newer_report(Path(source.name))
+        if report is not None:
+            collector.session = None
+            reason = (
+                f"it is newer than this export, which may be of an earlier recording; export again: "
+                f"{export_command(str(report))}"
+            )
+            collector.issue("warning", None, report.name, reason)
+
+
+def newer_report(export: Path) -> Path | None:
+    """The report beside an export that is newer than it."""
+    for ending in REPORT_ENDINGS:
+        try:
+            report = export.with_suffix(ending)
+            if report != export and report.stat().st_mtime > export.stat().st_mtime:
+                return report
+        except (OSError, ValueError):
+            continue
+    return None
+
+
+def export_command(name: str) -> str:
+    """The command that writes the export of a report; the name is the report's or the export's.
+
+    >>> export_command("runs/a.sqlite.gz")
+    'nsys export --type sqlite --force-overwrite true -o runs/a.sqlite runs/a.nsys-rep'
+    >>> export_command("-a b.qdrep")
+    "nsys export --type sqlite --force-overwrite true -o './-a b.sqlite' './-a b.qdrep'"
+    """
+    path = Path(name)
+    if path.suffix in _PACKED:
+        path = path.with_suffix("")
+    report = path if path.suffix in REPORT_ENDINGS else path.with_suffix(REPORT_ENDINGS[0])
+    names = [f"./{one}" if str(one).startswith("-") else str(one) for one in (path.with_suffix(".sqlite"), report)]
+    return shlex.join(["nsys", "export", "--type", "sqlite", "--force-overwrite", "true", "-o", *names])
+
+
+NSYS_DATABASE: Final = NsysDatabase()

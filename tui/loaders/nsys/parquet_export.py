@@ -1,0 +1,206 @@
+"""The export of Nsight Systems as a folder with one Parquet file per table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.loaders.base import Format
+from tui.loaders.collector import Collector
+from tui.loaders.nsys.export_tables import CALLS, COPIES, KERNELS, RANGES, STRINGS, Seen, Types
+from tui.loaders.nsys.nsys_export import FEEDS, read_export
+from tui.loaders.progress import LoadProgress, Report, keep_going
+from tui.model.errors import ProftuiError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from tui.loaders.source import Source
+    from tui.model.profile import Profile
+
+_ENDING: Final = ".parquet"
+_MAGIC: Final = b"PAR1"
+_MOST_FILES: Final = 1000
+"""Nsight writes some dozens."""
+_FEW_ROWS: Final = 1 << 20
+_ROWS_A_BYTE: Final = 16
+"""A table whose times differ from row to row does not pack better than this: what says it does is not believed."""
+
+_UNREADABLE: Final = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError)
+"""What Polars raises where a file is not what its footer says."""
+
+
+class ParquetTables:
+    """The tables of such a folder."""
+
+    tables: Mapping[str, tuple[str, ...]]
+    """The columns of each."""
+    damage: dict[str, str]
+    """The tables that could not be read, or only in part, and why."""
+
+    def __init__(self, path: Path, tell: Callable[[int, int], bool]) -> None:
+        """Look at the files.
+
+        Args:
+            path: The folder.
+            tell: Told how many bytes and rows were read; its False ends the reading.
+        """
+        self.called = str(path)
+        self.damage = {}
+        self.bytes_read = 0
+        self.rows_read = 0
+        self._tell = tell
+        self._stopped = False
+        self._files: dict[str, Path] = {}
+        tables: dict[str, tuple[str, ...]] = {}
+        for file in _files(path):
+            try:
+                schema = _scan(file).collect_schema()
+                rows = _scan(file).select(pl.len()).collect().item()
+                size = file.stat().st_size
+            except _UNREADABLE as error:
+                self.damage[file.stem] = f"cannot be read ({_first_line(error)})"
+                continue
+            if rows > max(_FEW_ROWS, _ROWS_A_BYTE * size):
+                self.damage[file.stem] = f"claims {rows:,} rows in {size:,} bytes and was not read"
+                continue
+            tables[file.stem] = tuple(name for name, dtype in schema.items() if _is_plain(dtype))
+            if strange := [f"{name} ({dtype})" for name, dtype in schema.items() if name not in tables[file.stem]]:
+                self.damage[file.stem] = f"has columns that are neither numbers nor texts: {', '.join(strange)[:160]}"
+            self._files[file.stem] = file
+        self.tables = tables
+
+    def has(self, table: str, *columns: str) -> bool:
+        """Whether there is such a table with these columns."""
+        return table in self.tables and set(columns) <= set(self.tables[table])
+
+    def count(self, table: str) -> int:
+        """Rows of a table; 0 where there is no such table."""
+        if table not in self._files:
+            return 0
+        return int(_scan(self._files[table]).select(pl.len()).collect().item())
+
+    def frame(self, table: str, schema: Types, seen: Seen | None = None) -> pl.DataFrame:
+        """Columns of a table in the order of its rows; what is missing or of another type becomes null."""
+        columns = [name for name in schema if name in self.tables.get(table, ())]
+        if not columns or self._stopped:
+            return pl.DataFrame(schema=dict(schema))
+        try:
+            data = _scan(self._files[table]).select(columns).collect()
+        except _UNREADABLE as error:
+            self.damage[table] = f"cannot be read ({_first_line(error)})"
+            return pl.DataFrame(schema=dict(schema))
+        self.bytes_read += self._files[table].stat().st_size
+        self.rows_read += data.height
+        self._stopped = not self._tell(self.bytes_read, self.rows_read)
+        typed = data.select(
+            _as_type(data[name], dtype) if name in columns else pl.lit(None, dtype).alias(name)
+            for name, dtype in schema.items()
+        )
+        if seen is not None:
+            seen(typed)
+        return typed
+
+
+class NsysFolderLoader:
+    """Reads such a folder; it is no file, so no first bytes tell it."""
+
+    formats: Final = (
+        Format(
+            name="nsys-parquet",
+            title="Nsight Systems Parquet export (a folder)",
+            recognized_by="a folder with Parquet files named as the tables of Nsight Systems (StringIds.parquet, ...)",
+            feeds=FEEDS,
+            record_with="nsys profile --trace cuda,nvtx -o run ./app; nsys export --type parquetdir run.nsys-rep",
+        ),
+    )
+
+    def probe(self, head: bytes, name: str) -> float:
+        """Never sure: one file of it is no profile."""
+        return 0.0
+
+    def load(self, source: Source, report: Report = keep_going) -> Profile:
+        """Read the folder of a file of it.
+
+        Raises:
+            ProftuiError: Always: the folder is to be named.
+        """
+        raise ProftuiError(
+            f"{source.called}: is one table of an export", f"name its folder: {Path(source.name).parent}"
+        )
+
+    def load_folder(self, path: Path, report: Report = keep_going) -> Profile:
+        """Read a folder.
+
+        Raises:
+            ProftuiError: It holds nothing that can be read as a profile.
+        """
+        total = sum(file.stat().st_size for file in _files(path))
+        stopped = False
+
+        def tell(read: int, rows: int) -> bool:
+            nonlocal stopped
+            stopped = stopped or not report(LoadProgress(str(path), read, total, rows))
+            return not stopped
+
+        tables = ParquetTables(path, tell)
+        collector = Collector(str(path))
+        again = f"nsys export --type parquetdir --force-overwrite true -o {path.name} {path.name}.nsys-rep"
+        read_export(tables, collector, self.formats[0].name, lambda rows: tell(tables.bytes_read, rows), again=again)
+        for table, what in tables.damage.items():
+            collector.issue("error", None, table, f"the table {what}")
+        return collector.profile(partial="stopped before its end" if stopped else "")
+
+
+def is_parquetdir(path: Path) -> bool:
+    """Whether a folder is such an export: texts, or one of the tables that become rows, as Parquet files."""
+    for table in (STRINGS, KERNELS, CALLS, RANGES, COPIES):
+        file = path / f"{table}{_ENDING}"
+        try:
+            if file.is_file():
+                with file.open("rb") as opened:
+                    if opened.read(len(_MAGIC)) == _MAGIC:
+                        return True
+        except OSError:
+            continue
+    return False
+
+
+def _files(path: Path) -> list[Path]:
+    try:
+        found = sorted(file for file in path.iterdir() if file.suffix == _ENDING and file.is_file())
+    except OSError as error:
+        raise ProftuiError(f"{path}: cannot be listed ({(error.strerror or str(error)).lower()})") from error
+    if len(found) > _MOST_FILES:
+        raise ProftuiError(f"{path}: no profile found: a folder with more than {_MOST_FILES:,} Parquet files")
+    return found
+
+
+def _scan(file: Path) -> pl.LazyFrame:
+    # Names of folders and files are taken as they are: no patterns, no columns from ``key=value``.
+    return pl.scan_parquet(file, glob=False, hive_partitioning=False)
+
+
+def _is_plain(dtype: pl.DataType) -> bool:
+    """Whether a column is of numbers or texts, as all that Nsight writes; others, such as lists, are left unread."""
+    numeric = dtype.is_integer() or dtype.is_float() or dtype == pl.Boolean
+    return numeric or isinstance(dtype, (pl.String, pl.Categorical, pl.Enum, pl.Null))
+
+
+def _as_type(column: pl.Series, dtype: pl.DataType | type[pl.DataType]) -> pl.Series:
+    if column.dtype == pl.UInt64 and dtype == pl.Int64:
+        # Ids of 64 bits, which SQLite has as signed numbers.
+        return column.reinterpret(signed=True)
+    try:
+        return column.cast(dtype, strict=False)
+    except pl.exceptions.PolarsError:
+        return pl.Series(column.name, [None] * len(column), dtype)
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:160]
+
+
+NSYS_FOLDER: Final = NsysFolderLoader()

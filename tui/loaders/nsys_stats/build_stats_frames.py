@@ -1,0 +1,399 @@
+"""Builds the frames of the model from the reports of one run.
+
+Several reports tell of the same time: kernels stand in ``cuda_gpu_kern_sum``, ``cuda_gpu_kern_gb_sum``,
+``cuda_gpu_sum`` and ``cuda_api_gpu_sum``. One of them feeds each part of ``summary``; an issue names the others.
+"""
+
+from __future__ import annotations
+
+import re
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.loaders.link_run import link_run
+from tui.loaders.nsys_stats.stats_rows import bytes_per, device_number, without_domain
+from tui.loaders.text.cell_values import NS_PER_UNIT, by_value
+from tui.model.names import kind_of, short_name
+from tui.model.schema import NAME
+
+if TYPE_CHECKING:
+    from tui.loaders.collector import Collector
+    from tui.loaders.nsys_stats.stats_reports import StatsHeader, StatsReport, StatsRun
+    from tui.loaders.text.cell_values import CellValues
+
+
+_SECTION: Final = "unified memory"
+
+FIGURES: Final = MappingProxyType(
+    {
+        "um_total_sum": (
+            ("totalhtodmigrationsize", "migrated HtoD"),
+            ("totaldtohmigrationsize", "migrated DtoH"),
+            ("totalcpupagefaults", "CPU page faults"),
+            ("totalgpupagefaults", "GPU page faults"),
+        ),
+        "um_sum": (
+            ("htodmigrationsize", "migrated HtoD"),
+            ("dtohmigrationsize", "migrated DtoH"),
+            ("cpupagefaults", "CPU page faults"),
+            ("gpupagefaults", "GPU page faults"),
+        ),
+        "um_cpu_page_faults_sum": (("cpupagefaults", "CPU page faults"),),
+    }
+)
+"""The columns of each report that are figures, and what they are called."""
+
+_ADDRESSES: Final = ("virtualaddress", "cpuinstructionaddress")
+
+
+def figures(report: str, header: StatsHeader, cells: CellValues) -> pl.DataFrame:
+    """Columns of ``tool_figures`` without the tool: sizes in bytes, faults as counts, by address where it has one."""
+    address = next((column for column in _ADDRESSES if column in cells), None)
+    parts = []
+    for column, words in FIGURES[report]:
+        is_size = column.endswith("size")
+        factor = bytes_per(header.unit(column)) if is_size else 1
+        values = cells.number(column)
+        parts.append(
+            pl.DataFrame(
+                {
+                    "section": pl.Series([_SECTION if address is None else f"{_SECTION}, {words}"] * values.len()),
+                    "name": pl.Series([words] * values.len()) if address is None else cells.text(address),
+                    "value": (values * factor).round()
+                    if factor
+                    else pl.Series([None] * values.len(), dtype=pl.Float64),
+                    "unit": pl.Series(["B" if is_size else None] * values.len(), dtype=pl.String),
+                    "line": cells.line,
+                }
+            )
+        )
+    return pl.concat(parts)
+
+
+_COPY: Final = re.compile(r"\[CUDA (?:Unified Memory )?memcpy (?P<kind>[^\]]{1,40})\]")
+_SIDE: Final = {"host": "H", "device": "D", "array": "A", "peer": "P"}
+_HALF_KB: Final = 500
+"""How far a size printed in MB to three decimals can be from the true one."""
+
+
+def copy_kind(name: str) -> str | None:
+    """The direction of a copy by its name, as HtoD.
+
+    >>> copy_kind("[CUDA memcpy Host-to-Device]"), copy_kind("[CUDA memcpy DtoH]"), copy_kind("f(int)")
+    ('HtoD', 'DtoH', None)
+    """
+    match = _COPY.fullmatch(name)
+    if match is None:
+        return None
+    sides = re.split(r"-to-|to", match["kind"])
+    if len(sides) != 2:
+        return match["kind"]
+    return "to".join(_SIDE.get(side.lower(), side) for side in sides)
+
+
+def named(activities: pl.DataFrame) -> pl.DataFrame:
+    """Add what the names tell: kind, short_name, copy_kind."""
+    names = activities["name"]
+    return activities.with_columns(
+        by_value(names, kind_of, NAME).alias("kind"),
+        by_value(names, short_name, NAME).alias("short_name"),
+        by_value(names, copy_kind, NAME).alias("copy_kind"),
+    )
+
+
+def activities_of(report: StatsReport, collector: Collector) -> pl.DataFrame:
+    """The rows of ``cuda_gpu_trace`` as activities."""
+    rows = report.frame
+    devices = rows["device"]
+    for text in devices.unique().drop_nulls().cast(pl.String).sort():
+        name, number = device_number(text)
+        if number is None:
+            collector.issue("info", report.line, text, "this device has no number: shown as unknown")
+        else:
+            collector.add_device(number, name)
+    rows = rows.with_columns(
+        by_value(devices, lambda text: device_number(text)[1], pl.Int32()).alias("device"),
+        *(_lower(rows[column]) for column in ("src_memory", "dst_memory")),
+    )
+    collector.resolution(_step_ns(report.header.unit("start"), rows["decimals"]))
+    return named(_sizes(rows.drop("decimals"), report, collector))
+
+
+def _step_ns(unit: str | None, decimals: pl.Series) -> int:
+    """How precisely start times are printed, by their unit and their decimals."""
+    most = decimals.max()
+    return max(1, NS_PER_UNIT.get(unit or "ns", 1) // int(10 ** (most if isinstance(most, int) else 0)))
+
+
+def _lower(values: pl.Series) -> pl.Series:
+    return by_value(values, str.lower, NAME)
+
+
+def _sizes(rows: pl.DataFrame, report: StatsReport, collector: Collector) -> pl.DataFrame:
+    """Sizes that are printed in MB to three decimals, as exactly as the row tells them."""
+    if report.header.unit("bytes") is None:
+        return rows
+    exact = (pl.col("throughput") * pl.col("duration_ns") * 1e-9).round()
+    near = (exact - pl.col("size_bytes")).abs() <= _HALF_KB + 1e-6 * pl.col("size_bytes") + 1
+    size = pl.when(near & (exact > 0)).then(exact.cast(pl.Int64)).otherwise("size_bytes")
+    done = rows.with_columns(
+        pl.when(size > 0).then(size).alias("size_bytes"),
+        *(pl.when(pl.col(name) > 0).then(name).alias(name) for name in ("static_shared_bytes", "dynamic_shared_bytes")),
+    )
+    if rows["size_bytes"].count():
+        reason = (
+            f"{report.title} prints sizes to 0.001 MB only: where throughput x duration agrees with it, that is taken "
+            "as the size of a copy"
+        )
+        collector.issue("info", report.line, "", reason)
+    if rows["static_shared_bytes"].count() or rows["dynamic_shared_bytes"].count():
+        reason = (
+            f"{report.title} prints shared memory to 0.001 MB only: its sizes can be 500 bytes off, and 0.000 (0 to "
+            "499 bytes) stays unknown, and with it the occupancy; the .sqlite of the run has the bytes"
+        )
+        collector.issue("info", report.line, "", reason)
+    return done
+
+
+def kernels_of_launches(rows: pl.DataFrame) -> pl.DataFrame:
+    """The kernels of ``cuda_kern_exec_trace``, with their launch for `tui.loaders.link_run`."""
+    wait = pl.format("Waited in the queue: {} ns", pl.col("queue_ns"))
+    columns = ("name", "start_ns", "duration_ns", "device", "line")
+    shapes = tuple(f"{shape}_{axis}" for shape in ("grid", "block") for axis in "xyz")
+    return named(
+        rows.select(
+            *columns,
+            *shapes,
+            wait.alias("arguments"),
+            launch_ns="api_start_ns",
+            launch_pid="pid",
+            launch_tid="tid",
+        )
+    )
+
+
+def calls_of_launches(rows: pl.DataFrame) -> pl.DataFrame:
+    """The API calls of ``cuda_kern_exec_trace``: one that launched several kernels comes once."""
+    calls = rows.select(
+        "pid",
+        "tid",
+        "line",
+        name="api",
+        start_ns="api_start_ns",
+        duration_ns="api_ns",
+        correlation=pl.lit(None, pl.Int64),
+    )
+    return calls.unique(["pid", "tid", "name", "start_ns", "duration_ns"], keep="first", maintain_order=True).select(
+        "name", "start_ns", "duration_ns", "pid", "tid", "correlation", "line"
+    )
+
+
+_SUMMARY: Final = (
+    *("name", "calls", "total_ns", "avg_ns", "median_ns", "min_ns", "max_ns", "std_ns", "time_pct", "line"),
+)
+
+_KERNELS: Final = ("kern_sum", "kern_gb_sum", "gpu_sum")
+_MEMORY: Final = ("mem_time_sum", "gpu_sum")
+_OTHER_SECTIONS: Final = (("os_sum", "os"), ("openacc_sum", "openacc"), ("openmp_sum", "openmp"))
+
+_OF_MEMORY: Final = r"(?i)mem"
+"""Categories of work on memory: MEMORY_OPER, CUDA_GPU_MEMOPS."""
+_OF_API: Final = r"(?i)api"
+_CALL_OF_CUDA: Final = "cu"
+"""How the names of all calls of the runtime and of the driver begin."""
+_TOOL: Final = "Nsight Systems"
+
+
+def build_frames(run: StatsRun, collector: Collector) -> None:
+    """Give the rows of a run to the collector."""
+    _gpu_sums(run, collector)
+    _api_sums(run, collector)
+    _nvtx_sums(run, collector)
+    for kind, section in _OTHER_SECTIONS:
+        _feed(run, collector, section, [(report, report.frame) for report in run.of(kind)])
+    _figures(run, collector)
+    _traces(run, collector)
+    for report in run.of("other", "mpi_event_sum", "count_sum"):
+        rest = report.frame.filter(~_is_memory()) if report.kind == "count_sum" else report.frame
+        if rest.height:
+            what = f"the report {report.title} has no view: its {rest.height} rows are in the log only"
+            collector.issue("info", report.line, "", what)
+    _cut_names(run, collector)
+
+
+def _gpu_sums(run: StatsRun, collector: Collector) -> None:
+    kernels, memory = [], []
+    for report in run.of(*_KERNELS):
+        frame = report.frame
+        if report.kind == "gpu_sum":
+            category = pl.col("category").fill_null("")
+            frame = frame.filter(~category.str.contains(_OF_API) & ~category.str.contains(_OF_MEMORY))
+        kernels.append((report, frame))
+    for report in run.of(*_MEMORY):
+        frame = report.frame
+        if report.kind == "gpu_sum":
+            category = pl.col("category").fill_null("")
+            frame = frame.filter(category.str.contains(_OF_MEMORY) & ~category.str.contains(r"(?i)_api"))
+        memory.append((report, frame))
+    # The oldest versions head the names of copies like any others.
+    memory += [(report, report.frame.filter(_is_memory())) for report in run.of("count_sum")]
+    if not kernels:
+        kernels = [(report, _from_launches(report, collector)) for report in run.of("kern_exec_sum")]
+    _feed(run, collector, "gpu", kernels)
+    _feed(run, collector, "gpu", memory)
+
+
+def _is_memory() -> pl.Expr:
+    return pl.col("name").cast(pl.String).str.starts_with("[CUDA ").fill_null(False)
+
+
+def _from_launches(report: StatsReport, collector: Collector) -> pl.DataFrame:
+    """Kernels of ``cuda_kern_exec_sum``, which prints averages alone."""
+    collector.issue(
+        "info",
+        report.line,
+        "",
+        f"{report.title} prints no totals: those of its kernels are calls x average, which is printed to 0.1 ns",
+    )
+    total = (pl.col("avg_ns") * pl.col("calls")).alias("total_ns")
+    return report.frame.with_columns(total, pl.lit(None, pl.Float64).alias("time_pct"))
+
+
+def _api_sums(run: StatsRun, collector: Collector) -> None:
+    candidates = []
+    for report in run.of("api_sum"):
+        if report.frame["name"].cast(pl.String).str.starts_with(_CALL_OF_CUDA).any():
+            candidates.append((report, report.frame))
+        else:
+            what = "its names are none of CUDA's, and nothing says which calls these are: they are in the log only"
+            collector.issue("info", report.line, "", what)
+    for report in run.of("gpu_sum"):
+        rows = report.frame.filter(pl.col("category").fill_null("").str.contains(_OF_API))
+        if rows.height:
+            candidates.append((report, rows))
+    _feed(run, collector, "api", candidates)
+
+
+def _nvtx_sums(run: StatsRun, collector: Collector) -> None:
+    sums = [(report, report.frame) for report in run.of("nvtx_sum", "nvtx_pushpop_sum", "nvtx_gpu_proj_sum")]
+    _feed(run, collector, "nvtx", [(report, _without_domain(frame, "name")) for report, frame in sums])
+    for report in run.of("nvtx_kern_sum"):
+        frame = _without_domain(report.frame, "range").with_columns(pl.lit("nvtx").alias("section"))
+        collector.add_frame("summary", frame)
+
+
+def _without_domain(frame: pl.DataFrame, column: str) -> pl.DataFrame:
+    return frame.with_columns(without_domain(frame[column]).alias(column))
+
+
+def _feed(
+    run: StatsRun, collector: Collector, section: str, candidates: list[tuple[StatsReport, pl.DataFrame]]
+) -> None:
+    """Let the first report that has rows feed a part of ``summary``, and tell of the others."""
+    candidates = [(report, frame) for report, frame in candidates if frame.height]
+    if not candidates:
+        return
+    chosen, rows = candidates[0]
+    columns = [pl.col(name) for name in _SUMMARY if name in rows.columns]
+    collector.add_frame("summary", rows.select(*columns, pl.lit(section).alias("section")))
+    for report, frame in candidates[1:]:
+        if report.kind == "nvtx_gpu_proj_sum":
+            # What it alone tells is in the figures.
+            continue
+        reason = f"{report.title} covers the same time as {chosen.title} in line {chosen.line}, which is counted"
+        totals = frame["total_ns"].sum(), rows["total_ns"].sum()
+        if totals[0] != totals[1]:
+            reason += f"; it adds up to {totals[0]} ns, that one to {totals[1]} ns"
+        collector.issue("info", report.line, "", f"{reason}: its {frame.height} rows are in the log only")
+
+
+def _figures(run: StatsRun, collector: Collector) -> None:
+    """What has no column of its own: sizes of copies, unified memory, waits of launches, GPU time of NVTX ranges."""
+    for report in run.of(*FIGURES):
+        _add_figures(collector, [report.frame.with_columns(pl.lit(_TOOL).alias("tool")).drop_nulls("value")])
+    for report in run.of("mem_size_sum"):
+        frame = report.frame
+        parts = [
+            _figure(frame, f"size of memory operations, {what}", f"{what}_bytes", "B")
+            for what in ("total", "avg", "min", "max")
+        ]
+        _add_figures(collector, parts)
+    for report in run.of("kern_exec_sum"):
+        frame = report.frame.with_columns(pl.concat_str("name", "api", separator=" by "))
+        parts = [
+            _figure(frame, f"launches, {what}", column, "ns")
+            for what, column in (
+                ("average time of the call", "api_avg_ns"),
+                ("average wait of the kernel", "queue_avg_ns"),
+                ("longest wait of the kernel", "queue_max_ns"),
+            )
+        ]
+        _add_figures(collector, parts)
+    for report in run.of("nvtx_gpu_proj_sum"):
+        frame = _without_domain(report.frame, "name")
+        _add_figures(collector, [_figure(frame, "NVTX ranges, time of their GPU work", "projected_ns", "ns")])
+
+
+def _figure(frame: pl.DataFrame, section: str, column: str, unit: str) -> pl.DataFrame:
+    return frame.select(
+        pl.lit(_TOOL).alias("tool"),
+        pl.lit(section).alias("section"),
+        pl.col("name").cast(pl.String),
+        pl.col(column).cast(pl.Float64).alias("value"),
+        pl.lit(unit).alias("unit"),
+        "line",
+    ).filter(pl.col("value").is_not_null())
+
+
+def _add_figures(collector: Collector, parts: list[pl.DataFrame]) -> None:
+    collector.add_frame("tool_figures", pl.concat(parts))
+
+
+def _traces(run: StatsRun, collector: Collector) -> None:
+    """Single activities, calls and ranges, linked where the reports allow it."""
+    launches = [report.frame for report in run.of("kern_exec_trace")]
+    activities = [activities_of(report, collector) for report in run.of("gpu_trace")]
+    calls = [report.frame for report in run.of("api_trace")]
+    from_launches = not activities
+    if launches and from_launches:
+        activities = [kernels_of_launches(frame) for frame in launches]
+        _only_kernels(run, collector)
+    if launches and not calls:
+        calls = [calls_of_launches(frame) for frame in launches]
+    ranges = [report.frame for report in run.of("nvtx_pushpop_trace")[:1] or run.of("nvtx_gpu_proj_trace")[:1]]
+    for report in run.of("nvtx_pushpop_trace", "nvtx_gpu_proj_trace")[1:]:
+        reason = f"{report.title} has the ranges that another report above has: its rows are in the log only"
+        collector.issue("info", report.line, "", reason)
+    frames = link_run(
+        pl.concat(activities, how="diagonal") if activities else None,
+        pl.concat(calls) if calls else None,
+        pl.concat(ranges) if ranges else None,
+        run.session,
+        collector,
+    )
+    collector.add_frames(frames)
+
+
+def _only_kernels(run: StatsRun, collector: Collector) -> None:
+    """Single kernels take the place of what the summaries add up, copies included."""
+    memory = run.of("mem_time_sum")
+    if memory:
+        reason = (
+            f"single kernels ({run.of('kern_exec_trace')[0].title}) take the place of the sums; no report has single "
+            "copies and memsets, so they are in this sum alone (frame summary): print cuda_gpu_trace as well"
+        )
+        collector.issue("info", memory[0].line, "", reason)
+
+
+def _cut_names(run: StatsRun, collector: Collector) -> None:
+    """Text tables cut names: kernels whose names begin alike become one."""
+    for report in run.of("kern_sum", "kern_gb_sum", "gpu_sum"):
+        names = report.frame["name"].cast(pl.String)
+        cut = names.filter(names.str.contains(r"(?:…|\.\.\.)$"))
+        if cut.len():
+            same = cut.len() - cut.n_unique()
+            also = f"; {same} of them begin like another one and count with it" if same else ""
+            reason = f"nsys cut {cut.len()} names{also}: print with --format csv to have them whole"
+            collector.issue("info", report.line, str(cut[0]), reason)

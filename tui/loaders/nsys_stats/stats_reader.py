@@ -1,0 +1,357 @@
+"""Reads the reports that ``nsys stats`` prints or writes: CSV, TSV and text tables, of 2019 to 2025.
+
+One text can hold many reports, of one profiled run or of several. They are read as they come and handed over when all
+are known (`tui.loaders.nsys_stats.build_stats_frames`), since several reports tell of the same time.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.loaders.base import Format
+from tui.loaders.nsys_stats.build_stats_frames import FIGURES, build_frames, figures
+from tui.loaders.nsys_stats.stats_reports import (
+    CUE,
+    FIRST_CELL,
+    FORMAT_NAME,
+    TITLES,
+    StatsHeader,
+    StatsReport,
+    StatsRun,
+    StatsState,
+    header_of,
+)
+from tui.loaders.nsys_stats.stats_rows import read_rows
+from tui.loaders.text.cell_values import CellValues
+from tui.loaders.text.csv_table import CsvTable
+from tui.loaders.text.section import LINE, MAX_STRAY_LINES, TableSink
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tui.loaders.collector import Collector
+    from tui.loaders.text.block import Line
+    from tui.loaders.text.section import Section, TextReader
+
+
+_RULE: Final = re.compile(r"[\s|+\u2500-\u257f-]*[-\u2500\u2501]{2,}[\s|+\u2500-\u257f-]*")
+_DASHES: Final = re.compile(r"-+")
+_GAP: Final = re.compile(r"\s{2,}")
+_NUMBER: Final = re.compile(r"\s*[|]?\s*-?[0-9][0-9.,]*(?:\s|$|\|)")
+_WHOLE_NUMBER_COLUMNS: Final = ("time", "totaltime", "start", "apistart", "total", "pid")
+"""Columns of numbers that stand first: a row without one there is none."""
+
+_WITH_BLANKS: Final = frozenset({"gridxyz", "blockxyz"})
+"""Columns whose cells have blanks in them: without edges they cannot be told apart."""
+
+
+class TextTable:
+    """One table: the edges of its columns are those of the dashes below its header."""
+
+    def __init__(self, columns: Sequence[str], sink: TableSink, *, boxed: bool, ends: re.Pattern[str]) -> None:
+        """Read rows below a header.
+
+        Args:
+            columns: Their names.
+            sink: Where rows go.
+            boxed: Bars stand between the cells.
+            ends: Matches the beginning of a line that is not of this table.
+        """
+        self._columns = tuple(columns)
+        self._sink = sink
+        self._boxed = boxed
+        self._ends = ends
+        self._edges: list[tuple[int, int]] = []
+        self._rows: list[list[str | None]] = []
+        self._lines: list[int] = []
+        self._stray = 0
+        self._blank = False
+
+    def take(self, line: Line) -> bool:
+        """Read one line."""
+        text = line.text
+        if self._ends.match(text):
+            return False
+        if not text.strip():
+            self._blank = bool(self._rows)
+            return True
+        if _RULE.fullmatch(text):
+            if not self._boxed and not self._rows:
+                edges = [match.span() for match in _DASHES.finditer(text)]
+                self._edges = edges if len(edges) == len(self._columns) else []
+            return True
+        cells = self._cells(text)
+        if cells is not None:
+            self._rows.append([cell.strip() or None for cell in cells])
+            self._lines.append(line.number)
+            self._stray, self._blank = 0, False
+            return True
+        if header_of(text) is not None:
+            return False
+        if _NUMBER.match(text) and self._columns[0] in _WHOLE_NUMBER_COLUMNS:
+            reason = (
+                f"expected a row of {len(self._columns)} columns; its cells do not stand below them, it is left out"
+            )
+            self._sink.damaged(line, reason)
+            return True
+        self._stray += 1
+        return not self._blank and self._stray <= MAX_STRAY_LINES
+
+    def _cells(self, text: str) -> list[str] | None:
+        """The cells of a row; None where the line is none."""
+        width = len(self._columns)
+        if self._columns[0] in _WHOLE_NUMBER_COLUMNS and not _NUMBER.match(text):
+            return None
+        if self._boxed:
+            cells = text.strip().removeprefix("|").removesuffix("|").split("|")
+            cells[width - 1 :] = ["|".join(cells[width - 1 :])] if len(cells) >= width else []
+            return cells if len(cells) == width else None
+        if self._edges:
+            by_edges = self._by_edges(text)
+            if by_edges is not None:
+                return by_edges
+        if _WITH_BLANKS & set(self._columns):
+            return None
+        cells = _GAP.split(text.strip(), width - 1)
+        return cells if len(cells) == width else None
+
+    def _by_edges(self, text: str) -> list[str] | None:
+        last = self._edges[-1][0]
+        if len(text) <= last or text[: self._edges[0][0]].strip():
+            return None
+        for (_, end), (begin, _) in zip(self._edges, self._edges[1:], strict=False):
+            if text[end:begin].strip():
+                return None
+        return [*(text[begin:end] for begin, end in self._edges[:-1]), text[last:]]
+
+    def close(self) -> None:
+        """Hand over the rows."""
+        if self._rows:
+            cells = pl.DataFrame(self._rows, schema=dict.fromkeys(self._columns, pl.String), orient="row")
+            self._sink.add(cells.with_columns(pl.Series(LINE, self._lines, pl.UInt32)))
+        self._sink.close()
+
+
+FORMAT: Final = Format(
+    name=FORMAT_NAME,
+    title="nsys stats reports",
+    recognized_by="the header of a report: 'Time (%),Total Time (ns),Instances,…', 'Start (ns),Duration (ns),CorrId,…'",
+    feeds=("sessions", "devices", "activities", "api_calls", "ops", "ranges", "summary", "tool_figures", "issues"),
+    record_with="nsys stats --format csv --report cuda_gpu_trace --report cuda_api_trace --output - run.nsys-rep",
+)
+
+_HEADING: Final = re.compile(
+    r"\s*(?:Processing|Running|Exporting) \[(?P<first>[^\]]*)\](?: with \[(?P<second>[^\]]*)\])?(?: to .*?)?\s*\.\.\."
+    r"(?P<rest>.*)"
+)
+_TITLE: Final = re.compile(r"\s*\*\* (?P<title>[^*].*) \((?P<report>[a-z][a-z0-9_]{2,60})(?::[^()]{0,40})?\):\s*")
+_EXECUTING: Final = re.compile(
+    r"\s*\[[0-9]+/[0-9]+\] Executing '(?P<report>[a-z][a-z0-9_]{2,60})' stats report(?P<rest>.*)"
+)
+_STATISTICS: Final = re.compile(
+    r"\s*(?P<what>CUDA API|CUDA Kernel|CUDA Memory Operation|Operating System Runtime API|NVTX [A-Za-z /-]{1,40}|"
+    r"OpenACC [A-Za-z ]{1,40}|OpenMP [A-Za-z ]{1,40}) Statistics(?: \([^()]{1,30}\))?:?\s*"
+)
+"""The titles of versions up to 2021."""
+_SKIPPED: Final = re.compile(r"\s*SKIPPED: (?P<why>.*)")
+_VERSION: Final = re.compile(r"nsight-systems(?:-cli)?[-/]([0-9]{4}(?:\.[0-9]+){1,3})")
+_ENDS: Final = re.compile(
+    r"\s*(?:(?:Processing|Running|Exporting) \[|\*\* .*\):|SKIPPED: |==[0-9]+==|={8}|[IWEF][0-9]{4} [0-9][0-9]:"
+    r"|Generating |NOTICE: |\[[0-9]+/[0-9]+\] |[A-Z][A-Za-z /-]{2,60} Statistics(?: \(|:|\s*$))"
+)
+_HEADER_LIKE: Final = re.compile(r".*\((?:ns|us|ms|s|sec|nsec|%|MB|MB/s)\).*")
+
+_BY_TITLE: Final = (
+    (re.compile(r"osrt|Operating System"), "os_sum"),
+    (re.compile(r"(?i)openacc"), "openacc_sum"),
+    (re.compile(r"(?i)openmp"), "openmp_sum"),
+    (re.compile(r"vulkan|dx1[12]|khr|wddm|mpi_|ucx|syscall|network|nvvideo"), "other"),
+)
+"""Reports whose header is that of another one, by nsys's name of them."""
+
+_IN_FILE_NAME: Final = re.compile(
+    r"(?:^|[_.-])(?P<report>(?:osrt|openacc|openmp|vulkan|dx1[12]|opengl_khr|khrdebug|wddm|mpi|ucx|syscall|nvvideo)"
+    r"(?:_?(?:api|event|evt|gpu|markers?|pix|queue|range))*_?sum)(?=[._]|$)"
+)
+"""Such a name at the end of a file's; before it stands whatever the recording is called."""
+
+
+class _StatsSink:
+    """Takes the rows of one report as they are read, and keeps them as numbers."""
+
+    def __init__(self, state: StatsState, run: StatsRun, report: StatsReport) -> None:
+        self._state = state
+        self._run = run
+        self._report = report
+
+    def add(self, cells: pl.DataFrame) -> None:
+        self._state.collector.resume_session(self._run.session)
+        values = CellValues(cells, self._state.collector)
+        read = figures if self._report.kind in FIGURES else read_rows
+        self._report.rows.append(read(self._report.kind, self._report.header, values))
+        self._run.session.last_line = max(self._run.session.last_line or 0, int(cells["line"][-1]))
+
+    def damaged(self, line: Line, reason: str) -> None:
+        self._state.collector.resume_session(self._run.session)
+        self._state.collector.issue("warning", line.number, line.text, reason)
+
+    def close(self) -> None:
+        """Rows wait until all reports are read."""
+
+
+def title_of(text: str) -> str | None:
+    """The report that a title names.
+
+    >>> title_of(" ** CUDA API Summary (cuda_api_sum):"), title_of("CUDA API Statistics (nanoseconds)")
+    ('cuda_api_sum', 'CUDA API Statistics')
+    """
+    if match := _TITLE.fullmatch(text):
+        return match["report"]
+    match = _STATISTICS.fullmatch(text)
+    return f"{match['what']} Statistics" if match else None
+
+
+class _Heading:
+    """The lines between the name of a report and its header."""
+
+    def __init__(self, state: StatsState) -> None:
+        self._state = state
+
+    def take(self, line: Line) -> bool:
+        text = line.text
+        if match := _SKIPPED.match(text):
+            skipped(self._state, line, match["why"])
+            return True
+        if title := title_of(text):
+            self._state.title = title
+            return True
+        if not text.strip():
+            return True
+        if header_of(text) is None and _HEADER_LIKE.fullmatch(text) and not _HEADING.match(text):
+            self._unknown(line)
+            return True
+        return False
+
+    def _unknown(self, line: Line) -> None:
+        state = self._state
+        if state.current is not None:
+            state.collector.resume_session(state.current.session)
+        name = f"the report {state.title}" if state.title else "this report"
+        state.collector.issue("info", line.number, line.text.strip(), f"{name} is not one that is read; see the log")
+        state.title = None
+
+    def close(self) -> None:
+        """Nothing is kept."""
+
+
+def skipped(state: StatsState, line: Line, why: str) -> None:
+    """Tell of a report that nsys left out."""
+    if state.current is not None:
+        state.collector.resume_session(state.current.session)
+    name = f"the report {state.title}" if state.title else "a report"
+    what = re.sub(r"^.*? does not contain ", "the recording does not contain ", why.strip())
+    state.collector.issue("info", line.number, line.text.strip(), f"nsys skipped {name}: {what}")
+    state.title = None
+
+
+class _StatsReader:
+    """The part of nsys stats in one text."""
+
+    def __init__(self, collector: Collector) -> None:
+        self._state = StatsState(collector)
+        named = _IN_FILE_NAME.search(PurePosixPath(collector.source).name)
+        self._file_title = named["report"] if named else None
+
+    def begin(self, line: Line) -> Section | bool:
+        """A line that names a report, or a header."""
+        if match := _HEADING.match(line.text):
+            return self._heading(match, line)
+        if match := _EXECUTING.fullmatch(line.text):
+            self._state.title = match["report"]
+            if why := _SKIPPED.match(match["rest"]):
+                skipped(self._state, line, why["why"])
+            return _Heading(self._state)
+        if title := title_of(line.text):
+            self._state.title = title
+            return _Heading(self._state)
+        header = header_of(line.text)
+        if header is None:
+            return False
+        return self._table(header, line)
+
+    def _heading(self, match: re.Match[str], line: Line) -> Section | bool:
+        """``Processing [x.sqlite] with [.../report.py]...`` or, before 2022, ``Exporting [.../report.py x.sqlite]``."""
+        first, second = match["first"], match["second"]
+        if second is None:
+            script, _, database = first.partition(".py ")
+            if not database:
+                return False
+        else:
+            script, database = second, first
+        state = self._state
+        if version := _VERSION.search(script):
+            state.tool_version = version[1]
+        state.database = database.strip()
+        state.title = PurePosixPath(script.split(".py")[0]).name[:80]
+        if why := _SKIPPED.match(match["rest"]):
+            skipped(state, line, why["why"])
+            return True
+        return _Heading(state)
+
+    def _table(self, header: StatsHeader, line: Line) -> Section:
+        state = self._state
+        title = state.title or self._file_title
+        state.title = None
+        kind = header.report
+        if title and kind in ("api_sum", "count_sum", "nvtx_sum", "nvtx_pushpop_sum", "kern_sum"):
+            kind = next((kind for pattern, kind in _BY_TITLE if pattern.search(title)), kind)
+        run = state.run(line.number, kind)
+        report = StatsReport(header, kind, title or TITLES.get(kind, kind), line.number)
+        if run.reports and not run.reports[-1].rows:
+            # A header that is printed again below itself, for instance.
+            run.reports.pop()
+        run.reports.append(report)
+        sink = _StatsSink(state, run, report)
+        if header.separator in (None, "|"):
+            return TextTable(header.columns, sink, boxed=header.separator == "|", ends=_ENDS)
+        last = header.columns[-1] in ("name", "range", "operation", "kernelname")
+        return CsvTable(
+            header.columns,
+            sink,
+            separator=header.separator,
+            header=FIRST_CELL,
+            ends=_ENDS,
+            last_is_text=last,
+            whole=header.whole,
+        )
+
+    def finish(self) -> None:
+        """All reports are read."""
+        for run in self._state.runs:
+            self._state.collector.resume_session(run.session)
+            build_frames(run, self._state.collector)
+
+
+@dataclass(frozen=True, slots=True)
+class _NsysStatsFormat:
+    """The reports as a format of text logs."""
+
+    format: Format = FORMAT
+    cue: bytes = (
+        "^(?:"
+        + CUE
+        + r"|[ \t]*(?:Processing|Running|Exporting) \[|[ \t]*\*\* .+ \([a-z][a-z0-9_]+(?::[^()]*)?\):"
+        + r"|[ \t]*\[[0-9]+/[0-9]+\] Executing '|[ \t]*[A-Z][A-Za-z /-]{2,60} Statistics(?: \(|:|[ \t]*$))"
+    ).encode()
+
+    def reader(self, collector: Collector) -> TextReader:
+        return _StatsReader(collector)
+
+
+NSYS_STATS: Final = _NsysStatsFormat()
+"""The format, for the list of text formats."""

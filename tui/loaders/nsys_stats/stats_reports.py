@@ -1,0 +1,254 @@
+"""The reports of ``nsys stats``: their headers, units, and the state that the reader shares.
+
+The headers drifted from version to version (``Average``, ``Avg (ns)``), and CSV says nothing else of what it is. So a
+header is compared without case, blanks and units, by the columns that it has.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.loaders.text.section import split_cells
+
+if TYPE_CHECKING:
+    from tui.loaders.collector import Collector, Session
+
+
+_UNIT: Final = re.compile(r"\s*\(([^()]*)\)\s*$")
+_BLANKS: Final = re.compile(r"[\s_]+")
+
+_ALIASES: Final = MappingProxyType(
+    {
+        "average": "avg",
+        "minimum": "min",
+        "maximum": "max",
+        "median": "med",
+        "thru": "throughput",
+        "operations": "count",
+        "calls": "numcalls",
+        "corrid": "correlationid",
+        "grdx": "gridx",
+        "grdy": "gridy",
+        "grdz": "gridz",
+        "blkx": "blockx",
+        "blky": "blocky",
+        "blkz": "blockz",
+        "queuestart": "qstart",
+        "queuedur": "qdur",
+    }
+)
+
+_SUM: Final = ("time", "totaltime", "avg", "min", "max")
+
+REPORTS: Final = (
+    ("kern_gb_sum", (*_SUM, "instances", "gridxyz", "blockxyz", "name")),
+    ("gpu_sum", (*_SUM, "instances", "category", "operation")),
+    ("mpi_event_sum", (*_SUM, "instances", "source", "name")),
+    ("kern_sum", (*_SUM, "instances", "name")),
+    ("api_sum", (*_SUM, "numcalls", "name")),
+    ("nvtx_sum", (*_SUM, "instances", "style", "range")),
+    ("nvtx_pushpop_sum", (*_SUM, "instances", "range")),
+    ("mem_time_sum", (*_SUM, "count", "operation")),
+    ("count_sum", (*_SUM, "count", "name")),
+    ("mem_size_sum", ("total", "count", "avg", "min", "max", "operation")),
+    ("mem_size_sum", ("total", "count", "avg", "min", "max", "name")),
+    ("um_total_sum", ("totalhtodmigrationsize", "totaldtohmigrationsize", "totalcpupagefaults", "totalgpupagefaults")),
+    ("um_sum", ("virtualaddress", "htodmigrationsize", "dtohmigrationsize", "cpupagefaults", "gpupagefaults")),
+    ("um_cpu_page_faults_sum", ("cpupagefaults", "cpuinstructionaddress")),
+    ("gpu_trace", ("start", "duration", "correlationid", "gridx", "blockx", "device", "name")),
+    ("api_trace", ("start", "duration", "name", "result", "correlationid", "pid", "tid")),
+    ("kern_exec_trace", ("apistart", "apidur", "kernelstart", "kerneldur", "apifunction", "kernelname")),
+    ("kern_exec_sum", ("pid", "tid", "devid", "count", "kavg", "apiname", "kernelname")),
+    ("nvtx_pushpop_trace", ("start", "end", "duration", "name", "pid", "tid", "lvl")),
+    ("nvtx_gpu_proj_trace", ("name", "projectedstart", "projectedduration", "origstart", "origduration")),
+    ("nvtx_gpu_proj_sum", ("range", "totalprojtime", "totalrangetime", "rangeinstances")),
+    ("nvtx_kern_sum", ("nvtxrange", "kerninst", "totaltime", "kernelname")),
+)
+"""What each report is called here, with columns that tell it; the first that has all of them is it."""
+
+TITLES: Final = MappingProxyType(
+    {
+        "kern_gb_sum": "cuda_gpu_kern_gb_sum",
+        "gpu_sum": "cuda_gpu_sum or cuda_api_gpu_sum",
+        "kern_sum": "cuda_gpu_kern_sum",
+        "api_sum": "cuda_api_sum",
+        "mem_time_sum": "cuda_gpu_mem_time_sum",
+        "mem_size_sum": "cuda_gpu_mem_size_sum",
+        "gpu_trace": "cuda_gpu_trace",
+        "api_trace": "cuda_api_trace",
+        "kern_exec_trace": "cuda_kern_exec_trace",
+        "kern_exec_sum": "cuda_kern_exec_sum",
+    }
+)
+"""What newer versions call the reports; those that are not here have the same name."""
+
+FIRST_CELL: Final = re.compile(
+    r"Time ?\(%\)|Start ?\([a-z]+\)|API Start ?\([a-z]+\)|Total(?: HtoD Migration Size)?(?: ?\([A-Za-z]+\))?|PID"
+    r"|NVTX Range|Range|Name|Virtual Address|CPU Page Faults"
+)
+"""The first cell of every header that `header_of` knows, and of no row."""
+
+CUE: Final = (
+    r'[ \t|]*"?(?:Time ?\(%\)"?[ ,\t|]+"?Total Time|Start ?\([a-z]+\)"?[ ,\t|]|API Start ?\([a-z]+\)'
+    r'|Total(?: ?\([A-Za-z]+\))?"?[ ,\t|]+"?(?:Operations|Count)|PID"?[ ,\t|]+"?TID"?[ ,\t|]+"?DevId'
+    r'|NVTX Range"?[ ,\t|]+"?Style|Range"?[ ,\t|]+"?Style|Name"?[ ,\t|]+"?Projected Start'
+    r'|(?:Total|Virtual Address"?[ ,\t|]+"?)? ?HtoD Migration Size|CPU Page Faults"?[ ,\t|]+"?CPU Instruction)'
+)
+"""Finds a place in every line that `header_of` takes."""
+
+_WHOLE: Final = frozenset(
+    (
+        *("correlationid", "gridx", "gridy", "gridz", "blockx", "blocky", "blockz", "reg/trd", "ctx", "strm"),
+        *("pid", "tid", "devid", "instances", "count", "numcalls", "lvl"),
+    )
+)
+"""Columns of whole numbers, beside times in nanoseconds."""
+
+_MAX_HEADER: Final = 4096
+"""Characters: headers are far shorter."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatsHeader:
+    """A header, read."""
+
+    report: str
+    """The name in `REPORTS`."""
+    columns: tuple[str, ...]
+    """Names without case, blanks and unit."""
+    units: tuple[str | None, ...]
+    """What stands in the parenthesis behind each name."""
+    separator: str | None
+    """Between cells; None for columns of text, ``|`` for text in boxes."""
+
+    @property
+    def whole(self) -> frozenset[str]:
+        """Columns of whole numbers, as far as the header tells."""
+        times = {
+            name
+            for name, unit in zip(self.columns, self.units, strict=True)
+            if unit in ("ns", "nsec") and name not in ("avg", "med", "stddev")
+        }
+        return frozenset(times | _WHOLE & set(self.columns))
+
+    def unit(self, column: str) -> str | None:
+        """The unit of a column; None where it has none, or is not there."""
+        return dict(zip(self.columns, self.units, strict=True)).get(column)
+
+
+def header_of(text: str) -> StatsHeader | None:
+    """The header that a line is, or None.
+
+    >>> header = header_of("Time(%),Total Time (ns),Instances,Average,Minimum,Maximum,Name")
+    >>> header.report, header.columns[3], header.unit("totaltime")
+    ('kern_sum', 'avg', 'ns')
+    >>> header_of("Time(%)      Time     Calls       Avg       Min       Max  Name") is None
+    True
+    """
+    text = text.strip()
+    if not text or len(text) > _MAX_HEADER:
+        return None
+    separator = _separator(text)
+    if separator is None:
+        cells = re.split(r"\s{2,}", text)
+    elif separator == "|":
+        cells = [cell.strip() for cell in text.strip("| ").split("|")]
+    else:
+        cells = split_cells(text, separator)
+    columns, units = [], []
+    for cell in cells:
+        unit = _UNIT.search(cell)
+        plain = _BLANKS.sub("", (cell[: unit.start()] if unit else cell).lower())
+        columns.append(_ALIASES.get(plain, plain))
+        units.append(unit[1].strip() if unit else None)
+    held = set(columns)
+    for report, needed in REPORTS:
+        if held.issuperset(needed) and len(held) == len(columns):
+            return StatsHeader(report, tuple(columns), tuple(units), separator)
+    return None
+
+
+def _separator(text: str) -> str | None:
+    if "|" in text:
+        return "|"
+    if "\t" in text:
+        return "\t"
+    return "," if "," in text else None
+
+
+FORMAT_NAME: Final = "nsys-stats"
+
+
+@dataclass(slots=True)
+class StatsReport:
+    """One table."""
+
+    header: StatsHeader
+    kind: str
+    """What it is of: ``header.report``, or what the line above says where the header alone leaves it open."""
+    title: str
+    """The report by nsys's own name where a line above it says so, else `kind`."""
+    line: int
+    """Of its header."""
+    rows: list[pl.DataFrame] = field(default_factory=list)
+    """In the columns that its kind asks for."""
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """All rows."""
+        return pl.concat(self.rows) if self.rows else pl.DataFrame()
+
+
+@dataclass(slots=True)
+class StatsRun:
+    """What was read of one profiled run."""
+
+    session: Session
+    database: str | None
+    """Its exported file, as the lines above the reports name it."""
+    reports: list[StatsReport] = field(default_factory=list)
+
+    def of(self, *kinds: str) -> list[StatsReport]:
+        """Its reports of some kinds that have rows, in the order of the kinds."""
+        return [report for kind in kinds for report in self.reports if report.kind == kind and report.rows]
+
+
+@dataclass(slots=True)
+class StatsState:
+    """Shared by the sections of one text."""
+
+    collector: Collector
+    runs: list[StatsRun] = field(default_factory=list)
+    current: StatsRun | None = None
+    database: str | None = None
+    """The file that the next report is of."""
+    title: str | None = None
+    """The name of the next report."""
+    tool_version: str | None = None
+
+    def run(self, line: int, kind: str) -> StatsRun:
+        """The run that a report of a kind belongs to, which may begin with it.
+
+        Reports of one file belong together. Where no line says which file they are of, a report that comes a second
+        time is of another one.
+        """
+        found = next((run for run in self.runs if run.database == self.database), None)
+        if self.database is None:
+            found = self.current if self.current is not None and self.current.database is None else None
+            if found is not None and any(report.kind == kind and report.rows for report in found.reports):
+                found = None
+        if found is None:
+            session = self.collector.open_session(FORMAT_NAME, line)
+            session.facts["tool"] = "Nsight Systems"
+            if self.tool_version:
+                session.facts["tool_version"] = self.tool_version
+            found = StatsRun(session, self.database)
+            self.runs.append(found)
+        self.current = found
+        self.collector.resume_session(found.session)
+        return found

@@ -1,0 +1,327 @@
+"""Rows of nvprof tables that are torn over several lines or damaged: repaired or reported.
+
+Text that was extracted from a PDF has the columns of a table as separate runs of cells, in an order that follows the
+page. A row is accepted only where its figures prove it: calls times average is the total, and the average lies between
+the shortest and the longest call.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from tui.loaders.nvprof.numbers import time_ns
+from tui.loaders.nvprof.reader_state import Units
+from tui.loaders.nvprof.summary_figures import SummaryRow
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from collections.abc import Set as AbstractSet
+
+MAX_WINDOW: Final = 28
+"""Pieces that are looked at together: four torn rows of seven cells."""
+
+_MAX_READINGS: Final = 1024
+"""Ways to give cells to columns that are tried for one run of pieces."""
+
+_MAX_TRIED: Final = 10_000
+"""Ways that are tried for all the pieces of a table: program output can look like pieces, and proves nothing."""
+
+_NEXT_ROW: Final = re.compile(
+    r"(?<=[A-Za-z)\]>])(?<![0-9]s)(?<![0-9][num]s)\s+(?=[0-9]+(?:\s+[0-9]+(?:\.[0-9]+)?[num]?s){3}\s+[\w\[])"
+)
+"""Where the cells of another row follow a name on the same line."""
+
+_CELLS_OF_ITS_OWN: Final = 3
+"""So many cells of these kinds in a row are a table's, whatever stands behind them."""
+
+_COLUMNS: Final = ("time_pct", "total", "calls", "avg", "min", "max", "name")
+_KINDS: Final = "PTNTTT"
+_CELL: Final = re.compile(r"([0-9]{1,3}(?:\.[0-9]+)?%)|([0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?[num]?s)|([0-9]+)")
+
+
+@dataclass(slots=True)
+class RowFragment:
+    """Cells of one row that stand together on a line, and the name after them if there is one."""
+
+    kinds: str
+    """What each cell can be: P percent, T time, N whole number."""
+    cells: tuple[str, ...]
+    name: str
+    line: int
+    text: str
+
+    def repeats(self, other: RowFragment) -> bool:
+        """Whether all it says stands in another piece too, where the name may be cut."""
+        if self.kinds not in other.kinds:
+            return False
+        width = len(self.cells)
+        places = range(len(other.cells) - width + 1)
+        if not any(other.cells[place : place + width] == self.cells for place in places):
+            return False
+        return not self.name or (bool(other.name) and self.name.startswith(other.name))
+
+    @property
+    def ends_a_row(self) -> bool:
+        """Whether it is calls, average, shortest and longest call and name, in the order that times can have."""
+        if self.kinds != "NTTT" or not self.name:
+            return False
+        average, shortest, longest = (time_ns(cell) for cell in self.cells[1:])
+        return shortest <= average <= longest
+
+
+@cache
+def _starts(kinds: str, *, named: bool) -> tuple[int, ...]:
+    """The columns that the first of some cells can belong to; a name stands behind the last column."""
+    return tuple(
+        start
+        for start in range(len(_KINDS))
+        if _KINDS.startswith(kinds, start) and (not named or start + len(kinds) == len(_KINDS))
+    )
+
+
+def fragments_of(text: str, line: int) -> Sequence[RowFragment]:
+    """The pieces of rows that a line is made of; none where it holds anything else.
+
+    >>> [fragment.name for fragment in fragments_of("4 3.1us 3us 3.2us cuInit 35 2.7us 2us 7.86us cudaFree", 7)]
+    ['cuInit', 'cudaFree']
+    """
+    pieces = [fragment_of(part, line) for part in _NEXT_ROW.split(text)]
+    return [piece for piece in pieces if piece is not None] if None not in pieces else []
+
+
+def fragment_of(text: str, line: int) -> RowFragment | None:
+    """The piece of a row that a line is, or None where it holds anything else.
+
+    >>> fragment_of("  352 2.6990us", 7).cells
+    ('352', '2.6990us')
+    >>> fragment_of("777ns cudaPeekAtLastError", 7).name
+    'cudaPeekAtLastError'
+    >>> fragment_of("12 bodies", 7), fragment_of("1.2s and 3 more", 8)
+    (None, None)
+    """
+    kinds, cells, position = "", [], 0
+    stripped = text.strip()
+    for word in re.finditer(r"\S+", stripped):
+        cell = _CELL.fullmatch(word[0])
+        if cell is None or len(kinds) == len(_KINDS):
+            break
+        kinds += "PTN"[(cell.lastindex or 0) - 1]
+        cells.append(word[0])
+        position = word.end()
+    name = stripped[position:].strip()
+    piece = RowFragment(kinds, tuple(cells), name, line, text)
+    if not cells or not _starts(kinds, named=bool(name)) or (name and not _looks_like_name(name, len(cells))):
+        return None
+    return piece
+
+
+def _looks_like_name(name: str, cells: int) -> bool:
+    """Names begin like an identifier, and are one word or C++ with brackets; prose is several words without."""
+    if not (name[0].isalpha() or name[0] in "_[<~(?"):
+        return False
+    return (
+        cells >= _CELLS_OF_ITS_OWN
+        or " " not in name
+        or name.startswith(("[", "void "))
+        or any(mark in name for mark in "<(_")
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """What `rows_from` made of the pieces of a table."""
+
+    rows: Sequence[SummaryRow]
+    left: Sequence[Sequence[RowFragment]]
+    """Runs of pieces that prove no row."""
+
+
+def rows_from(pieces: Sequence[RowFragment]) -> Repaired:
+    """Put rows together from pieces in the order of their lines.
+
+    The smallest run of pieces that proves one or several rows is taken first; within it the cells of a column keep
+    their order. A piece that belongs to no such run is left over.
+    """
+    rows: list[SummaryRow] = []
+    left: list[list[RowFragment]] = []
+    puzzle = _TornRows(pieces)
+    start, gap = 0, True
+    while start < len(pieces):
+        end, solved = puzzle.smallest_run(start)
+        if solved is None:
+            if gap:
+                left.append([])
+            left[-1].append(pieces[start])
+        else:
+            rows.extend(solved)
+        start, gap = end, solved is not None
+    return Repaired(rows, left)
+
+
+class _TornRows:
+    """All pieces of a table, and how often more rows may be tried to be made of them."""
+
+    def __init__(self, pieces: Sequence[RowFragment]) -> None:
+        self._pieces = pieces
+        self._shapes = [_shape(piece) for piece in pieces]
+        self._repeated: dict[int, list[int]] = {}
+        self._tries = itertools.repeat(None, _MAX_TRIED)
+
+    def smallest_run(self, start: int) -> tuple[int, list[SummaryRow] | None]:
+        """The end of the smallest run from a piece on that proves rows, and those; else the next piece, and None."""
+        percents = numbers = times = names = 0
+        seen: set[_Shape] = set()
+        for end in range(start + 1, min(start + MAX_WINDOW, len(self._pieces)) + 1):
+            shape = self._shapes[end - 1]
+            seen.add(shape)
+            percents += shape[0]
+            numbers += shape[1]
+            times += shape[2]
+            names += shape[3]
+            solved = None
+            if 0 < percents == numbers == names and times == 4 * percents:
+                solved = self._solve(range(start, end), percents)
+            extra = {
+                one
+                for one in seen
+                if 0 < percents - one[0] == numbers - one[1] == names - one[3]
+                and times - one[2] == 4 * (percents - one[0])
+            }
+            if solved is None and extra:
+                solved = self._solve_without_copy(range(start, end), extra)
+            if solved is not None:
+                return end, solved
+        return start + 1, None
+
+    def _solve(self, places: Sequence[int], height: int) -> list[SummaryRow] | None:
+        """The rows that all these pieces together prove, or None; they have the cells of so many rows."""
+        pieces = [self._pieces[place] for place in places]
+        choices = (_starts(piece.kinds, named=bool(piece.name)) for piece in pieces)
+        ways = itertools.islice(itertools.product(*choices), _MAX_READINGS)
+        tried = (_read(pieces, way, height) for _, way in zip(self._tries, ways, strict=False))
+        return next((rows for rows in tried if rows), None)
+
+    def _solve_without_copy(self, places: Sequence[int], extra: AbstractSet[_Shape]) -> list[SummaryRow] | None:
+        """The rows that pieces prove when one that stands there twice is taken once.
+
+        Args:
+            places: Where the pieces are.
+            extra: What a piece can have of which the others have the cells of whole rows.
+        """
+        for copy in places:
+            if self._shapes[copy] not in extra:
+                continue
+            for other in self._repeated_by(copy):
+                if other not in places:
+                    continue
+                others = [place for place in places if place != copy]
+                rows = self._solve(others, sum(self._shapes[place][0] for place in others))
+                if rows is not None:
+                    for row in rows:
+                        if row.name == self._pieces[other].name and self._pieces[copy].name:
+                            row.name = self._pieces[copy].name
+                    return rows
+                break
+        return None
+
+    def _repeated_by(self, copy: int) -> list[int]:
+        """The pieces near a piece that say all that it says."""
+        found = self._repeated.get(copy)
+        if found is None:
+            near = range(max(0, copy - MAX_WINDOW + 1), min(copy + MAX_WINDOW, len(self._pieces)))
+            piece = self._pieces[copy]
+            found = [place for place in near if place != copy and piece.repeats(self._pieces[place])]
+            self._repeated[copy] = found
+        return found
+
+
+_Shape = tuple[int, int, int, int]
+"""How many percentages, whole numbers, times and names a piece has."""
+
+
+def _shape(piece: RowFragment) -> _Shape:
+    return piece.kinds.count("P"), piece.kinds.count("N"), piece.kinds.count("T"), int(bool(piece.name))
+
+
+def _read(pieces: Sequence[RowFragment], starts: Sequence[int], height: int) -> list[SummaryRow] | None:
+    """The rows that the cells make from these columns on; None where columns are not full or a row is not proven."""
+    columns: list[list[str]] = [[] for _ in _COLUMNS]
+    for piece, start in zip(pieces, starts, strict=True):
+        for offset, cell in enumerate(piece.cells):
+            columns[start + offset].append(cell)
+        if piece.name:
+            columns[-1].append(piece.name)
+    if any(len(column) != height for column in columns):
+        return None
+    rows = []
+    for cells, piece in zip(zip(*columns, strict=True), (piece for piece in pieces if piece.name), strict=True):
+        time_pct, total, calls, avg, shortest, longest, name = cells
+        row = SummaryRow(time_pct, total, calls, avg, shortest, longest, name, piece.line)
+        if not row.proven(Units()):
+            return None
+        times, verb = ("1 call", "makes") if calls == "1" else (f"{calls} calls", "make")
+        lines = f"lines {pieces[0].line} to {pieces[-1].line}"
+        row.repairs.append(f"put back together from {lines}: {times} of {avg} {verb} {total}")
+        rows.append(row)
+    return rows
+
+
+_TIME: Final = re.compile(r"(?<![\w.])[0-9][0-9.]*(?:e[+-]?[0-9]+)?(?:ns|us|ms|s)(?!\w)")
+_NUMBER: Final = re.compile(r"(?<![\w.])[0-9][0-9.]*(?:e[+-]?[0-9]+)?(?:[num]?s)?(?!\S)")
+_PERCENT: Final = re.compile(r"[0-9]\.[0-9]+%(?!\S)")
+_LAUNCH: Final = re.compile(r"\([0-9]+ [0-9]+ [0-9]+\)")
+_DASH: Final = re.compile(r"(?<!\S)-(?!\S)")
+_API: Final = re.compile(r"(?<!\S)cu(?:da)?[A-Z]\w+")
+_SECOND_ROW: Final = re.compile(
+    r"(?:(?<=  )|(?<=[\])>\w]))[0-9][0-9.]*(?:e[+-]?[0-9]+)?"
+    r"(?:(?:ns|us|ms|s) ++(?:[0-9][0-9.]*(?:ns|us|ms|s)|-) ++(?:-|\([0-9]|cu|\[)"
+    r"| ++[0-9][0-9.e+-]* ++(?:- |\([0-9]+ [0-9]+ [0-9]+\) ))"
+)
+"""Its start, its duration and what follows; without units where a row of units stands above."""
+
+SUMMARY: Final = "this looks like a row of a summary, but not all of its columns can be read; it was left out"
+TRACE: Final = "this looks like a row of the trace, but not all of its columns can be read; it is left out"
+
+
+def like_summary_row(text: str, *, with_units: bool) -> bool:
+    """Whether a line between the rows of a summary looks like another that is damaged.
+
+    Args:
+        text: The line.
+        with_units: Times carry their units; else a row of units stood above, and a row is numbers alone.
+
+    >>> like_summary_row("0.0!%  110.00us  1  110.00us  110.0us  110.00us  f(int)", with_units=True)
+    True
+    >>> like_summary_row("epoch 3 took 12.1s, loss 0.5", with_units=True)
+    False
+    """
+    if with_units:
+        times = len(_TIME.findall(text))
+        return times >= 3 or (times >= 1 and _PERCENT.search(text) is not None)
+    return len(_NUMBER.findall(text)) >= 5
+
+
+def like_trace_row(text: str) -> bool:
+    r"""Whether a line between the rows of a trace looks like another that is damaged.
+
+    >>> like_trace_row("1.5\ufffdms  2.1000us  cudaFree"), like_trace_row("step 3 took 12.1s")
+    (True, False)
+    """
+    times = len(_TIME.findall(text))
+    if _API.search(text):
+        return times >= 1
+    return len(_LAUNCH.findall(text)) + len(_DASH.findall(text)) >= (2 if times else 3)
+
+
+def second_row(text: str, start: int = 0) -> int | None:
+    """Where another row of a trace begins behind a name, because the end of a line was lost; None where none does.
+
+    >>> second_row("cudaFree     0ns  4.1870us  cudaMalloc"), second_row("f(int, int)")
+    (13, None)
+    """
+    found = _SECOND_ROW.search(text, start)
+    return found.start() if found else None

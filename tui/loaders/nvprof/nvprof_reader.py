@@ -1,0 +1,289 @@
+"""Reads nvprof's output in a text log: its messages, and the tables that they announce."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from tui.loaders.nvprof.cpu_samples import open_shares
+from tui.loaders.nvprof.messages import MISSING_EVENT, nothing_profiled, notice
+from tui.loaders.nvprof.metrics import open_metrics
+from tui.loaders.nvprof.processes import APPLICATION, RESULT, STARTED, Processes
+from tui.loaders.nvprof.reader_state import MESSAGE, NvprofState
+from tui.loaders.nvprof.summary import SummarySection, open_summary, open_summary_csv, resume_summary_csv
+from tui.loaders.nvprof.summary_figures import report_missing_rows
+from tui.loaders.nvprof.trace import open_trace
+from tui.loaders.nvprof.trace_layout import bare_row
+from tui.loaders.nvprof.unified_memory import open_unified_memory
+from tui.loaders.text.block import Line
+from tui.loaders.text.section import Section
+
+if TYPE_CHECKING:
+    from tui.loaders.collector import Collector
+
+Opener = Callable[[Line, NvprofState], Section | None]
+"""Looks at a line; returns the section that it opens, or None where the line is not the beginning of one."""
+
+TABLES: Final[tuple[Opener, ...]] = (
+    open_summary,
+    open_trace,
+    open_metrics,
+    open_summary_csv,
+    open_unified_memory,
+    open_shares,
+    resume_summary_csv,
+)
+
+CUE: Final = b"|".join(
+    (
+        rb"==\d+==",
+        rb"========\x20",
+        rb"Profiling (?:application|result):",
+        rb"Time ?\(%\)",
+        rb"Critical path\(%\)",
+        rb"No (?:kernels|API activities|events/metrics) were profiled",
+        # Rows that stand without a header: percent and time; start, duration and a grid; three times; plain numbers.
+        rb"%[ \t|]+\d[\d.e+]*[num]?s[ \t|]",
+        rb"s[ \t]+\d[\d.]*[num]?s[ \t]+(?:\(|-[ \t]|cu(?:da)?[A-Z]|\d[\d.]*[num]?s[ \t])",
+        rb'\d,\d[\d.e+-]*,"cu(?:da)?[A-Z]',
+        rb"\.\d\d[ \t]+\d\S*[ \t]+\d+[ \t]+\d\S*[ \t]+\d\S*[ \t]+\d\S*[ \t]+\S",
+        rb"\d[ \t]+\d[\d.e+]*[ \t]+(?:-[ \t]+-[ \t]|\(\d+ \d+ \d+\)[ \t]+\(\d)",
+        rb'\d,[\d.e+-]*(?:,\d*){7},[\d.,e+-]*"',
+        rb'\d,\d[\d.e+-]*,\d+,\d[\d.e+-]*,\d[\d.e+-]*,\d[\d.e+-]*,"|^[ \t]*\d[\d.]*,(?:\d[\d.e+-]*,){1,2}"',
+        rb'Start"?[ \t,]+"?Duration',
+        # A row of units.
+        rb'^[^\w"]*(?:\d+,)?(?:"?[num]?s"?,){2}|^\W*[num]?s[ \t]+[num]?s(?:[ \t]|$)',
+        rb"Invocations[ \t]+(?:Metric|Event) Name",
+        rb'"Device","(?:Kernel|Context|Count)|^[ \t]*Device[ \t]+Context[ \t]+Stream[ \t]',
+        rb'Device "',
+        rb'^[^\w"]{0,8}"[^"]+","[^"]+",(?:\d+|"\d+"),"|^[^\w"]*\d+[ \t]+[a-z]\w*_\w+[ \t]+\S',
+        rb"Count[ \t]+Avg Size",
+        rb"Total (?:CPU Page faults|CPU thrashes|remote mappings)",
+    )
+)
+"""Finds a place in every line that `NvprofReader.begin` could take; without look-around, which not every engine has."""
+
+_HEADINGS: Final = MappingProxyType(
+    {
+        "API calls:": "api",
+        "Unified Memory profiling result:": "um",
+        "NVTX result:": "nvtx",
+        "Metric result:": "metric",
+        "Event result:": "event",
+        "Dependency Analysis:": "dependency",
+        "CPU profiling result (bottom up):": "cpu",
+        "CPU profiling result (top down):": "cpu",
+        "CPU profiling result (flat):": "cpu",
+        "OpenACC (excl):": "openacc",
+        "OpenACC (incl):": "openacc",
+        "OpenMP (excl):": "openmp",
+        "OpenMP (incl):": "openmp",
+    }
+)
+_ANCHORS: Final = (
+    r"(?:NV|PG)PROF is profiling|Profiling application:|Profiling result:|(?:API calls|Metric result|Event result):"
+)
+_WITHIN_A_LINE: Final = re.compile(rf"==(?P<pid>[0-9]+)== (?P<text>(?:{_ANCHORS}).*)")
+"""One of nvprof's lines that begins behind program output, because both were written at the same time."""
+
+_WITHOUT_PREFIX: Final = re.compile(r"\s*(?P<text>Profiling (?:application: .+|result:))\s*")
+"""One of nvprof's lines whose prefix went to the line above, with program output behind it."""
+
+_OTHER_RESULT: Final = re.compile(r"[A-Z][A-Za-z ]{,60} result(?: \([\w ]{,40}\))?:")
+"""The title of a result that is not one of `_HEADINGS`."""
+
+_PROFILING: Final = re.compile(
+    r"(?:NV|PG)PROF is profiling(?: process (?P<pid>[0-9]+), command: (?P<command>.*)| (?P<program>.*))"
+)
+_DEVICE: Final = re.compile(r'\s*Device "')
+"""Above a summary: the table below is that of one GPU, and another GPU's may follow."""
+
+_RANGE: Final = re.compile(r'\s*Range "(?P<name>.*)"')
+
+_LINES_IN_ONE: Final = re.compile(r"\\n.*==[0-9]+== |\\n.*Time ?\(%\)")
+
+_DAMAGED_ROW: Final = re.compile(r"[0-9]%\s+[0-9][0-9.]*[num]?s\s+[0-9]+\s+[0-9][0-9.]*[num]?s\s")
+"""Percent, time, calls and average: no program prints that but nvprof."""
+
+_ROW_BEGINS: Final = re.compile(
+    r'[0-9]{1,3}\.[0-9]+%\s+[0-9][0-9.]*[num]?s(?:\s|$)|[0-9]{1,3}\.[0-9]+,(?:[0-9][0-9.e+-]*,){1,2}"'
+)
+"""A row of the results below; under another heading a program's progress looks the same."""
+
+_SHORT_ROWS: Final = ("cpu", "dependency")
+_BARE_ROW: Final = re.compile(
+    r"[0-9]{1,3}\.[0-9][0-9]\s+[0-9][0-9.e+-]*\s+[0-9]+(?:\s+[0-9][0-9.e+-]*){3}\s+[A-Za-z_\[]"
+)
+"""A row of a summary whose row of units is missing; only where nvprof has said something before."""
+
+_TRACE_ROW: Final = re.compile(
+    r"[0-9][0-9.]*(?:e[+-]?[0-9]+)?(?:[num]?s)?\s+\S+\s+(?:-\s+-|\([0-9]+ [0-9]+ [0-9]+\)\s+\([0-9]+ [0-9]+ [0-9]+\))\s"
+    r"|[0-9][0-9.]*[num]?s\s+[0-9][0-9.]*[num]?s\s+cu(?:da)?[A-Z]\w+"
+)
+_CSV_TRACE_ROW: Final = re.compile(
+    r'[0-9],(?:[0-9][0-9.]*(?:e[+-]?[0-9]+)?)?(?:(?:,[0-9]*){7},[0-9.,e+-]*"|,"cu(?:da)?[A-Z])',
+)
+"""Start, duration and the launch configuration or an API call; only where nvprof says something, too."""
+
+
+class NvprofReader:
+    """nvprof's part in reading one text.
+
+    The lines "NVPROF is profiling", "Profiling application" and "Profiling result" of one process make one session,
+    in whatever order and however many of them there are; the second of a kind begins another, as does one below
+    tables. Lines of several processes may alternate: each goes to the session of its process.
+    """
+
+    def __init__(self, collector: Collector) -> None:
+        self.state = NvprofState(collector)
+        self._processes = Processes(self.state, self._report_missing_events)
+        self._missing_events: list[int] = []
+        self._first_orphan: Line | None = None
+        self._orphans = 0
+        """Rows of a trace without a header, above all that nvprof says."""
+
+    def begin(self, line: Line) -> Section | bool:
+        """Read one of nvprof's own lines, or open the table that begins here."""
+        message = MESSAGE.match(line.text) or _WITHIN_A_LINE.search(line.text)
+        if message is not None:
+            start = message.start("pid") - 2 if message["pid"] else line.text.find("========")
+            self.state.note_lead(line.text, start if message.re is MESSAGE else 0)
+            return self._read_message(line, message["text"] or "", int(message["pid"]) if message["pid"] else None)
+        torn = _WITHOUT_PREFIX.fullmatch(self.state.bare(line.text))
+        if torn is not None and self._processes.current is not None:
+            return self._read_message(line, torn["text"], None)
+        nothing = nothing_profiled(self.state.bare(line.text))
+        if nothing is not None:
+            self.state.ensure_session(line.number)
+            self.state.collector.issue(nothing.severity, line.number, line.text.strip(), nothing.reason)
+            return True
+        if self.state.heading in ("gpu", "api") and _DEVICE.match(self.state.bare(line.text)):
+            self.state.sections_seen.clear()
+        is_first = self._processes.current_waits
+        section = next((section for opener in TABLES if (section := opener(line, self.state)) is not None), None)
+        if section is not None:
+            has_header = bare_row(line.text) is None if not isinstance(section, SummarySection) else section.has_header
+            self._processes.table_begins(line, is_first=is_first, has_header=has_header)
+            return section
+        return self._read_headless(line)
+
+    def finish(self) -> None:
+        """Tell what was counted, and of results of which nothing was read."""
+        self._report_missing_events()
+        if self._first_orphan is not None and self.state.collector.sessions:
+            self.state.collector.resume_session(self.state.collector.sessions[0])
+            what = f"{self._orphans} rows of a trace begin" if self._orphans > 1 else "a row of a trace stands"
+            reason = f"{what} here, above any header that says what their columns are: left out"
+            self.state.collector.issue("warning", self._first_orphan.number, self._first_orphan.text.strip(), reason)
+        self._processes.finish()
+        report_missing_rows(self.state)
+
+    def _read_message(self, line: Line, text: str, pid: int | None) -> bool:
+        text = text.rstrip()
+        self._processes.note_message(line.number)
+        if _LINES_IN_ONE.search(text):
+            text = self._first_of_several(line, text, pid)
+        profiling = _PROFILING.match(text)
+        if profiling is not None:
+            pid = int(profiling["pid"]) if profiling["pid"] and pid is None else pid
+            self._processes.reach(line.number, pid, STARTED, profiling["command"] or profiling["program"])
+        elif text.startswith("Profiling application:"):
+            self._processes.reach(line.number, pid, APPLICATION, text.removeprefix("Profiling application:").strip())
+        elif text.startswith("Profiling result:"):
+            self._processes.reach(line.number, pid, RESULT, None)
+            self.state.forget_tables()
+        elif text in _HEADINGS:
+            self._processes.resume(line.number, pid)
+            self.state.set_heading(_HEADINGS[text])
+        elif (named := _RANGE.match(text)) is not None and self.state.heading == "nvtx":
+            self.state.range_name = named["name"]
+        elif _DEVICE.match(text):
+            self.state.sections_seen.clear()
+        elif text.startswith("Command: ") and pid is None and (process := self._processes.current) is not None:
+            process.session.command = text.removeprefix("Command: ")
+        elif _OTHER_RESULT.fullmatch(text):
+            self._processes.resume(line.number, pid)
+            reason = "this nvprof table is not read: it is in the log only"
+            self.state.collector.issue("info", line.number, text, reason)
+        else:
+            return self._read_notice(line, text, pid)
+        session = self.state.collector.session
+        if session is not None:
+            session.last_line = max(session.last_line or 0, line.number)
+        return True
+
+    def _first_of_several(self, line: Line, text: str, pid: int | None) -> str:
+        """The first of many lines that stand in one, as JSON writes them; the others can't be read."""
+        self._processes.resume(line.number, pid)
+        reason = (
+            "many lines of nvprof's stand in this one, with \\n between them: they were not read. Save the output as "
+            "text, or a notebook with one string a line (as Jupyter writes it)"
+        )
+        self.state.collector.issue("warning", line.number, line.text.strip(), reason)
+        return text.partition("\\n")[0]
+
+    def _read_notice(self, line: Line, text: str, pid: int | None) -> bool:
+        """A warning or error: an issue of the session that it is about."""
+        if MISSING_EVENT.match(text):
+            self._processes.resume(line.number, pid)
+            self._missing_events.append(line.number)
+            return True
+        found = notice(text)
+        if found is None:
+            return False
+        if found.general and self.state.collector.session is None:
+            return False
+        self._processes.resume(line.number, pid)
+        self.state.collector.issue(found.severity, line.number, text, found.reason)
+        return True
+
+    def _read_headless(self, line: Line) -> bool:
+        """Tell of the rows of a table whose header is missing or damaged."""
+        device = self.state.heading in ("metric", "event") and _DEVICE.match(self.state.bare(line.text))
+        if device and self.state.interrupted_metrics is None:
+            reason = "the header of this table of metrics is missing or damaged: its rows were left out"
+            self.state.collector.issue("warning", line.number, line.text.strip(), reason)
+            return True
+        return self._read_damaged_row(line)
+
+    def _read_damaged_row(self, line: Line) -> bool:
+        """Tell of what can only be a row of a summary, but is none whose figures can be trusted."""
+        text = self.state.bare(line.text).strip()
+        within = self.state.collector.session is not None
+        if _TRACE_ROW.match(text) or _CSV_TRACE_ROW.search(text):
+            if not within:
+                # Alone they may be anyone's.
+                self._first_orphan = self._first_orphan or line
+                self._orphans += 1
+                return False
+            reason = (
+                "this looks like a row of a trace, but the header above it that says what its columns are, or the "
+                "units, are missing or damaged; it was left out"
+            )
+        elif (
+            _DAMAGED_ROW.search(line.text)
+            or (within and _BARE_ROW.match(text))
+            or (self.state.heading in _SHORT_ROWS and _ROW_BEGINS.match(text))
+        ):
+            reason = (
+                "this looks like a row of a summary, but not all of its columns are there or its figures do not prove "
+                "each other (calls x average = total); it was left out"
+            )
+        else:
+            return False
+        self.state.ensure_session(line.number)
+        self.state.collector.issue("warning", line.number, line.text.strip(), reason)
+        return True
+
+    def _report_missing_events(self) -> None:
+        if self._missing_events:
+            self.state.collector.issue(
+                "warning",
+                self._missing_events[0],
+                "",
+                f"{len(self._missing_events)} events or metrics do not exist on the GPU and were not recorded: "
+                "nvprof --query-events --query-metrics lists those that do",
+            )
+            self._missing_events.clear()

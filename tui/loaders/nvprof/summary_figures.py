@@ -1,0 +1,236 @@
+"""One row of an nvprof summary: its cells, their consistency, and its way into the collector."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from decimal import Decimal
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from tui.loaders.nvprof.numbers import count, percent, time_ns, time_step_ns
+from tui.loaders.nvprof.wrapped_names import identifiers
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tui.loaders.nvprof.reader_state import NvprofState, Units
+    from tui.loaders.text.block import Line
+
+
+LABELS: Final = MappingProxyType(
+    {
+        "GPU activities": "gpu",
+        "API calls": "api",
+        "OpenACC (excl)": "openacc",
+        "OpenACC (incl)": "openacc",
+        "OpenMP (excl)": "openmp",
+        "OpenMP (incl)": "openmp",
+        "Range": "nvtx",
+    }
+)
+"""The labels of the Type column, and the section that the rows below one belong to."""
+
+TIME: Final = r"[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]{1,3})?(?:[num]?s)?"
+PERCENT: Final = r"[0-9]{1,3}(?:\.[0-9]+)?%?"
+LABEL: Final = "|".join(re.escape(label) for label in LABELS)
+
+ROW: Final = re.compile(
+    rf"(?:(?P<label>{LABEL})(?::\s*|\s+))?(?P<time_pct>{PERCENT})\s+(?P<total>{TIME})\s+(?P<calls>[0-9]+)\s+(?P<avg>{TIME})"
+    rf"\s+(?P<min>{TIME})\s+(?P<max>{TIME})(?:\s+(?P<name>\S.*))?"
+)
+"""A whole row of a summary, without blanks around it."""
+
+_API_NAME: Final = re.compile(r"cu(?:da)?[A-Z][A-Za-z0-9]*(?:_(?:v[0-9]+|ptsz|ptds))*")
+
+
+@dataclass(slots=True)
+class SummaryRow:
+    """The cells of a row as they are printed; ``section`` is empty until it is known."""
+
+    time_pct: str
+    total: str
+    calls: str
+    avg: str
+    min: str
+    max: str
+    name: str
+    line: int
+    section: str = ""
+    repairs: list[str] = field(default_factory=list)
+    """What was done to it, in words."""
+
+    def values(self, units: Units) -> dict[str, str | int | float | None]:
+        """The row as columns of the ``summary`` frame.
+
+        Raises:
+            ValueError: A cell is not what its column holds; the message says which.
+        """
+        values: dict[str, str | int | float | None] = {
+            "section": self.section,
+            "name": self.name or None,
+            "line": self.line,
+            "repaired": bool(self.repairs),
+        }
+        for column in ("total", "avg", "min", "max"):
+            try:
+                values[f"{column}_ns"] = time_ns(getattr(self, column), getattr(units, column))
+            except ValueError as error:
+                raise ValueError(f"in column {column.title()}, {error}") from error
+        values["calls"] = count(self.calls)
+        values["time_pct"] = percent(self.time_pct)
+        return values
+
+    def proven(self, units: Units) -> bool:
+        """Whether its figures prove each other.
+
+        Calls times average has to give the total within the printed precision, and the average has to lie between
+        the shortest and the longest call. Figures are cut or rounded, so each is known to one step of its last digit.
+        """
+        try:
+            step = {name: time_step_ns(getattr(self, name), getattr(units, name)) for name in _TIMES}
+            value = {name: Decimal(time_ns(getattr(self, name), getattr(units, name))) for name in _TIMES}
+            calls = count(self.calls)
+            share = percent(self.time_pct)
+        except ValueError:
+            return False
+        step = {name: max(size, Decimal(1)) for name, size in step.items()}
+        return (
+            calls > 0
+            and share <= 100
+            and abs(calls * value["avg"] - value["total"]) <= calls * step["avg"] + step["total"]
+            and value["min"] <= value["avg"] + step["avg"] + step["min"]
+            and value["avg"] <= value["max"] + step["avg"] + step["max"]
+        )
+
+
+_TIMES: Final = ("total", "avg", "min", "max")
+
+
+def row_of(match: re.Match[str], line: int) -> SummaryRow:
+    """The row that `ROW` found."""
+    time_pct, total, calls, avg, shortest, longest = match.group("time_pct", "total", "calls", "avg", "min", "max")
+    return SummaryRow(time_pct, total, calls, avg, shortest, longest, match["name"] or "", line)
+
+
+def is_api_name(name: str) -> bool:
+    """Whether a name is spelled like that of a CUDA API function.
+
+    >>> is_api_name("cudaLaunchKernel"), is_api_name("cuInit"), is_api_name("cudaPy_prog"), is_api_name("cutlass")
+    (True, True, False, False)
+    """
+    return _API_NAME.fullmatch(name) is not None
+
+
+_SHARED: Final = ("gpu", "api")
+"""Sections whose rows are 100% together."""
+_STEP: Final = 0.01
+"""The last digit of a share, in percent."""
+
+
+def add_row(
+    state: NvprofState,
+    section: str,
+    line: Line,
+    name: str,
+    *,
+    calls: int | None = None,
+    total_ns: int | None = None,
+    time_pct: float | None = None,
+) -> None:
+    """Add one row of a result that has fewer figures than a summary to the ``summary`` frame.
+
+    Args:
+        state: What the result belongs to.
+        section: One of `tui.model.schema.SECTIONS`.
+        line: The line that it stands on.
+        name: What the figures are of.
+        calls: How often; None where the result does not say.
+        total_ns: How long altogether; None where the result does not say.
+        time_pct: Its share, 0 to 100, as printed.
+    """
+    row = {"section": section, "name": name, "calls": calls, "total_ns": total_ns, "time_pct": time_pct}
+    state.collector.add("summary", {**row, "line": line.number, "repaired": False})
+
+
+def add_rows(
+    state: NvprofState, rows: Sequence[SummaryRow], units: Units, *, first_line: int, has_header: bool
+) -> None:
+    """Add the rows of one table, whose sections are known, to the ``summary`` frame.
+
+    Rows in a range of an NVTX result get section ``nvtx`` and the name of the range; the row of the range itself has
+    none, so that no figure is counted twice.
+
+    Args:
+        state: What the table belongs to.
+        rows: The rows, in the order of their lines.
+        units: The units of cells without one.
+        first_line: The line of the header.
+        has_header: It is a table, rather than rows that go on with one.
+    """
+    if not rows:
+        return
+    in_range = state.heading == "nvtx"
+    if has_header and not in_range:
+        session = state.begin_table(first_line, {row.section for row in rows})
+    else:
+        session = state.ensure_session(first_line)
+    shares: dict[str, float] = {}
+    for row in rows:
+        try:
+            values = row.values(units)
+        except ValueError as error:
+            state.collector.issue("warning", row.line, row.name, f"this row was left out: {error}")
+            continue
+        if in_range and row.section != "nvtx":
+            values["section"], values["range"] = "nvtx", state.range_name
+        key = (
+            session.number,
+            values.get("range") if in_range else None,
+            row.name,
+            row.calls,
+            row.total,
+            row.min,
+            row.max,
+        )
+        first = state.rows_seen.setdefault(key, row.line)
+        if not has_header and first != row.line:
+            reason = f"this repeats the row of line {first}, as text that explains a table does: not counted again"
+            state.collector.issue("info", row.line, row.name, reason)
+            continue
+        state.collector.add("summary", values)
+        shares[row.section] = shares.get(row.section, 0) + percent(row.time_pct)
+        if not in_range and row.section in _SHARED:
+            state.shares.setdefault((session.number, row.section), []).append((row.line, percent(row.time_pct)))
+        state.identifiers |= identifiers(row.name)
+        if row.repairs:
+            state.collector.issue("info", row.line, row.name, f"row {'; '.join(row.repairs)}")
+        elif not row.proven(units):
+            state.collector.issue(
+                "warning",
+                row.line,
+                row.name,
+                f"the figures of this row contradict each other ({row.calls} calls, average {row.avg}, from {row.min} "
+                f"to {row.max}, total {row.total}); they are kept as they stand",
+            )
+    for section, share in shares.items():
+        if has_header and share > 100 + _STEP * len(rows):
+            reason = (
+                f"the shares of the {section} rows of this table add up to {share:.2f}%: rows of several processes, "
+                "or of several tables, are mixed here, and may stand in the wrong session"
+            )
+            state.collector.issue("warning", first_line, "", reason)
+
+
+def report_missing_rows(state: NvprofState) -> None:
+    """Tell of tables whose rows are not all of the time that they are shares of, when the text has ended."""
+    for (session, section), shares in state.shares.items():
+        total = sum(share for _, share in shares)
+        if total >= 100 - _STEP * len(shares):
+            continue
+        reason = (
+            f"the shares of the {section} rows here add up to {total:.2f}%: rows of the table are missing, and totals "
+            "and shares are those of the rest"
+        )
+        state.collector.resume_session(state.collector.sessions[session])
+        state.collector.issue("warning", shares[0][0], "", reason)

@@ -1,0 +1,260 @@
+"""Other tables of an nvprof database: CUDA calls, devices, NVTX markers, metrics, overhead."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.loaders.cupti import call_names
+from tui.loaders.nvprof_db.database_activities import absolute
+from tui.model.schema import NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tui.loaders.nvprof_db.database_activities import StringTable
+    from tui.loaders.sqlite.database import Database
+
+
+_CALL_COLUMNS: Final = {
+    "cbid": pl.Int64,
+    "start": pl.Int64,
+    "end": pl.Int64,
+    "processId": pl.Int64,
+    "threadId": pl.Int64,
+    "correlationId": pl.Int64,
+    "returnValue": pl.Int64,
+}
+_TABLES: Final = {"runtime": "CUPTI_ACTIVITY_KIND_RUNTIME", "driver": "CUPTI_ACTIVITY_KIND_DRIVER"}
+
+
+def read_calls(database: Database) -> pl.DataFrame:
+    """API calls with columns of the model, times still absolute; a call of an unknown number is named by it."""
+    parts = []
+    for api, table in _TABLES.items():
+        rows = database.frame(table, _CALL_COLUMNS)
+        known = call_names(api)
+        numbers = rows["cbid"].unique().drop_nulls()
+        names = pl.DataFrame(
+            {"cbid": numbers, "name": [known.get(number, f"{api} call {number}") for number in numbers]},
+            schema={"cbid": pl.Int64, "name": pl.String},
+        ).with_columns(pl.col("name").cast(NAME))
+        parts.append(
+            rows.join(names, on="cbid", how="left", maintain_order="left").select(
+                "name",
+                *absolute(),
+                pid=pl.col("processId"),
+                # The number is stored with a sign.
+                tid=pl.col("threadId") & 0xFFFFFFFF,
+                correlation=pl.col("correlationId"),
+                result=pl.col("returnValue"),
+            )
+        )
+    return pl.concat(parts)
+
+
+_DEVICE: Final = dict.fromkeys(
+    (
+        "id",
+        "name",
+        "computeCapabilityMajor",
+        "computeCapabilityMinor",
+        "numMultiprocessors",
+        "globalMemorySize",
+        "globalMemoryBandwidth",
+        "maxWarpsPerMultiprocessor",
+        "numThreadsPerWarp",
+        "maxRegistersPerMultiprocessor",
+        "maxSharedMemoryPerMultiprocessor",
+    ),
+    pl.Int64,
+)
+_NAME: Final = {"objectKind": pl.Int64, "objectId": pl.Binary, "name": pl.Int64}
+_PROCESS: Final = 1
+
+
+def read_devices(database: Database, strings: StringTable) -> pl.DataFrame:
+    """GPUs, columns of the model."""
+    rows = database.frame("CUPTI_ACTIVITY_KIND_DEVICE", _DEVICE).unique("id", keep="first", maintain_order=True)
+    threads = pl.col("maxWarpsPerMultiprocessor") * pl.col("numThreadsPerWarp")
+    return rows.with_columns(strings.texts(rows["name"]).cast(pl.String).alias("called")).select(
+        pl.col("id").cast(pl.Int32, strict=False).alias("device"),
+        pl.col("called").alias("name"),
+        pl.format("{}.{}", "computeCapabilityMajor", "computeCapabilityMinor").alias("compute_capability"),
+        pl.col("numMultiprocessors").cast(pl.Int32, strict=False).alias("sm_count"),
+        pl.col("globalMemorySize").alias("memory_bytes"),
+        # It is told in thousands of bytes a second.
+        (pl.col("globalMemoryBandwidth") * 1000.0).alias("memory_bandwidth"),
+        threads.cast(pl.Int32, strict=False).alias("max_threads_per_sm"),
+        pl.col("maxRegistersPerMultiprocessor").cast(pl.Int32, strict=False).alias("registers_per_sm"),
+        pl.col("maxSharedMemoryPerMultiprocessor").alias("shared_memory_per_sm_bytes"),
+    )
+
+
+def read_commands(database: Database, strings: StringTable) -> dict[int, str]:
+    """What was run, by process id."""
+    rows = database.frame("CUPTI_ACTIVITY_KIND_NAME", _NAME).filter(pl.col("objectKind") == _PROCESS).head(1000)
+    commands: dict[int, str] = {}
+    for blob, name in rows.select("objectId", "name").iter_rows():
+        command = strings.text(name)
+        if blob is not None and len(blob) >= 4 and command:
+            commands.setdefault(int.from_bytes(blob[:4], "little"), command)
+    return commands
+
+
+_MARKER_COLUMNS: Final = {
+    "flags": pl.Int64,
+    "timestamp": pl.Int64,
+    "id": pl.Int64,
+    "objectKind": pl.Int64,
+    "objectId": pl.Binary,
+    "name": pl.Int64,
+    "domain": pl.Int64,
+}
+_INSTANT: Final = 1
+_START: Final = 2
+_END: Final = 4
+_THREAD: Final = 2
+"""Kind of the object that a marker belongs to; others are processes and devices."""
+
+
+def read_ranges(database: Database, strings: StringTable) -> tuple[pl.DataFrame, int]:
+    """Ranges with columns of the model, times still absolute, and how many ends have no start.
+
+    A start and an end belong together by their number; the name is that of the start, an end has none. A mark and a
+    range that was never closed have no duration.
+    """
+    rows = database.frame("CUPTI_ACTIVITY_KIND_MARKER", _MARKER_COLUMNS)
+    words = pl.col("objectId").bin.slice(0, 8)
+    whole = pl.when(words.bin.size() == 8).then(words.bin.reinterpret(dtype=pl.UInt64, endianness="little"))
+    rows = rows.with_columns(
+        pid=(whole & 0xFFFFFFFF).cast(pl.Int64),
+        tid=pl.when(pl.col("objectKind") == _THREAD).then(whole // (1 << 32)).cast(pl.Int64),
+    )
+    starts = rows.filter((pl.col("flags") & (_START | _INSTANT)) != 0)
+    ends = rows.filter((pl.col("flags") & _END) != 0, (pl.col("flags") & _START) == 0)
+    # A number that is used again belongs to the starts and ends in their order.
+    again = pl.int_range(pl.len()).over("id", "pid").alias("again")
+    keys = ["id", "pid", "again", "is_range"]
+    starts = starts.with_columns(is_range=(pl.col("flags") & _START) != 0).with_columns(
+        pl.int_range(pl.len()).over("id", "pid", "is_range").alias("again")
+    )
+    ends = ends.with_columns(again, is_range=pl.lit(True)).select(*keys, end="timestamp")
+    paired = starts.join(ends, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    alone = ends.height - int(paired["end"].is_not_null().sum())
+    ranges = paired.select(
+        strings.texts(paired["name"]).alias("name"),
+        strings.texts(paired["domain"]).alias("domain"),
+        *absolute("timestamp"),
+        "pid",
+        "tid",
+    )
+    return ranges, max(alone, 0)
+
+
+_TABLE: Final = "CUPTI_ACTIVITY_KIND_"
+_WHOLE_BELOW: Final = 1 << 52
+
+_METRIC: Final = {"id": pl.Int64, "value": pl.Binary, "correlationId": pl.Int64}
+_EVENT: Final = {"id": pl.Int64, "value": pl.Int64, "correlationId": pl.Int64}
+_KERNEL: Final = ["device", "kernel", *(f"{what}_{axis}" for what in ("grid", "block") for axis in "xyz")]
+
+
+def read_metrics(database: Database, kernels: pl.DataFrame, devices: pl.DataFrame) -> pl.DataFrame:
+    """Metrics and events by kernel, grid, block and number.
+
+    Args:
+        database: What to read.
+        kernels: Its kernels, columns of the model.
+        devices: Its GPUs, columns of the model.
+    """
+    overall = database.frame(f"{_TABLE}METRIC", _METRIC)
+    by_unit = database.frame(f"{_TABLE}METRIC_INSTANCE", _METRIC)
+    # What there is one value of for the whole GPU is not worked out from those of its units once more.
+    by_unit = by_unit.join(overall, on=["id", "correlationId"], how="anti", nulls_equal=True, maintain_order="left")
+    events = database.frame(f"{_TABLE}EVENT", _EVENT)
+    values = pl.concat(
+        [
+            _decoded(overall).with_columns(what=pl.lit("metric"), note=pl.lit(None, pl.String)),
+            _decoded(by_unit).with_columns(what=pl.lit("metric"), note=pl.lit("of the units of the GPU")),
+            events.with_columns(pl.col("value").cast(pl.Float64), what=pl.lit("event"), note=pl.lit(None, pl.String)),
+        ]
+    )
+    if values.is_empty():
+        return values.clear().select()
+    of_launch = kernels.select(
+        "correlation",
+        pl.col("name").alias("kernel"),
+        *_KERNEL[2:],
+        device=pl.col("device").cast(pl.Int32, strict=False),
+    ).unique("correlation", keep="first", maintain_order=True)
+    named = devices.select("device", called=pl.format("{} ({})", "name", "device"))
+    keys = [*_KERNEL, "what", "id", "note"]
+    return (
+        values.join(of_launch, left_on="correlationId", right_on="correlation", how="left", maintain_order="left")
+        .join(named, on="device", how="left", maintain_order="left")
+        .with_columns(device=pl.col("called"))
+        .group_by(keys, maintain_order=True)
+        .agg(
+            pl.col("correlationId").n_unique().cast(pl.Int64).alias("invocations"),
+            pl.col("value").min().alias("min"),
+            pl.col("value").max().alias("max"),
+            pl.col("value").mean().alias("avg"),
+            pl.when(pl.col("what").first() == "event").then(pl.col("value").sum()).alias("total"),
+        )
+        .select(
+            *_KERNEL,
+            "invocations",
+            pl.format("{} {}", "what", "id").cast(NAME).alias("metric"),
+            pl.col("note").cast(NAME).alias("description"),
+            "min",
+            "max",
+            "avg",
+            "total",
+        )
+    )
+
+
+def _decoded(rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows with ``value`` as a number: floating where the bytes of any value of the metric say so."""
+    whole = pl.when(pl.col("value").bin.size() == 8)
+    bits = whole.then(pl.col("value").bin.reinterpret(dtype=pl.UInt64, endianness="little"))
+    floating = whole.then(pl.col("value").bin.reinterpret(dtype=pl.Float64, endianness="little"))
+    return rows.with_columns(bits=bits, floating=pl.when(floating.is_finite()).then(floating)).select(
+        "id",
+        pl.when((pl.col("bits") >= _WHOLE_BELOW).any().over("id"))
+        .then("floating")
+        .otherwise(pl.col("bits").cast(pl.Float64))
+        .alias("value"),
+        "correlationId",
+    )
+
+
+_KINDS: Final[Mapping[int, str]] = MappingProxyType(
+    {
+        1: "Driver compiler",
+        1 << 16: "CUPTI buffer flush",
+        2 << 16: "CUPTI instrumentation",
+        3 << 16: "CUPTI resource creation and destruction",
+    }
+)
+"""CUPTI's numbers of what overhead is; 0 is unknown."""
+
+_OVERHEAD_COLUMNS: Final = {"overheadKind": pl.Int64, "objectId": pl.Binary, "start": pl.Int64, "end": pl.Int64}
+
+
+def read_overhead(database: Database) -> pl.DataFrame:
+    """Overhead with ``pid``, ``name``, ``line`` (null) and times, which are still absolute."""
+    rows = database.frame("CUPTI_ACTIVITY_KIND_OVERHEAD", _OVERHEAD_COLUMNS)
+    process = pl.col("objectId").bin.slice(0, 4)
+    return rows.select(
+        pl.when(process.bin.size() == 4)
+        .then(process.bin.reinterpret(dtype=pl.UInt32, endianness="little"))
+        .cast(pl.Int64)
+        .alias("pid"),
+        pl.col("overheadKind").replace_strict(dict(_KINDS), default="Unknown", return_dtype=pl.String).alias("name"),
+        *absolute(),
+        pl.lit(None, pl.UInt32).alias("line"),
+    )

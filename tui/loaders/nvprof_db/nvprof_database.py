@@ -1,0 +1,288 @@
+"""Loads nvprof's databases, versions 8 to 17: one session per process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.correlation.iteration_ranges import mark_steps
+from tui.correlation.launches import iteration_at, link_ops, with_launch
+from tui.correlation.nvtx_ops import ops_from_ranges
+from tui.correlation.plausible_times import dropped_times_text
+from tui.loaders.base import Format
+from tui.loaders.collector import fit_to_model
+from tui.loaders.input_issues import missing_columns
+from tui.loaders.nvprof_db import database_activities
+from tui.loaders.nvprof_db.database_activities import StringTable, relative
+from tui.loaders.nvprof_db.database_tables import (
+    read_calls,
+    read_commands,
+    read_devices,
+    read_metrics,
+    read_overhead,
+    read_ranges,
+)
+from tui.loaders.profiler_overhead import add_overhead
+from tui.loaders.sqlite.database import folded
+from tui.model.errors import ProftuiError
+from tui.model.schema import conform
+
+if TYPE_CHECKING:
+    from tui.loaders.collector import Collector
+    from tui.loaders.source import Source
+    from tui.loaders.sqlite.database import Database
+
+FORMAT: Final = Format(
+    name="nvprof-database",
+    title="nvprof database",
+    recognized_by="an SQLite database with nvprof's tables (StringTable, Version, CUPTI_ACTIVITY_KIND_KERNEL, ...)",
+    feeds=("sessions", "devices", "activities", "api_calls", "ops", "ranges", "metrics", "tool_figures", "issues"),
+    record_with="nvprof -o run.nvprof ./program",
+)
+
+_MOST_PROCESSES: Final = 256
+"""More are taken for damage, and for one."""
+
+_ALWAYS_THERE: Final = {
+    **dict.fromkeys(
+        (database_activities.TIMELINE, database_activities.SERIAL),
+        ("start", "end", "deviceId", "contextId", "streamId", "correlationId", "gridX", "blockX", "name"),
+    ),
+    **dict.fromkeys(
+        (f"CUPTI_ACTIVITY_KIND_{kind}" for kind in ("RUNTIME", "DRIVER")),
+        ("cbid", "start", "end", "processId", "threadId", "correlationId"),
+    ),
+    **dict.fromkeys(
+        (f"CUPTI_ACTIVITY_KIND_{kind}" for kind in ("MEMCPY", "MEMSET")), ("bytes", "start", "end", "correlationId")
+    ),
+    "CUPTI_ACTIVITY_KIND_MARKER": ("flags", "timestamp", "id", "objectId", "name"),
+    "CUPTI_ACTIVITY_KIND_OVERHEAD": ("overheadKind", "objectId", "start", "end"),
+}
+"""Columns that the tables of every version have."""
+
+_NOT_SHOWN: Final = {
+    "CUPTI_ACTIVITY_KIND_GLOBAL_ACCESS": "global memory accesses by source line",
+    "CUPTI_ACTIVITY_KIND_SHARED_ACCESS": "shared memory accesses by source line",
+    "CUPTI_ACTIVITY_KIND_BRANCH": "branches by source line",
+    "CUPTI_ACTIVITY_KIND_INSTRUCTION_EXECUTION": "instructions by source line",
+    "CUPTI_ACTIVITY_KIND_PC_SAMPLING": "PC samples",
+    "CUPTI_ACTIVITY_KIND_OPENACC_DATA": "OpenACC data regions",
+    "CUPTI_ACTIVITY_KIND_OPENACC_LAUNCH": "OpenACC launches",
+    "CUPTI_ACTIVITY_KIND_OPENACC_OTHER": "other OpenACC constructs",
+    "CUPTI_ACTIVITY_KIND_OPENMP": "OpenMP regions",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _NvprofDatabase:
+    """nvprof's database as a format of SQLite databases."""
+
+    format: Format = FORMAT
+
+    def claims(self, database: Database) -> bool:
+        return (
+            database.has("StringTable", "_id_", "value")
+            and "Version" in database.tables
+            and any(folded(table).startswith("cupti_activity_kind_") for table in database.tables)
+        )
+
+    def read(self, database: Database, collector: Collector, source: Source) -> None:
+        """Put each process into a session.
+
+        Raises:
+            ProftuiError: Nothing was recorded.
+        """
+        session = collector.open_session(FORMAT.name, None)
+        strings = StringTable(database)
+        devices = read_devices(database, strings)
+        kernels, replayed = _read_kernels(database, strings, collector)
+        parts = [kernels]
+        for read in (
+            database_activities.read_copies,
+            database_activities.read_memsets,
+            database_activities.read_graphs,
+            database_activities.read_unified_memory,
+        ):
+            if not source.keep_going(sum(part.height for part in parts)):
+                break
+            parts.append(read(database))
+        activities = pl.concat(parts, how="diagonal")
+        calls = read_calls(database)
+        ranges, ends_alone = read_ranges(database, strings)
+        (activities, calls, ranges), origin, dropped = relative((activities, calls, ranges))
+        overhead = read_overhead(database).with_columns(pl.col("start_ns") - (origin or 0))
+        metrics = read_metrics(database, kernels, devices)
+        if not any(frame.height for frame in (activities, calls, ranges, metrics)):
+            if source.stopped:
+                return
+            raise ProftuiError(
+                f"{database.called}: an nvprof database{_version(database)} without a record: no kernels, "
+                "memcpys, CUDA calls or ranges",
+                "profile again, and let the program use the GPU and finish: nvprof -o run.nvprof ./program",
+            )
+        commands = read_commands(database, strings)
+        owners = _owners(activities, calls, ranges, commands)
+        for number, pid in enumerate(owners.pids):
+            if number:
+                session = collector.open_session(FORMAT.name, None)
+            session.pid = pid
+            session.command = commands.get(pid) if pid is not None else None
+            session.facts.update(tool="nvprof", origin_ns=origin)
+            mine = (
+                (activities, calls, ranges)
+                if len(owners.pids) == 1
+                else (
+                    activities.filter(owners.of_activities.eq_missing(pl.Series([pid], dtype=pl.Int64))),
+                    calls.filter(pl.col("pid") == pid),
+                    ranges.filter(pl.col("pid") == pid),
+                )
+            )
+            _report_work_issues(mine[0], collector)
+            frames, source_of_iterations = _linked(*mine, collector)
+            session.facts["iteration_source"] = source_of_iterations
+            of_process = overhead if len(owners.pids) == 1 else overhead.filter(pl.col("pid") == pid)
+            add_overhead(of_process, mine[0], "nvprof", collector)
+            if not number:
+                frames["metrics"] = metrics
+            collector.add_frames({"devices": devices, **frames})
+            if not number:
+                _report_issues(
+                    database, collector, metrics.height, replayed=replayed, dropped=dropped, ends_alone=ends_alone
+                )
+                if owners.unsure:
+                    reason = "their launching process is unknown: they are counted to the first process"
+                    collector.issue("warning", None, f"GPU activities: {owners.unsure:,}", reason)
+                lost = calls["pid"].null_count() + ranges["pid"].null_count()
+                if lost and len(owners.pids) > 1:
+                    collector.issue("warning", None, "", f"calls and ranges without a process left out ({lost:,})")
+
+
+@dataclass(frozen=True, slots=True)
+class _Owners:
+    """Which process did what."""
+
+    pids: tuple[int | None, ...]
+    of_activities: pl.Series
+    unsure: int = 0
+    """How many activities are the first process's only because no call of one process alone launched them."""
+
+
+def _owners(activities: pl.DataFrame, calls: pl.DataFrame, ranges: pl.DataFrame, commands: dict[int, str]) -> _Owners:
+    """GPU work belongs to the process whose call launched it; what no call launched, to the first process."""
+    pids = pl.concat([calls["pid"], ranges["pid"]]).drop_nulls().unique().sort().to_list()
+    nobody = pl.Series([None] * activities.height, dtype=pl.Int64)
+    if len(pids) < 2 or len(pids) > _MOST_PROCESSES:
+        only = pids[0] if len(pids) == 1 else next(iter(commands)) if len(commands) == 1 else None
+        return _Owners((only,), nobody)
+    launching = (
+        calls.group_by("correlation")
+        .agg(pl.col("pid").n_unique().alias("processes"), pl.col("pid").first())
+        .filter(pl.col("processes") == 1)
+    )
+    owner = activities.select("correlation", _own(activities)).join(
+        launching.select("correlation", "pid"), on="correlation", how="left", maintain_order="left"
+    )
+    named = pl.coalesce("owner", "pid")
+    found = owner.select(pl.when(named.is_in(pids)).then(named).alias("pid")).to_series()
+    return _Owners(tuple(pids), found.fill_null(pids[0]), found.null_count())
+
+
+def _own(activities: pl.DataFrame) -> pl.Expr:
+    return pl.col("owner") if "owner" in activities.columns else pl.lit(None, pl.Int64).alias("owner")
+
+
+def _read_kernels(database: Database, strings: StringTable, collector: Collector) -> tuple[pl.DataFrame, bool]:
+    """Kernels of all tables, and whether they were run one by one for metrics."""
+    timeline, serial, children = (
+        database_activities.read_kernels(database, strings, table)
+        for table in (database_activities.TIMELINE, database_activities.SERIAL, database_activities.CHILDREN)
+    )
+    if timeline.height and serial.height:
+        again = serial.join(timeline, on="correlation", how="semi", nulls_equal=False)
+        if again.height:
+            collector.issue(
+                "info",
+                None,
+                "CUPTI_ACTIVITY_KIND_KERNEL",
+                f"kernels of the timeline ran once more for metrics ({again.height}): their time is not counted twice",
+            )
+            serial = serial.join(timeline, on="correlation", how="anti", nulls_equal=False, maintain_order="left")
+    return pl.concat([timeline, serial, children]), bool(serial.height) and not timeline.height
+
+
+def _linked(
+    activities: pl.DataFrame, calls: pl.DataFrame, ranges: pl.DataFrame, collector: Collector
+) -> tuple[dict[str, pl.DataFrame], str | None]:
+    """The frames of one process, GPU work tied to ops and iterations; and where iterations are from."""
+    steps = mark_steps(conform("ranges", ranges))
+    launched = with_launch(activities, calls)
+    found = ops_from_ranges(steps.ranges)
+    if found.fault:
+        reason = f"no ops were made of the NVTX ranges: {found.fault}"
+        collector.issue("error", None, "CUPTI_ACTIVITY_KIND_MARKER", reason)
+    marked, ops = found.ranges, found.ops
+    if ops.height:
+        launched = link_ops(launched, ops, found.nesting)
+    marks = marked.filter(pl.col("iteration").is_not_null())
+    if marks.height:
+        launched = launched.with_columns(iteration_at(marks, launched["launch_ns"]))
+    return {
+        "activities": fit_to_model("activities", launched, collector),
+        "api_calls": calls,
+        "ops": ops,
+        "ranges": marked,
+    }, steps.source
+
+
+def _report_issues(
+    database: Database, collector: Collector, metric_rows: int, *, replayed: bool, dropped: int, ends_alone: int
+) -> None:
+    """What a reader must know of the figures."""
+    if replayed:
+        collector.issue(
+            "warning",
+            None,
+            "",
+            "kernels were serialized, and replayed for each group of metrics: their times are not a timeline, "
+            "and gaps between them mean nothing",
+        )
+    if metric_rows:
+        collector.issue(
+            "info",
+            None,
+            "",
+            "the database has metrics and events by number, without names; names are printed by: "
+            "nvprof --import-profile FILE --csv",
+        )
+    if dropped:
+        collector.issue("warning", None, "", dropped_times_text(dropped))
+    if ends_alone:
+        collector.issue(
+            "warning", None, "", f"ends of NVTX ranges have no start ({ends_alone}): recording began within them"
+        )
+    for table, reason in missing_columns(database, _ALWAYS_THERE):
+        collector.issue("warning", None, table, reason)
+    counts = {words: database.count(table) for table, words in _NOT_SHOWN.items()}
+    if any(counts.values()):
+        found = ", ".join(f"{words} ({count})" for words, count in counts.items() if count)
+        collector.issue("info", None, "", f"in the database, but not shown in any view: {found}")
+
+
+def _report_work_issues(activities: pl.DataFrame, collector: Collector) -> None:
+    """How much work of the GPU has no times, or no name."""
+    work = activities.filter(pl.col("kind").cast(pl.String).is_in(["kernel", "memcpy", "memset"]))
+    for column, lost in (("duration_ns", "known times"), ("name", "a name")):
+        count = work[column].null_count()
+        if count:
+            what = "1 GPU activity" if count == 1 else f"{count:,} GPU activities"
+            collector.issue("warning", None, "", f"{what} without {lost} in the database")
+
+
+def _version(database: Database) -> str:
+    versions = database.frame("Version", {"version": pl.Int64})["version"].drop_nulls()
+    return f" of version {versions[0]}" if len(versions) else ""
+
+
+NVPROF_DATABASE: Final = _NvprofDatabase()

@@ -1,0 +1,200 @@
+"""Reads the profiles of Triton's Proton (``.hatchet``, JSON): a tree of scopes whose leaves are kernels.
+
+Only leaves have times; that of a scope is the sum of its leaves. FLOPs and bytes, where the program gives them, stand
+at scopes or at leaves. The last elements of the list are tables of the devices. Names of metrics differ between
+versions: ``Time (ns)`` and ``DeviceId`` of 2024 are ``time (ns)`` and ``device_id`` since 2025.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from tui.loaders.base import Format
+from tui.loaders.collector import Collector
+from tui.loaders.demangle import demangled
+from tui.loaders.json_document import read_json
+from tui.loaders.progress import Report, keep_going
+from tui.model.errors import WHAT_OPENS, ProftuiError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tui.loaders.collector import Value
+    from tui.loaders.source import Source
+    from tui.model.profile import Profile
+
+FORMAT: Final = Format(
+    name="proton",
+    title="Triton Proton profile",
+    recognized_by='a JSON list whose first element has "children" and the frame ROOT',
+    feeds=("sessions", "devices", "summary", "metrics", "issues"),
+    record_with="proton -n run script.py, or proton.start('run') ... proton.finalize()",
+)
+
+_HEAD: Final = re.compile(rb'\s*\[\s*\{\s*"(?:children|frame|metrics)"')
+_ROOT: Final = re.compile(rb'"name"\s*:\s*"ROOT"|"children"\s*:\s*\[')
+_BETWEEN: Final = " / "
+"""Between the scopes of a path."""
+_LARGEST: Final = 1 << 53
+_DEEPEST: Final = 500
+_NOT_WORK: Final = frozenset(
+    ("time (ns)", "count", "device_id", "deviceid", "device_type", "devicetype", "cpu_time (ns)", "stream_id")
+)
+"""Metrics that are no amount of work, in lower case."""
+
+
+class ProtonLoader:
+    """Reads the trees of Proton."""
+
+    @property
+    def formats(self) -> tuple[Format, ...]:
+        """The one format."""
+        return (FORMAT,)
+
+    def probe(self, head: bytes, name: str) -> float:
+        """Sure where a list begins with a node of a tree."""
+        if not _HEAD.match(head) or not _ROOT.search(head):
+            return 0.0
+        return 0.9 if b'"frame"' in head and b'"metrics"' in head else 0.0
+
+    def load(self, source: Source, report: Report = keep_going) -> Profile:
+        """Read the tree.
+
+        Raises:
+            ProftuiError: It is not JSON, or no kernel in it has a time.
+        """
+        source.report_to(report)
+        document = read_json(source)
+        elements = document if isinstance(document, list) else []
+        tree = _Tree()
+        for element in elements:
+            if isinstance(element, dict) and "children" in element:
+                tree.add(element)
+        if not tree.kernels:
+            raise ProftuiError(f"{source.called}: no profile found: a tree in which no leaf has a time", WHAT_OPENS)
+        collector = Collector(source.name)
+        collector.open_session(FORMAT.name, None).facts.update(tool="Proton", framework="Triton")
+        tree.hand_over(collector)
+        _add_devices(elements, collector)
+        for note in source.notes:
+            collector.issue(note.severity, note.line, note.text, note.reason)
+        return collector.profile()
+
+
+class _Tree:
+    """Sums over the tree."""
+
+    def __init__(self) -> None:
+        self.kernels: dict[str, list[int]] = {}
+        """Launches and time of each kernel by name."""
+        self._scopes: dict[str, list[int]] = {}
+        """The same for each path of scopes: a leaf counts in all scopes around it."""
+        self._in_scope: dict[tuple[str, str], list[int]] = {}
+        """The same for each kernel directly in a scope."""
+        self._work: dict[tuple[str, str], float] = {}
+        """FLOPs, bytes and other metrics by name of the kernel or path of the scope, and of the metric."""
+        self._too_deep = 0
+
+    def add(self, root: Mapping[str, Any]) -> None:
+        """Add a tree."""
+        stack: list[tuple[Mapping[str, Any], tuple[str, ...]]] = [(root, ())]
+        while stack:
+            node, path = stack.pop()
+            name = _name(node)
+            metrics = node.get("metrics")
+            metrics = metrics if isinstance(metrics, dict) else {}
+            children = [child for child in node.get("children") or () if isinstance(child, dict)]
+            here = path if not path and name == "ROOT" else (*path, name)
+            if len(here) > _DEEPEST:
+                self._too_deep += 1
+                continue
+            time_ns = _whole(metrics, "time (ns)")
+            if not children and time_ns is not None and here:
+                self._leaf(here, _whole(metrics, "count") or 0, time_ns)
+            for metric, value in metrics.items():
+                if str(metric).lower() not in _NOT_WORK and _is_number(value):
+                    key = (name if not children else _BETWEEN.join(here), str(metric))
+                    self._work[key] = self._work.get(key, 0.0) + float(value)
+            stack += [(child, here) for child in reversed(children)]
+
+    def _leaf(self, path: tuple[str, ...], count: int, time_ns: int) -> None:
+        *scopes, name = path
+        _increase(self.kernels, name, count, time_ns)
+        for depth in range(1, len(scopes) + 1):
+            _increase(self._scopes, _BETWEEN.join(scopes[:depth]), count, time_ns)
+        if scopes:
+            _increase(self._in_scope, (_BETWEEN.join(scopes), name), count, time_ns)
+
+    def hand_over(self, collector: Collector) -> None:
+        """Give the sums to the collector."""
+        plain = demangled(self.kernels)
+        for name, (count, time_ns) in self.kernels.items():
+            collector.add("summary", _row("gpu", plain.get(name, name), count, time_ns))
+        for path, (count, time_ns) in self._scopes.items():
+            collector.add("summary", _row("nvtx", path, count, time_ns))
+        for (path, name), (count, time_ns) in self._in_scope.items():
+            collector.add("summary", {**_row("nvtx", plain.get(name, name), count, time_ns), "range": path})
+        for (name, metric), value in self._work.items():
+            figures = dict.fromkeys(("min", "max", "avg", "total"), value)
+            row: dict[str, Value] = {"kernel": plain.get(name, name), "metric": metric, "invocations": 1, **figures}
+            collector.add("metrics", {**row, "unit": "B" if metric == "bytes" else None})
+        if self._too_deep:
+            reason = f"{self._too_deep} scopes lie more than {_DEEPEST} deep; they were left out"
+            collector.issue("warning", None, "", reason)
+
+
+def _increase(sums: dict[Any, list[int]], key: Any, count: int, time_ns: int) -> None:
+    found = sums.setdefault(key, [0, 0])
+    found[0] += count
+    found[1] += time_ns
+
+
+def _row(section: str, name: str, count: int, time_ns: int) -> dict[str, Value]:
+    return {
+        "section": section,
+        "name": name,
+        "calls": count or None,
+        "total_ns": time_ns,
+        "avg_ns": time_ns // count if count else None,
+        "repaired": False,
+    }
+
+
+def _name(node: Mapping[str, Any]) -> str:
+    frame = node.get("frame")
+    name = frame.get("name") if isinstance(frame, dict) else None
+    return name if isinstance(name, str) and name else "(no name)"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e300
+
+
+def _whole(metrics: Mapping[Any, Any], name: str) -> int | None:
+    """A metric by its name in lower case, as a whole number."""
+    for key, value in metrics.items():
+        if str(key).lower() == name and _is_number(value) and value < _LARGEST:
+            whole: int = round(value)
+            return whole
+    return None
+
+
+def _add_devices(elements: list[Any], collector: Collector) -> None:
+    """Add the GPUs of the tables at the end of the list: ``{"CUDA": {"0": {"arch": "90", "num_sms": 132, ...}}}``."""
+    for element in elements:
+        if not isinstance(element, dict) or "children" in element:
+            continue
+        for kind, table in element.items():
+            for number, facts in table.items() if isinstance(table, dict) else ():
+                if not isinstance(facts, dict) or not re.fullmatch(r"[0-9]{1,4}", str(number)):
+                    continue
+                arch, sms = str(facts.get("arch", "")), facts.get("num_sms")
+                is_cuda = kind == "CUDA" and re.fullmatch(r"[0-9]{2,3}", arch)
+                row: dict[str, Value] = {
+                    "device": int(number),
+                    "compute_capability": f"{arch[:-1]}.{arch[-1]}" if is_cuda else None,
+                    "name": None if is_cuda else arch or None,
+                    "sm_count": sms if isinstance(sms, int) and 0 < sms < 1 << 31 else None,
+                }
+                collector.add("devices", row)

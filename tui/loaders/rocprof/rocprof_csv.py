@@ -1,0 +1,377 @@
+"""Reads the CSV files of rocprof and rocprofv3, and builds the frames of a run from its tables."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.loaders.base import Format
+from tui.loaders.link_run import link_run
+from tui.loaders.rocprof.rocprof_tables import (
+    CUE,
+    FIRST_CELL,
+    V1,
+    V3,
+    WHOLE,
+    RocprofHeader,
+    agent_number,
+    header_of,
+    read_rows,
+)
+from tui.loaders.text.cell_values import CellValues, by_value
+from tui.loaders.text.csv_table import CsvTable
+from tui.model.names import short_name
+from tui.model.schema import NAME
+
+if TYPE_CHECKING:
+    from tui.loaders.collector import Collector, Session
+    from tui.loaders.rocprof.rocprof_tables import RocprofHeader
+    from tui.loaders.text.block import Line
+    from tui.loaders.text.section import Section, TextReader
+
+
+_MARKERS: Final = r"(?i)marker|roctx"
+_API: Final = re.compile(r"(?:__)?hip[A-Z]|hsa_|rccl|nccl[A-Z]|roctx|rocDec")
+_KIND: Final = r"^(?:__)?(hip)[A-Z]|^(hsa)_|^(Copy)(?:Device|Host)"
+"""What the sums of rocprof's first version are of, which writes a table for each: of kernels where none of these."""
+_DOMAIN: Final = re.compile(r"(?:KERNEL_DISPATCH|MEMORY_COPY|MEMORY_ALLOCATION|SCRATCH_MEMORY|[A-Z]+(?:_[A-Z]+)*_API)")
+_MATRIX: Final = r"MFMA"
+"""In the name of counters of matrix instructions."""
+
+
+@dataclass(slots=True)
+class RocprofTable:
+    """One table."""
+
+    header: RocprofHeader
+    line: int
+    """Of its header."""
+    file: str
+    """The name of the file it is in."""
+    rows: list[pl.DataFrame] = field(default_factory=list)
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """All rows, in the columns that its kind asks for."""
+        return pl.concat(self.rows, how="diagonal")
+
+
+@dataclass(slots=True)
+class RocprofRun:
+    """What was read of one profiled run."""
+
+    session: Session
+    tables: list[RocprofTable] = field(default_factory=list)
+
+    def of(self, kind: str) -> list[RocprofTable]:
+        """Its tables of a kind that have rows."""
+        return [table for table in self.tables if table.header.table == kind and table.rows]
+
+
+def is_of_another_run(table: RocprofTable, rows: pl.DataFrame, run: RocprofRun) -> bool:
+    """Whether the first rows of a table of sums are of another run: one that has such a table sums the same up once."""
+    if table.header.table != "stats":
+        return False
+    of = _kinds if table.header.format == V1 else _names
+    there = set().union(*(of(frame) for other in run.of("stats") if other is not table for frame in other.rows))
+    return not there.isdisjoint(of(rows))
+
+
+def _names(rows: pl.DataFrame) -> set[str]:
+    return set(rows["name"].drop_nulls().cast(pl.String))
+
+
+def _kinds(rows: pl.DataFrame) -> set[str]:
+    names = pl.Series(list(_names(rows)), dtype=pl.String)
+    kinds = names.str.extract_groups(_KIND).struct.unnest()
+    return set(kinds.select(pl.coalesce(pl.all()).fill_null("kernel")).to_series())
+
+
+def build_frames(run: RocprofRun, collector: Collector) -> None:
+    """Give the rows of a run to the collector."""
+    for table in run.of("agents"):
+        _devices(table, run, collector)
+    _activities(run, collector)
+    for table in run.of("stats"):
+        _stats(table, run, collector)
+    for table in run.of("other"):
+        reason = "this trace (of memory allocations or scratch memory) has no view: its rows are in the log only"
+        collector.issue("info", table.line, "", reason)
+
+
+def _activities(run: RocprofRun, collector: Collector) -> None:
+    kernels = [table.frame for table in run.of("kernel_trace")]
+    counted = [_dispatches(table, collector) for table in run.of("counters")]
+    results = [_results(table, run, collector) for table in run.of("results")]
+    if not kernels:
+        kernels = [frame for frame in counted if frame.height]
+    kernels = [_named(frame) for frame in (*kernels, *results)]
+    copies = [table.frame.with_columns(pl.lit("memcpy").alias("kind")) for table in run.of("memory_copy_trace")]
+    for table in run.of("memory_copy_trace"):
+        reason = "rocprofv3 records no sizes of copies in CSV: they stay unknown (its rocpd database has them)"
+        collector.issue("info", table.line, "", reason)
+    calls = [table.frame for table in run.of("api_trace")]
+    activities = pl.concat([*kernels, *copies], how="diagonal") if kernels or copies else None
+    if activities is not None:
+        numbers = by_value(activities["device"], agent_number, pl.Int32())
+        activities = activities.with_columns(numbers.alias("device"))
+    api = pl.concat(calls) if calls else None
+    zero = _clock_zero(activities, api)
+    if zero:
+        reason = f"times count from the first event, at {zero} ns of the machine's own clock"
+        collector.issue("info", run.tables[0].line, "", reason)
+    is_marker = pl.col("domain").cast(pl.String).str.contains(_MARKERS).fill_null(False)
+    ranges = None if api is None else _since(api.filter(is_marker), zero).drop("correlation", "domain")
+    if api is not None:
+        api = _since(api.filter(~is_marker), zero).drop("domain")
+        _note_pid(api if api.height else ranges, run)
+    frames = link_run(
+        None if activities is None else _since(activities, zero),
+        api,
+        None if ranges is None or ranges.is_empty() else ranges,
+        run.session,
+        collector,
+        kind="roctx range",
+    )
+    collector.add_frames(frames)
+    if zero is not None:
+        collector.resolution(1)
+
+
+def _named(kernels: pl.DataFrame) -> pl.DataFrame:
+    short = by_value(kernels["name"], short_name, NAME).alias("short_name")
+    return kernels.with_columns(short, pl.lit("kernel").alias("kind"))
+
+
+def _clock_zero(*frames: pl.DataFrame | None) -> int | None:
+    starts = [frame["start_ns"].min() for frame in frames if frame is not None]
+    return min((start for start in starts if isinstance(start, int)), default=None)
+
+
+def _since(frame: pl.DataFrame, zero: int | None) -> pl.DataFrame:
+    return frame if zero is None else frame.with_columns(pl.col("start_ns") - zero)
+
+
+def _note_pid(calls: pl.DataFrame | None, run: RocprofRun) -> None:
+    """The process, where all calls are of one."""
+    pids = [] if calls is None else calls["pid"].drop_nulls().unique().to_list()
+    if run.session.pid is None and len(pids) == 1:
+        run.session.pid = pids[0]
+
+
+def _dispatches(table: RocprofTable, collector: Collector) -> pl.DataFrame:
+    """Add the counters of a table; its dispatches as activities, where it has their times."""
+    rows = table.frame
+    _add_metrics(rows.select("name", "device", "metric", "value", "line"), collector)
+    matrix = pl.col("metric").cast(pl.String).str.contains(_MATRIX) & pl.col("value").is_not_null()
+    dispatches = rows.group_by("dispatch", maintain_order=True).agg(
+        pl.exclude("metric", "value", "line").first(),
+        pl.col("line").min(),
+        pl.when(matrix.any()).then((pl.col("value").filter(matrix) > 0).any()).alias("uses_tensor_core"),
+        pl.when(matrix.any())
+        .then(pl.lit("rocprof: ") + pl.col("metric").cast(pl.String).filter(matrix).first())
+        .alias("tensor_core_reason"),
+    )
+    if rows["start_ns"].null_count() == rows.height:
+        reason = "this table has counters and no times: durations stay unknown; record a --kernel-trace as well"
+        collector.issue("info", table.line, "", reason)
+    return dispatches.drop("dispatch")
+
+
+def _results(table: RocprofTable, run: RocprofRun, collector: Collector) -> pl.DataFrame:
+    """Add the counters of a results.csv; its rows as activities."""
+    rows = table.frame
+    counters = [name for name in rows.columns if name.startswith("counter ")]
+    if counters:
+        long = rows.select("name", "device", "line", *counters).unpivot(
+            counters, index=["name", "device", "line"], variable_name="metric", value_name="value"
+        )
+        long = long.with_columns(pl.col("metric").str.strip_prefix("counter ")).sort("line", maintain_order=True)
+        _add_metrics(long, collector)
+    _note_pid(rows, run)
+    return rows.drop("pid", *counters)
+
+
+def _add_metrics(rows: pl.DataFrame, collector: Collector) -> None:
+    values = rows.filter(pl.col("value").is_not_null())
+    collector.add_frame(
+        "metrics",
+        values.select(
+            pl.col("device").cast(pl.String),
+            pl.col("name").alias("kernel"),
+            pl.lit(1, pl.Int64).alias("invocations"),
+            "metric",
+            *(pl.col("value").alias(column) for column in ("min", "max", "avg")),
+            "line",
+        ),
+    )
+
+
+def _stats(table: RocprofTable, run: RocprofRun, collector: Collector) -> None:
+    """Add sums, each to the section that its file or its names tell."""
+    rows = table.frame
+    texts = rows["name"].cast(pl.String)
+    if texts.drop_nulls().len() and all(_DOMAIN.fullmatch(text) for text in texts.drop_nulls()):
+        reason = "these are sums of whole domains, which other tables tell by name: they are in the log only"
+        collector.issue("info", table.line, "", reason)
+        return
+    section = by_value(rows["name"], lambda name: _section(table.file, name), pl.String())
+    collector.add_frame("summary", rows.with_columns(section.alias("section")))
+    if run.of("kernel_trace") and (section == "gpu").any():
+        reason = "sums of activities that are traced one by one above: the trace is shown"
+        collector.issue("info", table.line, "", reason)
+
+
+def _section(file: str, name: str) -> str:
+    if re.search(r"marker", file):
+        return "nvtx"
+    return "api" if _API.match(name) else "gpu"
+
+
+def _devices(table: RocprofTable, run: RocprofRun, collector: Collector) -> None:
+    """Add the GPUs, by the number that the other tables call them."""
+    cells = CellValues(table.frame, collector)
+    texts = {text for one in run.tables for frame in one.rows if "device" in frame for text in frame["device"].unique()}
+    absolute = not any(re.match(r"(?i)agent|gpu", text) for text in texts if text)
+    by_kind = any(re.match(r"(?i)gpu", text) for text in texts if text)
+    rows = pl.DataFrame(
+        {
+            "type": cells.text("agent_type"),
+            "device": cells.whole("node_id" if absolute else "logical_node_id", pl.Int32()),
+            "name": cells.text("product_name").fill_null(cells.text("name")),
+            "compute_capability": cells.text("name"),
+            "sm_count": cells.whole("cu_count", pl.Int32()),
+            "max_threads_per_sm": (cells.whole("max_waves_per_cu") * cells.whole("wave_front_size")).cast(
+                pl.Int32, strict=False
+            ),
+            "shared_memory_per_sm_bytes": cells.whole("lds_size_in_kb") * 1024,
+            "memory_bytes": cells.whole("local_mem_size"),
+        }
+    ).filter(pl.col("type") == "GPU")
+    sizes = ("sm_count", "max_threads_per_sm", "shared_memory_per_sm_bytes", "memory_bytes")
+    rows = rows.with_columns(pl.when(pl.col(name) > 0).then(name).alias(name) for name in sizes)
+    if by_kind:
+        rows = rows.with_columns(pl.int_range(pl.len(), dtype=pl.Int32).alias("device"))
+    collector.add_frame("devices", rows.drop("type"))
+
+
+FORMAT_V3: Final = Format(
+    name=V3,
+    title="rocprofv3 CSV",
+    recognized_by="""the header '"Kind","Agent_Id",…', '"Domain","Function",…' or '"Name","Calls",…,"MinNs"'""",
+    feeds=("sessions", "devices", "activities", "api_calls", "ops", "ranges", "summary", "metrics", "issues"),
+    record_with=(
+        "rocprofv3 --kernel-trace --hip-trace --memory-copy-trace --marker-trace --output-format csv -d out -- ./app"
+    ),
+)
+FORMAT_V1: Final = Format(
+    name=V1,
+    title="rocprof CSV",
+    recognized_by="""the header 'Index,KernelName,gpu-id,…' or '"Name","Calls","TotalDurationNs",…'""",
+    feeds=("sessions", "activities", "summary", "metrics", "issues"),
+    record_with="rocprof --stats --hip-trace ./app",
+)
+
+_ENDS: Final = re.compile(r"\s*(?:==\w+==|={8}|[IWEF][0-9]{4} [0-9][0-9]:)")
+_PID: Final = re.compile(r"(?:out_?|results_?)?([0-9]{1,10})_")
+_ALONE: Final = ("kernel_trace", "memory_copy_trace", "counters", "results")
+"""Tables that a run has once: a second one is another run's."""
+
+
+class _RocprofSink:
+    """Takes the rows of one table as they are read, and keeps them as numbers."""
+
+    def __init__(self, reader: _RocprofReader, run: RocprofRun, table: RocprofTable) -> None:
+        self._reader = reader
+        self._collector = reader.collector
+        self._run = run
+        self._table = table
+
+    def add(self, cells: pl.DataFrame) -> None:
+        self._collector.resume_session(self._run.session)
+        rows = read_rows(self._table.header, CellValues(cells, self._collector))
+        if not self._table.rows and is_of_another_run(self._table, rows, self._run):
+            self._run = self._reader.moved(self._table, self._run)
+        self._table.rows.append(rows)
+        self._run.session.last_line = max(self._run.session.last_line or 0, int(cells["line"][-1]))
+
+    def damaged(self, line: Line, reason: str) -> None:
+        self._collector.resume_session(self._run.session)
+        self._collector.issue("warning", line.number, line.text, reason)
+
+    def close(self) -> None:
+        """Rows wait until all tables are read."""
+
+
+class _RocprofReader:
+    """The part of one version in one text."""
+
+    def __init__(self, collector: Collector, version: str) -> None:
+        self.collector = collector
+        self._version = version
+        self._runs: list[RocprofRun] = []
+        self._file = PurePosixPath(collector.source).name
+
+    def begin(self, line: Line) -> Section | bool:
+        """A header."""
+        header = header_of(line.text)
+        if header is None or header.format != self._version:
+            return False
+        run = self._run(header, line)
+        table = RocprofTable(header, line.number, self._file)
+        if run.tables and not run.tables[-1].rows:
+            # A table without rows.
+            run.tables.pop()
+        run.tables.append(table)
+        return CsvTable(header.columns, _RocprofSink(self, run, table), header=FIRST_CELL, ends=_ENDS, whole=WHOLE)
+
+    def _run(self, header: RocprofHeader, line: Line) -> RocprofRun:
+        run = self._runs[-1] if self._runs else None
+        if run is None or (
+            header.table in _ALONE and any(one.header.table == header.table and one.rows for one in run.tables)
+        ):
+            run = self._opened(header, line.number)
+        self.collector.resume_session(run.session)
+        return run
+
+    def _opened(self, header: RocprofHeader, line: int) -> RocprofRun:
+        pid = _PID.match(self._file)
+        session = self.collector.open_session(header.format, line, pid=int(pid[1]) if pid else None)
+        session.facts["tool"] = "rocprofv3" if header.format == V3 else "rocprof"
+        self._runs.append(RocprofRun(session))
+        return self._runs[-1]
+
+    def moved(self, table: RocprofTable, run: RocprofRun) -> RocprofRun:
+        """A run of its own for a table that the run before was thought to have."""
+        run.tables.remove(table)
+        own = self._opened(table.header, table.line)
+        own.tables.append(table)
+        return own
+
+    def finish(self) -> None:
+        """All tables are read."""
+        for run in self._runs:
+            self.collector.resume_session(run.session)
+            build_frames(run, self.collector)
+
+
+@dataclass(frozen=True, slots=True)
+class _RocprofFormat:
+    """The files of one version as a format of text logs."""
+
+    format: Format
+    cue: bytes = CUE
+
+    def reader(self, collector: Collector) -> TextReader:
+        return _RocprofReader(collector, self.format.name)
+
+
+ROCPROFV3_CSV: Final = _RocprofFormat(FORMAT_V3)
+"""The files of rocprofv3, for the list of text formats."""
+
+ROCPROF_CSV: Final = _RocprofFormat(FORMAT_V1)
+"""The files of rocprof's first version (and rocprofv2), for the list of text formats."""

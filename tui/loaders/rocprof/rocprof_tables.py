@@ -1,0 +1,345 @@
+"""The tables of rocprof's CSV files: recognized by their headers, cells parsed to columns of the model.
+
+AMD counts the grid in threads (work-items): blocks are grid / workgroup, rounded up. ``shared_bytes`` is the LDS of a
+workgroup (group segment), ``registers`` the vector registers (VGPR) of a thread, ``stream`` the HIP stream or, where
+that is not recorded, the queue. Scalar and accumulation registers and scratch memory are told in ``arguments``.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.loaders.text.cell_values import by_value
+from tui.loaders.text.section import split_cells, unique_names
+from tui.model.names import without_descriptor
+from tui.model.schema import NAME
+
+if TYPE_CHECKING:
+    from tui.loaders.text.cell_values import CellValues
+
+
+_AGENT: Final = re.compile(r"(?:Agent |GPU[ -]?)?([0-9]{1,6})", re.IGNORECASE)
+_DIRECTIONS: Final = {"HOST": "H", "DEVICE": "D"}
+_COPY: Final = re.compile(r"(?:MEMORY_COPY_)?(?P<from>HOST|DEVICE)_TO_(?P<to>HOST|DEVICE)")
+
+_FACTS: Final = (
+    ("Accumulation VGPRs", "accum_vgpr_count", "accum_vgpr"),
+    ("SGPRs", "sgpr_count", "sgpr"),
+    ("Scratch bytes", "scratch_size", "private_segment_size", "scr"),
+)
+"""What is told in ``arguments``, and the columns that it can stand in."""
+
+_FIXED: Final = frozenset(
+    (
+        *("index", "kernelname", "gpu_id", "queue_id", "queue_index", "pid", "tid", "grd", "wgr", "lds", "scr"),
+        *("vgpr", "arch_vgpr", "accum_vgpr", "sgpr", "wave_size", "fbar", "sig", "obj", "correlation_id"),
+        *("dispatchns", "beginns", "endns", "completens", "durationns"),
+    )
+)
+"""Columns of results.csv that are no counters."""
+
+
+def agent_number(text: str) -> int | None:
+    """The number of an agent: ``4``, ``Agent 4``, ``GPU 1``."""
+    match = _AGENT.fullmatch(text.strip())
+    return int(match[1]) if match else None
+
+
+def copy_kind(direction: str) -> str | None:
+    """The direction of a copy.
+
+    >>> copy_kind("MEMORY_COPY_HOST_TO_DEVICE"), copy_kind("elsewhere")
+    ('HtoD', None)
+    """
+    match = _COPY.fullmatch(direction)
+    return f"{_DIRECTIONS[match['from']]}to{_DIRECTIONS[match['to']]}" if match else None
+
+
+def read_rows(header: RocprofHeader, cells: CellValues) -> pl.DataFrame:
+    """The rows of a table; the columns depend on it."""
+    if header.table == "kernel_trace":
+        return _kernel_trace(cells)
+    if header.table == "memory_copy_trace":
+        return _memory_copy_trace(cells)
+    if header.table == "api_trace":
+        return _api_trace(cells)
+    if header.table == "stats":
+        return _stats(cells)
+    if header.table == "counters":
+        return _counters(cells)
+    if header.table == "results":
+        return _results(header, cells)
+    return cells.cells
+
+
+def _first(cells: CellValues, *columns: str) -> str:
+    return next((column for column in columns if column in cells), columns[0])
+
+
+def _span(cells: CellValues, begin: str, end: str) -> dict[str, pl.Series]:
+    start, stop = cells.whole(begin), cells.whole(end)
+    return {"start_ns": start, "duration_ns": stop - start}
+
+
+def _correlation(cells: CellValues) -> pl.Series:
+    """The id that links calls and activities; 0 is none."""
+    ids = cells.whole("correlation_id")
+    return ids.set(ids == 0, None)
+
+
+def _names(cells: CellValues, column: str) -> pl.Series:
+    return by_value(cells.name(column), without_descriptor, NAME).alias("name")
+
+
+def _facts(cells: CellValues) -> pl.Series:
+    """What has no column of its own, in words; worked out once for each combination."""
+    held = [(word, column) for word, *columns in _FACTS if (column := _first(cells, *columns)) in cells]
+    if not held:
+        return pl.Series([None] * cells.cells.height, dtype=NAME)
+    columns = [column for _, column in held]
+    table = cells.cells.select(columns)
+    distinct = table.unique(maintain_order=True)
+    told = [
+        pl.when(pl.col(column).str.contains(r"^[0-9]+$") & (pl.col(column) != "0")).then(
+            pl.format(word + ": {}", pl.col(column))
+        )
+        for word, column in held
+    ]
+    texts = distinct.with_columns(
+        pl.concat_str(told, separator="; ", ignore_nulls=True).replace("", None).alias("told")
+    )
+    joined = table.join(texts, on=columns, how="left", nulls_equal=True, maintain_order="left")
+    return joined["told"].cast(NAME)
+
+
+def _kernel_trace(cells: CellValues) -> pl.DataFrame:
+    """Columns of ``activities``; ``device`` as it stands."""
+    shapes = {}
+    for axis in "xyz":
+        block = cells.whole(f"workgroup_size_{axis}", pl.Int32())
+        grid = cells.whole(f"grid_size_{axis}", pl.Int64())
+        shapes[f"block_{axis}"] = block
+        shapes[f"grid_{axis}"] = ((grid + block - 1) // block.set(block <= 0, None)).cast(pl.Int32, strict=False)
+    return pl.DataFrame(
+        {
+            "name": _names(cells, "kernel_name"),
+            **_span(cells, "start_timestamp", "end_timestamp"),
+            "device": cells.name("agent_id"),
+            "stream": cells.whole(_first(cells, "stream_id", "queue_id")),
+            **shapes,
+            "registers": cells.whole("vgpr_count", pl.Int32()),
+            "shared_bytes": cells.whole(_first(cells, "lds_block_size", "group_segment_size")),
+            "correlation": _correlation(cells),
+            "arguments": _facts(cells),
+            "line": cells.line,
+        }
+    )
+
+
+def _memory_copy_trace(cells: CellValues) -> pl.DataFrame:
+    """Columns of ``activities``; the size of a copy is not recorded. ``device`` is the GPU of its two agents."""
+    kinds = by_value(cells.name("direction"), copy_kind, NAME)
+    to_host = kinds.cast(pl.String).str.ends_with("toH").fill_null(False)
+    source, target = cells.name("source_agent_id"), cells.name("destination_agent_id")
+    return pl.DataFrame(
+        {
+            "name": cells.name("direction"),
+            **_span(cells, "start_timestamp", "end_timestamp"),
+            "device": source.cast(pl.String).zip_with(to_host, target.cast(pl.String)).cast(NAME),
+            "copy_kind": kinds,
+            "stream": cells.whole("stream_id"),
+            "correlation": _correlation(cells),
+            "line": cells.line,
+        }
+    )
+
+
+def _api_trace(cells: CellValues) -> pl.DataFrame:
+    """Columns of ``api_calls``, and ``domain``: that of markers is of ranges."""
+    return pl.DataFrame(
+        {
+            "domain": cells.name("domain"),
+            "name": cells.name("function"),
+            **_span(cells, "start_timestamp", "end_timestamp"),
+            "pid": cells.whole("process_id"),
+            "tid": cells.whole("thread_id"),
+            "correlation": _correlation(cells),
+            "line": cells.line,
+        }
+    )
+
+
+def _stats(cells: CellValues) -> pl.DataFrame:
+    """Columns of ``summary``."""
+    return pl.DataFrame(
+        {
+            "name": _names(cells, "name"),
+            "calls": cells.whole("calls"),
+            "total_ns": cells.scaled("totaldurationns", 1),
+            "avg_ns": cells.scaled("averagens", 1),
+            "min_ns": cells.scaled("minns", 1),
+            "max_ns": cells.scaled("maxns", 1),
+            "std_ns": cells.scaled("stddev", 1),
+            "time_pct": cells.number("percentage"),
+            "line": cells.line,
+        }
+    )
+
+
+def _counters(cells: CellValues) -> pl.DataFrame:
+    """A counter of a dispatch in each row; grid and workgroup are numbers of threads, their shapes unknown."""
+    return pl.DataFrame(
+        {
+            "dispatch": cells.whole("dispatch_id"),
+            "name": _names(cells, "kernel_name"),
+            **_span(cells, "start_timestamp", "end_timestamp"),
+            "device": cells.name("agent_id"),
+            "stream": cells.whole("queue_id"),
+            "registers": cells.whole("vgpr_count", pl.Int32()),
+            "shared_bytes": cells.whole("lds_block_size"),
+            "correlation": _correlation(cells),
+            "metric": cells.name("counter_name"),
+            "value": cells.number("counter_value"),
+            "arguments": _sizes(cells, "grid_size", "workgroup_size"),
+            "line": cells.line,
+        }
+    )
+
+
+def _sizes(cells: CellValues, grid: str, block: str) -> pl.Series:
+    """Grid and workgroup in words, where only their numbers of threads are known, and the other facts."""
+    table = pl.DataFrame({"grid": cells.text(grid), "block": cells.text(block), "facts": _facts(cells)})
+    distinct = table.unique(maintain_order=True)
+    texts = distinct.with_columns(
+        pl.concat_str(
+            pl.format("Grid: {} threads", pl.col("grid")),
+            pl.format("Workgroup: {} threads", pl.col("block")),
+            pl.col("facts").cast(pl.String),
+            separator="; ",
+            ignore_nulls=True,
+        ).alias("told")
+    )
+    joined = table.join(texts, on=["grid", "block", "facts"], how="left", nulls_equal=True, maintain_order="left")
+    return joined["told"].cast(NAME)
+
+
+def _results(header: RocprofHeader, cells: CellValues) -> pl.DataFrame:
+    """Columns of ``activities``, and one of numbers for each counter, called as its title with ``counter `` before.
+
+    Grid and workgroup are numbers of threads: their shapes are not recorded.
+    """
+    counters = {
+        f"counter {title}": cells.number(column)
+        for title, column in zip(header.titles, header.columns, strict=True)
+        if column not in _FIXED
+    }
+    span = _span(cells, "beginns", "endns")
+    if "durationns" in cells:
+        span["duration_ns"] = span["duration_ns"].fill_null(cells.whole("durationns"))
+    return pl.DataFrame(
+        {
+            "name": _names(cells, "kernelname"),
+            **span,
+            "device": cells.name("gpu_id"),
+            "stream": cells.whole("queue_id"),
+            "registers": cells.whole(_first(cells, "arch_vgpr", "vgpr"), pl.Int32()),
+            "shared_bytes": cells.whole("lds"),
+            "pid": cells.whole("pid"),
+            "arguments": _sizes(cells, "grd", "wgr"),
+            **counters,
+            "line": cells.line,
+        }
+    )
+
+
+V1: Final = "rocprof-csv"
+V3: Final = "rocprofv3-csv"
+
+_SPAN: Final = ("start_timestamp", "end_timestamp")
+
+TABLES: Final = (
+    ("kernel_trace", V3, ("kind", "agent_id", "kernel_name", "workgroup_size_x", "grid_size_x", *_SPAN)),
+    ("counters", V3, ("dispatch_id", "agent_id", "kernel_name", "grid_size", "counter_name", "counter_value")),
+    ("memory_copy_trace", V3, ("kind", "direction", "source_agent_id", "destination_agent_id", *_SPAN)),
+    ("api_trace", V3, ("domain", "function", "process_id", "thread_id", *_SPAN)),
+    ("agents", V3, ("node_id", "logical_node_id", "agent_type", "name")),
+    ("other", V3, ("kind", "operation", *_SPAN)),
+    ("stats", V3, ("name", "calls", "totaldurationns", "averagens", "percentage", "minns", "maxns")),
+    ("stats", V1, ("name", "calls", "totaldurationns", "averagens", "percentage")),
+    ("results", V1, ("index", "kernelname", "gpu_id", "grd", "wgr")),
+)
+"""What each table is called here, the version that writes it, and columns that tell it; the first match is it."""
+
+_ALIASES: Final = MappingProxyType(
+    {
+        "dispatch_id": "index",
+        "kernel_name": "kernelname",
+        "grid_size": "grd",
+        "workgroup_size": "wgr",
+        "lds_per_workgroup": "lds",
+        "scratch_per_workitem": "scr",
+        "start_timestamp": "beginns",
+        "end_timestamp": "endns",
+    }
+)
+"""Columns of rocprofv2, by the names of the first version."""
+_OF_V2: Final = ("dispatch_id", "gpu_id", "grid_size", "workgroup_size", "kernel_name")
+
+FIRST_CELL: Final = re.compile(r"(?i)Kind|Correlation_Id|Domain|Node_Id|Name|Index|Dispatch_ID|Guid")
+"""The first cell of every header, and of no row."""
+
+CUE: Final = (
+    rb'^"?(?i:Guid"?,"?)?(?i:Kind"?,"?(?:Agent_Id|Direction|Operation)|Correlation_Id"?,"?Dispatch_Id|Domain"?,"?Function'
+    rb'|Node_Id"?,"?Logical_Node_Id|Name"?,"?Calls"?,"?TotalDurationNs|Index"?,"?KernelName|Dispatch_ID"?,"?GPU_ID)'
+)
+
+WHOLE: Final = frozenset(
+    (
+        *("start_timestamp", "end_timestamp", "correlation_id", "queue_id", "stream_id", "dispatch_id", "kernel_id"),
+        *("thread_id", "process_id", "vgpr_count", "lds_block_size", "group_segment_size"),
+        *(f"{size}_{axis}" for size in ("workgroup_size", "grid_size") for axis in "xyz"),
+        *("index", "queue_index", "pid", "tid", "beginns", "endns", "dispatchns", "completens", "durationns"),
+    )
+)
+"""Columns of whole numbers."""
+
+_MAX_HEADER: Final = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class RocprofHeader:
+    """A header, read."""
+
+    table: str
+    """The name in `TABLES`."""
+    format: str
+    """The version that writes it."""
+    columns: tuple[str, ...]
+    """In lower case."""
+    titles: tuple[str, ...]
+    """As they stand."""
+
+
+def header_of(text: str) -> RocprofHeader | None:
+    """The header that a line is, or None.
+
+    >>> header_of('"Name","Calls","TotalDurationNs","AverageNs","Percentage"').format
+    'rocprof-csv'
+    """
+    text = text.strip()
+    if "," not in text or len(text) > _MAX_HEADER:
+        return None
+    titles = [title.strip() for title in split_cells(text)]
+    columns = [title.lower().replace("-", "_") for title in titles]
+    if set(columns).issuperset(_OF_V2):
+        columns = [_ALIASES.get(column, column) for column in columns]
+    held = set(columns)
+    for table, version, needed in TABLES:
+        if held.issuperset(needed):
+            return RocprofHeader(table, version, tuple(unique_names(columns)), tuple(titles))
+    return None

@@ -1,0 +1,362 @@
+"""Reads the JSON of rocprofv3 (``--output-format json``): every process in it is a session.
+
+The document is cut into its lists without decoding them; each list is then read as columns at once. The numbers of
+``kind`` and ``operation`` differ between versions of ROCm, so names go through ``strings.buffer_records``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+import polars as pl
+from msgspec import Raw
+from polars.exceptions import PolarsError
+
+from tui.loaders.base import Format
+from tui.loaders.collector import Collector, fit_to_model
+from tui.loaders.json_document import read_bytes
+from tui.loaders.link_run import link_run
+from tui.loaders.progress import Report, keep_going
+from tui.loaders.text.cell_values import by_value
+from tui.model.errors import WHAT_OPENS, ProftuiError
+from tui.model.names import short_name, without_descriptor
+from tui.model.schema import NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tui.loaders.source import Source
+    from tui.model.profile import Profile
+
+FORMAT: Final = Format(
+    name="rocprofv3-json",
+    title="rocprofv3 JSON",
+    recognized_by='JSON that begins with {"rocprofiler-sdk-tool": [',
+    feeds=("sessions", "devices", "activities", "api_calls", "ops", "ranges", "metrics", "issues"),
+    record_with="rocprofv3 --sys-trace --output-format json -d out -- ./app",
+)
+
+_GPU: Final = 2
+"""``type`` of an agent that is a GPU."""
+_CALLS: Final = ("hip_api", "hsa_api", "rccl_api")
+"""Lists of API calls."""
+_XYZ: Final = pl.Struct({"x": pl.Int64, "y": pl.Int64, "z": pl.Int64})
+_HANDLE: Final = pl.Struct({"handle": pl.UInt64})
+_RECORD: Final = {
+    "kind": pl.Int64,
+    "operation": pl.Int64,
+    "thread_id": pl.Int64,
+    "correlation_id": pl.Struct({"internal": pl.UInt64}),
+    "start_timestamp": pl.Int64,
+    "end_timestamp": pl.Int64,
+}
+_DISPATCH_INFO: Final = pl.Struct(
+    {
+        "agent_id": _HANDLE,
+        "queue_id": _HANDLE,
+        "kernel_id": pl.Int64,
+        "dispatch_id": pl.Int64,
+        "private_segment_size": pl.Int64,
+        "group_segment_size": pl.Int64,
+        "workgroup_size": _XYZ,
+        "grid_size": _XYZ,
+    }
+)
+_DISPATCH: Final = {**_RECORD, "dispatch_info": _DISPATCH_INFO, "stream_id": _HANDLE}
+_COPY: Final = {**_RECORD, "src_agent_id": _HANDLE, "dst_agent_id": _HANDLE, "bytes": pl.Int64, "stream_id": _HANDLE}
+_COUNTED: Final = {
+    "dispatch_data": pl.Struct({"dispatch_info": _DISPATCH_INFO}),
+    "records": pl.List(pl.Struct({"counter_id": _HANDLE, "value": pl.Float64})),
+}
+_SYMBOL: Final = {
+    "kernel_id": pl.Int64,
+    "formatted_kernel_name": pl.String,
+    "kernel_name": pl.String,
+    "arch_vgpr_count": pl.Int64,
+    "sgpr_count": pl.Int64,
+}
+_TEXT: Final = {"key": pl.UInt64, "value": pl.String}
+
+
+class _Process(msgspec.Struct):
+    """One process of the document; its lists are not decoded yet."""
+
+    metadata: dict[str, Any] = {}
+    agents: list[dict[str, Any]] = []
+    strings: dict[str, Raw] = {}
+    kernel_symbols: Raw = Raw(b"[]")
+    counters: list[dict[str, Any]] = []
+    buffer_records: dict[str, Raw] = {}
+    callback_records: dict[str, Raw] = {}
+
+
+class _Document(msgspec.Struct, rename={"processes": "rocprofiler-sdk-tool"}):
+    processes: list[_Process]
+
+
+class Rocprofv3JsonLoader:
+    """Reads rocprofv3's JSON."""
+
+    @property
+    def formats(self) -> tuple[Format, ...]:
+        """The one format."""
+        return (FORMAT,)
+
+    def probe(self, head: bytes, name: str) -> float:
+        """Sure by its first key."""
+        return 0.97 if head.lstrip().removeprefix(b"{").lstrip().startswith(b'"rocprofiler-sdk-tool"') else 0.0
+
+    def load(self, source: Source, report: Report = keep_going) -> Profile:
+        """Read every process.
+
+        Raises:
+            ProftuiError: It is not JSON of rocprofv3, or nothing was recorded.
+        """
+        source.report_to(report)
+        data = read_bytes(source)
+        try:
+            document = msgspec.json.decode(data, type=_Document)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise ProftuiError(
+                f"{source.called}: not valid JSON of rocprofv3: {error or 'nested too deep'}",
+                source.cut_short or f"record it again: {FORMAT.record_with}",
+            ) from error
+        collector = Collector(source.name)
+        for process in document.processes:
+            _Reader(process, collector).read()
+            if not source.keep_going(collector.row_count):
+                break
+        if not collector.row_count:
+            raise ProftuiError(f"{source.called}: no profile found: its lists of records are empty", WHAT_OPENS)
+        for note in source.notes:
+            collector.issue(note.severity, note.line, note.text, note.reason)
+        return collector.profile(partial="stopped before its end" if source.stopped else "")
+
+
+class _Reader:
+    """Reads one process."""
+
+    def __init__(self, process: _Process, collector: Collector) -> None:
+        self._process = process
+        self._collector = collector
+        self._devices = {
+            handle: place
+            for place, handle in enumerate(_handle(agent) for agent in process.agents if agent.get("type") == _GPU)
+            if handle is not None
+        }
+
+    def read(self) -> None:
+        """Open a session and fill it."""
+        metadata = self._process.metadata
+        pid, command, node = metadata.get("pid"), metadata.get("command"), metadata.get("node")
+        words = [str(word) for word in command] if isinstance(command, list) else []
+        session = self._collector.open_session(
+            FORMAT.name, None, pid=pid if type(pid) is int else None, command=" ".join(words) or None
+        )
+        session.facts["tool"] = "rocprofv3"
+        if isinstance(node, dict) and isinstance(node.get("hostname"), str):
+            session.facts["host"] = node["hostname"]
+        self._add_devices()
+        kernels, copies, calls, ranges = self._kernels(), self._copies(), self._calls(), self._ranges()
+        starts = [frame["start_ns"].min() for frame in (kernels, copies, calls, ranges)]
+        zero = min((start for start in starts if isinstance(start, int)), default=None)
+        if zero is not None:
+            reason = f"times count from the first event, at {zero} ns of the machine's own clock"
+            self._collector.issue("info", None, "", reason)
+            self._collector.resolution(1)
+        since = (pl.col("start_ns") - (zero or 0)).alias("start_ns")
+        activities = pl.concat([kernels, copies], how="diagonal").with_columns(since)
+        self._collector.add_frames(
+            link_run(
+                fit_to_model("activities", activities, self._collector),
+                fit_to_model("api_calls", calls.with_columns(since), self._collector),
+                fit_to_model("ranges", ranges.with_columns(since), self._collector) if ranges.height else None,
+                session,
+                self._collector,
+                kind="roctx range",
+            )
+        )
+        self._add_counters(kernels)
+
+    def _list(self, raw: Raw | None, columns: Mapping[str, Any], what: str) -> pl.DataFrame:
+        """A list of objects as columns; columns that it lacks are null, and a list that does not fit is told."""
+        schema = pl.Schema(columns)
+        data = bytes(raw) if raw is not None else b"[]"
+        if not data.strip(b"[] \t\r\n"):
+            return pl.DataFrame(schema=schema)
+        try:
+            if not data.lstrip().startswith(b"["):
+                raise ValueError("not a list")
+            return pl.read_json(data, schema=schema).select(schema.names())
+        except (PolarsError, ValueError) as error:
+            problem = (str(error).splitlines() or [type(error).__name__])[0]
+            self._collector.issue("error", None, what, f"this list could not be read, and was left out: {problem}")
+            return pl.DataFrame(schema=schema)
+
+    def _records(self, name: str, columns: Mapping[str, Any]) -> pl.DataFrame:
+        """A list of records with ``start_ns``, ``duration_ns``, ``correlation`` and ``name`` (of the operation)."""
+        rows = self._list(self._process.buffer_records.get(name), columns, name)
+        lasts = pl.col("end_timestamp") - pl.col("start_timestamp")
+        return rows.join(self._operations(), on=["kind", "operation"], how="left", maintain_order="left").with_columns(
+            pl.col("start_timestamp").alias("start_ns"),
+            pl.when(lasts >= 0).then(lasts).alias("duration_ns"),
+            pl.col("correlation_id").struct.field("internal").cast(pl.Int64, strict=False).alias("correlation"),
+            pl.lit(self._collector.session.pid if self._collector.session else None, pl.Int64).alias("pid"),
+            pl.col("thread_id").alias("tid"),
+        )
+
+    def _operations(self) -> pl.DataFrame:
+        """Columns: kind, operation, name."""
+        kinds = self._list(
+            self._process.strings.get("buffer_records"),
+            {"kind": pl.String, "operations": pl.List(pl.String)},
+            "strings",
+        )
+        return (
+            kinds.select(pl.int_range(pl.len()).alias("kind"), pl.col("operations").alias("name"))
+            .explode("name")
+            .with_columns(pl.int_range(pl.len()).over("kind").alias("operation"))
+            .select("kind", "operation", pl.col("name").cast(NAME))
+        )
+
+    def _device(self, column: str) -> pl.Expr:
+        return (
+            pl.col(column).struct.field("handle").replace_strict(self._devices, default=None, return_dtype=pl.Int32)
+            if self._devices
+            else pl.lit(None, pl.Int32)
+        )
+
+    def _kernels(self) -> pl.DataFrame:
+        """Dispatches; the grid is recorded in work items, blocks are grid / workgroup."""
+        rows = self._records("kernel_dispatch", _DISPATCH).drop("name").unnest("dispatch_info")
+        symbols = self._list(self._process.kernel_symbols, _SYMBOL, "kernel_symbols").unique("kernel_id", keep="first")
+        names = pl.coalesce(
+            pl.col("formatted_kernel_name").replace("", None),
+            pl.col("kernel_name"),
+            pl.format("kernel {}", "kernel_id"),
+        )
+        rows = rows.join(symbols, on="kernel_id", how="left", maintain_order="left").with_columns(
+            names.cast(NAME).alias("name")
+        )
+        name = by_value(rows["name"], without_descriptor, NAME)
+        sizes = []
+        for axis in "xyz":
+            block = pl.col("workgroup_size").struct.field(axis)
+            grid = pl.col("grid_size").struct.field(axis)
+            sizes += [
+                block.alias(f"block_{axis}"),
+                pl.when(block > 0).then((grid + block - 1) // block).alias(f"grid_{axis}"),
+            ]
+        return rows.select(
+            pl.lit("kernel", NAME).alias("kind"),
+            name,
+            by_value(name, short_name, NAME).alias("short_name"),
+            *("start_ns", "duration_ns", "correlation"),
+            self._device("agent_id").alias("device"),
+            pl.coalesce(pl.col("stream_id").struct.field("handle"), pl.col("queue_id").struct.field("handle"))
+            .cast(pl.Int64, strict=False)
+            .alias("stream"),
+            *sizes,
+            pl.col("arch_vgpr_count").alias("registers"),
+            pl.col("group_segment_size").alias("shared_bytes"),
+            pl.format("Scratch: {} B; SGPRs: {}", "private_segment_size", "sgpr_count").cast(NAME).alias("arguments"),
+            "dispatch_id",
+        )
+
+    def _copies(self) -> pl.DataFrame:
+        rows = self._records("memory_copy", _COPY)
+        source, target = self._device("src_agent_id"), self._device("dst_agent_id")
+        ends = [pl.when(end.is_null()).then(pl.lit("H")).otherwise(pl.lit("D")) for end in (source, target)]
+        known = pl.col("src_agent_id").is_not_null() & pl.col("dst_agent_id").is_not_null()
+        kind = pl.when(known).then(pl.concat_str([ends[0], pl.lit("to"), ends[1]])).cast(NAME)
+        return rows.select(
+            pl.lit("memcpy", NAME).alias("kind"),
+            pl.coalesce(pl.col("name"), pl.lit("memory copy", NAME)).alias("name"),
+            pl.coalesce(pl.col("name"), pl.lit("memory copy", NAME)).alias("short_name"),
+            *("start_ns", "duration_ns", "correlation"),
+            pl.coalesce(target, source).alias("device"),
+            pl.col("stream_id").struct.field("handle").cast(pl.Int64, strict=False).alias("stream"),
+            pl.col("bytes").alias("size_bytes"),
+            kind.alias("copy_kind"),
+        )
+
+    def _calls(self) -> pl.DataFrame:
+        columns = ("name", "start_ns", "duration_ns", "pid", "tid", "correlation")
+        return pl.concat([self._records(name, _RECORD).select(columns) for name in _CALLS])
+
+    def _ranges(self) -> pl.DataFrame:
+        """Roctx ranges: their texts stand apart, by correlation number."""
+        texts = self._list(self._process.strings.get("marker_api"), _TEXT, "marker_api").select(
+            pl.col("key").cast(pl.Int64, strict=False).alias("correlation"), pl.col("value").cast(NAME).alias("text")
+        )
+        return (
+            self._records("marker_api", _RECORD)
+            .join(texts.unique("correlation", keep="first"), on="correlation", how="left", maintain_order="left")
+            .select(pl.coalesce("text", "name").alias("name"), "start_ns", "duration_ns", "pid", "tid")
+        )
+
+    def _add_counters(self, kernels: pl.DataFrame) -> None:
+        """Counters by kernel; several values of one counter in a dispatch are of parts of the GPU, and are added."""
+        rows = self._list(self._process.callback_records.get("counter_collection"), _COUNTED, "counter_collection")
+        if rows.is_empty():
+            return
+        names = {
+            handle: str(counter.get("name"))
+            for counter in self._process.counters
+            if (handle := _handle(counter)) is not None
+        }
+        counter = pl.col("records").struct.field("counter_id").struct.field("handle")
+        found = (
+            rows.select(pl.col("dispatch_data").struct.field("dispatch_info").struct.field("dispatch_id"), "records")
+            .explode("records")
+            .drop_nulls("records")
+            .select(
+                "dispatch_id",
+                counter.replace_strict(names, default=None, return_dtype=pl.String).alias("metric"),
+                pl.col("records").struct.field("value"),
+            )
+            .group_by("dispatch_id", "metric", maintain_order=True)
+            .agg(pl.col("value").sum())
+            .join(kernels.unique("dispatch_id", keep="first"), on="dispatch_id", how="left", maintain_order="left")
+        )
+        sizes = [f"{what}_{axis}" for what in ("grid", "block") for axis in "xyz"]
+        metrics = found.group_by(pl.col("name").alias("kernel"), "device", *sizes, "metric", maintain_order=True).agg(
+            pl.len().cast(pl.Int64).alias("invocations"),
+            pl.col("value").min().alias("min"),
+            pl.col("value").max().alias("max"),
+            pl.col("value").mean().alias("avg"),
+        )
+        metrics = metrics.with_columns(pl.col("device").cast(pl.String), pl.col("metric").cast(NAME))
+        self._collector.add_frame("metrics", fit_to_model("metrics", metrics, self._collector))
+
+    def _add_devices(self) -> None:
+        for agent in self._process.agents:
+            device = self._devices.get(_handle(agent) or -1)
+            if device is None:
+                continue
+            waves, width = _count(agent, "max_waves_per_cu"), _count(agent, "wave_front_size")
+            lds = _count(agent, "lds_size_in_kb")
+            name, architecture = agent.get("product_name"), agent.get("name")
+            self._collector.add(
+                "devices",
+                {
+                    "device": device,
+                    "name": str(name or architecture or "") or None,
+                    "compute_capability": str(architecture) if architecture else None,
+                    "sm_count": _count(agent, "cu_count"),
+                    "max_threads_per_sm": waves * width if waves and width else None,
+                    "shared_memory_per_sm_bytes": 1024 * lds if lds else None,
+                },
+            )
+
+
+def _handle(agent: Mapping[str, Any]) -> int | None:
+    found = agent.get("id")
+    handle = found.get("handle") if isinstance(found, dict) else None
+    return handle if type(handle) is int and 0 <= handle < 1 << 63 else None
+
+
+def _count(agent: Mapping[str, Any], key: str) -> int | None:
+    value = agent.get(key)
+    return value if type(value) is int and 0 < value < 1 << 20 else None

@@ -1,0 +1,288 @@
+"""Opens a database read-only: it is never changed, and its SQL cannot do anything but be read."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import tempfile
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
+
+from tui.loaders.input_issues import Note
+from tui.loaders.temp_folders import Scratch
+from tui.model.errors import ProftuiError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MAGIC: Final = b"SQLite format 3\0"
+
+_HEADER_BYTES: Final = 100
+_READ_VERSION: Final = 19
+"""The byte of the header that says how to read the file: 1 with a rollback journal, 2 with a write-ahead log."""
+_NEWEST_READ_VERSION: Final = 2
+
+_JOURNAL_MAGIC: Final = bytes.fromhex("d9d505f920a163d7")
+_LOG_MAGIC: Final = bytes.fromhex("377f06")
+"""Of a write-ahead log; without it SQLite takes no change from there."""
+
+_LOCK_SECONDS: Final = 1.0
+"""How long to wait for a writer to finish."""
+_COPY_ATTEMPTS: Final = 3
+
+_ALLOWED: Final = frozenset(
+    {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_TRANSACTION}
+)
+_ALLOWED_PRAGMAS: Final = frozenset({"table_xinfo", "encoding"})
+_ALLOWED_FUNCTIONS: Final = frozenset({"count", "min", "max", "substr"})
+
+_LIMITS: Final = {
+    sqlite3.SQLITE_LIMIT_SQL_LENGTH: 1_000_000,
+    sqlite3.SQLITE_LIMIT_ATTACHED: 0,
+    sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH: 1,
+    # Views of rocprofv3 have some; to read the schema at all, they must parse, though none is run.
+    sqlite3.SQLITE_LIMIT_COMPOUND_SELECT: 100,
+    sqlite3.SQLITE_LIMIT_WORKER_THREADS: 0,
+}
+
+DAMAGE: Final = (sqlite3.DatabaseError, UnicodeDecodeError)
+"""What a damaged database raises: Python cannot decode messages that quote bytes which are no text."""
+
+_CAREFUL: Final = ("trusted_schema=OFF", "cell_size_check=ON", "query_only=ON", "mmap_size=0")
+"""Settings of every connection: nothing that the schema names is run, pages are checked, nothing is written.
+
+The file is not mapped into memory: one that is cut while it is read would end the program.
+"""
+
+
+@dataclass(slots=True)
+class Opened:
+    """A database that is ready to be asked."""
+
+    connection: sqlite3.Connection
+    path: Path
+    """The file that is read: the one that was named, or a copy."""
+    is_damaged: bool
+    """Whether it could only be opened with its checks off: parts of it are missing."""
+    notes: list[Note]
+    """What is odd about it."""
+    folder: Scratch | None = None
+    """Where the copy lies, if it is one."""
+    _before: tuple[int, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._before = _stamp(self.path)
+
+    def has_changed(self) -> bool:
+        """Whether somebody wrote to the file since."""
+        return _stamp(self.path) != self._before
+
+    def close(self) -> None:
+        """Let go of the file, and remove the copy."""
+        self.connection.close()
+        if self.folder is not None:
+            self.folder.close()
+
+
+def immutable_uri(path: Path) -> str:
+    """The name under which SQLite reads a file without locks or files of its own beside it."""
+    return f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1"
+
+
+def opened(path: Path, called: str) -> Opened:
+    """Open a database to read.
+
+    Args:
+        path: Where it lies.
+        called: What messages call it.
+
+    Raises:
+        ProftuiError: It is no database, another process is writing to it, or it is damaged beyond reading.
+    """
+    with path.open("rb") as file:
+        header = file.read(_HEADER_BYTES)
+    if not header.startswith(MAGIC) or len(header) < _HEADER_BYTES:
+        raise ProftuiError(f"{called}: is no whole SQLite database")
+    if header[_READ_VERSION] > _NEWEST_READ_VERSION:
+        raise ProftuiError(
+            f"{called}: was written by an SQLite newer than this one ({sqlite3.sqlite_version})",
+            "export it again in today's format",
+        )
+    log = _beside(path, "-wal")
+    if log is not None and header[_READ_VERSION] == _NEWEST_READ_VERSION and _begins_with(log, _LOG_MAGIC):
+        return _copy_with_log(path, log, called)
+    notes: list[Note] = []
+    missing = _missing_bytes(header, path.stat().st_size)
+    if missing:
+        short = "1 byte" if missing == 1 else f"{missing:,} bytes"
+        reason = f"the file is {short} shorter than its header says (cut off); what could be read is shown"
+        notes.append(Note("error", None, path.name, reason))
+    journal = _beside(path, "-journal")
+    # One of a change that was finished may stay, with its beginning wiped.
+    if journal is not None and _begins_with(journal, _JOURNAL_MAGIC):
+        notes.append(
+            Note(
+                "error",
+                None,
+                f"{path.name}-journal",
+                "the last write to the database was not finished: figures may be missing or inconsistent; "
+                "export it again, or let sqlite3 roll it back",
+            )
+        )
+        return _asked(path, called, notes, locks=False)
+    return _asked(path, called, notes, locks=header[_READ_VERSION] != _NEWEST_READ_VERSION)
+
+
+def _missing_bytes(header: bytes, size: int) -> int:
+    """How many bytes fewer a file has than its header tells, as far as the header can be believed."""
+    page_size = int.from_bytes(header[16:18])
+    page_size = 1 << 16 if page_size == 1 else page_size
+    # Versions of SQLite that do not write the number of pages leave the number of the last change behind.
+    is_told = header[24:28] == header[92:96]
+    return max(int.from_bytes(header[28:32]) * page_size - size, 0) if is_told else 0
+
+
+def _asked(path: Path, called: str, notes: list[Note], *, locks: bool) -> Opened:
+    """Open a file and read its schema, as carefully as it lets us."""
+    locked = f"file:{quote(str(path.absolute()))}?mode=ro"
+    try:
+        try:
+            return Opened(_connected(locked if locks else immutable_uri(path)), path, False, notes)
+        except sqlite3.OperationalError as error:
+            if not locks:
+                raise
+            if _is_busy(error):
+                raise ProftuiError(
+                    f"{called}: another process is writing to it", "open it again when that has finished"
+                ) from error
+            # The file system knows no locks, or the folder may not be read.
+            return Opened(_connected(immutable_uri(path)), path, False, notes)
+    except DAMAGE as error:
+        try:
+            connection = _connected(immutable_uri(path), as_it_is=True)
+        except (sqlite3.Error, *DAMAGE):
+            raise ProftuiError(
+                f"{called}: cannot be read as an SQLite database ({error})",
+                "it is damaged or was copied while it was written; export or copy it again",
+            ) from error
+        if not any(note.text == path.name for note in notes):
+            notes.append(
+                Note("error", None, str(error), "the database is damaged or cut off; what could be read is shown")
+            )
+        return Opened(connection, path, True, notes)
+
+
+def _connected(uri: str, *, as_it_is: bool = False) -> sqlite3.Connection:
+    """A connection that has read the schema and may do nothing but read.
+
+    Args:
+        uri: Which file, and how.
+        as_it_is: Take a file that is shorter than its header says, as far as it goes.
+    """
+    connection = sqlite3.connect(uri, uri=True, timeout=_LOCK_SECONDS, isolation_level=None, check_same_thread=False)
+    try:
+        for setting in (*_CAREFUL, "writable_schema=ON") if as_it_is else _CAREFUL:
+            connection.execute(f"PRAGMA {setting}")
+        for limit, value in _LIMITS.items():
+            connection.setlimit(limit, value)
+        connection.text_factory = _text
+        connection.set_authorizer(_may)
+        # One transaction for everything: a writer has to wait, so that all tables belong together.
+        connection.execute("BEGIN")
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _may(action: int, first: str | None, second: str | None, _database: str | None, through: str | None) -> int:
+    """SQLite's question whether a statement may do something: read tables, nothing through views or triggers."""
+    allowed = action in _ALLOWED and through is None
+    if action == sqlite3.SQLITE_PRAGMA:
+        allowed = first in _ALLOWED_PRAGMAS
+    elif action == sqlite3.SQLITE_FUNCTION:
+        allowed = (second or "").lower() in _ALLOWED_FUNCTIONS and through is None
+    return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
+
+
+def _text(raw: bytes) -> str:
+    return str(raw, "utf-8", "replace")
+
+
+def _is_busy(error: sqlite3.OperationalError) -> bool:
+    return error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def _beside(path: Path, ending: str) -> Path | None:
+    """A file of SQLite's own beside a database, if it has anything in it."""
+    beside = path.with_name(path.name + ending)
+    try:
+        return beside if beside.is_file() and beside.stat().st_size else None
+    except OSError:
+        return None
+
+
+def _begins_with(path: Path, magic: bytes) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(magic)) == magic
+    except OSError:
+        # Not to be looked at: taken for the worse.
+        return True
+
+
+def _copy_with_log(path: Path, log: Path, called: str) -> Opened:
+    """Copy a database with the changes that still lie in its log; a reader would have to write beside the file."""
+    try:
+        folder = Scratch()
+    except OSError as error:
+        raise _no_room(called, error) from error
+    copy = folder.path / "database"
+    try:
+        for _ in range(_COPY_ATTEMPTS):
+            before = (_stamp(path), _stamp(log))
+            shutil.copyfile(path, copy)
+            shutil.copyfile(log, copy.with_name(copy.name + "-wal"))
+            if (_stamp(path), _stamp(log)) == before:
+                break
+        else:
+            raise ProftuiError(f"{called}: another process is writing to it", "open it again when that has finished")
+        # Opened to write once, the copy takes the log in.
+        merging = sqlite3.connect(copy)
+        try:
+            merging.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        finally:
+            merging.close()
+        made = _asked(copy, called, [], locks=False)
+    except OSError as error:
+        folder.close()
+        raise _no_room(called, error) from error
+    except (sqlite3.Error, *DAMAGE) as error:
+        folder.close()
+        raise ProftuiError(f"{called}: cannot be read as an SQLite database ({error})") from error
+    except ProftuiError:
+        folder.close()
+        raise
+    made.folder = folder
+    made.notes.append(
+        Note("info", None, log.name, "the log beside the database holds its last changes; a copy with them was read")
+    )
+    return made
+
+
+def _no_room(called: str, error: OSError) -> ProftuiError:
+    return ProftuiError(
+        f"{called}: cannot be copied into {tempfile.gettempdir()} ({error.strerror or error})",
+        "set TMPDIR to a folder with more room",
+    )
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    """What changes when somebody writes to a file."""
+    try:
+        status = path.stat()
+    except OSError:
+        return (-1, -1)
+    return (status.st_size, status.st_mtime_ns)

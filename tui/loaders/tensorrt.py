@@ -1,0 +1,266 @@
+"""Reads the layer profiles of TensorRT: what ``trtexec --dumpProfile`` logs, and the JSON of ``--exportProfile``.
+
+Times are per inference: the mean over all iterations. Some layers take no GPU time (work on shapes): they have 0.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+from tui.loaders.base import Format
+from tui.loaders.collector import Collector
+from tui.loaders.json_document import read_json
+from tui.loaders.progress import Report, keep_going
+from tui.loaders.text.section import MAX_STRAY_LINES
+from tui.model.errors import WHAT_OPENS, ProftuiError
+
+if TYPE_CHECKING:
+    from tui.loaders.collector import Value
+    from tui.loaders.source import Source
+    from tui.loaders.text.block import Line
+    from tui.loaders.text.section import Section, TextReader
+    from tui.model.profile import Profile
+
+LOG_FORMAT: Final = Format(
+    name="tensorrt-log",
+    title="TensorRT layer profile (trtexec log)",
+    recognized_by="the line '=== Profile (641 iterations ) ===' above a table of layers",
+    feeds=("sessions", "layers", "issues"),
+    record_with="trtexec --onnx=m.onnx --separateProfileRun --dumpProfile | tee run.log",
+)
+JSON_FORMAT: Final = Format(
+    name="tensorrt-json",
+    title="TensorRT layer profile (JSON)",
+    recognized_by='a JSON list that begins with {"count": 641} and goes on with layers that have averageMs',
+    feeds=("sessions", "layers", "issues"),
+    record_with="trtexec --onnx=m.onnx --separateProfileRun --exportProfile=profile.json",
+)
+
+NS_PER_MS: Final = 1_000_000
+_MAX_MS: Final = 10**12
+"""More than 30 years; whatever is longer is damage."""
+_LONGEST: Final = 20_000
+"""Characters: no row is longer."""
+
+_PREFIX: Final = r"\s*(?:\[[0-9/: -]{6,30}\] )?(?:\[[A-Z]\] )?(?:\[TRT\] )?"
+_TITLE: Final = re.compile(_PREFIX + r"=== Profile \((?P<iterations>[0-9]{1,12}) iterations ?\) ===\s*")
+_MESSAGE: Final = re.compile(_PREFIX + r"(?P<text>.*\S)\s*")
+_NAME, _TOTAL, _AVERAGE, _MEDIAN, _SHARE = "Layer", "total", "average", "median", "share"
+_HEADINGS: Final = {
+    "Layer": _NAME,
+    "Time (ms)": _TOTAL,
+    "Time(ms)": _TOTAL,
+    "Avg. Time (ms)": _AVERAGE,
+    "Avg.(ms)": _AVERAGE,
+    "Median Time (ms)": _MEDIAN,
+    "Median(ms)": _MEDIAN,
+    "Time %": _SHARE,
+    "Time(%)": _SHARE,
+}
+_HEADING: Final = re.compile("|".join(sorted(map(re.escape, _HEADINGS), key=len, reverse=True)))
+_NUMBER: Final = r"-?[0-9]{1,15}(?:\.[0-9]{0,12})?(?:[eE][-+]?[0-9]{1,3})?|-?nan|-?inf"
+
+
+@dataclass(slots=True)
+class _Layer:
+    """One layer as it is printed, in milliseconds."""
+
+    name: str
+    total_ms: Decimal | None
+    average_ms: Decimal | None
+    median_ms: Decimal | None
+    line: int | None
+
+
+def _add_layers(collector: Collector, layers: list[_Layer], iterations: int | None) -> None:
+    """Add the layers of one profile to the current session."""
+    for position, layer in enumerate(layers):
+        average = layer.average_ms
+        if average is None and layer.total_ms is not None and iterations:
+            average = layer.total_ms / iterations
+        row: dict[str, Value] = {
+            "position": position,
+            "layer": layer.name,
+            "phase": "forward",
+            "executor": "tensorrt",
+            "time_ns": _nanoseconds(average),
+            "median_ns": _nanoseconds(layer.median_ms),
+            "total_ns": _nanoseconds(layer.total_ms),
+            "calls": iterations,
+            "measured": True,
+            "line": layer.line,
+        }
+        collector.add("layers", row)
+
+
+def _nanoseconds(ms: Decimal | None) -> int | None:
+    return None if ms is None or not 0 <= ms <= _MAX_MS else int((ms * NS_PER_MS).to_integral_value())
+
+
+# --- the log ----------------------------------------------------------------------------------------------------------
+
+
+class _Profile:
+    """A table of layers below its title."""
+
+    def __init__(self, collector: Collector, title: Line, iterations: int) -> None:
+        self._collector = collector
+        self._title = title
+        self._iterations = iterations
+        self._columns: list[str] = []
+        self._row: re.Pattern[str] | None = None
+        self._layers: list[_Layer] = []
+        self._total: re.Match[str] | None = None
+        self._stray = 0
+
+    def take(self, line: Line) -> bool:
+        text = _MESSAGE.fullmatch(line.text) if len(line.text) <= _LONGEST else None
+        if text is None:
+            return not line.text.strip() and self._total is None
+        if self._total is not None or _TITLE.fullmatch(line.text):
+            return False
+        if self._row is None:
+            return self._header(text["text"])
+        match = self._row.fullmatch(text["text"].lstrip())
+        if match is None:
+            self._stray += 1
+            return self._stray <= MAX_STRAY_LINES
+        self._stray = 0
+        if match["name"].strip() == "Total":
+            self._total = match
+        else:
+            found = {name: _decimal(match[name]) for name in (_TOTAL, _AVERAGE, _MEDIAN) if name in self._columns}
+            self._layers.append(
+                _Layer(match["name"].strip(), found.get(_TOTAL), found.get(_AVERAGE), found.get(_MEDIAN), line.number)
+            )
+        return True
+
+    def _header(self, text: str) -> bool:
+        """The header says where the name stands and which numbers there are."""
+        columns = [_HEADINGS[heading] for heading in _HEADING.findall(text)]
+        is_header = len(columns) == len(set(columns)) and _NAME in columns and {_TOTAL, _AVERAGE} & set(columns)
+        if not is_header or _HEADING.sub("", text).strip() or _NAME not in (columns[0], columns[-1]):
+            return False
+        self._columns = columns
+        name = r"(?P<name>\S.*?)" if columns[0] == _NAME else r"(?P<name>\S.*)"
+        self._row = re.compile(
+            r"\s+".join(name if column == _NAME else f"(?P<{column}>{_NUMBER})" for column in columns)
+        )
+        return True
+
+    def close(self) -> None:
+        """Add the layers, and compare them with the total."""
+        if not self._layers:
+            self._collector.issue("warning", self._title.number, self._title.text, "no layer follows this title")
+            return
+        _add_layers(self._collector, self._layers, self._iterations)
+        if self._total is None:
+            reason = "the table ends without its Total: layers may be missing"
+            self._collector.issue("warning", self._layers[-1].line, "", reason)
+            return
+        column = _TOTAL if _TOTAL in self._columns else _AVERAGE
+        whole = _decimal(self._total[column])
+        times = [layer.total_ms if column == _TOTAL else layer.average_ms for layer in self._layers]
+        summed = sum((time for time in times if time is not None), Decimal(0))
+        # Each figure is rounded to its last digit.
+        step = Decimal(1).scaleb(whole.as_tuple().exponent) if whole is not None else Decimal(0)  # type: ignore[arg-type]
+        if whole is not None and abs(whole - summed) > step * (len(times) + 1):
+            reason = f"the layers add up to {summed} ms, the table says {whole} ms: rows may be missing"
+            self._collector.issue("warning", self._layers[-1].line, "", reason)
+
+
+def _decimal(text: str) -> Decimal | None:
+    return None if "n" in text else Decimal(text)
+
+
+class _Reader:
+    """trtexec's part in one text."""
+
+    def __init__(self, collector: Collector) -> None:
+        self._collector = collector
+
+    def begin(self, line: Line) -> Section | bool:
+        """The title of a profile."""
+        match = _TITLE.fullmatch(line.text) if len(line.text) <= _LONGEST else None
+        if match is None:
+            return False
+        session = self._collector.open_session(LOG_FORMAT.name, line.number)
+        session.facts.update(tool="trtexec", framework="TensorRT")
+        return _Profile(self._collector, line, int(match["iterations"]))
+
+    def finish(self) -> None:
+        """Nothing is left over."""
+
+
+@dataclass(frozen=True, slots=True)
+class _TensorRtLog:
+    """The log of trtexec as a format of text logs."""
+
+    format: Format = LOG_FORMAT
+    cue: bytes = rb"=== Profile \([0-9]+ iterations ?\) ==="
+
+    def reader(self, collector: Collector) -> TextReader:
+        return _Reader(collector)
+
+
+TENSORRT_LOG: Final = _TensorRtLog()
+"""The format, for the list of text formats."""
+
+
+# --- the JSON ---------------------------------------------------------------------------------------------------------
+
+_HEAD: Final = re.compile(rb'\s*\[\s*\{\s*"count"\s*:\s*[0-9]+\s*\}')
+
+
+class TensorRtJsonLoader:
+    """Reads what ``trtexec --exportProfile`` writes."""
+
+    @property
+    def formats(self) -> tuple[Format, ...]:
+        """The one format."""
+        return (JSON_FORMAT,)
+
+    def probe(self, head: bytes, name: str) -> float:
+        """Sure by the first element, which counts the iterations."""
+        return 0.95 if _HEAD.match(head) else 0.0
+
+    def load(self, source: Source, report: Report = keep_going) -> Profile:
+        """Read the profile.
+
+        Raises:
+            ProftuiError: It is not JSON, or holds no layers.
+        """
+        source.report_to(report)
+        document = read_json(source)
+        rows = document if isinstance(document, list) else []
+        first = rows[0] if rows and isinstance(rows[0], dict) else {}
+        count = first.get("count")
+        iterations = count if type(count) is int and 0 < count < 1 << 53 else None
+        layers = [layer for row in rows[1:] if (layer := _json_layer(row)) is not None]
+        if not layers:
+            raise ProftuiError(f"{source.called}: no profile found: a list without a layer of TensorRT", WHAT_OPENS)
+        collector = Collector(source.name)
+        collector.open_session(JSON_FORMAT.name, None).facts.update(tool="trtexec", framework="TensorRT")
+        _add_layers(collector, layers, iterations)
+        if len(layers) < len(rows) - 1:
+            reason = f"{len(rows) - 1 - len(layers)} elements have no name or no time; they were left out"
+            collector.issue("warning", None, "", reason)
+        for note in source.notes:
+            collector.issue(note.severity, note.line, note.text, note.reason)
+        return collector.profile()
+
+
+def _json_layer(row: Any) -> _Layer | None:
+    if not isinstance(row, dict) or not isinstance(row.get("name"), str):
+        return None
+    total, average, median = (_json_number(row.get(key)) for key in ("timeMs", "averageMs", "medianMs"))
+    return None if total is None and average is None else _Layer(row["name"], total, average, median, None)
+
+
+def _json_number(value: Any) -> Decimal | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return Decimal(str(value))

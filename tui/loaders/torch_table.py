@@ -1,0 +1,489 @@
+"""Reads the tables that PyTorch's profiler prints: ``key_averages().table()``, pasted or logged.
+
+A table is a rule of dashes, a header, the same rule, rows, the rule again, and the totals of CPU and GPU time. Headers
+can be wider than their columns, so rows are cut by what their cells look like. Lines can have the tag of a job runner
+or a logger in front, and tables of several processes can alternate line by line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Final
+
+from tui.loaders.base import Format
+from tui.loaders.text.section import MAX_STRAY_LINES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tui.loaders.collector import Collector, Session, Value
+    from tui.loaders.text.block import Line
+    from tui.loaders.text.section import Section, TextReader
+
+FORMAT: Final = Format(
+    name="torch-table",
+    title="PyTorch profiler table",
+    recognized_by="a header 'Name  Self CPU %  Self CPU ...' above a rule of dashes",
+    feeds=("sessions", "summary", "issues"),
+    record_with="print(prof.key_averages(group_by_input_shape=True).table(sort_by='self_cuda_time_total', "
+    "row_limit=-1)), after with torch.profiler.profile() as prof: step()",
+)
+
+_LONGEST: Final = 20_000
+"""Characters: no row is longer, whatever the widths of its columns."""
+_MOST_TABLES: Final = 64
+"""Tables of so many processes can alternate."""
+_LARGEST: Final = Decimal(1 << 62)
+
+_NS_PER_UNIT: Final = {"ns": 1, "us": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9}
+_BYTES_PER_UNIT: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_FLOPS_PER_UNIT: Final = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
+
+_TIME: Final = r"-?[0-9]{1,18}(?:\.[0-9]{1,9})?(?:ns|us|μs|ms|s)"
+_PERCENT: Final = r"-?(?:[0-9]{1,15}(?:\.[0-9]{1,9})?|nan|inf)%?"
+_SIZE: Final = r"-?[0-9]{1,15}(?:\.[0-9]{1,9})? ?[KMGTkmgt]?[Bb]"
+_COUNT: Final = r"-?[0-9]{1,18}"
+_FLOPS: Final = r"(?:[0-9]{1,18}(?:\.[0-9]{1,9})?(?:e\+?[0-9]{1,3})?|--)"
+
+_DEVICE: Final = r"(?!CPU\b)[A-Za-z][A-Za-z0-9_]{1,19}"
+_TITLES: Final[tuple[tuple[re.Pattern[str], str, str], ...]] = tuple(
+    (re.compile(title), column, cell)
+    for title, column, cell in (
+        (r"Overload Name", "overload", ""),
+        (r"Self CPU (?:total )?%", "cpu_self_pct", _PERCENT),
+        (r"Self CPU(?: total)?", "cpu_self_ns", _TIME),
+        (r"CPU total %", "cpu_total_pct", _PERCENT),
+        (r"CPU total", "cpu_total_ns", _TIME),
+        (r"CPU time avg", "cpu_avg_ns", _TIME),
+        (r"CPU Mem", "cpu_memory_bytes", _SIZE),
+        (r"Self CPU Mem", "cpu_self_memory_bytes", _SIZE),
+        (r"# of Calls|Number of Calls", "calls", _COUNT),
+        (r"Node ID", "node", _COUNT),
+        (r"Input Shapes", "input_shapes", ""),
+        (r"Source Location", "stack", ""),
+        (r"Total (?P<unit>[KMGTP]?)FLOPs", "flops", _FLOPS),
+        (rf"Self {_DEVICE} (?:total )?%", "gpu_self_pct", _PERCENT),
+        (rf"Self {_DEVICE} Mem", "gpu_self_memory_bytes", _SIZE),
+        (rf"Self {_DEVICE}(?: total)?", "gpu_self_ns", _TIME),
+        (rf"{_DEVICE} total %", "gpu_total_pct", _PERCENT),
+        (rf"{_DEVICE} total", "gpu_total_ns", _TIME),
+        (rf"{_DEVICE} time avg", "gpu_avg_ns", _TIME),
+        (rf"{_DEVICE} Mem", "gpu_memory_bytes", _SIZE),
+    )
+)
+"""Titles of columns, what they are called here, and what their cells look like; empty: any text."""
+
+_TEXTS: Final = frozenset({"overload", "input_shapes", "stack"})
+_NAME: Final = re.compile(r"(?<!\S)Name(?=\s{2,}\S)")
+_TOTAL: Final = re.compile(rf"(?P<self>Self )?(?P<device>CPU|{_DEVICE}) time total: +(?P<time>{_TIME})\s*", re.ASCII)
+_APART: Final = re.compile(r"[ \t]{2,}|\t")
+_VARYING: Final = re.compile(r"[0-9]+(?:[-:.,/T ][0-9]+){2,}Z?|[0-9]{9,}(?:\.[0-9]+)?")
+"""A time within a tag: another in every line."""
+_DIGITS: Final = re.compile(r"[0-9]+")
+_PASTE: Final = "#>|*%/ \t"
+"""What stands in front of a pasted table, not always as often."""
+_FOREIGN: Final = re.compile(r"[ \t]*(?:==[0-9]+==|={8} )")
+
+_API: Final = re.compile(r"(?:cuda|hip|hsa|musa|cu|ur|ze|acl)[A-Z]\w*|aclrt\w+|urEnqueue\w*|zeCommand\w*")
+_RANGE: Final = re.compile(
+    r"ProfilerStep|Optimizer\.|nccl:|gloo:|mccl:|record_param_comms|## |Torch-Compiled Region|DistributedDataParallel"
+    r"|enumerate\(DataLoader\)|FSDP::|aten::|autograd::"
+)
+"""How ranges and ops are called, which PyTorch prints of the GPU as well: their GPU time is that of their kernels."""
+_KERNEL: Final = re.compile(r"void |Mem(?:cpy|set) |\w*(?:gemm|_kernel|xmma|cutlass|triton_|nccl\w*Kernel)|[^ ]*<")
+"""How kernels are called, where no CPU time tells them from ops."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    name: str
+    cell: str
+    factor: int = 1
+
+
+def _columns(header: str) -> list[_Column] | None:
+    """The columns of a header, from its ``Name`` on; None where it is none of PyTorch's."""
+    found = _NAME.search(header)
+    if found is None or len(header) > _LONGEST:
+        return None
+    columns = [_Column("name", "")]
+    for title in _APART.split(header[found.end() :].strip()):
+        column = _column(title)
+        if column.name in (one.name for one in columns):
+            return None
+        columns.append(column)
+    known = {one.name for one in columns} - {"name", "overload", "calls", "node", "input_shapes"}
+    return columns if any(not name.startswith("? ") for name in known) else None
+
+
+def _column(title: str) -> _Column:
+    for pattern, name, cell in _TITLES:
+        if found := pattern.fullmatch(title):
+            return _Column(name, cell, _FLOPS_PER_UNIT[found["unit"]] if name == "flops" else 1)
+    return _Column(f"? {title}", r"\S+")
+
+
+def _rule(text: str) -> str | None:
+    """What stands in front of a rule of dashes over several columns; None where a line is none."""
+    text = text.rstrip()
+    if len(text) > _LONGEST or not text.endswith("--"):
+        return None
+    begin = len(text.rstrip("- \t"))
+    begin = text.find("--", begin)
+    runs = text[begin:].split()
+    return text[:begin] if len(runs) > 1 and all(len(run) > 1 for run in runs) else None
+
+
+def _tags(prefix: str) -> list[re.Pattern[str]]:
+    """What can stand in front of every line of a table: the same but for times or, less likely, but for all numbers."""
+    if not prefix.strip(_PASTE):
+        return [re.compile(rf"[{re.escape(_PASTE)}]{{0,{len(prefix)}}}")]
+    tags = []
+    for varying, shape in ((_VARYING, r"[0-9]+(?:[-:.,/T ][0-9]+)*Z?"), (_DIGITS, r"[0-9]+")):
+        kept = [re.escape(part) for part in varying.split(prefix.rstrip())]
+        tags.append(re.compile(shape.join(kept) + r"[ \t]?"))
+    return tags
+
+
+def _number(text: str) -> Decimal | None:
+    try:
+        value = Decimal(text)
+    except InvalidOperation:
+        return None
+    return value if value.is_finite() and abs(value) < _LARGEST else None
+
+
+def _whole(value: Decimal | None, factor: int) -> int | None:
+    return None if value is None or abs(value * factor) >= _LARGEST else round(value * factor)
+
+
+def _value(column: _Column, text: str) -> Value:
+    """A cell in base units; None for what is no figure (``nan%``, ``--``)."""
+    if column.cell == _TIME:
+        digits = text.rstrip("nuμms")
+        return _whole(_number(digits), _NS_PER_UNIT[text[len(digits) :]])
+    if column.cell == _SIZE:
+        digits = text.rstrip("KMGTkmgtBb ")
+        unit = text[len(digits) :].strip().lower().removesuffix("b")
+        return _whole(_number(digits), _BYTES_PER_UNIT[unit])
+    if column.cell == _PERCENT:
+        share = _number(text.rstrip("%"))
+        return None if share is None else float(share)
+    return _whole(_number(text), column.factor)
+
+
+@dataclass(slots=True)
+class _Row:
+    line: int
+    cells: dict[str, Value]
+    name: str
+    stack: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Table:
+    """One table, while its lines come."""
+
+    header: Line
+    columns: Sequence[_Column]
+    tag: re.Pattern[str]
+    rows: list[_Row] = field(default_factory=list)
+    totals: dict[str, int] = field(default_factory=dict)
+    """Of cpu and gpu, as printed below the rows, in ns."""
+    is_closed: bool = False
+    """Its last rule was read: totals follow."""
+    pattern: re.Pattern[str] = field(init=False)
+    last: _Column | None = None
+    """FLOPs, which stand behind the texts."""
+    stray: int = 0
+    last_line: int = 0
+
+    def __post_init__(self) -> None:
+        columns = [column for column in self.columns if column.name != "name" and column.name not in _TEXTS]
+        if columns and columns[-1].name == "flops":
+            self.last = columns.pop()
+        cells = (f"({column.cell})" for column in columns)
+        self.pattern = re.compile(r"(?:(?<=[ \t][ \t])|(?<=\t))" + r"[ \t]+".join(cells) + r"(?=[ \t]|$)")
+
+    @property
+    def names(self) -> set[str]:
+        return {column.name for column in self.columns}
+
+    def take(self, text: str, number: int) -> bool:
+        """Read a line without its tag; False where it is no row."""
+        self.last_line = number
+        figures = [column for column in self.columns if column.cell and column is not self.last]
+        found = self.pattern.search(text) if figures else None
+        if found is not None and text[: found.start()].strip(_PASTE):
+            left, right = text[: found.start()], text[found.end() :]
+            cells = {column.name: _value(column, cell) for column, cell in zip(figures, found.groups(), strict=True)}
+            return self._row(left, right, cells, number)
+        if "stack" not in self.names:
+            return False
+        if not figures and text[:1] not in " \t":
+            name, _, right = text.partition("  ")
+            return self._row(name, right, {}, number)
+        if self.rows and text.strip() and text.startswith("  "):
+            self.rows[-1].stack.append(text.strip())
+            return True
+        return False
+
+    def _row(self, left: str, right: str, cells: dict[str, Value], number: int) -> bool:
+        right = right.strip()
+        if self.last is not None and (found := re.search(rf"(?:^|[ \t])({_FLOPS})$", right[-64:])):
+            cells["flops"] = None if found[1] == "--" else _value(self.last, found[1])
+            right = right[: len(right) - len(found[0])].rstrip()
+        row = _Row(number, cells, left.strip(_PASTE if not self.rows else None))
+        if "overload" in self.names and len(parts := _APART.split(row.name)) > 1:
+            row.name = f"{'  '.join(parts[:-1])}.{parts[-1]}"
+        if "input_shapes" in self.names and right.startswith("["):
+            shapes, _, right = right.partition("  ") if "stack" in self.names else (right, "", "")
+            cells["input_shapes"] = shapes
+        if "stack" in self.names and right.strip():
+            row.stack.append(right.strip())
+        self.rows.append(row)
+        return True
+
+
+class _Tables:
+    """Tables whose lines follow each other, or alternate."""
+
+    def __init__(self, collector: Collector, header: Line) -> None:
+        self._collector = collector
+        self._headers = [header]
+        self._tables: list[_Table] = []
+        self._stray = 0
+
+    def take(self, line: Line) -> bool:
+        """A header, a rule, a row, a total, or a line of something else between them."""
+        text = line.text
+        if _columns(text) is not None:
+            self._headers = [*self._headers, line][-_MOST_TABLES:]
+            return True
+        if (rule := _rule(text)) is not None and self._ruled(rule, line):
+            return True
+        table = next((one for one in self._tables if one.tag.match(text)), None)
+        if table is not None and self._taken(table, line):
+            self._stray = 0
+            return True
+        self._stray += 1
+        if table is not None and not table.is_closed and text.strip(_PASTE):
+            self._damaged(table, line)
+        return bool(self._tables or self._headers) and self._stray <= MAX_STRAY_LINES and not _FOREIGN.match(text)
+
+    def _ruled(self, rule: str, line: Line) -> bool:
+        fitting = ((tag, header) for tag in _tags(rule) for header in reversed(self._headers) if tag.match(header.text))
+        if (found := next(fitting, None)) is not None:
+            tag, header = found
+            columns = _columns(header.text)
+            assert columns is not None, "only headers are kept"
+            for other in [one for one in self._tables if one.tag.pattern == tag.pattern]:
+                self._end(other)
+            self._tables = sorted([*self._tables, _Table(header, columns, tag)], key=lambda one: -len(one.tag.pattern))
+            self._headers.remove(header)
+            self._stray = 0
+            if len(self._tables) > _MOST_TABLES:
+                self._end(self._tables[0])
+            return True
+        table = next((one for one in self._tables if one.tag.match(line.text)), None)
+        if table is not None and not table.is_closed and table.rows:
+            table.is_closed, table.last_line = True, line.number
+            return True
+        return False
+
+    def _taken(self, table: _Table, line: Line) -> bool:
+        found = table.tag.match(line.text)
+        text = line.text[found.end() :] if found else line.text
+        if len(text) > _LONGEST:
+            return False
+        if total := _TOTAL.fullmatch(text.strip(_PASTE)):
+            device = "cpu" if total["device"] == "CPU" else "gpu"
+            value = _value(_Column("", _TIME), total["time"])
+            if isinstance(value, int):
+                table.totals[device] = value
+            table.is_closed, table.last_line = True, line.number
+            if device == "gpu" or not any(name.startswith("gpu") for name in table.names):
+                self._end(table)
+            return True
+        return not table.is_closed and table.take(text, line.number)
+
+    def _damaged(self, table: _Table, line: Line) -> None:
+        """Tell of a line that has the figures of a row in part."""
+        kinds = [column.cell for column in table.columns if column.cell]
+        cells = [cell for cell in line.text.split() if re.fullmatch(rf"{_TIME}|{_PERCENT}", cell)]
+        if table.rows and len(cells) >= max(2, len(kinds) // 2):
+            reason = "this looks like a row of the table, but its figures do not fit the columns; it is left out"
+            self._collector.issue("warning", line.number, line.text, reason)
+
+    def _end(self, table: _Table) -> None:
+        self._tables.remove(table)
+        if table.rows:
+            _hand_over(table, self._collector)
+
+    def close(self) -> None:
+        """Hand over what is still open."""
+        for table in sorted(self._tables, key=lambda one: one.header.number):
+            if not table.is_closed and table.rows:
+                self._collector.issue(
+                    "warning",
+                    table.last_line,
+                    table.header.text.strip(),
+                    "the table ends without its last rule: rows may be missing",
+                )
+            self._end(table)
+
+
+def _hand_over(table: _Table, collector: Collector) -> None:
+    """Make a session of a table."""
+    session = collector.open_session(FORMAT.name, table.header.number)
+    session.facts.update(tool="PyTorch profiler", framework="PyTorch")
+    session.last_line = table.last_line
+    sections = _sections(table)
+    _number_cut_names(table, sections, collector)
+    for row, section in zip(table.rows, sections, strict=True):
+        cells = row.cells
+        on_gpu = section == "gpu"
+        pick = "gpu" if on_gpu else "cpu"
+        collector.add(
+            "summary",
+            {
+                "section": section,
+                "name": row.name,
+                "calls": cells.get("calls"),
+                "total_ns": cells.get(f"{pick}_self_ns", cells.get("gpu_total_ns"))
+                if on_gpu
+                else cells.get("cpu_total_ns"),
+                "avg_ns": cells.get(f"{pick}_avg_ns"),
+                # That of a call is its share of all CPU time, not of the time of calls.
+                "time_pct": None if section == "api" else cells.get(f"{pick}_self_pct"),
+                **{name: None if on_gpu and name.startswith("cpu") else cells.get(name) for name in _KEPT},
+                "input_shapes": cells.get("input_shapes"),
+                "stack": ";".join(row.stack) or None,
+                "line": row.line,
+            },
+        )
+    _check(table, sections, session, collector)
+
+
+_KEPT: Final = (
+    "cpu_self_ns",
+    "gpu_self_ns",
+    "gpu_total_ns",
+    "cpu_memory_bytes",
+    "cpu_self_memory_bytes",
+    "gpu_memory_bytes",
+    "gpu_self_memory_bytes",
+    "flops",
+)
+
+
+def _sections(table: _Table) -> list[str]:
+    """Of each row whether it is of the GPU, of the API, or an op."""
+    cpu = [name for name in ("cpu_self_ns", "cpu_total_ns") if name in table.names]
+    on_cpu = {row.name for row in table.rows if any(row.cells.get(name) for name in cpu)}
+    return [_section(row, bool(cpu), row.name in on_cpu) for row in table.rows]
+
+
+def _section(row: _Row, is_cpu_told: bool, is_on_cpu: bool) -> str:
+    cells = row.cells
+    if _API.fullmatch(row.name):
+        return "api"
+    time = cells.get("gpu_self_ns", cells.get("gpu_total_ns"))
+    share = cells.get("gpu_self_pct")
+    if not time or is_on_cpu or _RANGE.match(row.name) or (isinstance(share, float) and share > 100):
+        return "op"
+    if not is_cpu_told and not _KERNEL.match(row.name):
+        return "op"
+    return "gpu"
+
+
+def _number_cut_names(table: _Table, sections: Sequence[str], collector: Collector) -> None:
+    """Tell kernels apart whose names are the same only because they are cut."""
+    seen: Counter[str] = Counter()
+    for row, section in zip(table.rows, sections, strict=True):
+        if section == "gpu" and row.name.endswith("..."):
+            seen[row.name] += 1
+            if (count := seen[row.name]) > 1:
+                row.name = f"{row.name} #{count}"
+    if doubles := sum(count > 1 for count in seen.values()):
+        reason = (
+            f"kernels have the same name because the table cuts names (such names: {doubles}): they are numbered; "
+            "print whole names with table(max_name_column_width=None)"
+        )
+        collector.issue("info", table.header.number, "", reason)
+
+
+def _check(table: _Table, sections: Sequence[str], session: Session, collector: Collector) -> None:
+    """Compare percentages, and sums of rows, with the totals below the table."""
+    for device, title in (("cpu", "CPU"), ("gpu", "GPU")):
+        total = table.totals.get(device)
+        column = f"{device}_self_ns"
+        if column not in table.names and device == "gpu":
+            continue
+        if total is None:
+            if column in table.names:
+                reason = f"no total of {title} time stands below the table: its percentages cannot be checked"
+                collector.issue("info", table.last_line, "", reason)
+            continue
+        for row in table.rows:
+            time, share = row.cells.get(column), row.cells.get(f"{device}_self_pct")
+            if isinstance(time, int) and isinstance(share, float) and not _fits(time, share, total):
+                told = 100 * time / total if total else 0.0
+                reason = f"{title} self time is printed as {share:g} % of the total below, but is {told:.2f} % of it"
+                collector.issue("warning", row.line, row.name, reason)
+        summed = column in table.names and (device == "cpu" or "gpu" in sections)
+        wanted = [row for row, section in zip(table.rows, sections, strict=True) if device == "cpu" or section == "gpu"]
+        times = [time for row in wanted if isinstance(time := row.cells.get(column), int)]
+        if summed and sum(times) < 0.995 * total:
+            work = "self CPU time" if device == "cpu" else "GPU time of kernels"
+            reason = (
+                f"the rows hold {100 * sum(times) / total:.1f} % of the {work}: the table shows its first rows; "
+                "print all with row_limit=-1"
+            )
+            collector.issue("info", table.last_line, "", reason)
+
+
+def _fits(time: int, share: float, total: int) -> bool:
+    """Whether a printed share is that of a time, each known to the digits printed."""
+    if not total:
+        return share == 0
+    step = 10.0 ** max(len(str(abs(time))) - 4, 0) + 10 ** max(len(str(total)) - 4, 0) * abs(time) / total
+    return bool(abs(100 * time / total - share) <= 0.006 + 100 * step / total)
+
+
+class _Reader:
+    """PyTorch's part in one text."""
+
+    def __init__(self, collector: Collector) -> None:
+        self._collector = collector
+
+    def begin(self, line: Line) -> Section | bool:
+        """The header of a table."""
+        return False if _columns(line.text) is None else _Tables(self._collector, line)
+
+    def finish(self) -> None:
+        """Tables end with their section."""
+
+
+@dataclass(frozen=True, slots=True)
+class _TorchTableFormat:
+    """Tables of PyTorch's profiler as a format of text logs."""
+
+    format: Format = FORMAT
+    cue: bytes = (
+        rb"(?:^|\s)Name\s\s+(?:\S.*)?(?:Self [A-Za-z]|CPU total|CPU Mem|Source Location|[A-Z]+ total|[A-Z]+ time avg)"
+    )
+
+    def reader(self, collector: Collector) -> TextReader:
+        return _Reader(collector)
+
+
+TORCH_TABLE: Final = _TorchTableFormat()
+"""The format, for the list of text formats.
+
+A session is a table. Rows of ``summary``: kernels and copies in section ``gpu`` (total is GPU self time), calls of the
+API in ``api`` and all others in ``op`` (total is CPU total time), with the other figures in columns of their own.
+"""

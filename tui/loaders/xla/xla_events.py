@@ -1,0 +1,316 @@
+"""GPU activities and ops of an XLA trace, sorted by GPU stream and CPU thread."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from tui.correlation.plausible_times import drop_outlier_events
+from tui.loaders.chrome_trace.trace import Arg, ArgKind
+from tui.loaders.demangle import with_short_names
+from tui.model.schema import NAME
+from tui.model.text_numbers import number_in
+
+if TYPE_CHECKING:
+    from tui.loaders.chrome_trace.trace import Trace
+
+
+WANTED: Final = (
+    Arg("context_id", ("context_id",), ArgKind.TEXT),
+    Arg("correlation", ("correlation_id",), ArgKind.INTEGER),
+    Arg("graph_node", ("cuda_graph_node_id",), ArgKind.INTEGER),
+    Arg("scope", ("scope_range_id",), ArgKind.INTEGER),
+    Arg("step", ("step_num",), ArgKind.INTEGER),
+    Arg("hlo_module", ("hlo_module",), ArgKind.TEXT),
+    Arg("hlo_op", ("hlo_op",), ArgKind.TEXT),
+    Arg("op_path", ("name",), ArgKind.TEXT),
+    Arg("tf_op", ("tf_op",), ArgKind.TEXT),
+    Arg("source", ("source_stack", "source"), ArgKind.TEXT),
+    Arg("kernel_details", ("kernel_details",), ArgKind.TEXT),
+    Arg("memcpy_details", ("memcpy_details",), ArgKind.TEXT),
+    Arg("memset_details", ("memset_details",), ArgKind.TEXT),
+)
+"""The arguments of events that are read."""
+
+_GPU: Final = r"/device:GPU:([0-9]{1,9})\b"
+_STREAM: Final = r"(?i)^stream #([0-9]{1,18})"
+_PYTHON: Final = "$"
+"""How names of Python functions begin, which are traced one by one where that was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class XlaEvents:
+    """What happened, with the columns of `tui.loaders.chrome_trace.trace.Trace.complete`."""
+
+    gpu: pl.DataFrame
+    """On streams, with ``device`` and ``stream``."""
+    derived: pl.DataFrame
+    """Lines that a viewer's converter adds to a GPU (``XLA Modules``, ``Steps``, ...), with ``device`` and ``thread``:
+    they repeat what is on the streams, and are never counted."""
+    host: pl.DataFrame
+    """On threads of the CPU, by start, pid and tid as Int64."""
+    python_calls: int
+    """How many calls of Python functions there are beside."""
+    far: int
+    """How many events were left out because their time is far from that of all others."""
+
+
+def sort_out(trace: Trace, *, called: str) -> XlaEvents:
+    """Tell the events of GPUs from those of the CPU, by the names of their processes and threads.
+
+    Args:
+        trace: As it was read.
+        called: What messages call the file.
+
+    Raises:
+        ProftuiError: The times are not those of a recording.
+    """
+    names = trace.names.with_columns(pl.col("pid", "tid").cast(pl.String))
+    processes = names.filter(pl.col("name") == "process_name").unique("pid", keep="first", maintain_order=True)
+    threads = names.filter(pl.col("name") == "thread_name").unique(("pid", "tid"), keep="first", maintain_order=True)
+    gpus = processes.select("pid", number_in(pl.col("value"), _GPU, dtype=pl.Int32).alias("device")).drop_nulls(
+        "device"
+    )
+    streams = threads.select(
+        "pid",
+        "tid",
+        pl.col("value").alias("thread"),
+        number_in(pl.col("value"), _STREAM).alias("stream"),
+    )
+    near = drop_outlier_events({"all": trace.complete}, called=called)[0]["all"]
+    events = near.with_columns(pl.col("pid", "tid").cast(pl.String))
+    placed = events.join(gpus, on="pid", how="left", maintain_order="left").join(
+        streams, on=["pid", "tid"], how="left", maintain_order="left"
+    )
+    on_gpu = placed.filter(pl.col("device").is_not_null())
+    host = placed.filter(pl.col("device").is_null()).with_columns(pl.col("pid", "tid").cast(pl.Int64, strict=False))
+    is_python = pl.col("name").cast(pl.String).str.starts_with(_PYTHON)
+    python = host.select(is_python.fill_null(False).alias("is_python")).to_series()
+    return XlaEvents(
+        on_gpu.filter(pl.col("stream").is_not_null()),
+        on_gpu.filter(pl.col("stream").is_null()),
+        host.filter(~python).sort("start_ns", maintain_order=True),
+        int(python.sum()),
+        trace.complete.height - near.height,
+    )
+
+
+_MEMORY: Final = ("pinned", "pageable", "device", "array", "managed")
+"""Kinds of memory that are passed on; the trace says ``unknown``, too."""
+
+
+def activities_of(events: XlaEvents) -> pl.DataFrame:
+    """Columns of the model, and those that ops are found by: hlo_module, hlo_op, op_path, tf_op, source, scope."""
+    rows = events.gpu
+    rows = _with_details(rows, "kernel_details", _kernel_columns())
+    rows = _with_details(rows, "memcpy_details", _copy_columns())
+    rows = _with_details(rows, "memset_details", _memset_columns())
+    name = pl.col("name").cast(pl.String)
+    kind = (
+        pl.when(pl.col("kernel_details").is_not_null())
+        .then(pl.lit("kernel"))
+        .when(pl.col("memcpy_details").is_not_null() | name.str.starts_with("Memcpy"))
+        .then(pl.lit("memcpy"))
+        .when(pl.col("memset_details").is_not_null() | name.str.starts_with("Memset"))
+        .then(pl.lit("memset"))
+        .otherwise(pl.lit("kernel"))
+    )
+    ends = ((name.str.extract(r"^Memcpy([HDP])2([HDP])", part)) for part in (1, 2))
+    return with_short_names(rows).select(
+        kind.cast(NAME).alias("kind"),
+        "name",
+        "short_name",
+        "start_ns",
+        "duration_ns",
+        "device",
+        number_in(pl.col("context_id").cast(pl.String), r"([0-9]{1,9})$", dtype=pl.Int32).alias("context"),
+        "stream",
+        *(f"{shape}_{axis}" for shape in ("grid", "block") for axis in "xyz"),
+        "registers",
+        "static_shared_bytes",
+        "dynamic_shared_bytes",
+        pl.coalesce("copied_bytes", "set_bytes").alias("size_bytes"),
+        pl.concat_str([*ends], separator="to").cast(NAME).alias("copy_kind"),
+        "src_memory",
+        pl.coalesce("dst_memory", "set_memory").alias("dst_memory"),
+        "correlation",
+        "graph_node",
+        pl.when(pl.col("registers").is_null()).then("kernel_details").alias("arguments"),
+        "line",
+        *("hlo_module", "hlo_op", "op_path", "tf_op", "source", "scope"),
+    )
+
+
+def _with_details(rows: pl.DataFrame, details: str, columns: list[pl.Expr]) -> pl.DataFrame:
+    """Add what a text says as columns; each distinct text is read once."""
+    texts = rows.select(details).drop_nulls().unique()
+    read = texts.with_columns(pl.col(details).cast(pl.String).alias("text")).select(details, *columns)
+    return rows.join(read, on=details, how="left", maintain_order="left")
+
+
+def _kernel_columns() -> list[pl.Expr]:
+    """Launch configuration of a text like ``regs:32 static_shared:0 dynamic_shared:0 grid:12,1,1 block:256,1,1``.
+
+    Where it has no registers it is of an AMD GPU, and whether its grid counts blocks or threads is not documented.
+    """
+    registers = _number("regs", pl.Int32)
+    is_clear = registers.is_not_null()
+    axes = [
+        pl.when(is_clear)
+        .then(number_in(pl.col("text"), rf"\b{shape}:([0-9]+),([0-9]+),([0-9]+)", place, pl.Int32))
+        .alias(f"{shape}_{axis}")
+        for shape in ("grid", "block")
+        for place, axis in enumerate("xyz", 1)
+    ]
+    return [
+        registers.alias("registers"),
+        _number("static_shared", pl.Int64).alias("static_shared_bytes"),
+        _number("dynamic_shared", pl.Int64).alias("dynamic_shared_bytes"),
+        *axes,
+    ]
+
+
+def _copy_columns() -> list[pl.Expr]:
+    """Size and memory of a text like ``kind_src:pinned kind_dst:device size:16384 dest:0 async:1``."""
+    return [
+        _number("size", pl.Int64).alias("copied_bytes"),
+        _memory("kind_src").alias("src_memory"),
+        _memory("kind_dst").alias("dst_memory"),
+    ]
+
+
+def _memset_columns() -> list[pl.Expr]:
+    """Size and memory of a text like ``kind:device num_bytes:1216512 async:1``."""
+    return [_number("num_bytes", pl.Int64).alias("set_bytes"), _memory("kind").alias("set_memory")]
+
+
+def _number(key: str, dtype: type[pl.DataType]) -> pl.Expr:
+    return number_in(pl.col("text"), rf"\b{key}:([0-9]+)", dtype=dtype)
+
+
+def _memory(key: str) -> pl.Expr:
+    found = pl.col("text").str.extract(rf"\b{key}:(\w+)", 1).str.to_lowercase()
+    return pl.when(found.is_in(_MEMORY)).then(found).cast(NAME)
+
+
+_LEVELS: Final = 6
+"""So many events of the CPU can lie between a launch and the op that made it."""
+
+_NUMBER: Final = r"[._][0-9]+$"
+"""Behind the name of an HLO instruction: ``copy.1``, ``command_buffer_3``."""
+
+_OF_OP: Final = ("device", "hlo_module", "hlo_op", "op_path", "tf_op", "source")
+_KEY: Final = ("device", "hlo_module", "hlo_op", "tf_op", "instance", "by_scope")
+
+
+def ops_of(activities: pl.DataFrame, host: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Ops, and the activities with ``op`` and ``op_join``.
+
+    An instance is what the trace gives one number (``scope_range_id``), else what one event of the CPU launched, else
+    what one call launched. Its times are those of the event of the CPU that has its name and is around the launch.
+
+    Args:
+        activities: As `tui.loaders.xla.xla_events.activities_of` makes them.
+        host: With ``row`` and ``parent``.
+    """
+    calls = (
+        host.filter(pl.col("correlation").is_not_null())
+        .unique("correlation", keep="first", maintain_order=True)
+        .select("correlation", call="row", around="parent")
+    )
+    has_name = pl.col("hlo_op").is_not_null() | _tf_path().is_not_null()
+    work = (
+        activities.with_row_index("work")
+        .join(calls, on="correlation", how="left", maintain_order="left")
+        .with_columns(
+            pl.coalesce(
+                pl.col("scope"), pl.col("around").cast(pl.Int64), pl.col("call").cast(pl.Int64), pl.col("work")
+            ).alias("instance"),
+            pl.col("scope").is_not_null().alias("by_scope"),
+        )
+    )
+    found = (
+        work.filter(has_name)
+        .group_by(_KEY, maintain_order=True)
+        .agg(
+            pl.col("op_path", "source").drop_nulls().first(),
+            pl.col("around").first(),
+            pl.col("start_ns").min().alias("gpu_ns"),
+        )
+    )
+    ops = _with_cpu_times(found, host).sort("start_ns", "gpu_ns", nulls_last=True, maintain_order=True)
+    ops = ops.with_row_index("op")
+    linked = (
+        work.join(ops.select(*_KEY, "op"), on=_KEY, how="left", nulls_equal=True, maintain_order="left")
+        .with_columns(pl.when(has_name).then("op"))
+        .with_columns(
+            pl.when(pl.col("op").is_not_null())
+            .then(pl.lit("recorded"))
+            .when(pl.col("call").is_null())
+            .then(pl.lit("launch not recorded"))
+            .otherwise(pl.lit("launched outside any op"))
+            .cast(NAME)
+            .alias("op_join")
+        )
+    )
+    return _fit_to_model(ops), linked
+
+
+def _with_cpu_times(ops: pl.DataFrame, host: pl.DataFrame) -> pl.DataFrame:
+    """Climb from the event around the launch to the one that is called like the op."""
+    events = host.select(
+        pl.col("row").alias("around"), pl.col("name").alias("around_name"), pl.col("parent").alias("next")
+    )
+    climbing = ops.select("hlo_op", "around").with_columns(pl.lit(None, pl.UInt32).alias("own"))
+    for _ in range(_LEVELS):
+        climbing = (
+            climbing.join(events, on="around", how="left", maintain_order="left")
+            .with_columns(
+                pl.when(pl.col("around_name").cast(pl.String) == pl.col("hlo_op").cast(pl.String))
+                .then("around")
+                .alias("here")
+            )
+            .select("hlo_op", pl.coalesce("own", "here").alias("own"), pl.col("next").alias("around"))
+        )
+    times = host.select(pl.col("row").alias("own"), "start_ns", "duration_ns", "pid", "tid")
+    return ops.with_columns(climbing["own"]).join(times, on="own", how="left", maintain_order="left")
+
+
+def _fit_to_model(ops: pl.DataFrame) -> pl.DataFrame:
+    hlo = pl.col("hlo_op").cast(pl.String)
+    # A path that is no path is the name of an argument or of the whole program.
+    jax = pl.col("op_path").cast(pl.String)
+    path = pl.coalesce(pl.when(jax.str.contains("/", literal=True)).then(jax), _tf_path())
+    last = path.str.extract(r"(?s)([^/]+)/*$", 1)
+    before = path.str.extract(r"(?s)^/*(.+?)/+[^/]+/*$", 1)
+    group = pl.concat_str([pl.col("hlo_module").cast(pl.String), before], separator="/", ignore_nulls=True)
+    tf_type = pl.col("tf_op").cast(pl.String).str.extract(r":([\w.]+)$", 1)
+    # JAX writes what it differentiated as jvp(...), and the way back as transpose(jvp(...)).
+    direction = (
+        pl.when(path.str.contains("transpose(jvp(", literal=True))
+        .then(pl.lit("bprop"))
+        .when(path.str.contains("jvp(", literal=True))
+        .then(pl.lit("fprop"))
+    )
+    return ops.select(
+        "op",
+        hlo.alias("op_id"),
+        pl.coalesce(last, hlo).cast(NAME).alias("name"),
+        pl.coalesce(tf_type, last, hlo.str.replace(_NUMBER, "")).cast(NAME).alias("op_type"),
+        direction.cast(NAME).alias("direction"),
+        pl.when(group != "").then(group).cast(NAME).alias("group"),
+        "start_ns",
+        "duration_ns",
+        "pid",
+        "tid",
+        pl.col("source").cast(pl.String).str.strip_chars().str.replace_all("\n", ";").cast(NAME).alias("stack"),
+        pl.lit("recorded", NAME).alias("op_source"),
+    )
+
+
+def _tf_path() -> pl.Expr:
+    """The path of a TensorFlow op, which is written ``path:type``; none where XLA compiled it (``XlaModule:``)."""
+    path = pl.col("tf_op").cast(pl.String).str.extract(r"(?s)^(.*?)(?::[\w.]*)?$", 1)
+    return pl.when(~path.is_in(("", "XlaModule"))).then(path)

@@ -1,0 +1,362 @@
+"""The planes of an XSpace as events: what ran on streams of GPUs, on threads of the CPU, and on derived lines.
+
+Field numbers are those of ``tsl/profiler/protobuf/xplane.proto``.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from tui.loaders.protobuf import Fields, Integers, Kind, Messages, Wire
+from tui.loaders.xla.xla_events import XlaEvents
+from tui.model.schema import NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+_SPACE_PLANES, _SPACE_ERRORS, _SPACE_WARNINGS, _SPACE_HOSTS = 1, 2, 3, 4
+_PLANE_NAME, _PLANE_LINES, _PLANE_EVENTS, _PLANE_STATS, _PLANE_OWN = 2, 3, 4, 5, 6
+_ENTRY: Final = {1: Kind.INT, 2: Kind.PART}
+_LINE_ID, _LINE_NAME, _LINE_TIME, _LINE_EVENTS, _LINE_SHOWN = 1, 2, 3, 4, 11
+_EVENT: Final = {1: Kind.INT, 2: Kind.INT, 3: Kind.INT, 4: Kind.PART}
+_STAT: Final = {1: Kind.INT, 2: Kind.DOUBLE, 3: Kind.INT, 4: Kind.INT, 5: Kind.PART, 7: Kind.INT}
+_EVENT_TYPE: Final = {2: Kind.PART, 4: Kind.PART, 5: Kind.PART}
+_STAT_TYPE: Final = {2: Kind.PART}
+
+_AT_ONCE: Final = 1 << 18
+"""Events that are read at once: their columns fit into memory beside those already made."""
+
+_TEXTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "context_id": ("context_id",),
+    "hlo_module": ("hlo_module",),
+    "hlo_op": ("hlo_op",),
+    "op_path": ("name",),
+    "tf_op": ("tf_op",),
+    "source": ("source_stack", "source"),
+    "kernel_details": ("kernel_details",),
+    "memcpy_details": ("memcpy_details",),
+    "memset_details": ("memset_details",),
+    "annotation": ("annotation",),
+}
+_NUMBERS: Final[Mapping[str, tuple[str, ...]]] = {
+    "correlation": ("correlation_id",),
+    "graph_node": ("cuda_graph_node_id",),
+    "scope": ("scope_range_id",),
+    "step": ("step_num",),
+    "group": ("group_id",),
+}
+"""Columns, and the names of the stats that they are filled from, the first that an event has."""
+
+_GPU: Final = re.compile(r"/device:GPU:([0-9]{1,9})\b")
+_TPU: Final = re.compile(r"/device:((?:TPU|CUSTOM):.*)")
+_STREAM: Final = re.compile(r"stream #([0-9]{1,18})", re.IGNORECASE)
+_NO_CPU: Final = ("/host:metadata",)
+_PYTHON: Final = "$"
+_FACTS: Final = {
+    "core_count": "sm_count",
+    "memory_size": "memory_bytes",
+    "memory_bandwidth": "memory_bandwidth",
+    "max_threads_per_sm": "max_threads_per_sm",
+}
+
+
+@dataclass(slots=True)
+class Space:
+    """What an XSpace holds."""
+
+    events: XlaEvents
+    accelerators: pl.DataFrame
+    """Events of devices that are no GPUs: name, thread (device and line), start_ns, duration_ns."""
+    devices: pl.DataFrame
+    """GPUs, as the model has them."""
+    hosts: list[str]
+    messages: list[tuple[str, str]]
+    """Errors and warnings of the profiler itself."""
+    origin_ns: int | None
+    """The Unix time of start 0, where the space says it."""
+
+
+@dataclass(slots=True)
+class _Plane:
+    """The names that events of a plane refer to by number."""
+
+    wire: Wire
+    events: Messages
+    """Types of events."""
+    event_ids: Integers
+    event_names: list[str | None]
+    stats: dict[int, str]
+    """Names of types of stats; texts are entries of it as well."""
+    texts: dict[str, dict[int, int]] = field(default_factory=dict)
+
+    def ids_of(self, names: Sequence[str]) -> list[list[int]]:
+        """The numbers of stats of these names, in their order."""
+        return [[number for number, name in self.stats.items() if name == wanted] for wanted in names]
+
+
+def read_space(wire: Wire, keep_going: Callable[[int], bool]) -> Space:
+    """Read an XSpace.
+
+    Args:
+        wire: Its bytes.
+        keep_going: Told now and then how far it has come; its False ends the reading.
+    """
+    space = wire.split(0, wire.size)
+    found: dict[str, list[pl.DataFrame]] = {"gpu": [], "derived": [], "host": [], "other": []}
+    devices: list[dict[str, Any]] = []
+    origin_ns = None
+    python_calls = 0
+    for begin, end in zip(*(places.tolist() for places in space.of(_SPACE_PLANES)), strict=True):
+        if not keep_going(begin):
+            break
+        parts = wire.split(begin, end, keep_going)
+        name = next(iter(wire.texts(*parts.of(_PLANE_NAME))), None) or ""
+        plane = _plane(wire, parts)
+        if gpu := _GPU.search(name):
+            devices.append({"device": int(gpu[1]), **_facts(plane, parts)})
+        elif name == "Task Environment":
+            start = _own_stats(plane, parts).get("profile_start_time")
+            origin_ns = start if isinstance(start, int) and start > 0 else origin_ns
+        if name in _NO_CPU:
+            continue
+        for line, rows in _lines(wire, plane, parts, keep_going):
+            stream = _STREAM.match(line)
+            if gpu is not None:
+                rows = rows.with_columns(device=pl.lit(int(gpu[1]), pl.Int32), thread=pl.lit(line))
+                if stream is not None:
+                    found["gpu"].append(rows.with_columns(stream=pl.lit(int(stream[1]), pl.Int64)))
+                else:
+                    found["derived"].append(rows.select(*_OF_DERIVED))
+            elif other := _TPU.match(name):
+                rows = rows.with_columns(thread=pl.lit(f"{other[1]} {line}"))
+                found["other"].append(rows.select("name", "thread", "start_ns", "duration_ns"))
+            elif name.startswith("/host:"):
+                is_python = pl.col("name").cast(pl.String).str.starts_with(_PYTHON).fill_null(False)
+                own = rows.filter(~is_python)
+                python_calls += rows.height - own.height
+                found["host"].append(own)
+    said = [
+        (severity, str(text))
+        for number, severity in ((_SPACE_ERRORS, "error"), (_SPACE_WARNINGS, "warning"))
+        for text in wire.texts(*space.of(number))
+    ]
+    empty = pl.DataFrame(schema=_SCHEMA)
+    on_gpu = empty.with_columns(
+        device=pl.lit(None, pl.Int32), thread=pl.lit(None, pl.String), stream=pl.lit(None, pl.Int64)
+    )
+    joined = {
+        "gpu": pl.concat([on_gpu, *found["gpu"]]).with_columns(_op_of_annotation()),
+        "derived": pl.concat([on_gpu.select(*_OF_DERIVED), *found["derived"]]),
+        "host": pl.concat([empty, *found["host"]]).sort("start_ns", maintain_order=True),
+    }
+    others = pl.concat([on_gpu.select("name", "thread", "start_ns", "duration_ns"), *found["other"]])
+    return Space(
+        XlaEvents(**joined, python_calls=python_calls, far=0),
+        others,
+        pl.DataFrame(devices, schema=_DEVICES) if devices else pl.DataFrame(schema=_DEVICES),
+        [str(host) for host in wire.texts(*space.of(_SPACE_HOSTS))],
+        said,
+        origin_ns,
+    )
+
+
+def _op_of_annotation() -> pl.Expr:
+    """The op of TensorFlow, ``path:type``, which older versions tell in an annotation alone."""
+    told = pl.col("annotation").cast(pl.String).str.extract(r"^([^#:]+:[A-Za-z_]\w*)", 1)
+    told = pl.when(pl.col("hlo_op").is_null() & ~told.str.starts_with("Thunk:")).then(told)
+    return pl.coalesce("tf_op", told.cast(NAME)).alias("tf_op")
+
+
+_SCHEMA: Final = {
+    "name": NAME,
+    "pid": pl.Int64,
+    "tid": pl.Int64,
+    "start_ns": pl.Int64,
+    "duration_ns": pl.Int64,
+    **dict.fromkeys(_TEXTS, NAME),
+    **dict.fromkeys(_NUMBERS, pl.Int64),
+    "line": pl.UInt32,
+}
+_OF_DERIVED: Final = ("name", "start_ns", "duration_ns", "group", "line", "device", "thread")
+_DEVICES: Final = {
+    "device": pl.Int32,
+    "compute_capability": pl.String,
+    "sm_count": pl.Int32,
+    "memory_bytes": pl.Int64,
+    "memory_bandwidth": pl.Float64,
+    "max_threads_per_sm": pl.Int32,
+}
+
+
+def _plane(wire: Wire, parts: Fields) -> _Plane:
+    """The names of a plane: a map is a list of entries with a key and a value."""
+    types = wire.messages(*parts.of(_PLANE_EVENTS), _ENTRY)
+    events = wire.messages(*types.parts(2).first(types.count), _EVENT_TYPE)
+    names = wire.texts(*events.parts(2).first(events.count))
+    shown = wire.texts(*events.parts(4).first(events.count))
+    stat_entries = wire.messages(*parts.of(_PLANE_STATS), _ENTRY)
+    stats = wire.messages(*stat_entries.parts(2).first(stat_entries.count), _STAT_TYPE)
+    stat_names = wire.texts(*stats.parts(2).first(stats.count))
+    return _Plane(
+        wire,
+        events,
+        types.ints(1),
+        [display or name for display, name in zip(shown, names, strict=True)],
+        {number: name or "" for number, name in zip(stat_entries.ints(1).tolist(), stat_names, strict=True)},
+    )
+
+
+def _own_stats(plane: _Plane, parts: Fields) -> dict[str, int | float | str | None]:
+    """The stats of a plane itself, by name."""
+    stats = plane.wire.messages(*parts.of(_PLANE_OWN), _STAT)
+    texts = plane.wire.texts(*stats.parts(5).first(stats.count))
+    found: dict[str, int | float | str | None] = {}
+    for row, number in enumerate(stats.ints(1).tolist()):
+        value: int | float | str | None = texts[row]
+        if stats.has(7)[row]:
+            value = plane.stats.get(int(stats.ints(7)[row]))
+        elif stats.has(2)[row]:
+            value = float(stats.values(2)[row])
+        elif value is None:
+            value = int(stats.ints(3)[row] if stats.has(3)[row] else stats.ints(4)[row])
+        found[plane.stats.get(number, "")] = value
+    return found
+
+
+def _facts(plane: _Plane, parts: Fields) -> dict[str, Any]:
+    """What a plane says of its GPU."""
+    said = _own_stats(plane, parts)
+    major, minor = said.get("compute_cap_major"), said.get("compute_cap_minor")
+    facts: dict[str, Any] = {
+        column: value
+        for name, column in _FACTS.items()
+        if isinstance(value := said.get(name), int) and 0 < value < 1 << 50
+    }
+    for column in ("sm_count", "max_threads_per_sm"):
+        if facts.get(column, 0) >= 1 << 31:
+            del facts[column]
+    is_nvidia = str(said.get("device_vendor") or "").lower() != "amd"
+    if isinstance(major, int) and isinstance(minor, int) and 0 < major < 100 and is_nvidia:
+        facts["compute_capability"] = f"{major}.{minor}"
+    return facts
+
+
+def _lines(
+    wire: Wire, plane: _Plane, parts: Fields, keep_going: Callable[[int], bool]
+) -> Iterator[tuple[str, pl.DataFrame]]:
+    """The lines of a plane: what each is called, and its events; a long line comes in pieces."""
+    for begin, end in zip(*(places.tolist() for places in parts.of(_PLANE_LINES)), strict=True):
+        line = wire.split(begin, end, keep_going)
+        names = (*wire.texts(*line.of(_LINE_SHOWN)), *wire.texts(*line.of(_LINE_NAME)))
+        name = next((text for text in names if text), "")
+        begins, ends = line.of(_LINE_EVENTS)
+        for first in range(0, len(begins), _AT_ONCE):
+            piece = slice(first, first + _AT_ONCE)
+            at_ns, tid = line.ints.get(_LINE_TIME, 0), line.ints.get(_LINE_ID, 0)
+            yield name, _events(plane, begins[piece], ends[piece], at_ns, tid)
+            if not keep_going(int(ends[piece][-1])):
+                return
+
+
+def _events(plane: _Plane, begins: Integers, ends: Integers, at_ns: int, tid: int) -> pl.DataFrame:
+    """Events of a line as rows of `_SCHEMA`."""
+    wire = plane.wire
+    events = wire.messages(begins, ends, _EVENT)
+    types = np.searchsorted(plane.event_ids[order := np.argsort(plane.event_ids, kind="stable")], events.ints(1))
+    types = order[np.minimum(types, max(len(order) - 1, 0))] if len(order) else np.full(events.count, -1)
+    known = types >= 0
+    known[known] &= plane.event_ids[types[known]] == events.ints(1)[known]
+    types = np.where(known, types, -1)
+    start_ps = events.ints(2)
+    columns: dict[str, pl.Series] = {
+        "name": _named(plane.event_names, types),
+        "pid": pl.repeat(None, events.count, dtype=pl.Int64, eager=True),
+        "tid": pl.repeat(tid, events.count, dtype=pl.Int64, eager=True),
+        "start_ns": pl.Series(at_ns + _rounded(start_ps)),
+        "duration_ns": pl.Series(_rounded(events.ints(3))),
+        **_stats(plane, events, types),
+        "line": pl.repeat(None, events.count, dtype=pl.UInt32, eager=True),
+    }
+    return pl.DataFrame(columns).select(*_SCHEMA).filter(pl.col("duration_ns") >= 0)
+
+
+def _rounded(ps: Integers) -> Integers:
+    """Picoseconds as nanoseconds."""
+    quotient: Integers = ps // 1000 + (ps % 1000 >= 500)
+    return quotient
+
+
+def _named(names: Sequence[str | None], codes: npt.NDArray[np.integer[Any]]) -> pl.Series:
+    """Names by their place; null where it is -1."""
+    values = pl.Series([*names, None], dtype=pl.String).cast(NAME)
+    return values.gather(pl.Series(np.where(codes < 0, len(names), codes)))
+
+
+def _stats(plane: _Plane, events: Messages, types: Integers) -> dict[str, pl.Series]:
+    """The wanted stats of events; what an event does not have itself is that of its type."""
+    parts = events.parts(4)
+    own = plane.wire.messages(parts.begin, parts.end, _STAT)
+    of_types = plane.events.parts(5)
+    shared = plane.wire.messages(of_types.begin, of_types.end, _STAT)
+    columns = {}
+    for column, names in (*_TEXTS.items(), *_NUMBERS.items()):
+        vocabulary: dict[str, int] = {}
+        is_text = column in _TEXTS
+        values = np.full(events.count, -1, np.int64)
+        has = np.zeros(events.count, np.bool_)
+        for ids in plane.ids_of(names):
+            if not ids:
+                continue
+            for stats, owner, is_type in ((own, parts.owner, False), (shared, of_types.owner, True)):
+                hit = np.flatnonzero(np.isin(stats.ints(1), ids))
+                if not len(hit):
+                    continue
+                found = _codes(plane, stats, hit, vocabulary) if is_text else _ints(stats, hit)
+                if is_type:
+                    by_type = np.full(plane.events.count + 1, -1, np.int64)
+                    told = np.zeros(plane.events.count + 1, np.bool_)
+                    by_type[owner[hit]], told[owner[hit]] = found, True
+                    rows = np.flatnonzero(~has & told[types])
+                    values[rows], has[rows] = by_type[types[rows]], True
+                else:
+                    rows = owner[hit]
+                    fresh = ~has[rows]
+                    values[rows[fresh]] = found[fresh]
+                    has[rows[fresh]] = True
+        if is_text:
+            columns[column] = _named(list(vocabulary), np.where(has, values, -1))
+        else:
+            series = pl.Series(values)
+            columns[column] = series.zip_with(
+                pl.Series(has), pl.Series([None], dtype=pl.Int64).new_from_index(0, len(series))
+            )
+    return columns
+
+
+def _ints(stats: Messages, hit: Integers) -> Integers:
+    unsigned = stats.has(3)[hit]
+    chosen: Integers = np.where(unsigned, stats.ints(3)[hit], stats.ints(4)[hit])
+    return chosen
+
+
+def _codes(plane: _Plane, stats: Messages, hit: Integers, vocabulary: dict[str, int]) -> Integers:
+    """Texts of stats by their place in a vocabulary, which grows; numbers are written as text."""
+    codes = np.empty(len(hit), np.int64)
+    is_ref = stats.has(7)[hit]
+    refs, places = np.unique(stats.ints(7)[hit[is_ref]], return_inverse=True)
+    said = [vocabulary.setdefault(plane.stats.get(ref, ""), len(vocabulary)) for ref in refs.tolist()]
+    codes[is_ref] = np.array(said, np.int64)[places]
+    own = hit[~is_ref]
+    texts = plane.wire.texts(*(ends[own] for ends in stats.parts(5).first(stats.count)))
+    numbers = _ints(stats, own).tolist()
+    codes[~is_ref] = [
+        vocabulary.setdefault(str(number) if text is None else text, len(vocabulary))
+        for text, number in zip(texts, numbers, strict=True)
+    ]
+    return codes
