@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.screens.opening import SAMPLES
-from tui.cache import place
+from tui.cache import secure_files
 from tui.cache.cache import Cache
 from tui.loaders.registry import load_one
 
@@ -54,7 +54,7 @@ def same(one: Profile, other: Profile) -> None:
 
 def entries() -> list[Path]:
     """The folders of what is kept, and of what is half written."""
-    return sorted(place.folder().iterdir()) if place.folder().exists() else []
+    return sorted(secure_files.folder().iterdir()) if secure_files.folder().exists() else []
 
 
 def only_entry() -> Path:

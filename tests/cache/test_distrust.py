@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.cache.keeping import again, entries, keep, only_entry, same
 from tui.cache import entry as entries_of
-from tui.cache import identity, place, writing
+from tui.cache import fingerprint, frame_files, secure_files
 from tui.loaders.registry import load_one
 
 OTHER_MAN = 12345
@@ -79,7 +79,7 @@ def test_another_version_is_not_believed(log: str, monkeypatch: pytest.MonkeyPat
 
 def test_another_layout_is_not_believed(log: str, monkeypatch: pytest.MonkeyPatch) -> None:
     keep(log)
-    monkeypatch.setattr(entries_of, "LAYOUT", 2)
+    monkeypatch.setattr(entries_of, "LAYOUT", 3)
     assert not believed(log)
 
 
@@ -87,17 +87,17 @@ def test_a_touched_loader_is_another_version(tmp_path: Path, monkeypatch: pytest
     (tmp_path / "loaders").mkdir()
     (tmp_path / "loaders" / "one.py").write_text("1")
     (tmp_path / "__init__.py").write_text("")
-    monkeypatch.setattr(identity.tui, "__file__", str(tmp_path / "__init__.py"))
-    before = identity.program.__wrapped__()
+    monkeypatch.setattr(fingerprint.tui, "__file__", str(tmp_path / "__init__.py"))
+    before = fingerprint.program.__wrapped__()
     (tmp_path / "loaders" / "one.py").write_text("22")
-    assert identity.program.__wrapped__() != before
+    assert fingerprint.program.__wrapped__() != before
 
 
 @pytest.mark.parametrize("what", ["folder", "entry", "file"])
 @pytest.mark.parametrize("mode", [0o770, 0o707, 0o644])
 def test_what_others_may_touch_is_not_believed(log: str, what: str, mode: int) -> None:
     keep(log)
-    path = {"folder": place.folder(), "entry": only_entry(), "file": only_entry() / "entry.json"}[what]
+    path = {"folder": secure_files.folder(), "entry": only_entry(), "file": only_entry() / "entry.json"}[what]
     path.chmod(mode)
     assert not believed(log)
 
@@ -105,14 +105,14 @@ def test_what_others_may_touch_is_not_believed(log: str, what: str, mode: int) -
 @pytest.mark.parametrize("what", ["folder", "entry", "file"])
 def test_what_belongs_to_somebody_else_is_not_believed(log: str, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     keep(log)
-    path = {"folder": place.folder(), "entry": only_entry(), "file": only_entry() / "sessions.arrow"}[what]
+    path = {"folder": secure_files.folder(), "entry": only_entry(), "file": only_entry() / "sessions.arrow"}[what]
     real, inode = os.fstat, path.stat().st_ino
 
     def fstat(descriptor: int) -> os.stat_result:
         status = real(descriptor)
         return os.stat_result((*status[:4], OTHER_MAN, *status[5:])) if status.st_ino == inode else status
 
-    monkeypatch.setattr(place.os, "fstat", fstat)
+    monkeypatch.setattr(secure_files.os, "fstat", fstat)
     _, was_kept = again(log)
     assert not was_kept
 
@@ -120,7 +120,7 @@ def test_what_belongs_to_somebody_else_is_not_believed(log: str, what: str, monk
 @pytest.mark.parametrize("what", ["folder", "entry", "file"])
 def test_a_link_is_not_followed(log: str, what: str, tmp_path: Path) -> None:
     keep(log)
-    path = {"folder": place.folder(), "entry": only_entry(), "file": only_entry() / "sessions.arrow"}[what]
+    path = {"folder": secure_files.folder(), "entry": only_entry(), "file": only_entry() / "sessions.arrow"}[what]
     path.rename(tmp_path / "elsewhere")
     path.symlink_to(tmp_path / "elsewhere")
     assert not believed(log)
@@ -139,10 +139,10 @@ def test_a_pipe_in_place_of_a_file_is_not_waited_for(log: str) -> None:
     assert not believed(log)
 
 
-@settings(max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(draw=st.data())
 def test_damage_at_any_place_is_seen(log: str, draw: st.DataObject) -> None:
-    writing.MAPPED_ROWS, before = 1, writing.MAPPED_ROWS  # type: ignore[misc]
+    frame_files.MAPPED_ROWS, before = 1, frame_files.MAPPED_ROWS  # type: ignore[misc]
     try:
         if not entries():
             keep(log)
@@ -167,7 +167,7 @@ def test_damage_at_any_place_is_seen(log: str, draw: st.DataObject) -> None:
             path.touch(mode=0o600)
             path.write_bytes(content)
     finally:
-        writing.MAPPED_ROWS = before  # type: ignore[misc]
+        frame_files.MAPPED_ROWS = before  # type: ignore[misc]
 
 
 def test_text_of_a_packed_log_is_kept_and_checked(log: str, tmp_path: Path) -> None:
@@ -194,5 +194,5 @@ def test_a_named_pipe_is_not_opened_to_see_what_it_is(tmp_path: Path, monkeypatc
         return open_really(path, *how)
 
     monkeypatch.setattr(os, "open", noted)
-    assert identity.identity_of(str(pipe)) is None
+    assert fingerprint.identity_of(str(pipe)) is None
     assert opened == []

@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given
@@ -15,21 +14,21 @@ from tests.cache.keeping import again, entries, keep, same, sample_paths
 from tests.screens.opening import SAMPLES, opened, until
 from tui.analysis.iterations.aggregation import aggregated
 from tui.app import loading
-from tui.cache import writing
-from tui.cache.arrow_file import buffers
+from tui.cache import frame_files, secure_files
 from tui.cache.cache import Cache
-from tui.cache.place import PART
+from tui.cache.columns import ColumnWriter, mapped_column
+from tui.cache.secure_files import PART
 from tui.loaders.registry import load, load_one
 from tui.model.aggregation import Aggregation
 from tui.opening import open_profiles
 from tui.options import OpenOptions
 
 
-@pytest.mark.parametrize("mapped_rows", [1, 20_000])
+@pytest.mark.parametrize("mapped_rows", [1, pytest.param(20_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("path", sample_paths(), ids=lambda path: Path(path).name)
 def test_every_sample_comes_back_as_it_was_read(path: str, mapped_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writing, "MAPPED_ROWS", mapped_rows)
-    monkeypatch.setattr(writing, "PIECE_BYTES", 50_000)
+    monkeypatch.setattr(frame_files, "MAPPED_ROWS", mapped_rows)
+    monkeypatch.setattr(frame_files, "PIECE_BYTES", 50_000)
     keep(path)
     if not entries():
         # What has an error in it is read again each time.
@@ -41,7 +40,7 @@ def test_every_sample_comes_back_as_it_was_read(path: str, mapped_rows: int, mon
 
 
 def test_frames_of_mapped_columns_can_be_worked_with(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writing, "MAPPED_ROWS", 1)
+    monkeypatch.setattr(frame_files, "MAPPED_ROWS", 1)
     path = str(SAMPLES / "resnet50_training.nvprof.log")
     keep(path)
     profile, was_kept = again(path)
@@ -103,39 +102,49 @@ def test_opening_again_gives_what_opening_gave(name: str, monkeypatch: pytest.Mo
     assert first.shown.steps is not None
     assert first.shown.steps.equals(second.shown.steps)
     assert recorded_ops(first.shown).equals(recorded_ops(second.shown))
-    for do in second.later:
+    for do in second.deferred_results:
         do()
 
 
-@given(st.lists(st.one_of(st.none(), st.integers(-(2**62), 2**62)), min_size=1, max_size=200), st.integers(1, 4))
-def test_the_places_of_columns_are_where_their_values_are(values: list[int | None], columns: int) -> None:
-    data = pl.DataFrame({f"c{at}": pl.Series(values, dtype=pl.Int64) for at in range(columns)})
-    content = data.write_ipc(None, compression="uncompressed", record_batch_size=data.height).getvalue()
-    places = list(buffers(memoryview(content)))
-    assert len(places) == columns
-    for valid, numbers in places:
-        found = np.frombuffer(content, np.int64, data.height, numbers[0])
-        bits = np.unpackbits(np.frombuffer(content, np.uint8, valid[1], valid[0]), bitorder="little")
-        known = bits[: data.height].astype(bool) if None in values else np.ones(data.height, bool)
-        assert [int(v) if k else None for v, k in zip(found, known, strict=True)] == values
+@given(
+    st.lists(st.lists(st.one_of(st.none(), st.integers(-(2**62), 2**62)), max_size=40), max_size=5),
+    st.sampled_from([pl.Int64, pl.Boolean, pl.Float64]),
+)
+def test_columns_on_the_disk_hold_what_was_added_part_by_part(parts: list[list[int | None]], dtype: type) -> None:
+    series = [
+        pl.Series("c", [None if v is None else v % 2 if dtype == pl.Boolean else v for v in part], pl.Int64).cast(dtype)
+        for part in parts
+    ]
+    added = pl.concat([pl.Series("c", [], dtype), *series])
+    with secure_files.unnamed_file() as file:
+        file.write(b"before")
+        writer = ColumnWriter("c", lambda: file)
+        for part in series:
+            writer.add(part)
+        written = writer.close()
+        file.flush()
+        assert (written is None) == (added.null_count() == len(added))
+        if written is not None:
+            found = mapped_column(secure_files.mapped(file.fileno()), written, len(added), dtype())
+            assert found.equals(added, null_equal=True)
 
 
 async def test_the_app_opens_what_was_kept_and_reads_again_on_reload(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Cache.__init__, "__kwdefaults__", {"renew": False, "least_bytes": 0, "least_seconds": 0})
-    monkeypatch.setattr(loading, "KEEP_AFTER", 0.01)
+    monkeypatch.setattr(loading, "CACHE_AFTER_S", 0.01)
     path = str(SAMPLES / "resnet50_training.nvprof.log")
     async with opened(path, anew=True) as pilot:
-        assert not pilot.app._cache.used  # type: ignore[attr-defined]
+        assert not pilot.app.loading_files._cache.used  # type: ignore[attr-defined]
         await until(pilot, lambda: len(list_of_kept()) == 1, "an entry")
     async with opened(path, anew=True) as pilot:
         app = pilot.app
-        assert list(app._cache.used) == [path]  # type: ignore[attr-defined]
+        assert list(app.loading_files._cache.used) == [path]  # type: ignore[attr-defined]
         before = list_of_kept()
         await pilot.press("r")
-        await until(pilot, lambda: not app._cache.used, "what was read again")  # type: ignore[attr-defined]
+        await until(pilot, lambda: not app.loading_files._cache.used, "what was read again")  # type: ignore[attr-defined]
         await until(pilot, lambda: list_of_kept() not in ([], before), "a new entry")
     async with opened(path, anew=True, cache=False) as pilot:
-        assert pilot.app._cache is None  # type: ignore[attr-defined]
+        assert pilot.app.loading_files._cache is None  # type: ignore[attr-defined]
 
 
 def list_of_kept() -> list[int]:

@@ -11,7 +11,7 @@ import pytest
 from tui.state import notes as notes_module
 from tui.state.files import Files, files
 from tui.state.notes import MOST_CHARACTERS, MOST_LINES, Notes, RowPlace, too_much
-from tui.state.shelf import Shelf
+from tui.state.store import DocumentFolder
 
 FILES = Files("a" * 32, "stamp")
 HOSTILE = "\x1b[31m../../etc/passwd\x00'; DROP TABLE notes; [red]\u202e"
@@ -64,7 +64,7 @@ def test_what_is_too_much_is_refused_with_the_reason() -> None:
     notes = Notes(FILES)
     assert "at most 2,000 characters" in notes.keep(place(), "gemm", "x" * (MOST_CHARACTERS + 1))
     assert "at most 40 lines" in too_much("x\n" * MOST_LINES + "x")
-    assert notes.keep(place("x" * 20_000), "gemm", "text").startswith("this row cannot be told")
+    assert notes.keep(place("x" * 20_000), "gemm", "text").startswith("this row has no storable key")
     assert notes.all == {}
     assert notes.keep(place(), "w" * 1_000, "text") == ""
     assert len(next(iter(notes.all.values())).words) == 400
@@ -74,7 +74,7 @@ def test_the_last_note_that_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(notes_module, "MOST_NOTES", 2)
     notes = Notes(FILES)
     assert [notes.keep(place(name), name, "text") for name in "ab"] == ["", ""]
-    assert notes.keep(place("c"), "c", "text").startswith("there are 2 notes on this file")
+    assert notes.keep(place("c"), "c", "text").startswith("this file has 2 notes")
     assert notes.keep(place("a"), "a", "other") == ""
 
 
@@ -107,7 +107,7 @@ def test_an_entry_that_no_run_has_written_is_not_used(state_directory: Path, dam
 
 
 def test_the_oldest_documents_make_room(state_directory: Path) -> None:
-    shelf = Shelf("few", version=1, most_entries=9, most_files=3, most_bytes=10_000)
+    shelf = DocumentFolder("few", version=1, most_entries=9, most_files=3, most_bytes=10_000)
     for number in range(5):
         assert shelf.change(f"file{number}", {"a": "x" * 100}) == ""
         os.utime(shelf.folder / f"file{number}.json", ns=(number, number))

@@ -71,8 +71,8 @@ def test_damage_is_told_of_and_replaced(store: Store, content: bytes) -> None:
 def test_another_version_is_left_alone(store: Store) -> None:
     store.path.parent.mkdir(parents=True)
     store.path.write_text('{"version": 4, "entries": {"a": 1}}')
-    assert "of another version" in store.read().complaint
-    assert "of another version" in store.change({"b": 1})
+    assert "by another version" in store.read().complaint
+    assert "by another version" in store.change({"b": 1})
     assert json.loads(store.path.read_text()) == {"version": 4, "entries": {"a": 1}}
 
 

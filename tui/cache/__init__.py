@@ -1,1 +1,1 @@
-"""What was read of large files, kept so that opening them again takes no time; never believed without proof."""
+"""The cache: frames of large files, kept so that they open at once the next time, and checked before use."""

@@ -1,4 +1,4 @@
-"""What the program asks: the profile of a file, read or as it was kept, and to keep what was read."""
+"""The interface of the cache: the profile of a file, read or from the cache, and writing what was read."""
 
 from __future__ import annotations
 
@@ -15,19 +15,18 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from tui.cache.entry import Content, add_results, can_keep, read, sign, write
-from tui.cache.files import DamagedError, File, Frame, StoppedError
-from tui.cache.identity import Identity, identity_of, name_of
-from tui.cache.parking import begin
-from tui.cache.place import opened_folder, remove
-from tui.cache.room import clear_abandoned, limit, make_room
-from tui.cache.spool import spooled
+from tui.cache.eviction import clear_abandoned, evict, limit
+from tui.cache.fingerprint import Identity, identity_of, name_of
+from tui.cache.frame_files import spooled
+from tui.cache.secure_files import DamagedError, File, Frame, StoppedError, opened_folder, remove
+from tui.cache.spill import set_low_memory
 from tui.model.errors import ProftuiError
 from tui.model.profile import Profile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tui.cache.spool import Spool
+    from tui.cache.frame_files import FrameSpool
 
 LEAST_BYTES: Final = 8 << 20
 """Smaller files are read quickly enough."""
@@ -80,7 +79,7 @@ class Cache:
 
         Args:
             path: The file.
-            format_in: The format that it is read as, where that is not to be recognised.
+            format_in: The format that it is read as, where that is not to be recognized.
             load: Reads it; what it raises is raised.
         """
         before = identity_of(path)
@@ -99,7 +98,7 @@ class Cache:
         return profile
 
     def large(
-        self, path: str, identity: Identity, rows: Mapping[str, int], fill: Callable[[Spool], bool]
+        self, path: str, identity: Identity, rows: Mapping[str, int], fill: Callable[[FrameSpool], bool]
     ) -> Mapping[str, pl.DataFrame]:
         """The frames of an input that memory may not hold: as they were kept, else as they are filled now, and kept.
 
@@ -115,7 +114,7 @@ class Cache:
         name = name_of(path, None)
         if not self._renew and (kept := read(name, path, identity, self._results)) is not None:
             self.used[path] = kept
-            begin()
+            set_low_memory()
             return kept.profile.frames
         is_kept = False
 
@@ -125,7 +124,7 @@ class Cache:
             with suppress(OSError, UnicodeEncodeError):
                 size = sign(entry, path, identity, frames, names)
                 if size <= (most := limit()):
-                    make_room(most=most - size)
+                    evict(most=most - size)
                     remove(folder, name)
                     os.rename(making, name, src_dir_fd=folder, dst_dir_fd=folder)
                     is_kept = True
@@ -160,9 +159,9 @@ class Cache:
                 size = sum(int(data.estimated_size()) for data in one.profile.frames.values())
                 if size <= most:
                     # Before, too: else the disk would have to hold both.
-                    make_room(most=most - size)
+                    evict(most=most - size)
                     write(name, one, self._stop.is_set)
-                    make_room(most=most, keep=name)
+                    evict(most=most, keep=name)
 
     def write_behind(self, *before: Callable[[], object]) -> None:
         """The same in a thread that stands back for others; what runs that were killed have left goes, too.
@@ -170,7 +169,7 @@ class Cache:
         Args:
             before: What the thread does first, one after the other.
         """
-        self._thread = threading.Thread(target=self._write_quietly, args=before, name="cache", daemon=True)
+        self._thread = threading.Thread(target=self._write_in_background, args=before, name="cache", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
@@ -179,7 +178,7 @@ class Cache:
         if self._thread is not None:
             self._thread.join(_PATIENCE_SECONDS)
 
-    def _write_quietly(self, *before: Callable[[], object]) -> None:
+    def _write_in_background(self, *before: Callable[[], object]) -> None:
         if sys.platform == "linux":
             with suppress(OSError):
                 os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)

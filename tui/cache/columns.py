@@ -1,21 +1,24 @@
-"""Columns whose values stay where they lie, in a mapped file: they cost memory only where they are looked at."""
+"""Columns on the disk: written by `ColumnWriter`, and used where they lie, in a mapped file.
+
+Mapped columns take memory only where they are looked at. This is the one layout of columns on the disk: the values,
+aligned to 64 bytes, and after them, where some are null, a bit for each row.
+"""
 
 from __future__ import annotations
 
 import mmap
 import weakref
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import nanoarrow  # type: ignore[import-untyped]
 import numpy as np
 import polars as pl
 
-from tui.cache.files import Column, DamagedError, mapped
-from tui.cache.place import unnamed_file
+from tui.cache.secure_files import Column, DamagedError, mapped, unnamed_file
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 _NUMBERS: Final[Mapping[Any, tuple[Any, Any]]] = {
     pl.UInt8: (np.uint8, nanoarrow.uint8()),
@@ -33,7 +36,9 @@ _MAPPED: Final[dict[int, tuple[int, int, weakref.ref[mmap.mmap]]]] = {}
 """Where in memory files begin and end that are mapped."""
 
 _AT_ONCE: Final = 1 << 20
-"""Values that are renumbered at once."""
+"""Rows that are written at once."""
+_ALIGNMENT: Final = 64
+_ZEROS: Final = bytes(1 << 20)
 
 
 def bytes_of(rows: int, dtype: pl.DataType) -> int:
@@ -48,7 +53,7 @@ def bytes_of(rows: int, dtype: pl.DataType) -> int:
     return 0 if number is None else rows * np.dtype(number).itemsize
 
 
-def column(data: mmap.mmap, kept: Column, rows: int, dtype: pl.DataType) -> pl.Series:
+def mapped_column(data: mmap.mmap, kept: Column, rows: int, dtype: pl.DataType) -> pl.Series:
     """A column of a mapped file; names as their numbers.
 
     Raises:
@@ -85,13 +90,13 @@ def is_mapped(series: pl.Series) -> bool:
     return any(first <= place < end for first, end, _ in tuple(_MAPPED.values()))
 
 
-def nothing(name: str, rows: int, dtype: pl.DataType) -> pl.Series:
+def null_column(name: str, rows: int, dtype: pl.DataType) -> pl.Series:
     """A column without a value: nulls, which take no memory where the type allows."""
     if not rows or type(dtype) not in _NUMBERS:
         return pl.repeat(None, rows, dtype=dtype, eager=True).alias(name)
     # Pages that are never written to are one and the same page of zeros.
     zeros = mmap.mmap(-1, 8 * rows, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=mmap.PROT_READ)
-    numbers = column(zeros, Column(name, 0, 0, rows), rows, dtype)
+    numbers = mapped_column(zeros, Column(name, 0, 0, rows), rows, dtype)
     if dtype != NAME:
         return numbers
     if not hasattr(numbers.cat, "to"):
@@ -99,23 +104,133 @@ def nothing(name: str, rows: int, dtype: pl.DataType) -> pl.Series:
     return numbers.cat.to(NAME)
 
 
+class ColumnFile(Protocol):
+    """What columns are written to."""
+
+    def write(self, data: bytes | memoryview, /) -> object:
+        """Append bytes."""
+
+    def tell(self) -> int:
+        """How many bytes there are."""
+
+
+class ColumnWriter:
+    """Writes a column part by part: its values, then a bit for each row that tells whether it has one.
+
+    Args:
+        name: The column.
+        open_file: The file to append to, asked for at the first value: a column without any has none.
+    """
+
+    def __init__(self, name: str, open_file: Callable[[], ColumnFile]) -> None:
+        self._name = name
+        self._open_file = open_file
+        self._file: ColumnFile | None = None
+        self._first = 0
+        self._rows = self._nulls = 0
+        self._valid = _Bits()
+        self._truth = _Bits()
+
+    def add(self, series: pl.Series) -> None:
+        """Append rows: numbers or truth values; names as their numbers.
+
+        Raises:
+            OSError: They cannot be written.
+        """
+        nulls, before = series.null_count(), self._rows
+        self._rows += len(series)
+        self._nulls += nulls
+        is_truth = series.dtype == pl.Boolean
+        self._valid.add(np.zeros(len(series), bool) if nulls == len(series) else series.is_not_null().to_numpy())
+        if nulls == len(series) and self._file is None:
+            return
+        values = series.fill_null(False if is_truth else 0).to_numpy()
+        if self._file is None:
+            self._file = self._open_file()
+            self._align(self._file)
+            self._first = self._file.tell()
+            if is_truth:
+                self._truth.add(np.zeros(before, bool))
+            else:
+                self._zeros(self._file, before * values.itemsize)
+        if is_truth:
+            self._truth.add(values)
+        else:
+            self._file.write(np.ascontiguousarray(values).data.cast("B"))
+
+    def close(self) -> Column | None:
+        """Where the column lies in the file; None where it has no value.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        if self._file is None:
+            return None
+        self._file.write(self._truth.packed())
+        bits = None
+        if self._nulls:
+            self._align(self._file)
+            bits = self._file.tell()
+            self._file.write(self._valid.packed())
+        return Column(self._name, self._first, bits, self._nulls)
+
+    def _align(self, file: ColumnFile) -> None:
+        self._zeros(file, -file.tell() % _ALIGNMENT)
+
+    @staticmethod
+    def _zeros(file: ColumnFile, count: int) -> None:
+        for first in range(0, count, len(_ZEROS)):
+            file.write(_ZEROS[: count - first])
+
+
+class _Bits:
+    """Truth values, eight to a byte."""
+
+    def __init__(self) -> None:
+        self._bytes: list[bytes] = []
+        self._rest = np.zeros(0, bool)
+
+    def add(self, values: np.ndarray[Any, Any]) -> None:
+        values = np.concatenate((self._rest, values))
+        whole = len(values) // 8 * 8
+        self._bytes.append(np.packbits(values[:whole], bitorder="little").tobytes())
+        self._rest = values[whole:].copy()
+
+    def packed(self) -> bytes:
+        return b"".join((*self._bytes, np.packbits(self._rest, bitorder="little").tobytes()))
+
+
+def write_column(file: ColumnFile, series: pl.Series) -> Column:
+    """Append a column that has a value; where it lies.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    writer = ColumnWriter(series.name, lambda: file)
+    for first in range(0, len(series), _AT_ONCE):
+        writer.add(series.slice(first, _AT_ONCE))
+    written = writer.close()
+    assert written is not None, "a column with a value"
+    return written
+
+
 def renumbered(numbers: pl.Series, table: np.ndarray[Any, Any], rows: int) -> pl.Series:
     """Numbers exchanged for those that a table gives them, in a file without a name: not in memory.
 
     Args:
-        numbers: Numbers of rows of the table, or null.
+        numbers: Numbers of rows of the table, or null; at least one is not.
         table: The new number of each.
         rows: How many numbers there are.
     """
-    valid = numbers.is_not_null()
     with unnamed_file() as file:
+        writer = ColumnWriter(numbers.name, lambda: file)
         for first in range(0, rows, _AT_ONCE):
-            part = numbers.slice(first, _AT_ONCE).fill_null(0).to_numpy()
-            file.write(table[part].astype(np.uint32).tobytes())
-        bits = None
-        if numbers.null_count():
-            bits = file.tell()
-            file.write(np.packbits(valid.to_numpy(), bitorder="little").tobytes())
+            part = numbers.slice(first, _AT_ONCE)
+            new = pl.Series(table[part.fill_null(0).to_numpy()].astype(np.uint32))
+            writer.add(pl.select(pl.when(part.is_not_null()).then(new)).to_series())
+        written = writer.close()
         file.flush()
+        if written is None:
+            return null_column(numbers.name, rows, pl.UInt32())
         data = mapped(file.fileno())
-    return column(data, Column(numbers.name, 0, bits, numbers.null_count()), rows, pl.UInt32())
+    return mapped_column(data, written, rows, pl.UInt32())

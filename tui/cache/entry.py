@@ -1,4 +1,4 @@
-"""An entry: what was read of one file, in a folder of its own, and the proof of it."""
+"""An entry of the cache: what was read of one file, in a folder of its own, with digests that prove it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,23 @@ import msgspec
 import polars as pl
 import xxhash
 
-from tui.cache.files import DamagedError, File, Frame, StoppedError, checked, seal, whole
-from tui.cache.identity import Identity, identity_of_open, program
-from tui.cache.place import PART, new_file, opened_entry, opened_file, opened_folder, remove
-from tui.cache.reading import Reader
-from tui.cache.writing import Writer
+from tui.cache.fingerprint import Identity, identity_of_open, program
+from tui.cache.frame_files import FrameReader, FrameWriter
+from tui.cache.secure_files import (
+    PART,
+    DamagedError,
+    File,
+    Frame,
+    StoppedError,
+    checked,
+    new_file,
+    opened_entry,
+    opened_file,
+    opened_folder,
+    remove,
+    seal,
+    whole,
+)
 from tui.loaders.text.stored_text import StoredText, Stretch
 from tui.model.profile import Profile
 from tui.model.schema import FRAMES, empty
@@ -23,7 +35,7 @@ from tui.model.schema import FRAMES, empty
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-LAYOUT: Final = 1
+LAYOUT: Final = 2
 """Another for entries that are laid out otherwise."""
 
 MANIFEST: Final = "entry.json"
@@ -31,7 +43,7 @@ _MOST_BYTES: Final = 64 << 20
 """A larger manifest was not written by this program."""
 
 
-class Text(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class CachedText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where the lines of a text lie."""
 
     name: str
@@ -40,7 +52,7 @@ class Text(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The copy that was made of the text; None where they lie in the input itself."""
 
 
-class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class EntryManifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What an entry holds, and of what."""
 
     layout: int
@@ -51,7 +63,7 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     results: dict[str, File]
     """What was worked out of it, as frames of the caller's."""
     names: File | None
-    text: Text | None
+    text: CachedText | None
     bytes: int
     """Of all its files but this."""
 
@@ -100,7 +112,7 @@ def write(name: str, content: Content, stopped: Callable[[], bool]) -> int:
 
 
 def _write(entry: int, content: Content, stopped: Callable[[], bool]) -> int:
-    writer, profile = Writer(entry, stopped), content.profile
+    writer, profile = FrameWriter(entry, stopped), content.profile
     frames = {name: writer.frame(name, data) for name, data in profile.frames.items() if data.height}
     results = {name: writer.whole(f"results.{name}", data) for name, data in content.results.items()}
     names = writer.names()
@@ -109,11 +121,11 @@ def _write(entry: int, content: Content, stopped: Callable[[], bool]) -> int:
     files += [*results.values(), names, text.copy if text else None]
     size = sum(file.size for file in files if file is not None)
     return size + _sign(
-        entry, Manifest(LAYOUT, program(), content.identity, content.path, frames, results, names, text, size)
+        entry, EntryManifest(LAYOUT, program(), content.identity, content.path, frames, results, names, text, size)
     )
 
 
-def _sign(entry: int, manifest: Manifest) -> int:
+def _sign(entry: int, manifest: EntryManifest) -> int:
     """Write the manifest, the last file of an entry; its bytes."""
     body = msgspec.json.encode(manifest)
     making = f"{MANIFEST}.{os.getpid()}.{os.urandom(4).hex()}{PART}"
@@ -135,7 +147,7 @@ def sign(entry: int, path: str, identity: Identity, frames: dict[str, Frame], na
     files = [names, *(frame.read for frame in frames.values())]
     files += [piece.file for frame in frames.values() for piece in frame.mapped]
     size = sum(file.size for file in files if file is not None)
-    return size + _sign(entry, Manifest(LAYOUT, program(), identity, path, frames, {}, names, None, size))
+    return size + _sign(entry, EntryManifest(LAYOUT, program(), identity, path, frames, {}, names, None, size))
 
 
 def add_results(name: str, results: Mapping[str, pl.DataFrame], stopped: Callable[[], bool]) -> None:
@@ -147,7 +159,7 @@ def add_results(name: str, results: Mapping[str, pl.DataFrame], stopped: Callabl
         StoppedError: It was stopped.
     """
     with opened_folder() as folder, opened_entry(folder, name) as entry:
-        manifest, writer = manifest_of(entry), Writer(entry, stopped)
+        manifest, writer = manifest_of(entry), FrameWriter(entry, stopped)
         # What another process began and did not end would be in the way.
         own = f"{os.getpid()}.{os.urandom(4).hex()}"
         files = {result: writer.whole(f"results.{result}.{own}", data) for result, data in results.items()}
@@ -155,7 +167,7 @@ def add_results(name: str, results: Mapping[str, pl.DataFrame], stopped: Callabl
         _sign(entry, msgspec.structs.replace(manifest, results=files, bytes=size))
 
 
-def _kept_text(entry: int, text: object, stopped: Callable[[], bool]) -> Text:
+def _kept_text(entry: int, text: object, stopped: Callable[[], bool]) -> CachedText:
     assert isinstance(text, StoredText), "can_keep has seen to it"
     copy = None
     if text.is_copy:
@@ -165,7 +177,7 @@ def _kept_text(entry: int, text: object, stopped: Callable[[], bool]) -> Text:
                     raise StoppedError
                 file.write(piece)
         copy = seal(entry, "text", stopped)
-    return Text(text.name, tuple(text.stretches), copy)
+    return CachedText(text.name, tuple(text.stretches), copy)
 
 
 def can_keep(profile: Profile) -> bool:
@@ -206,7 +218,7 @@ def read(name: str, path: str, identity: Identity, results: Mapping[str, pl.Sche
         return None
 
 
-def manifest_of(entry: int) -> Manifest:
+def manifest_of(entry: int) -> EntryManifest:
     """What an entry says that it holds.
 
     Raises:
@@ -220,13 +232,13 @@ def manifest_of(entry: int) -> Manifest:
         digest, _, body = whole(descriptor).partition(b"\n")
     if digest != xxhash.xxh3_128(body).hexdigest().encode():
         raise DamagedError("the manifest is not what was written")
-    return msgspec.json.decode(body, type=Manifest)
+    return msgspec.json.decode(body, type=EntryManifest)
 
 
-def _content(entry: int, manifest: Manifest, results: Mapping[str, pl.Schema]) -> Content:
+def _content(entry: int, manifest: EntryManifest, results: Mapping[str, pl.Schema]) -> Content:
     if not set(manifest.frames) <= set(FRAMES):
         raise DamagedError("a frame that the model lacks")
-    reader = Reader(entry, manifest.names)
+    reader = FrameReader(entry, manifest.names)
     frames = {
         name: reader.frame(manifest.frames[name], schema) if name in manifest.frames else empty(name)
         for name, schema in FRAMES.items()
@@ -236,7 +248,7 @@ def _content(entry: int, manifest: Manifest, results: Mapping[str, pl.Schema]) -
     return Content(manifest.source, manifest.identity, Profile(frames, (manifest.source,), texts), found)
 
 
-def _text(entry: int, manifest: Manifest, kept: Text) -> StoredText:
+def _text(entry: int, manifest: EntryManifest, kept: CachedText) -> StoredText:
     if kept.copy is not None:
         with checked(entry, kept.copy) as descriptor:
             return StoredText.again(kept.name, os.dup(descriptor), kept.stretches, is_copy=True)

@@ -1,1 +1,1 @@
-"""What is remembered between runs, in the user's state directory; never beside the files that are looked at."""
+"""What is remembered between runs, in the user's state directory; never next to the profiles."""

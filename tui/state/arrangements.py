@@ -1,4 +1,4 @@
-"""How the user has arranged the tables of each view: remembered between runs."""
+"""Table arrangements (columns and units) of each view, remembered between runs."""
 
 from __future__ import annotations
 
@@ -22,18 +22,19 @@ MOST_COLUMNS: Final = 500
 
 
 class Arrangement(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=False):
-    """The part of a `TableState` that is remembered, of one table."""
+    """The part of a `TableState` that is remembered, of one table.
+
+    Sort order and number of rows belong to one file: they are not carried to the next.
+    """
 
     hidden: tuple[str, ...] = ()
     order: tuple[str, ...] = ()
     pinned: tuple[str, ...] = ()
     name_last: bool = False
-    sort: tuple[tuple[str, bool], ...] | None = None
     unit: str = "auto"
     full_names: bool = False
     as_share: bool = False
     share_of_shown: bool = False
-    most_rows: int | None = None
 
     @classmethod
     def of(cls, state: TableState) -> Arrangement:
@@ -43,12 +44,10 @@ class Arrangement(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
             order=state.order,
             pinned=state.pinned,
             name_last=state.name_last,
-            sort=state.sort,
             unit=state.unit,
             full_names=state.full_names,
             as_share=state.as_share,
             share_of_shown=state.share_of_shown,
-            most_rows=state.most_rows,
         )
 
     def on(self, state: TableState) -> TableState:
@@ -59,18 +58,16 @@ class Arrangement(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknow
             order=self.order,
             pinned=self.pinned,
             name_last=self.name_last,
-            sort=self.sort,
             unit=self.unit if self.unit in UNITS else "auto",
             full_names=self.full_names,
             as_share=self.as_share,
             share_of_shown=self.share_of_shown,
-            most_rows=self.most_rows if self.most_rows and self.most_rows > 0 else None,
         )
 
     @property
-    def is_sane(self) -> bool:
+    def is_valid(self) -> bool:
         """Whether it is no larger than any that this program writes."""
-        named = (self.hidden, self.order, self.pinned, self.sort or ())
+        named = (self.hidden, self.order, self.pinned)
         return all(len(names) <= MOST_COLUMNS for names in named)
 
 
@@ -127,7 +124,7 @@ class Arrangements:
                 except msgspec.ValidationError:
                     # The others can be used all the same.
                     continue
-                if arrangement.is_sane:
+                if arrangement.is_valid:
                     self._known[table] = arrangement
         return self._known
 

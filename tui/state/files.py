@@ -1,4 +1,4 @@
-"""Which files are open, as what is remembered of them is found again."""
+"""The identity of a set of open files, under which the user's state of them is stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notes that the user writes on rows: kept by the files, the view, and the values that tell the row from others."""
+"""Notes on rows, stored by files, view and row key."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from tui.state.scalars import MOST_TEXT, Key, is_sane
-from tui.state.shelf import Shelf
+from tui.state.store import MOST_TEXT, DocumentFolder, Key, is_storable_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tui.state.files import Files
+
 
 MOST_NOTES: Final = 1_000
 """Notes on the rows of one set of files; more are refused, so that none is lost unseen."""
@@ -27,7 +27,7 @@ MOST_WORDS: Final = 400
 """Characters of what a row is called."""
 LATEST: Final = 2**40
 """Seconds since 1970: later moments were not written by this program."""
-SHELF: Final = Shelf("notes", version=1, most_entries=MOST_NOTES, most_files=500, most_bytes=64 * 2**20)
+NOTES_FOLDER: Final = DocumentFolder("notes", version=1, most_entries=MOST_NOTES, most_files=500, most_bytes=64 * 2**20)
 
 
 class RowPlace(msgspec.Struct, frozen=True, forbid_unknown_fields=False):
@@ -46,13 +46,13 @@ class RowPlace(msgspec.Struct, frozen=True, forbid_unknown_fields=False):
         return hashlib.sha256(msgspec.json.encode((self.view, self.trail))).hexdigest()[:32]
 
     @property
-    def is_sane(self) -> bool:
+    def is_valid(self) -> bool:
         """Whether it is no larger than any that this program writes."""
         texts = (self.view, self.level, *(text for pane, table, _ in self.trail for text in (pane, table)))
         return (
             0 < len(self.trail) <= 8
             and all(len(text) <= MOST_TEXT for text in texts)
-            and all(is_sane(key) for _, _, key in self.trail)
+            and all(is_storable_key(key) for _, _, key in self.trail)
         )
 
 
@@ -69,10 +69,10 @@ class Note(msgspec.Struct, frozen=True, forbid_unknown_fields=False):
     """What the files held then: `tui.state.files.Files.stamp`."""
 
     @property
-    def is_sane(self) -> bool:
+    def is_valid(self) -> bool:
         """Whether it is one that this program could have written."""
         return (
-            self.place.is_sane
+            self.place.is_valid
             and 0 <= self.at < LATEST
             and 0 < len(self.text) <= MOST_CHARACTERS
             and len(self.words) <= MOST_WORDS
@@ -113,17 +113,17 @@ class Notes:
         Returns:
             Why that cannot be done; empty where it is.
         """
-        assert self.files is not None, "notes are for files"
+        assert self.files is not None, "notes need a file, not standard input"
         text = text.strip()
         if not text:
             self._put(place.name, None)
             return ""
         if why := too_much(text):
             return why
-        if not place.is_sane:
-            return "this row cannot be told from others in a way that can be kept: there is no note on it"
+        if not place.is_valid:
+            return "this row has no storable key: notes are not possible on it"
         if len(self.all) >= MOST_NOTES and place.name not in self.all:
-            return f"there are {MOST_NOTES:,} notes on this file, which is all that are kept: take one away first"
+            return f"this file has {MOST_NOTES:,} notes, the limit: delete one first"
         words = words if len(words) <= MOST_WORDS else f"{words[: MOST_WORDS - 1]}…"
         self._put(place.name, Note(place, words, text, int(time.time()), self.files.stamp))
         return ""
@@ -146,7 +146,7 @@ class Notes:
             content: dict[str, object] = {
                 name: None if note is None else msgspec.to_builtins(note) for name, note in changed.items()
             }
-            complaint = SHELF.change(self.files.name, content)
+            complaint = NOTES_FOLDER.change(self.files.name, content)
             self._complain(complaint)
             if complaint:
                 # They stay for as long as the program runs, and are tried again with the next one.
@@ -168,7 +168,7 @@ class Notes:
             Why that is not possible; empty where they are gone.
         """
         with self._writing, self._lock:
-            complaint = SHELF.drop(self.files.name) if self.files is not None else ""
+            complaint = NOTES_FOLDER.drop(self.files.name) if self.files is not None else ""
             if not complaint:
                 self._known, self._changed = {}, {}
             return complaint
@@ -176,7 +176,7 @@ class Notes:
     def _read(self) -> dict[str, Note]:
         if self.files is None:
             return {}
-        document = SHELF.read(self.files.name)
+        document = NOTES_FOLDER.read(self.files.name)
         self._complain(document.complaint)
         known: dict[str, Note] = {}
         for name, entry in document.entries.items():
@@ -185,7 +185,7 @@ class Notes:
             except (msgspec.ValidationError, RecursionError):
                 # The others can be used all the same.
                 continue
-            if note.is_sane and note.place.name == name:
+            if note.is_valid and note.place.name == name:
                 known[name] = note
         return known
 
@@ -198,6 +198,6 @@ class Notes:
 def too_much(text: str) -> str:
     """Why a text is too long for a note; empty where it is not."""
     if len(text) > MOST_CHARACTERS:
-        return f"a note has at most {MOST_CHARACTERS:,} characters: these are {len(text):,}"
+        return f"a note has at most {MOST_CHARACTERS:,} characters, this one {len(text):,}"
     lines = text.count("\n") + 1
-    return f"a note has at most {MOST_LINES} lines: these are {lines}" if lines > MOST_LINES else ""
+    return f"a note has at most {MOST_LINES} lines, this one {lines}" if lines > MOST_LINES else ""

@@ -1,4 +1,4 @@
-"""Small JSON documents in the user's state directory: written whole or not at all, read with distrust."""
+"""JSON documents in the user's state directory: written atomically, validated when read, bounded in number and size."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ import msgspec
 import platformdirs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
 
 MOST_BYTES: Final = 4 * 2**20
 """A larger document was not written by this program."""
@@ -68,12 +70,14 @@ class Store:
             return self._unusable("damaged")
         if content.get("version") != self.version:
             return Document(
-                {}, f"{self.path} is of another version of proftui: it stays as it is, unused", is_foreign=True
+                {},
+                f"{self.path} was written by another version of proftui: left unchanged and not used",
+                is_foreign=True,
             )
         return Document(content["entries"])
 
     def _unusable(self, why: str) -> Document:
-        return Document({}, f"{self.path} is {why}: what it remembered is not used")
+        return Document({}, f"{self.path} is {why}: not used")
 
     def change(self, changes: dict[str, object]) -> str:
         """Put entries in, or take them out where the new value is None.
@@ -106,7 +110,7 @@ class Store:
             return ""
         content = msgspec.json.encode({"version": self.version, "entries": entries})
         if len(content) > MOST_BYTES:
-            return f"{self.path} is full: nothing more is remembered there"
+            return f"{self.path} is full: nothing more can be stored there"
         return self._write(content, before)
 
     def _write(self, content: bytes, before: Document) -> str:
@@ -167,3 +171,105 @@ def _alone(directory: Path) -> Iterator[None]:
     finally:
         if descriptor is not None:
             os.close(descriptor)
+
+
+DOCUMENT_ENDINGS: Final = (".json", ".json.damaged")
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentFolder:
+    """Documents of one kind."""
+
+    kind: str
+    """The folder below that of the program."""
+    version: int
+    """What is written, and the only version that is read."""
+    most_entries: int
+    """Entries of one document."""
+    most_files: int
+    """Documents; the oldest go first."""
+    most_bytes: int
+    """Bytes of all documents together; the oldest go first."""
+
+    @property
+    def folder(self) -> Path:
+        """Where they lie."""
+        return folder() / self.kind
+
+    def _store(self, name: str) -> Store:
+        return Store(self.folder / f"{name}.json", version=self.version, most=self.most_entries)
+
+    def read(self, name: str) -> Document:
+        """A document; empty where there is none."""
+        return self._store(name).read()
+
+    def change(self, name: str, changes: dict[str, object]) -> str:
+        """Put entries into a document, as `Store.change` does, and make room for it.
+
+        Returns:
+            Why it could not be written; empty where it was.
+        """
+        store = self._store(name)
+        complaint = store.change(changes)
+        if not complaint:
+            self._make_room(store.path.name)
+        return complaint
+
+    def drop(self, name: str) -> str:
+        """Take a document away, of whatever version.
+
+        Returns:
+            Why that is not possible; empty where it is gone.
+        """
+        try:
+            for ending in DOCUMENT_ENDINGS:
+                (self.folder / f"{name}{ending}").unlink(missing_ok=True)
+        except OSError as error:
+            return f"{self.folder} cannot be changed: {error.strerror or error}"
+        return ""
+
+    def _make_room(self, written: str) -> None:
+        with suppress(OSError):
+            found = [path for path in self.folder.iterdir() if path.name.endswith(DOCUMENT_ENDINGS)]
+            aged = []
+            for path in found:
+                with suppress(OSError):
+                    status = path.stat()
+                    aged.append((path.name == written, status.st_mtime_ns, status.st_size, path))
+            number, size = 0, 0
+            # The youngest first, and the one just written before all.
+            for _is_written, _time, bytes_, path in sorted(aged, reverse=True):
+                number, size = number + 1, size + bytes_
+                if number > self.most_files or (size > self.most_bytes and number > 1):
+                    with suppress(OSError):
+                        path.unlink()
+
+
+Scalar = str | int | float | bool | None
+"""What a value of a row's key can be."""
+Key = tuple[Scalar, ...]
+"""What tells a row from others, by value: `tui.model.view.TableSpec.key`."""
+
+MOST_TEXT: Final = 16_384
+"""Characters of a text in a key; C++ names of some thousand exist."""
+MOST_VALUES: Final = 32
+"""Values of a key; tables have up to eleven."""
+
+
+def is_storable_key(key: Sequence[object]) -> bool:
+    """Whether a key can be kept and, where it was read, be used.
+
+    >>> [is_storable_key(key) for key in ((0, "kernel", None), (float("nan"),), (["list"],), ("x" * 20_000,))]
+    [True, False, False, False]
+    """
+    return len(key) <= MOST_VALUES and all(map(_is_sane, key))
+
+
+def _is_sane(value: object) -> bool:
+    if isinstance(value, bool) or value is None:
+        return True
+    if isinstance(value, str):
+        return len(value) <= MOST_TEXT
+    if isinstance(value, int):
+        return -(2**63) <= value < 2**64
+    return isinstance(value, float) and abs(value) < float("inf")

@@ -1,18 +1,17 @@
-"""What was worked out of an input that memory may not hold: put on the disk as well, and mapped."""
+"""Spilling to disk: large results of inputs that may not fit into memory are written to a file and mapped."""
 
 from __future__ import annotations
 
 import dataclasses
 import mmap
 from contextlib import suppress
-from typing import IO, TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import numpy as np
 import polars as pl
 
-from tui.cache.columns import bytes_of, column, is_mapped, nothing
-from tui.cache.files import Column, mapped
-from tui.cache.place import unnamed_file
+from tui.cache.columns import bytes_of, is_mapped, mapped_column, null_column, write_column
+from tui.cache.secure_files import mapped, unnamed_file
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
@@ -24,45 +23,44 @@ LEAST_BYTES: Final = 1 << 16
 """What is smaller stays in memory."""
 
 _AT_ONCE: Final = 1 << 20
-_ALIGNED: Final = 64
 
 
-class _Switch:
-    is_on = False
+class _Memory:
+    is_low = False
 
 
-def begin() -> None:
-    """From now on large results are to be parked: an input was opened that memory may not hold."""
-    _Switch.is_on = True
+def set_low_memory() -> None:
+    """From now on large results go to the disk: an input was opened that memory may not hold."""
+    _Memory.is_low = True
 
 
-def is_on() -> bool:
+def low_memory() -> bool:
     """Whether an input was opened that memory may not hold."""
-    return _Switch.is_on
+    return _Memory.is_low
 
 
-def parked(result: Result) -> Result:
+def spill_to_disk(result: Result) -> Result:
     """The same with all large columns and arrays in it on the disk, which nobody may change; or itself.
 
     It looks into tuples, lists, dictionaries and dataclasses; those that can be changed are.
     """
-    if not _Switch.is_on:
+    if not _Memory.is_low:
         return result
     # Where the disk is full, results stay where they are.
     with suppress(OSError):
-        return cast("Result", _parked(result))
+        return cast("Result", _spilled(result))
     return result
 
 
-def rows_where(frame: pl.DataFrame, *which: pl.Expr) -> pl.DataFrame:
-    """The rows of a frame that some conditions hold for; column by column and parked where it is large."""
-    if not _Switch.is_on or frame.height < _AT_ONCE:
+def filter_rows(frame: pl.DataFrame, *which: pl.Expr) -> pl.DataFrame:
+    """The rows of a frame that some conditions hold for; column by column, on the disk where it is large."""
+    if not _Memory.is_low or frame.height < _AT_ONCE:
         return frame.lazy().filter(*which).collect()
     rows = frame.lazy().select(pl.arg_where(pl.all_horizontal(which))).collect().to_series()
     if len(rows) and int(rows[-1]) - int(rows[0]) == len(rows) - 1:
         return frame.slice(int(rows[0]), len(rows))
     columns = (frame.select(name).to_series() for name in frame.columns)
-    return pl.DataFrame([parked(column.gather(rows)) for column in columns])
+    return pl.DataFrame([spill_to_disk(column.gather(rows)) for column in columns])
 
 
 def held_bytes(result: Any) -> int:
@@ -87,7 +85,7 @@ def _inside(result: Any) -> Iterable[Any]:
     return ()
 
 
-def _parked(result: Any) -> Any:
+def _spilled(result: Any) -> Any:
     if isinstance(result, np.ndarray):
         return _array(result)
     if isinstance(result, pl.Series):
@@ -97,15 +95,15 @@ def _parked(result: Any) -> Any:
             return result
         return pl.DataFrame(_columns([result.select(name).to_series() for name in result.columns]))
     if isinstance(result, tuple) and type(result) is tuple:
-        return tuple(_parked(one) for one in result)
+        return tuple(_spilled(one) for one in result)
     if isinstance(result, list):
-        result[:] = [_parked(one) for one in result]
+        result[:] = [_spilled(one) for one in result]
     elif isinstance(result, dict):
         for key, value in result.items():
-            result[key] = _parked(value)
+            result[key] = _spilled(value)
     elif dataclasses.is_dataclass(result) and not isinstance(result, type):
         for field in dataclasses.fields(result):
-            object.__setattr__(result, field.name, _parked(getattr(result, field.name)))
+            object.__setattr__(result, field.name, _spilled(getattr(result, field.name)))
     return result
 
 
@@ -129,25 +127,29 @@ def _array(values: np.ndarray) -> np.ndarray:
 
 def _columns(columns: list[pl.Series]) -> list[pl.Series]:
     """Columns in one file: each file that is mapped counts among those that are open."""
-    large = {place: series for place, series in enumerate(columns) if _is_to_be_parked(series)}
+    large = {place: series for place, series in enumerate(columns) if _must_spill(series)}
     found = list(columns)
     if not large:
         return found
     with unnamed_file() as file:
-        lying = {place: _written(file, series) for place, series in large.items() if not _is_nothing(series)}
+        lying = {
+            place: write_column(file, series.to_physical() if series.dtype == NAME else series)
+            for place, series in large.items()
+            if not _is_nothing(series)
+        }
         file.flush()
         data = mapped(file.fileno()) if lying else None
     for place, series in large.items():
         if data is None or place not in lying:
-            found[place] = nothing(series.name, len(series), series.dtype)
+            found[place] = null_column(series.name, len(series), series.dtype)
             continue
         numbers = pl.UInt32() if series.dtype == NAME else series.dtype
-        there = column(data, lying[place], len(series), numbers)
+        there = mapped_column(data, lying[place], len(series), numbers)
         found[place] = there.cat.to(NAME) if series.dtype == NAME else there
     return found
 
 
-def _is_to_be_parked(series: pl.Series) -> bool:
+def _must_spill(series: pl.Series) -> bool:
     if bytes_of(len(series), series.dtype) < LEAST_BYTES or (series.dtype == NAME and not hasattr(series.cat, "to")):
         return False
     return not is_mapped(series)
@@ -155,27 +157,3 @@ def _is_to_be_parked(series: pl.Series) -> bool:
 
 def _is_nothing(series: pl.Series) -> bool:
     return series.null_count() == len(series)
-
-
-def _written(file: IO[bytes], series: pl.Series) -> Column:
-    """Write the values of a column, and after them which are there; where they lie."""
-    numbers = series.to_physical() if series.dtype == NAME else series
-    file.write(bytes(-file.tell() % _ALIGNED))
-    first = file.tell()
-    # Eight rows are a byte of bits: parts begin with a byte.
-    for part in _slices(numbers):
-        values = part.fill_null(False if series.dtype == pl.Boolean else 0).to_numpy()
-        packed = np.packbits(values, bitorder="little") if series.dtype == pl.Boolean else values
-        file.write(np.ascontiguousarray(packed).data)
-    bits = None
-    nulls = series.null_count()
-    if nulls:
-        file.write(bytes(-file.tell() % _ALIGNED))
-        bits = file.tell()
-        for part in _slices(numbers):
-            file.write(np.packbits(part.is_not_null().to_numpy(), bitorder="little").data)
-    return Column(series.name, first, bits, nulls)
-
-
-def _slices(series: pl.Series) -> list[pl.Series]:
-    return [series.slice(first, _AT_ONCE) for first in range(0, len(series), _AT_ONCE)]

@@ -1,21 +1,25 @@
-"""Where entries lie: folders that are the user's alone; what anybody else could have written is not opened."""
+"""Files of the cache: in folders that only the user can write to, opened and checked so that nobody else's are read."""
 
 from __future__ import annotations
 
 import fcntl
+import mmap
 import os
 import shutil
 import stat
 import tempfile
 import time
 from contextlib import contextmanager, suppress
-from pathlib import Path
-from typing import IO, TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final, Self
 
+import msgspec
 import platformdirs
+import xxhash
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
 
 PART: Final = ".part"
 """The ending of what is being written, or taken away."""
@@ -29,7 +33,7 @@ _NEW_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_
 _OTHERS: Final = 0o077
 
 
-class NotOursError(OSError):
+class InsecureFileError(OSError):
     """Somebody else could have written it."""
 
 
@@ -51,7 +55,7 @@ def opened_folder(*, make: bool = False) -> Iterator[int]:
             folder().mkdir(mode=0o700)
     descriptor = os.open(folder(), _FOLDER_FLAGS)
     try:
-        yield _ours(descriptor)
+        yield _owned(descriptor)
     finally:
         os.close(descriptor)
 
@@ -65,7 +69,7 @@ def opened_entry(within: int, name: str) -> Iterator[int]:
     """
     descriptor = os.open(name, _FOLDER_FLAGS, dir_fd=within)
     try:
-        _ours(descriptor)
+        _owned(descriptor)
         if name.endswith(PART):
             with suppress(OSError):  # not every file system knows locks
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -83,9 +87,9 @@ def opened_file(entry: int, name: str) -> Iterator[int]:
     """
     descriptor = os.open(name, _READ_FLAGS, dir_fd=entry)
     try:
-        status = os.fstat(_ours(descriptor))
+        status = os.fstat(_owned(descriptor))
         if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
-            raise NotOursError(f"{name} is no plain file with one name")
+            raise InsecureFileError(f"{name} is no plain file with one name")
         yield descriptor
     finally:
         os.close(descriptor)
@@ -146,10 +150,10 @@ def is_abandoned(within: int, name: str) -> bool:
     return time.time() - status.st_mtime > _ABANDONED_SECONDS
 
 
-def _ours(descriptor: int) -> int:
+def _owned(descriptor: int) -> int:
     status = os.fstat(descriptor)
     if status.st_uid != os.geteuid() or status.st_mode & _OTHERS:
-        raise NotOursError("not the user's alone")
+        raise InsecureFileError("not the user's alone")
     return descriptor
 
 
@@ -163,3 +167,128 @@ def unnamed_file() -> IO[bytes]:
         return tempfile.TemporaryFile(dir=folder())
     except OSError:
         return tempfile.TemporaryFile()
+
+
+_BLOCK: Final = 1 << 20
+
+
+class DamagedError(Exception):
+    """What was kept is not what was written."""
+
+
+class StoppedError(Exception):
+    """Nobody waits for the rest of the writing."""
+
+
+class File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A file of an entry."""
+
+    name: str
+    size: int
+    digest: str
+
+
+class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where a column lies in a mapped file."""
+
+    name: str
+    values: int
+    valid: int | None
+    nulls: int
+
+
+class Mapped(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A file of mapped columns."""
+
+    file: File
+    columns: tuple[Column, ...]
+
+
+class Frame(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A frame: columns that are in none of its files are null in every row."""
+
+    rows: int
+    read: File | None
+    mapped: tuple[Mapped, ...]
+
+
+def seal(entry: int, name: str, stopped: Callable[[], bool]) -> File:
+    """What is to be known of a file that is written."""
+    with opened_file(entry, name) as descriptor:
+        return File(name, os.fstat(descriptor).st_size, digest_of(descriptor, stopped))
+
+
+class HashedFile:
+    """A new file of an entry, whose digest is computed while it is written."""
+
+    def __init__(self, entry: int, name: str) -> None:
+        self._name = name
+        self._file = os.fdopen(new_file(entry, name), "wb")
+        self._digest = xxhash.xxh3_128()
+        self._size = 0
+
+    def write(self, data: bytes | memoryview) -> None:
+        """Append bytes."""
+        self._file.write(data)
+        self._digest.update(data)
+        self._size += len(data)
+
+    def tell(self) -> int:
+        """How many bytes there are."""
+        return self._size
+
+    def sealed(self) -> File:
+        """What is to be known of the file, which is complete."""
+        self._file.close()
+        return File(self._name, self._size, self._digest.hexdigest())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+
+@contextmanager
+def checked(entry: int, file: File) -> Iterator[int]:
+    """A file whose bytes are those that were written, as a descriptor.
+
+    Raises:
+        DamagedError: They are others.
+        OSError: It cannot be read, or somebody else could have written it.
+    """
+    if "/" in file.name:
+        raise DamagedError(f"{file.name} is elsewhere")
+    with opened_file(entry, file.name) as descriptor:
+        if os.fstat(descriptor).st_size != file.size or digest_of(descriptor) != file.digest:
+            raise DamagedError(f"{file.name} is not what was written")
+        yield descriptor
+
+
+def digest_of(descriptor: int, stopped: Callable[[], bool] = lambda: False) -> str:
+    """A digest of a file's content."""
+    digest = xxhash.xxh3_128()
+    # One byte more than a small file has: its end is then met at once.
+    block = memoryview(bytearray(min(_BLOCK, os.fstat(descriptor).st_size + 1)))
+    offset = 0
+    while size := os.preadv(descriptor, [block], offset):
+        digest.update(block[:size])
+        offset += size
+        if stopped():
+            raise StoppedError
+    return digest.hexdigest()
+
+
+def mapped(descriptor: int) -> mmap.mmap:
+    """A file's bytes where they lie."""
+    return mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ)
+
+
+def whole(descriptor: int) -> bytes:
+    """A file's bytes, read."""
+    parts: list[bytes] = []
+    offset = 0
+    while part := os.pread(descriptor, _BLOCK, offset):
+        parts.append(part)
+        offset += len(part)
+    return b"".join(parts)

@@ -1,4 +1,4 @@
-"""How much is kept: what was not used for longest goes first."""
+"""Eviction: how large the cache may be, and what is removed first (least recently used)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import Final
 
 import msgspec
 
-from tui.cache.entry import MANIFEST, Manifest, manifest_of
-from tui.cache.files import DamagedError
-from tui.cache.place import PART, folder, is_abandoned, names, opened_entry, opened_folder, remove
+from tui.cache.entry import MANIFEST, EntryManifest, manifest_of
+from tui.cache.secure_files import PART, DamagedError, folder, is_abandoned, names, opened_entry, opened_folder, remove
 
 MOST_BYTES: Final = 5 << 30
 """Of all entries together."""
@@ -21,7 +20,7 @@ MOST_OF_FREE: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class CachedEntry:
     """An entry."""
 
     name: str
@@ -29,19 +28,19 @@ class Kept:
     """On the disk."""
     used_s: float
     """When it was last used, in seconds since 1970."""
-    manifest: Manifest | None
+    manifest: EntryManifest | None
     """None of what cannot be believed."""
 
 
-def entries() -> list[Kept]:
+def entries() -> list[CachedEntry]:
     """All entries, the last used first, and what is no entry any more."""
     with suppress(OSError), opened_folder() as within:
-        found = [_kept(within, name) for name in names(within) if not name.endswith(PART)]
+        found = [_entry(within, name) for name in names(within) if not name.endswith(PART)]
         return sorted(found, key=lambda kept: (-kept.used_s, kept.name))
     return []
 
 
-def _kept(within: int, name: str) -> Kept:
+def _entry(within: int, name: str) -> CachedEntry:
     size, used = 0, 0.0
     manifest = None
     try:
@@ -54,7 +53,7 @@ def _kept(within: int, name: str) -> Kept:
             manifest = manifest_of(entry)
     except (OSError, DamagedError, msgspec.MsgspecError):
         pass
-    return Kept(name, size, used, manifest)
+    return CachedEntry(name, size, used, manifest)
 
 
 def limit() -> int:
@@ -68,7 +67,7 @@ def limit() -> int:
     return min(MOST_BYTES, (disk.f_bavail * disk.f_frsize + sum(kept.bytes for kept in entries())) // MOST_OF_FREE)
 
 
-def make_room(*, most: int, keep: str = "") -> None:
+def evict(*, most: int, keep: str = "") -> None:
     """Take away what was not used for longest, and what was left half written.
 
     Args:

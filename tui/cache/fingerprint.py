@@ -1,4 +1,4 @@
-"""What tells a file, and the program that reads it, from any other."""
+"""Fingerprints of an input file and of the program, which tell whether an entry of the cache is still valid."""
 
 from __future__ import annotations
 
@@ -6,21 +6,23 @@ import hashlib
 import os
 import stat
 import sys
-from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 import polars as pl
 
 import tui
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 EDGE: Final = 1 << 16
 """Bytes at the beginning and at the end that are looked at."""
 
-_READERS: Final = ("analysis", "cache", "data", "loaders", "model")
+_READERS: Final = ("analysis", "cache", "correlation", "data", "loaders", "model")
 """Packages whose change can change what is read, or worked out of it."""
 
 _BESIDE: Final = ("-wal", "-journal")

@@ -1,4 +1,4 @@
-"""The SQL that was run: recalled in every later run, whatever file is open; forgotten with the file it was asked of."""
+"""History of SQL queries, shared by all runs; forgotten with the file that was queried."""
 
 from __future__ import annotations
 

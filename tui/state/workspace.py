@@ -1,4 +1,4 @@
-"""Where the user left off in files: the views as they were, and what of the files they showed."""
+"""The workspace of a set of files: the views, tables, cursors and marks as the user left them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from tui.model.aggregation import Aggregation
-from tui.state.scalars import MOST_TEXT, Key, is_sane
-from tui.state.shelf import Shelf
+from tui.state.store import MOST_TEXT, DocumentFolder, Key, is_storable_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from tui.model.history import Place
     from tui.model.view import TableState
     from tui.state.files import Files
+
 
 MOST_MARKS: Final = 5_000
 """Marked rows of a table that are remembered; of a table with more, none."""
@@ -26,11 +26,11 @@ MOST_TABLES: Final = 32
 """Tables of a view."""
 LARGEST: Final = 2**62
 """No number of a line, a lane or a moment is larger."""
-SHELF: Final = Shelf("left-off", version=1, most_entries=1, most_files=200, most_bytes=16 * 2**20)
+WORKSPACES: Final = DocumentFolder("left-off", version=1, most_entries=1, most_files=200, most_bytes=16 * 2**20)
 ENTRY: Final = "last"
 
 
-class KeptTable(msgspec.Struct, frozen=True, omit_defaults=True):
+class SavedTable(msgspec.Struct, frozen=True, omit_defaults=True):
     """The part of a `TableState` that belongs to the file: the rest is remembered for all files."""
 
     pane: str
@@ -44,10 +44,10 @@ class KeptTable(msgspec.Struct, frozen=True, omit_defaults=True):
     marks: tuple[Key, ...] = ()
 
     @classmethod
-    def of(cls, pane: str, state: TableState) -> KeptTable:
+    def of(cls, pane: str, state: TableState) -> SavedTable:
         """What is to be remembered of a table."""
-        marks = state.marks if len(state.marks) <= MOST_MARKS and all(map(is_sane, state.marks)) else ()
-        cursor = state.cursor_key if state.cursor_key is not None and is_sane(state.cursor_key) else None
+        marks = state.marks if len(state.marks) <= MOST_MARKS and all(map(is_storable_key, state.marks)) else ()
+        cursor = state.cursor_key if state.cursor_key is not None and is_storable_key(state.cursor_key) else None
         return cls(
             pane=pane,
             filter=state.filter[:MOST_TEXT],
@@ -75,7 +75,7 @@ class KeptTable(msgspec.Struct, frozen=True, omit_defaults=True):
         )
 
     @property
-    def is_sane(self) -> bool:
+    def is_valid(self) -> bool:
         """Whether it is one that this program could have written."""
         texts = (self.pane, self.filter, self.find, self.cursor_column, *(name for name, _ in self.sort or ()))
         keys = [*self.marks, *([self.cursor_key] if self.cursor_key is not None else [])]
@@ -83,30 +83,30 @@ class KeptTable(msgspec.Struct, frozen=True, omit_defaults=True):
             all(len(text) <= MOST_TEXT for text in texts)
             and len(self.sort or ()) <= MOST_TABLES
             and len(self.marks) <= MOST_MARKS
-            and all(map(is_sane, keys))
+            and all(map(is_storable_key, keys))
             and (self.most_rows is None or 0 < self.most_rows < LARGEST)
         )
 
 
-class KeptPlace(msgspec.Struct, frozen=True, omit_defaults=True):
+class SavedPlace(msgspec.Struct, frozen=True, omit_defaults=True):
     """A `Place`."""
 
     view: str
     level: str = ""
-    tables: tuple[KeptTable, ...] = ()
+    tables: tuple[SavedTable, ...] = ()
     line: int | None = None
     spot: tuple[int, ...] = ()
     text: str = ""
 
     @classmethod
-    def of(cls, place: Place) -> KeptPlace:
+    def of(cls, place: Place) -> SavedPlace:
         """What is to be remembered of a place."""
-        tables = tuple(KeptTable.of(pane, state) for pane, state in place.states)
+        tables = tuple(SavedTable.of(pane, state) for pane, state in place.states)
         text = place.text if len(place.text) <= MOST_TEXT else ""
         return cls(place.view, place.level, tables, place.line, place.spot, text)
 
     @property
-    def is_sane(self) -> bool:
+    def is_valid(self) -> bool:
         """Whether it is one that this program could have written."""
         numbers = (*self.spot, *([self.line] if self.line is not None else []))
         return (
@@ -114,7 +114,7 @@ class KeptPlace(msgspec.Struct, frozen=True, omit_defaults=True):
             and len(self.level) <= MOST_TEXT
             and len(self.text) <= MOST_TEXT
             and len(self.tables) <= MOST_TABLES
-            and all(table.is_sane for table in self.tables)
+            and all(table.is_valid for table in self.tables)
             and len(self.spot) in (0, 5)
             and all(-LARGEST < number < LARGEST for number in numbers)
             and (self.line is None or self.line > 0)
@@ -122,18 +122,18 @@ class KeptPlace(msgspec.Struct, frozen=True, omit_defaults=True):
         )
 
 
-class LeftOff(msgspec.Struct, frozen=True, omit_defaults=True):
+class Workspace(msgspec.Struct, frozen=True, omit_defaults=True):
     """Where the user was."""
 
     stamp: str
     """What the files held: `tui.state.files.Files.stamp`."""
-    places: tuple[KeptPlace, ...]
+    places: tuple[SavedPlace, ...]
     """The views that they were in, the last one where they left off."""
     session: int | None = None
     first: int | None = None
     last: int | None = None
     key: str | None = None
-    carried: str = ""
+    global_filter: str = ""
 
     @property
     def aggregation(self) -> Aggregation:
@@ -141,26 +141,26 @@ class LeftOff(msgspec.Struct, frozen=True, omit_defaults=True):
         return Aggregation(self.first, self.last, self.key)
 
     @property
-    def place(self) -> KeptPlace:
+    def place(self) -> SavedPlace:
         """Where they left off."""
         return self.places[-1]
 
     @property
-    def is_sane(self) -> bool:
+    def is_valid(self) -> bool:
         """Whether it is one that this program could have written."""
         numbers = [number for number in (self.session, self.first, self.last) if number is not None]
         return (
             0 < len(self.places) <= MOST_PLACES
-            and all(place.is_sane for place in self.places)
+            and all(place.is_valid for place in self.places)
             and all(0 <= number < LARGEST for number in numbers)
             and len(self.key or "") <= MOST_TEXT
-            and len(self.carried) <= MOST_TEXT
+            and len(self.global_filter) <= MOST_TEXT
         )
 
 
-def left_off(
-    files: Files, places: Iterable[Place], *, session: int | None, aggregation: Aggregation, carried: str
-) -> LeftOff:
+def current_workspace(
+    files: Files, places: Iterable[Place], *, session: int | None, aggregation: Aggregation, global_filter: str
+) -> Workspace:
     """Where the user is now.
 
     Args:
@@ -168,34 +168,34 @@ def left_off(
         places: The views that they were in, each once, the present one last.
         session: The session that is shown; None: all.
         aggregation: The iterations that are shown.
-        carried: The filter that goes along from view to view.
+        global_filter: The global filter.
     """
-    kept = tuple(KeptPlace.of(place) for place in places)[-MOST_PLACES:]
-    return LeftOff(
-        files.stamp, kept, session, aggregation.first, aggregation.last, aggregation.key, carried[:MOST_TEXT]
+    kept = tuple(SavedPlace.of(place) for place in places)[-MOST_PLACES:]
+    return Workspace(
+        files.stamp, kept, session, aggregation.first, aggregation.last, aggregation.key, global_filter[:MOST_TEXT]
     )
 
 
-def with_others(where: LeftOff, others: tuple[KeptPlace, ...]) -> LeftOff:
+def with_others(where: Workspace, others: tuple[SavedPlace, ...]) -> Workspace:
     """The same with further views, which come before those that it has."""
     return msgspec.structs.replace(where, places=(*others, *where.places)[-MOST_PLACES:])
 
 
-def read(files: Files) -> tuple[LeftOff | None, str]:
+def read(files: Files) -> tuple[Workspace | None, str]:
     """Where the user left off in these files, or None; and what is to be told of it."""
-    document = SHELF.read(files.name)
+    document = WORKSPACES.read(files.name)
     try:
-        found = msgspec.convert(document.entries[ENTRY], LeftOff) if ENTRY in document.entries else None
+        found = msgspec.convert(document.entries[ENTRY], Workspace) if ENTRY in document.entries else None
     except (msgspec.ValidationError, RecursionError):
         return None, document.complaint
-    return (found if found is not None and found.is_sane else None), document.complaint
+    return (found if found is not None and found.is_valid else None), document.complaint
 
 
-def keep(files: Files, where: LeftOff) -> str:
+def save(files: Files, where: Workspace) -> str:
     """Remember where the user is; what is told in return says why that is not possible."""
-    return SHELF.change(files.name, {ENTRY: msgspec.to_builtins(where)})
+    return WORKSPACES.change(files.name, {ENTRY: msgspec.to_builtins(where)})
 
 
 def forget(files: Files) -> str:
     """Remember nothing of these files; what is told in return says why that is not possible."""
-    return SHELF.drop(files.name)
+    return WORKSPACES.drop(files.name)

@@ -18,7 +18,7 @@ import pytest
 from tests.cache.keeping import a_cache, again, entries, keep, only_entry, same
 from tests.idle import PATIENCE_S
 from tui.cache import cache as caching
-from tui.cache import place, room, writing
+from tui.cache import eviction, frame_files, secure_files
 from tui.cache.cache import Cache
 from tui.cli.crash import STATUS
 from tui.cli.main import main
@@ -43,7 +43,7 @@ def kept_of(path: str) -> bool:
 
 def test_folders_and_files_are_the_users_alone(log: str) -> None:
     keep(log)
-    assert place.folder().stat().st_mode & 0o777 == 0o700
+    assert secure_files.folder().stat().st_mode & 0o777 == 0o700
     assert only_entry().stat().st_mode & 0o777 == 0o700
     assert {file.stat().st_mode & 0o777 for file in only_entry().iterdir()} == {0o600}
 
@@ -107,32 +107,32 @@ def test_what_was_not_used_for_longest_goes_first(log: str, monkeypatch: pytest.
         keep(path)
         newest = max(entries(), key=lambda entry: (entry / "entry.json").stat().st_mtime)
         os.utime(newest / "entry.json", (1_000 + at, 1_000 + at))
-    size = room.entries()[0].bytes
+    size = eviction.entries()[0].bytes
     assert kept_of(paths[0])
-    monkeypatch.setattr(room, "MOST_BYTES", int(3.5 * size))
+    monkeypatch.setattr(eviction, "MOST_BYTES", int(3.5 * size))
     keep(paths[3])
     assert [kept_of(path) for path in paths] == [True, False, True, True]
-    assert sum(kept.bytes for kept in room.entries()) <= 3.5 * size
+    assert sum(kept.bytes for kept in eviction.entries()) <= 3.5 * size
 
 
 def test_what_is_larger_than_all_room_is_not_written(log: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room, "MOST_BYTES", 1000)
+    monkeypatch.setattr(eviction, "MOST_BYTES", 1000)
     keep(log)
     assert not entries()
 
 
 def test_a_tenth_of_what_is_free_is_the_most(log: str, monkeypatch: pytest.MonkeyPatch) -> None:
     keep(log)
-    (kept,) = room.entries()
+    (kept,) = eviction.entries()
     disk = os.statvfs(log)
     full = os.statvfs_result((1, 1, 1000, 1000, 1000, *disk[5:10]))
-    monkeypatch.setattr(room.os, "fstatvfs", lambda _: full)
-    assert room.limit() == (1000 + kept.bytes) // 10
+    monkeypatch.setattr(eviction.os, "fstatvfs", lambda _: full)
+    assert eviction.limit() == (1000 + kept.bytes) // 10
 
 
 @pytest.mark.parametrize("after", range(0, 12, 2))
 def test_a_full_disk_is_a_quiet_no(log: str, after: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, made = place.new_file, []
+    real, made = secure_files.new_file, []
 
     def new_file(entry: int, name: str) -> int:
         made.append(name)
@@ -140,7 +140,7 @@ def test_a_full_disk_is_a_quiet_no(log: str, after: int, monkeypatch: pytest.Mon
             raise OSError(errno.ENOSPC, "No space left on device")
         return real(entry, name)
 
-    for module in ("tui.cache.writing", "tui.cache.entry"):
+    for module in ("tui.cache.frame_files", "tui.cache.secure_files", "tui.cache.entry"):
         monkeypatch.setattr(f"{module}.new_file", new_file)
     fresh = keep(log)
     assert (entries() == []) == (len(made) > after)
@@ -170,6 +170,7 @@ def test_writing_that_is_stopped_leaves_nothing(log: str) -> None:
     assert not entries()
 
 
+@pytest.mark.slow
 def test_many_write_and_read_at_once(log: str) -> None:
     fresh = load_one(log)
     wrong: list[BaseException] = []
@@ -188,17 +189,18 @@ def test_many_write_and_read_at_once(log: str) -> None:
     for thread in threads:
         thread.join()
     assert not wrong
-    assert len([entry for entry in entries() if not entry.name.endswith(place.PART)]) == 1
+    assert len([entry for entry in entries() if not entry.name.endswith(secure_files.PART)]) == 1
     assert kept_of(log)
 
 
 _WITH_LITTLE_ROOM = """
 import resource, sys
-from tui.cache import cache, writing
+from tui.cache import cache
+from tui.cache import frame_files
 from tui.loaders import raw_input
 from tui.loaders.registry import load_one
 cache._SETTLED_NS = -(10**12)
-writing.MAPPED_ROWS = 1
+frame_files.MAPPED_ROWS = 1
 one = cache.Cache(least_bytes=0, least_seconds=0)
 load_one(sys.argv[1], kept=one)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), int(sys.argv[2])))
@@ -217,11 +219,12 @@ def test_files_that_cannot_grow_are_a_quiet_no(log: str, most: int) -> None:
 
 _WRITE_FOR_EVER = """
 import sys
-from tui.cache import cache, writing
+from tui.cache import cache
+from tui.cache import frame_files
 from tui.loaders import raw_input
 from tui.loaders.registry import load_one
 cache._SETTLED_NS = -(10**12)
-writing.MAPPED_ROWS, writing.PIECE_BYTES = 1, 10_000
+frame_files.MAPPED_ROWS, frame_files.PIECE_BYTES = 1, 10_000
 print("ready", flush=True)
 while True:
     one = cache.Cache(renew=True, least_bytes=0, least_seconds=0)
@@ -230,6 +233,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after_s", [0.15, 0.31, 0.47])
 def test_what_a_killed_writer_leaves_is_not_believed_or_is_whole(log: str, after_s: float) -> None:
     with subprocess.Popen(
@@ -242,12 +246,12 @@ def test_what_a_killed_writer_leaves_is_not_believed_or_is_whole(log: str, after
     profile, _ = again(log)
     same(profile, load_one(log))
     for entry in entries():
-        if entry.name.endswith(place.PART):
+        if entry.name.endswith(secure_files.PART):
             os.utime(entry, (1, 1))
     keep(log)
     assert kept_of(log)
-    room.make_room(most=1 << 40)
-    assert not [entry for entry in entries() if entry.name.endswith(place.PART)]
+    eviction.evict(most=1 << 40)
+    assert not [entry for entry in entries() if entry.name.endswith(secure_files.PART)]
 
 
 def test_list_and_clear(log: str, capfd: pytest.CaptureFixture[str]) -> None:
@@ -256,7 +260,7 @@ def test_list_and_clear(log: str, capfd: pytest.CaptureFixture[str]) -> None:
     shown = capfd.readouterr()
     assert log in shown.out
     assert "good" in shown.out
-    assert str(place.folder()) in shown.err
+    assert str(secure_files.folder()) in shown.err
     Path(log).touch()
     assert main(["cache", "list", "--format", "json"]) == 0
     assert '"state": "stale"' in capfd.readouterr().out
@@ -272,14 +276,14 @@ def test_list_and_clear(log: str, capfd: pytest.CaptureFixture[str]) -> None:
 
 def test_a_folder_that_others_can_write_to_is_told_of(log: str, capfd: pytest.CaptureFixture[str]) -> None:
     keep(log)
-    place.folder().chmod(0o777)
+    secure_files.folder().chmod(0o777)
     for action in ("list", "clear"):
         assert main(["cache", action]) == 2
-        assert "others can write there" in capfd.readouterr().err
+        assert "writable by other users" in capfd.readouterr().err
 
 
 def test_what_is_open_stays_when_the_cache_is_cleared(log: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writing, "MAPPED_ROWS", 1)
+    monkeypatch.setattr(frame_files, "MAPPED_ROWS", 1)
     keep(log)
     profile, was_kept = again(log)
     assert was_kept
@@ -292,7 +296,7 @@ def test_a_report_is_the_same_from_what_is_kept_and_without(
     log: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Cache.__init__, "__kwdefaults__", {"renew": False, "least_bytes": 0, "least_seconds": 0})
-    monkeypatch.setattr(writing, "MAPPED_ROWS", 1)
+    monkeypatch.setattr(frame_files, "MAPPED_ROWS", 1)
     keep(log)
     said = []
     for more in ([], ["--no-cache"]):

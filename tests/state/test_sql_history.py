@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tui.state.queries import MOST_CHARACTERS, MOST_QUERIES, Queries
+from tui.state.sql_history import MOST_CHARACTERS, MOST_QUERIES, Queries
 from tui.state.store import Store
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ def test_what_was_not_written_by_this_program_is_left_out(store: Store) -> None:
     Queries(store).keep("select 1", "a")
     content = json.loads(store.path.read_text())
     content["entries"] |= {"x": 1, "y": {"text": 3}, "z": {"text": " ", "files": "", "at_ns": 1}}
+    content["entries"]["long"] = {"text": "x" * (MOST_CHARACTERS + 1), "files": "", "at_ns": 2}
     store.path.write_text(json.dumps(content))
     assert Queries(store).texts() == ["select 1"]
     store.path.write_text("{")

@@ -14,9 +14,9 @@ from polars.testing import assert_frame_equal
 from tests.analysis.frames import profile
 from tui.analysis import memo
 from tui.analysis.memo import once_per_profile
-from tui.cache import columns, parking
+from tui.cache import columns, spill
 from tui.cache.columns import is_mapped
-from tui.cache.parking import held_bytes, parked
+from tui.cache.spill import held_bytes, spill_to_disk
 from tui.model.schema import NAME
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ ROWS = 100_000
 
 @pytest.fixture(autouse=True)
 def _larger_than_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parking._Switch, "is_on", True)
+    monkeypatch.setattr(spill._Memory, "is_low", True)
 
 
 def frame() -> pl.DataFrame:
@@ -47,18 +47,18 @@ def frame() -> pl.DataFrame:
 
 
 def test_a_frame_stays_the_same() -> None:
-    assert_frame_equal(parked(frame()), frame())
+    assert_frame_equal(spill_to_disk(frame()), frame())
 
 
 def test_it_takes_no_memory() -> None:
     data = frame().drop("text", "flag")
     assert held_bytes(data) >= ROWS * 24
-    assert held_bytes(parked(data)) == 0
+    assert held_bytes(spill_to_disk(data)) == 0
 
 
 def test_arrays_of_two_dimensions_stay_the_same() -> None:
     values = np.arange(2 * ROWS).reshape(ROWS, 2)
-    there = parked((values, [values[:, 0]]))
+    there = spill_to_disk((values, [values[:, 0]]))
     assert (there[0] == values).all()
     assert (there[1][0] == values[:, 0]).all()
     assert held_bytes(there) == 0
@@ -69,7 +69,7 @@ def test_a_file_that_is_mapped_no_more_is_forgotten() -> None:
     # What other tests have left to the garbage collector is not to go meanwhile.
     gc.collect()
     before = dict(columns._MAPPED)
-    there = parked(pl.Series("a", np.arange(ROWS)))
+    there = spill_to_disk(pl.Series("a", np.arange(ROWS)))
     assert is_mapped(there)
     assert is_mapped(there.slice(10, 5))
     assert len(columns._MAPPED) == len(before) + 1

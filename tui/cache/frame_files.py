@@ -1,0 +1,368 @@
+"""Frames on the disk: large columns of numbers and names are mapped, all others are read whole."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack, contextmanager, suppress
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import polars as pl
+
+from tui.cache.columns import ColumnWriter, bytes_of, mapped_column, null_column, renumbered, write_column
+from tui.cache.secure_files import (
+    PART,
+    Column,
+    DamagedError,
+    File,
+    Frame,
+    HashedFile,
+    Mapped,
+    StoppedError,
+    checked,
+    mapped,
+    new_file,
+    opened_entry,
+    opened_file,
+    opened_folder,
+    remove,
+    seal,
+    whole,
+)
+from tui.cache.spill import low_memory, set_low_memory
+from tui.loaders.temp_folders import Scratch
+from tui.model.schema import FRAMES, NAME, empty
+
+if TYPE_CHECKING:
+    import mmap
+    from collections.abc import Callable, Iterator, Mapping
+    from contextlib import AbstractContextManager
+
+
+MAPPED_ROWS: Final = 20_000
+"""Columns of frames with so many rows are mapped."""
+
+PIECE_BYTES: Final = 32 << 20
+"""A file of mapped columns has about so many at most: between two of them the writing can be stopped."""
+
+_WIDTHS: Final = {pl.UInt32: 4, pl.Int32: 4, pl.Int64: 8, pl.Float64: 8, pl.Categorical: 4}
+"""The types that are mapped, with their bytes; names are, as numbers of the table of names."""
+
+
+class FrameWriter:
+    """Writes the files of an entry.
+
+    Args:
+        entry: The folder, as a descriptor.
+        stopped: Whether to stop, which raises `StoppedError`.
+    """
+
+    def __init__(self, entry: int, stopped: Callable[[], bool]) -> None:
+        self._entry = entry
+        self._stopped = stopped
+        self._names = pl.Series("names", [], pl.String)
+        self._codes = np.zeros(0, np.uint32)
+
+    def frame(self, name: str, data: pl.DataFrame) -> Frame:
+        """Write a frame."""
+        present = [column for column in data if column.null_count() < data.height]
+        large = [column for column in present if _is_mapped(column.dtype, data.height)]
+        small = [column.name for column in present if not _is_mapped(column.dtype, data.height)]
+        read = self.whole(name, data.select(small)) if small else None
+        pieces = tuple(self._mapped(f"{name}.{at}", piece) for at, piece in enumerate(_pieces(large)))
+        return Frame(data.height, read, pieces)
+
+    def whole(self, name: str, data: pl.DataFrame) -> File:
+        """Write a frame that is read whole."""
+        return self._written(name, data)
+
+    def names(self) -> File | None:
+        """Write the names that the frames refer to; the last of all."""
+        return self._written("names", self._names.to_frame()) if len(self._names) else None
+
+    def _mapped(self, name: str, columns: list[pl.Series]) -> Mapped:
+        if self._stopped():
+            raise StoppedError
+        with HashedFile(self._entry, f"{name}.columns") as file:
+            parts = [
+                write_column(file, self._numbered(column) if column.dtype == NAME else column) for column in columns
+            ]
+        return Mapped(file.sealed(), tuple(parts))
+
+    def _numbered(self, column: pl.Series) -> pl.Series:
+        """Names as the numbers of their rows in the table of names, which grows."""
+        own = column.drop_nulls().unique()
+        codes = own.to_physical().to_numpy()
+        new = ~np.isin(codes, self._codes)
+        self._codes = np.concatenate((self._codes, codes[new]))
+        self._names = pl.concat([self._names, own.filter(pl.Series(new)).cast(pl.String).rename("names")])
+        table = np.zeros(int(self._codes.max(initial=0)) + 1, np.uint32)
+        table[self._codes] = np.arange(len(self._codes), dtype=np.uint32)
+        known = column.is_not_null()
+        numbers = pl.Series(column.name, table[column.to_physical().fill_null(int(codes[0])).to_numpy()])
+        return numbers if known.all() else pl.select(pl.when(known).then(numbers).alias(column.name)).to_series()
+
+    def _written(self, name: str, data: pl.DataFrame) -> File:
+        if self._stopped():
+            raise StoppedError
+        name = f"{name}.arrow"
+        with os.fdopen(new_file(self._entry, name), "wb") as file:
+            data.write_ipc(file, compression="uncompressed")
+        return seal(self._entry, name, self._stopped)
+
+
+def _is_mapped(dtype: pl.DataType, rows: int) -> bool:
+    return rows >= MAPPED_ROWS and type(dtype) in _WIDTHS
+
+
+def _pieces(columns: list[pl.Series]) -> Iterator[list[pl.Series]]:
+    """Columns in groups, so that no file is much larger than `PIECE_BYTES`."""
+    piece: list[pl.Series] = []
+    size = 0
+    for column in columns:
+        own = _WIDTHS[type(column.dtype)] * len(column)
+        if piece and size + own > PIECE_BYTES:
+            yield piece
+            piece, size = [], 0
+        piece.append(column)
+        size += own
+    if piece:
+        yield piece
+
+
+_MANY: Final = 1 << 20
+"""Columns of so many rows are not held in memory where that can be helped."""
+
+
+class FrameReader:
+    """Reads the files of an entry, each checked before anything of it is used.
+
+    Args:
+        entry: The folder, as a descriptor.
+        names: The table of names.
+        opened: Opens a file; one that proves that it is what was written, unless nobody else can have had it.
+
+    Raises:
+        DamagedError: A file is not what was written.
+        OSError: A file cannot be read, or somebody else could have written it.
+    """
+
+    def __init__(
+        self, entry: int, names: File | None, opened: Callable[[int, File], AbstractContextManager[int]] = checked
+    ) -> None:
+        self._entry = entry
+        self._opened = opened
+        self._names = pl.Series("names", [], NAME)
+        if names is not None:
+            # First of all, so that in a fresh process the names get the numbers that they have in the files.
+            self._names = self.whole(names, pl.Schema({"names": pl.String})).to_series().cast(NAME)
+        self._codes = self._names.to_physical().to_numpy()
+        self._as_stored = bool((self._codes == np.arange(len(self._codes))).all())
+
+    def whole(self, file: File, schema: pl.Schema) -> pl.DataFrame:
+        """A frame that is read whole, of exactly this schema."""
+        with self._opened(self._entry, file) as descriptor:
+            data = pl.read_ipc(whole(descriptor)).rechunk()
+        if data.schema != schema:
+            raise DamagedError(f"{file.name} has other columns")
+        return data
+
+    def frame(self, kept: Frame, schema: pl.Schema) -> pl.DataFrame:
+        """A frame of exactly this schema."""
+        if not 0 <= kept.rows < 1 << 32:
+            raise DamagedError("no number of rows")
+        columns: dict[str, pl.Series] = {}
+        if kept.read is not None:
+            others = {column.name for piece in kept.mapped for column in piece.columns}
+            with self._opened(self._entry, kept.read) as descriptor:
+                columns |= {s.name: s for s in pl.read_ipc(whole(descriptor)).rechunk()}
+            if others & set(columns):
+                raise DamagedError("a column is there twice")
+        for piece in kept.mapped:
+            columns |= self._columns(piece, kept.rows, schema)
+        if not set(columns) <= set(schema):
+            raise DamagedError("a column that no such frame has")
+        if any(len(series) != kept.rows or series.dtype != schema[name] for name, series in columns.items()):
+            raise DamagedError("a column of another type or length")
+        # That each number is one of a name is looked at for every row: where memory suffices, one value stands for all.
+        one_value = {
+            name for name, dtype in schema.items() if dtype == NAME and name not in columns and not low_memory()
+        }
+        for name, dtype in schema.items():
+            if name not in columns and name not in one_value:
+                columns[name] = null_column(name, kept.rows, dtype)
+        data = pl.DataFrame([columns[name].alias(name) for name in schema if name in columns])
+        return data.select(pl.lit(None, NAME).alias(name) if name in one_value else name for name in schema)
+
+    def _columns(self, piece: Mapped, rows: int, schema: pl.Schema) -> dict[str, pl.Series]:
+        with self._opened(self._entry, piece.file) as descriptor:
+            data = mapped(descriptor)
+        return {column.name: self._column(data, column, rows, schema.get(column.name)) for column in piece.columns}
+
+    def _column(self, data: mmap.mmap, kept: Column, rows: int, dtype: pl.DataType | None) -> pl.Series:
+        if dtype is None:
+            raise DamagedError("a column that no such frame has")
+        series = mapped_column(data, kept, rows, dtype)
+        if dtype != NAME:
+            return series
+        largest = series.max()
+        if isinstance(largest, int) and largest >= len(self._names):
+            raise DamagedError("a name that the table lacks")
+        if not hasattr(series.cat, "to"):
+            return self._names.gather(series).alias(kept.name)
+        if not self._as_stored:
+            if rows < _MANY:
+                return self._names.gather(series).alias(kept.name)
+            series = renumbered(series, self._codes, rows)
+        return series.cat.to(NAME)
+
+
+class FrameSpool:
+    """Takes rows, frame by frame, in the order in which they are to stand.
+
+    Args:
+        entry: The folder to write to, as a descriptor.
+        rows: How many rows each frame will have at most.
+    """
+
+    def __init__(self, entry: int, rows: Mapping[str, int]) -> None:
+        self._entry = entry
+        self._whole: dict[str, list[pl.DataFrame]] = {}
+        self._columns: dict[str, dict[str, _SpooledColumn]] = {}
+        self._rows = dict.fromkeys(FRAMES, 0)
+        self._few = {name for name in FRAMES if rows.get(name, 0) < MAPPED_ROWS}
+        self._last_name = -1
+
+    def rows(self, frame: str) -> int:
+        """How many rows of a frame there are so far."""
+        return self._rows[frame]
+
+    def add(self, frame: str, data: pl.DataFrame) -> None:
+        """Add rows of exactly the frame's columns.
+
+        Raises:
+            OSError: They cannot be written.
+        """
+        self._rows[frame] += data.height
+        can_map = {name for name, dtype in data.schema.items() if frame not in self._few and bytes_of(8, dtype)}
+        if others := [name for name in data.columns if name not in can_map]:
+            self._whole.setdefault(frame, []).append(data.select(others))
+        columns = self._columns.setdefault(frame, {})
+        for series in data.select(can_map):
+            if series.dtype == NAME:
+                series = series.to_physical()
+                largest = series.max()
+                self._last_name = max(self._last_name, largest if isinstance(largest, int) else -1)
+            if series.name not in columns:
+                columns[series.name] = _SpooledColumn(self._entry, f"{frame}.{series.name}.column", series.name)
+            columns[series.name].add(series)
+
+    def abandon(self) -> None:
+        """Let go of the files, whether or not they were finished."""
+        for columns in self._columns.values():
+            for column in columns.values():
+                column.abandon()
+
+    def close(self) -> tuple[dict[str, Frame], File | None]:
+        """Write what is left, and tell where all of it lies: the frames and the table of names."""
+        writer = FrameWriter(self._entry, lambda: False)
+        frames: dict[str, Frame] = {}
+        for name, rows in self._rows.items():
+            if not rows:
+                continue
+            whole = pl.concat(self._whole[name]) if name in self._whole else None
+            if whole is not None:
+                whole = whole.select(column for column in whole if column.null_count() < rows)
+            read = writer.whole(name, whole) if whole is not None and whole.width else None
+            pieces = [column.close() for column in self._columns.get(name, {}).values()]
+            frames[name] = Frame(rows, read, tuple(piece for piece in pieces if piece is not None))
+        names = None
+        if self._last_name >= 0:
+            # In the order of their numbers, so that the numbers of this process can be written as they are.
+            numbers = pl.int_range(self._last_name + 1, dtype=pl.UInt32, eager=True)
+            names = writer.whole("names", numbers.cat.to(NAME).cast(pl.String).rename("names").to_frame())
+        return frames, names
+
+
+class _SpooledColumn:
+    """A column with a file of its own."""
+
+    def __init__(self, entry: int, file_name: str, name: str) -> None:
+        self._entry = entry
+        self._file_name = file_name
+        self._file: HashedFile | None = None
+        self._writer = ColumnWriter(name, self._opened)
+
+    def _opened(self) -> HashedFile:
+        self._file = HashedFile(self._entry, self._file_name)
+        return self._file
+
+    def add(self, series: pl.Series) -> None:
+        self._writer.add(series)
+
+    def close(self) -> Mapped | None:
+        """Where it lies; None where no value is there."""
+        written = self._writer.close()
+        return None if written is None or self._file is None else Mapped(self._file.sealed(), (written,))
+
+    def abandon(self) -> None:
+        if self._file is not None:
+            with suppress(OSError):
+                self._file.sealed()
+
+
+def spooled(
+    rows: Mapping[str, int],
+    fill: Callable[[FrameSpool], bool],
+    keep: Callable[[int, str, int, dict[str, Frame], File | None], None] | None = None,
+) -> dict[str, pl.DataFrame]:
+    """Frames that are filled piece by piece, mapped.
+
+    Args:
+        rows: How many rows each frame will have at most.
+        fill: Adds them; what it raises is raised. It returns whether they may be kept.
+        keep: Told of the folder of entries, of the entry in it by its name and as a descriptor, and of its files; it
+            takes the entry to where it stays. Of what it leaves nothing has a name any more when this returns.
+
+    Raises:
+        OSError: There is no room for them.
+    """
+    with ExitStack() as stack:
+        folder = stack.enter_context(_some_folder())
+        making = f"spool.{os.getpid()}.{os.urandom(4).hex()}{PART}"
+        os.mkdir(making, 0o700, dir_fd=folder)
+        stack.callback(remove, folder, making)
+        entry = stack.enter_context(opened_entry(folder, making))
+        set_low_memory()
+        spool = FrameSpool(entry, rows)
+        stack.callback(spool.abandon)
+        may_keep = fill(spool)
+        kept, names = spool.close()
+        reader = FrameReader(entry, names, _unchecked)
+        frames = {
+            name: reader.frame(kept[name], schema) if name in kept else empty(name) for name, schema in FRAMES.items()
+        }
+        if keep is not None and may_keep:
+            keep(folder, making, entry, kept, names)
+        return frames
+
+
+@contextmanager
+def _some_folder() -> Iterator[int]:
+    """The folder of entries, or one for temporary files where that cannot be used."""
+    with ExitStack() as stack:
+        try:
+            folder = stack.enter_context(opened_folder(make=True))
+        except OSError:
+            # Where this run is killed, the next one takes it away.
+            path = stack.enter_context(Scratch())
+            folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            stack.callback(os.close, folder)
+        yield folder
+
+
+@contextmanager
+def _unchecked(entry: int, file: File) -> Iterator[int]:
+    """A file that this process has just written."""
+    with opened_file(entry, file.name) as descriptor:
+        yield descriptor
